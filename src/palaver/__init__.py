@@ -1,0 +1,43 @@
+"""Palaver: which conversation is better, and how far can you trust that answer?
+
+The public names live here and are loaded when first used, so that `import palaver` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "palaver.errors": ("UserError",),
+    "palaver.schema": ("Dialogue", "Item", "Output", "Question", "Rating", "RunRecord", "Study", "Turn"),
+    "palaver.corpora": ("read_dialogues", "write_dialogues"),
+    "palaver.statistics": (
+        "bradley_terry",
+        "correlate",
+        "cohen_kappa",
+        "fleiss_kappa",
+        "icc",
+        "krippendorff_alpha",
+        "normalise",
+        "paired_bootstrap",
+        "trueskill",
+    ),
+    "palaver.studies": ("analyse", "load_study", "read_ratings", "simulate", "write_ratings"),
+    "palaver.reports": ("write_report",),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = ["__version__", *sorted(_HOME)]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'palaver' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

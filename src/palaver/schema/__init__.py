@@ -1,0 +1,43 @@
+"""The nouns, each said once. No database keys, no torch, no files."""
+
+from palaver.schema.dialogue import Dialogue, Turn
+from palaver.schema.knowledge import Article, Entity, Fact, ReadingSet, Section
+from palaver.schema.run import RunRecord, record_run
+from palaver.schema.scale import (
+    SCALES,
+    Binary,
+    Checkboxes,
+    Likert,
+    Magnitude,
+    Ordinal,
+    Pairwise,
+    RankMagnitude,
+    Scale,
+)
+from palaver.schema.study import Item, Output, Question, Rating, Study
+
+__all__ = [
+    "SCALES",
+    "Article",
+    "Binary",
+    "Checkboxes",
+    "Dialogue",
+    "Entity",
+    "Fact",
+    "Item",
+    "Likert",
+    "Magnitude",
+    "Ordinal",
+    "Output",
+    "Pairwise",
+    "Question",
+    "RankMagnitude",
+    "Rating",
+    "ReadingSet",
+    "RunRecord",
+    "Scale",
+    "Section",
+    "Study",
+    "Turn",
+    "record_run",
+]

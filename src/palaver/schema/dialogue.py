@@ -1,0 +1,62 @@
+"""Conversations: what corpora yield, models read, the chat server writes and the rating page shows."""
+
+from __future__ import annotations
+
+from pydantic import Field, model_validator
+
+from palaver.schema.base import FrozenDict, Labels, Name, Noun
+from palaver.schema.knowledge import ReadingSet
+
+
+class Turn(Noun):
+    """One utterance, what it was grounded in (ids of facts or sections) and what was said about it."""
+
+    speaker: Name
+    text: str
+    knowledge: tuple[str, ...] = ()
+    labels: Labels = Field(default=FrozenDict())
+
+
+class Dialogue(Noun):
+    """A whole conversation. `id` is the source's own; `speakers` are in order of first appearance."""
+
+    id: Name
+    turns: tuple[Turn, ...]
+    speakers: tuple[Name, ...] = ()
+    source: str = ""
+    knowledge: tuple[ReadingSet, ...] | None = None
+    labels: Labels = Field(default=FrozenDict())
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_speakers(cls, data: object) -> object:
+        """Without `speakers` they are read off the turns, so that `Dialogue(id=…, turns=…)` is enough."""
+        if (
+            isinstance(data, dict)
+            and not data.get("speakers")
+            and isinstance(data.get("turns"), list | tuple)
+        ):
+            found: dict[str, None] = {}
+            for turn in data["turns"]:
+                name = (
+                    turn.speaker
+                    if isinstance(turn, Turn)
+                    else turn.get("speaker")
+                    if isinstance(turn, dict)
+                    else None
+                )
+                if isinstance(name, str):
+                    found[name] = None
+            return {**data, "speakers": tuple(found)}
+        return data
+
+    @model_validator(mode="after")
+    def _speakers_cover_turns(self) -> Dialogue:
+        if len(set(self.speakers)) != len(self.speakers):
+            raise ValueError(f"a speaker is named twice: {list(self.speakers)}")
+        unknown = {t.speaker for t in self.turns} - set(self.speakers)
+        if unknown:
+            raise ValueError(
+                f"turns by {sorted(unknown)}, who are not among the speakers {list(self.speakers)}"
+            )
+        return self

@@ -1,0 +1,61 @@
+"""Where a number came from: configuration, seed, versions, data hashes, and a short signature of them all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+
+from pydantic import Field
+
+from palaver.schema.base import FrozenDict, Labels, Noun
+
+
+class RunRecord(Noun):
+    """Everything needed to get the same number again. Two runs with one signature computed the same thing."""
+
+    command: str
+    config: Labels = Field(default=FrozenDict())
+    seed: int | None = None
+    versions: Labels = Field(default=FrozenDict())
+    data: Labels = Field(default=FrozenDict())
+    """File name -> sha256 of what was read."""
+
+    @property
+    def signature(self) -> str:
+        """Ten hexadecimal digits over all fields."""
+        fields = self.model_dump(mode="json")
+        text = json.dumps(fields, sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+    def __str__(self) -> str:
+        """One line for the foot of a table: `palaver 0.1.0 | seed 1 | ratings.csv 3fa9… | run 0123456789`."""
+        parts = [f"palaver {self.versions.get('palaver', '?')}"]
+        if self.seed is not None:
+            parts.append(f"seed {self.seed}")
+        parts += [f"{name} {str(digest)[:8]}" for name, digest in self.data.items()]
+        return " | ".join([*parts, f"run {self.signature}"])
+
+
+def record_run(
+    command: str,
+    *,
+    seed: int | None = None,
+    config: Mapping[str, object] | None = None,
+    data: Mapping[str, str] | None = None,
+    packages: tuple[str, ...] = ("palaver", "numpy", "scipy"),
+) -> RunRecord:
+    """A record of this run with the versions of Python and of `packages` as installed."""
+    versions = {"python": platform.python_version()}
+    for package in packages:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            versions[package] = "not installed"
+    plain = {
+        k: v if isinstance(v, str | bool | int | float | None) else json.dumps(v)
+        for k, v in (config or {}).items()
+    }
+    return RunRecord(command=command, seed=seed, config=plain, versions=versions, data=dict(data or {}))

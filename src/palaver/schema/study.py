@@ -1,0 +1,156 @@
+"""The design of a human study as one value, and one judgement made in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field, field_serializer, model_validator
+
+from palaver.schema.base import Name, Noun
+from palaver.schema.dialogue import Dialogue
+from palaver.schema.scale import Pairwise, RankMagnitude, Scale, Value
+
+Part = Literal["context", "reference", "output"]
+Location = tuple[str | int, ...]
+
+
+class Question(Noun):
+    """What is asked, and which parts of the item the rater sees (naturalness hides the context)."""
+
+    criterion: Name
+    text: Name
+    scale: Scale
+    shows: tuple[Part, ...] = ("context", "reference", "output")
+    help: str = ""
+    required: bool = True
+
+    @model_validator(mode="after")
+    def _check(self) -> Question:
+        if "output" not in self.shows:
+            raise ValueError("shows: the output is what is judged and must be among them")
+        return self
+
+
+class Output(Noun):
+    """What one system said: a text, or a whole dialogue."""
+
+    system: Name
+    text: str | None = None
+    dialogue: Dialogue | None = None
+    id: str | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Output:
+        if (self.text is None) == (self.dialogue is None):
+            raise ValueError("an output is either a text or a dialogue: give exactly one of them")
+        return self
+
+
+class Item(Noun):
+    """What is judged: one output, several side by side, or two dialogues, in a shared context."""
+
+    id: Name
+    context: str | Dialogue | None = None
+    reference: str | None = None
+    outputs: tuple[Output, ...] = Field(min_length=1)
+
+
+class Study(Noun):
+    """A whole design. `layout = "joint"` asks all criteria of an item together (the paper's Setup 1),
+    `"separate"` each in a task of its own (Setup 2)."""
+
+    name: Name
+    title: str = ""
+    instructions: str = ""
+    layout: Literal["joint", "separate"] = "separate"
+    raters_per_item: int = Field(default=3, ge=1)
+    seed: int = 0
+    order: Literal["counterbalanced", "random", "fixed"] = "counterbalanced"
+    blind: bool = True
+    questions: tuple[Question, ...] = Field(min_length=1)
+    items: tuple[Item, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _check(self) -> Study:
+        problems = [
+            m for _, m in design_problems(dict(enumerate(self.questions)), dict(enumerate(self.items)))
+        ]
+        if problems:
+            raise ValueError("; ".join(problems))
+        return self
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """The systems judged, in order of first appearance."""
+        return tuple(dict.fromkeys(output.system for item in self.items for output in item.outputs))
+
+    def question(self, criterion: str) -> Question:
+        """The question that asks for `criterion`."""
+        return next(q for q in self.questions if q.criterion == criterion)
+
+
+def design_problems(
+    questions: Mapping[int, Question], items: Mapping[int, Item]
+) -> Iterator[tuple[Location, str]]:
+    """Every way in which sound questions and items do not fit together, with the place of each."""
+    seen: dict[str, int] = {}
+    for q, question in questions.items():
+        if question.criterion in seen:
+            yield ("questions", q, "criterion"), f"criterion {question.criterion!r} is asked twice"
+        seen.setdefault(question.criterion, q)
+    ids: set[str] = set()
+    for i, item in items.items():
+        if item.id in ids:
+            yield ("items", i, "id"), f"item id {item.id!r} is used twice"
+        ids.add(item.id)
+        systems = [output.system for output in item.outputs]
+        if len(set(systems)) != len(systems):
+            yield ("items", i, "outputs"), f"item {item.id!r} has two outputs of one system: {systems}"
+        for question in questions.values():
+            if isinstance(question.scale, Pairwise) and len(systems) != 2:
+                yield (
+                    ("items", i, "outputs"),
+                    f"item {item.id!r} has {len(systems)} outputs, but {question.criterion!r} compares 2",
+                )
+            if isinstance(question.scale, RankMagnitude) and len(systems) < 2:
+                yield (
+                    ("items", i, "outputs"),
+                    f"item {item.id!r} has one output, but {question.criterion!r} ranks several on a screen",
+                )
+
+
+class Rating(Noun):
+    """One judgement. Rows are only ever added: a changed mind is a later row.
+
+    `system` is whose output was judged. In a pairwise judgement `against` is the other system and the
+    value (win, tie, loss) is `system`'s.
+    """
+
+    study: str = ""
+    item: Name
+    system: Name
+    against: str | None = None
+    output: str | None = None
+    rater: Name
+    criterion: Name
+    value: Value
+    given_at: datetime | None = None
+    seconds: float | None = Field(default=None, ge=0)
+    shown_position: int | None = Field(default=None, ge=0)
+
+    @field_serializer("value", when_used="json")
+    def _plain(self, value: Value) -> float | int | str | list[str]:
+        if isinstance(value, tuple):
+            return list(value)
+        return (
+            int(value) if isinstance(value, float) and value == int(value) and abs(value) < 2**53 else value
+        )
+
+
+def value_text(value: Value) -> str:
+    """A value as one CSV cell; `Scale.parse` reads it back."""
+    if isinstance(value, tuple):
+        return "|".join(value)
+    return value if isinstance(value, str) else repr(value).removesuffix(".0")

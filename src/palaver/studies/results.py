@@ -1,0 +1,195 @@
+"""What an analysis finds, as rows. `results.json`, the terminal and the HTML report all show these.
+
+The field names of `AgreementRow`, `CorrelationRow`, `RankingRow` and `RaterRow` are a contract that
+people script against: fields may be added, not renamed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from dataclasses import dataclass, field
+
+from palaver.schema import RunRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgreementRow:
+    """How far raters agree on one criterion, by one measure (ICC, Krippendorff's alpha, Fleiss' kappa)."""
+
+    criterion: str
+    measure: str
+    form: str
+    value: float
+    low: float
+    high: float
+    p: float
+    n_items: int
+    n_raters: int
+    dropped: int
+    interval: str = ""
+    """How low and high were found: "F distribution", "bootstrap over items" …"""
+    headline: bool = False
+    """The one row per criterion that a reader should see first."""
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorrelationRow:
+    """How far two criteria go together."""
+
+    a: str
+    b: str
+    method: str
+    over: str
+    """"item means" (one point per judged output) or "single ratings"."""
+    value: float
+    p: float
+    low: float
+    high: float
+    n: int
+    dropped: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemScore:
+    """One system in a ranking, with its interval in the method's own unit."""
+
+    system: str
+    score: float
+    low: float
+    high: float
+    n: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankingRow:
+    """The order of the systems on one criterion by one method; systems of one group are not separated."""
+
+    criterion: str
+    method: str
+    """"bootstrap", "trueskill" or "bradley-terry"."""
+    confidence: float
+    groups: tuple[tuple[str, ...], ...]
+    label: str
+    """The groups in words: "1.–2. Slug2Slug + TGen, 3. Sheffield"."""
+    unit: str
+    scores: tuple[SystemScore, ...]
+    """Best first."""
+    better: tuple[tuple[float, ...], ...]
+    """better[i][j]: share of bootstrap replicates in which scores[i]'s system is ahead of scores[j]'s."""
+    n_items: int
+    n_replicates: int
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaterRow:
+    """One rater's habits over all criteria."""
+
+    rater: str
+    n_ratings: int
+    n_items: int
+    median_seconds: float
+    spread: float
+    """Standard deviation of the rater's scores, in units of that of all raters (1 = as everybody)."""
+    straight_lining: float
+    """Share of the rater's ratings that are the rater's most frequent value on that criterion."""
+    agreement: float
+    """Pearson correlation of the rater's scores with the mean of the other raters on the same outputs."""
+    n_shared: int
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distribution:
+    """How often each value (or range of values) was given, by whom `name` says."""
+
+    criterion: str
+    name: str
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CriterionSummary:
+    """What is known of a criterion before any inference."""
+
+    criterion: str
+    treated_as: str
+    """Scale and normalisation in words, with the reason when they were guessed."""
+    unit: str
+    n_ratings: int
+    n_items: int
+    n_outputs: int
+    n_raters: int
+    minimum: float
+    maximum: float
+    bins: tuple[str, ...]
+    """Labels of the bins that the distributions count."""
+    systems: tuple[Distribution, ...]
+    raters: tuple[Distribution, ...]
+    """The raters with most ratings, at most 30."""
+    choices: tuple[tuple[str, tuple[tuple[str, float], ...]], ...] = ()
+    """For nominal criteria: system -> share of each choice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaterMatrix:
+    """Agreement in pairs (Pearson over shared outputs) of the raters with most ratings; nan below 5 shared."""
+
+    criterion: str
+    raters: tuple[str, ...]
+    values: tuple[tuple[float, ...], ...]
+    n_shared: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What was read, what was left out and why. Nothing is dropped in silence."""
+
+    files: tuple[str, ...]
+    layout: str
+    n_rows: int
+    n_ratings: int
+    dropped: tuple[tuple[str, int], ...] = ()
+    """Reason -> number of ratings left out."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """Everything `palaver study analyse` finds."""
+
+    title: str
+    run: RunRecord
+    reading: Reading
+    confidence: float
+    criteria: tuple[CriterionSummary, ...]
+    agreement: tuple[AgreementRow, ...]
+    correlation: tuple[CorrelationRow, ...]
+    ranking: tuple[RankingRow, ...]
+    raters: tuple[RaterRow, ...]
+    rater_matrices: tuple[RaterMatrix, ...]
+    notes: tuple[str, ...] = field(default=())
+
+    def to_json(self) -> str:
+        """`results.json`: undefined numbers are null, beside them stands the reason."""
+        rows = {
+            f.name: _plain(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name not in ("run",)
+        }
+        record = {"signature": self.run.signature, "run": self.run.model_dump(mode="json")}
+        return json.dumps({**record, **rows}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _plain(value: object) -> object:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, tuple | list):
+        return [_plain(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
