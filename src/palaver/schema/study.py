@@ -12,7 +12,7 @@ from palaver.schema.base import Name, Noun
 from palaver.schema.dialogue import Dialogue
 from palaver.schema.scale import Pairwise, RankMagnitude, Scale, Value
 
-Part = Literal["context", "reference", "output"]
+Part = Literal["context", "knowledge", "reference", "output"]
 Location = tuple[str | int, ...]
 
 
@@ -22,9 +22,11 @@ class Question(Noun):
     criterion: Name
     text: Name
     scale: Scale
-    shows: tuple[Part, ...] = ("context", "reference", "output")
+    shows: tuple[Part, ...] = ("context", "knowledge", "reference", "output")
     help: str = ""
     required: bool = True
+    beside: str | None = None
+    """Another criterion whose screen this one shares even when the layout is separate."""
 
     @model_validator(mode="after")
     def _check(self) -> Question:
@@ -53,7 +55,11 @@ class Item(Noun):
 
     id: Name
     context: str | Dialogue | None = None
+    """What the outputs answer: a meaning representation, a question, the dialogue so far."""
+    knowledge: str | None = None
+    """The sentence the outputs should draw on."""
     reference: str | None = None
+    """The standard of a magnitude estimation."""
     outputs: tuple[Output, ...] = Field(min_length=1)
 
 
@@ -100,6 +106,15 @@ def design_problems(
         if question.criterion in seen:
             yield ("questions", q, "criterion"), f"criterion {question.criterion!r} is asked twice"
         seen.setdefault(question.criterion, q)
+    for q, question in questions.items():
+        if question.beside is not None and (
+            question.beside not in seen or question.beside == question.criterion
+        ):
+            others = ", ".join(name for name in seen if name != question.criterion) or "none"
+            yield (
+                ("questions", q, "beside"),
+                f"expected another criterion ({others}), found {question.beside!r}",
+            )
     ids: set[str] = set()
     for i, item in items.items():
         if item.id in ids:

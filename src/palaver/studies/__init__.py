@@ -1,0 +1,1 @@
+"""Human studies: designs, ratings, simulation and analysis."""

@@ -139,7 +139,7 @@ class CriterionSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaterMatrix:
-    """Agreement in pairs (Pearson over shared outputs) of the raters with most ratings; nan below 5 shared."""
+    """Agreement in pairs (Pearson over shared outputs) of the busiest raters; nan below 5 shared."""
 
     criterion: str
     raters: tuple[str, ...]

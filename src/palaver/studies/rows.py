@@ -1,0 +1,89 @@
+"""Ratings as single values: one by one out of a file, and into one, both as a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from palaver.errors import DataError
+from palaver.files import format_by_name, write_atomically
+from palaver.schema import Rating
+from palaver.schema.study import value_text
+from palaver.studies.ratings import long_frames, parsed_time
+from palaver.tables import ROW, open_table
+
+
+def iter_ratings(path: str | Path, *, columns: Mapping[str, str] | None = None) -> Iterator[Rating]:
+    """Ratings one by one in constant memory, values as they stand in the file (numbers where they are)."""
+    source = open_table(path)
+    for _, frame in long_frames(source, columns):
+        for row in frame.with_columns(parsed_time().alias("given_at")).iter_rows(named=True):
+            number = row.pop(ROW)
+            try:
+                yield Rating.model_validate({k: _loosen(k, v) for k, v in row.items() if v is not None})
+            except ValueError as error:
+                raise DataError(f"{path}, row {number}: not a rating: {error}") from None
+
+
+def _loosen(field: str, text: Any) -> Any:
+    if field != "value":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        return tuple(text.split("|")) if "|" in text else text
+
+
+def write_ratings(ratings: Iterable[Rating], path: str | Path) -> int:
+    """Write ratings as JSON lines, CSV or Parquet, by the name's ending; how many there were."""
+    path = Path(path)
+    kind = format_by_name(path)
+    iterator = iter(ratings)
+    count = 0
+    with write_atomically(path, "wb") as file:
+        writer: Any = None
+        while batch := list(islice(iterator, 50_000)):
+            count += len(batch)
+            if kind == "jsonl":
+                file.writelines(r.model_dump_json(exclude_none=True).encode() + b"\n" for r in batch)
+                continue
+            frame = _to_frame(batch)
+            if kind == "csv":
+                frame.write_csv(
+                    file, include_header=count == len(batch), datetime_format="%Y-%m-%dT%H:%M:%S%.6f"
+                )
+            else:
+                import pyarrow.parquet
+
+                arrow = frame.to_arrow()
+                writer = writer or pyarrow.parquet.ParquetWriter(file, arrow.schema, compression="zstd")
+                writer.write_table(arrow)
+        if writer is not None:
+            writer.close()
+        if count == 0:
+            raise DataError(f"there are no ratings to write to {path}")
+    return count
+
+
+def _to_frame(batch: Sequence[Rating]) -> pl.DataFrame:
+    schema: dict[str, Any] = {
+        **dict.fromkeys(
+            ("study", "item", "system", "against", "output", "rater", "criterion", "value"), pl.String
+        ),
+        "given_at": pl.Datetime("us"),
+        "seconds": pl.Float64,
+        "shown_position": pl.Int32,
+    }
+    return pl.DataFrame(
+        [{**r.model_dump(), "value": value_text(r.value), "given_at": _naive_utc(r.given_at)} for r in batch],
+        schema=schema,
+    )
+
+
+def _naive_utc(moment: datetime | None) -> datetime | None:
+    return moment.astimezone(UTC).replace(tzinfo=None) if moment is not None and moment.tzinfo else moment

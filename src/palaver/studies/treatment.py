@@ -1,0 +1,169 @@
+"""How a criterion's values are understood: by its scale, or, without a study file, by looking at them.
+
+A guess is always said aloud, with the option that overrules it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from palaver.schema import Binary, Checkboxes, Likert, Magnitude, Ordinal, Pairwise, RankMagnitude, Scale
+from palaver.schema.scale import Level
+
+MAX_OPTIONS = 30
+
+
+@dataclass(frozen=True)
+class Treatment:
+    """What kind of judgement a criterion is and how it enters statistics."""
+
+    criterion: str
+    kind: str
+    """"number", "pair" (win/tie/loss against another system) or "boxes"."""
+    level: Level
+    scale: Scale | None
+    guessed: str
+    """Why, when no study file said so; empty otherwise."""
+    options: tuple[str, ...] = ()
+    exclusive: tuple[str, ...] = ()
+
+    @property
+    def is_magnitude(self) -> bool:
+        return isinstance(self.scale, Magnitude)
+
+    @property
+    def reference(self) -> float:
+        return self.scale.reference if isinstance(self.scale, Magnitude) else 100.0
+
+    @property
+    def default_normalisation(self) -> str:
+        """Magnitudes are ratios, so their logarithms are what can be averaged."""
+        return "log" if self.is_magnitude else "raw"
+
+    def describe(self, normalisation: str) -> str:
+        """One sentence for reports."""
+        what = (
+            self.scale.describe()
+            if self.scale is not None
+            else {
+                "number": "numbers",
+                "pair": "win, tie or loss",
+                "boxes": f"any of {', '.join(self.options)}",
+            }[self.kind]
+        )
+        how = (
+            "" if normalisation == "raw" or self.kind != "number" else f", scores are {normalisation} values"
+        )
+        return f"{what} ({self.level}{how})" + (f"; {self.guessed}" if self.guessed else "")
+
+
+def treat(
+    criterion: str, rows: pl.DataFrame, scale: Scale | None, *, screens: bool
+) -> tuple[Treatment, pl.Expr, str]:
+    """How `criterion` is treated, which rows fit (as an expression), and what was expected of the others."""
+    if scale is None:
+        return _guess(criterion, rows, screens)
+    if isinstance(scale, Pairwise):
+        return (
+            Treatment(criterion, "pair", scale.level, scale, ""),
+            _outcome_fits(ties=scale.ties),
+            (f"expected {scale.describe()} and the other system in the column 'against'"),
+        )
+    if isinstance(scale, Checkboxes):
+        treatment = Treatment(criterion, "boxes", scale.level, scale, "", scale.options, scale.exclusive)
+        fitting = [t for t in rows["text"].unique().drop_nulls().to_list() if _parses(scale, t)]
+        return (
+            treatment,
+            pl.col("text").cast(pl.String).is_in(fitting).fill_null(False),
+            f"expected {scale.describe()}",
+        )
+    value = pl.col("value")
+    fits = value.is_finite() & value.is_between(scale.minimum, scale.maximum)
+    if scale.whole:
+        fits = fits & (value == value.round())
+    return (
+        Treatment(criterion, "number", scale.level, scale, ""),
+        fits.fill_null(False),
+        f"expected {scale.describe()}",
+    )
+
+
+def _parses(scale: Checkboxes, text: str) -> bool:
+    try:
+        scale.parse(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _outcome_fits(*, ties: bool) -> pl.Expr:
+    """Words or their numbers: win 1, tie 0.5, loss 0. Without `against` there is nothing to compare with."""
+    words = ["win", "loss", "tie"] if ties else ["win", "loss"]
+    numbers = [1.0, 0.0, 0.5] if ties else [1.0, 0.0]
+    word = pl.col("text").cast(pl.String).str.to_lowercase().is_in(words)
+    fits = word.fill_null(False) | pl.col("value").is_in(numbers).fill_null(False)
+    return fits & pl.col("against").is_not_null()
+
+
+def _guess(criterion: str, rows: pl.DataFrame, screens: bool) -> tuple[Treatment, pl.Expr, str]:
+    if rows["against"].null_count() < rows.height:
+        treatment = Treatment(
+            criterion, "pair", "nominal", Pairwise(), "a pairwise criterion, as 'against' is given"
+        )
+        return (
+            treatment,
+            _outcome_fits(ties=True),
+            "expected win, tie or loss and the other system in 'against'",
+        )
+    numeric = rows["value"].is_finite().fill_null(False)
+    if numeric.sum() * 2 >= rows.height:
+        fits = pl.col("value").is_finite().fill_null(False)
+        return (
+            _guess_number(criterion, rows.filter(numeric)["value"], screens),
+            fits,
+            "expected a finite number",
+        )
+    texts = rows["text"].cast(pl.String).unique().drop_nulls().to_list()
+    options = sorted(
+        {part.strip() for text in texts for part in text.replace("\n", "|").split("|") if part.strip()}
+    )
+    if 0 < len(options) <= MAX_OPTIONS:
+        alone = ("ok",) if "ok" in options and len(options) > 1 else ()
+        treatment = Treatment(
+            criterion,
+            "boxes",
+            "nominal",
+            None,
+            "words, so a choice among the ones that occur",
+            tuple(options),
+            alone,
+        )
+        return treatment, pl.col("text").is_not_null(), "expected a choice"
+    fits = pl.col("value").is_finite().fill_null(False)
+    return Treatment(criterion, "number", "interval", None, "mostly text"), fits, "expected a finite number"
+
+
+def _guess_number(criterion: str, values: pl.Series, screens: bool) -> Treatment:
+    low, high = float(values.min() or 0), float(values.max() or 0)  # type: ignore[arg-type]
+    whole = bool((values == values.round()).all())
+    if screens and low > 0:
+        digits = max(6, len(str(int(high))))
+        scale: Scale = RankMagnitude(whole_numbers=whole, max_digits=digits)
+        return Treatment(
+            criterion, "number", "ratio", scale, "several outputs on a screen, so read as RankME"
+        )
+    if whole and low >= 0 and high <= 1:
+        return Treatment(criterion, "number", "nominal", Binary(), "only 0 and 1 occur")
+    if whole and low >= 0 and high <= 10 and high > low:
+        steps = Ordinal if low == 0 else Likert
+        why = f"whole numbers from {low:.0f} to {high:.0f} occur"
+        return Treatment(criterion, "number", "ordinal", steps(low=int(low), high=int(high)), why)
+    return Treatment(
+        criterion,
+        "number",
+        "interval",
+        None,
+        "no study file says more; for magnitude estimates give one, or --normalise log",
+    )
