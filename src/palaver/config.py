@@ -147,13 +147,16 @@ class Lines:
 
 def read_toml(path: str | Path) -> tuple[dict[str, Any], Lines]:
     """The values of a TOML file and where each stands."""
-    path = Path(path)
-    with TextStream(path) as stream:
-        text = stream.read().decode()
+    with TextStream(Path(path)) as stream:
+        return parse_toml(stream.read().decode(), path)
+
+
+def parse_toml(text: str, name: str | Path) -> tuple[dict[str, Any], Lines]:
+    """The same from a text; `name` is what errors call it."""
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}") from None
+        raise ConfigError(f"{name} is not valid TOML: {error}") from None
     return data, Lines(text.replace("\r\n", "\n"))
 
 

@@ -203,6 +203,15 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def check_writable(folder: Path) -> None:
+    """Raise `UserError` unless files can be written into `folder`; it is made if it is missing."""
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{folder} is a file, not a folder", "choose another folder with --out")
+    with write_atomically(folder / ".palaver-probe") as file:
+        file.write("")
+    (folder / ".palaver-probe").unlink(missing_ok=True)
+
+
 @contextlib.contextmanager
 def write_atomically(path: Path, mode: Literal["w", "wb"] = "w") -> Iterator[IO[Any]]:
     """A file to write into that takes its name only when all went well. Missing folders are made."""

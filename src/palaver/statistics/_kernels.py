@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 
 @numba.njit(cache=True, inline="always")
-def _mix(state):
+def _mix(state: np.uint64) -> np.uint64:
     """One step of splitmix64 (Steele, Lea & Flood 2014): a counter through a 64-bit finaliser."""
     z = state
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -16,7 +17,7 @@ def _mix(state):
 
 
 @numba.njit(cache=True)
-def gather_sums(table, n_replicates, seed):
+def gather_sums(table: NDArray[np.float64], n_replicates: int, seed: np.uint64) -> NDArray[np.float64]:
     """Column sums over n rows drawn with replacement, `n_replicates` times.
 
     Each 64-bit draw gives two row numbers by multiply-shift; for n < 2**32 the bias is below n / 2**32.

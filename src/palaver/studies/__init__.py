@@ -1,1 +1,28 @@
 """Human studies: designs, ratings, simulation and analysis."""
+
+from palaver.studies.analyse import analyse
+from palaver.studies.describe import describe
+from palaver.studies.design import PRESETS, load_study, preset_text
+from palaver.studies.export import write_long
+from palaver.studies.ratings import RatingTable, read_ratings
+from palaver.studies.results import Analysis
+from palaver.studies.rows import iter_ratings, write_ratings
+from palaver.studies.simulate import Habits, example_study, power_draw, simulate
+
+__all__ = [
+    "PRESETS",
+    "Analysis",
+    "Habits",
+    "RatingTable",
+    "analyse",
+    "describe",
+    "example_study",
+    "iter_ratings",
+    "load_study",
+    "power_draw",
+    "preset_text",
+    "read_ratings",
+    "simulate",
+    "write_long",
+    "write_ratings",
+]

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from palaver.config import Location, config_error, read_toml
+from palaver.config import Lines, Location, config_error, parse_toml, read_toml
 from palaver.errors import UserError, nearest
 from palaver.files import TextStream
 from palaver.schema import SCALES, Item, Output, Question, Study
@@ -42,10 +42,17 @@ def preset_text(name: str, *, layout: str | None = None) -> str:
     return text
 
 
+def preset_study(name: str, *, layout: str | None = None) -> Study:
+    """A preset as a value, with the few items of its own."""
+    return _build(Path(f"preset {name}"), *parse_toml(preset_text(name, layout=layout), name))
+
+
 def load_study(path: str | Path) -> Study:
     """The study described by a TOML file. All mistakes are reported together."""
-    path = Path(path)
-    data, lines = read_toml(path)
+    return _build(Path(path), *read_toml(path))
+
+
+def _build(path: Path, data: dict[str, Any], lines: Lines) -> Study:
     mistakes: list[tuple[Location, str]] = []
     if ITEMS_FROM in data:
         data = {**data, "items": _items_from(path, data, mistakes)}
@@ -142,3 +149,30 @@ def _scale_fields() -> list[str]:
 def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def study_toml(study: Study) -> str:
+    """The study as a TOML file that `load_study` reads back to the same value."""
+    fields = study.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    tables = {key: fields.pop(key) for key in ("questions", "items")}
+    for q, question in enumerate(study.questions):
+        tables["questions"][q]["scale"]["kind"] = question.scale.kind  # a default, but the tag of the union
+    lines = [f"{key} = {_toml(value)}" for key, value in fields.items()]
+    for key, rows in tables.items():
+        for row in rows:
+            lines += ["", f"[[{key}]]", *(f"{name} = {_toml(value)}" for name, value in row.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{json.dumps(k)} = {_toml(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, list):
+        inner = ",\n  ".join(_toml(v) for v in value)
+        return (
+            f"[\n  {inner},\n]"
+            if any(isinstance(v, dict) for v in value)
+            else f"[{', '.join(map(_toml, value))}]"
+        )
+    # JSON's strings, numbers and truth values are TOML's, but for DEL, which TOML wants escaped.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

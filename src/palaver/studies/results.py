@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from palaver.schema import RunRecord
 
@@ -148,6 +148,23 @@ class RaterMatrix:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TestRow:
+    """A test of a hypothesis about the ratings themselves."""
+
+    criterion: str
+    test: str
+    question: str
+    statistic: float
+    df: float
+    p: float
+    effect: float
+    """Cramér's V for a chi-square test."""
+    n: int
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """What was read, what was left out and why. Nothing is dropped in silence."""
 
@@ -174,13 +191,12 @@ class Analysis:
     ranking: tuple[RankingRow, ...]
     raters: tuple[RaterRow, ...]
     rater_matrices: tuple[RaterMatrix, ...]
-    notes: tuple[str, ...] = field(default=())
+    tests: tuple[TestRow, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """`results.json`: undefined numbers are null, beside them stands the reason."""
-        rows = {
-            f.name: _plain(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name not in ("run",)
-        }
+        rows = {f.name: _plain(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name != "run"}
         record = {"signature": self.run.signature, "run": self.run.model_dump(mode="json")}
         return json.dumps({**record, **rows}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
@@ -41,33 +42,50 @@ def _loosen(field: str, text: Any) -> Any:
 
 def write_ratings(ratings: Iterable[Rating], path: str | Path) -> int:
     """Write ratings as JSON lines, CSV or Parquet, by the name's ending; how many there were."""
+    return write_frames(_batches(iter(ratings)), path)
+
+
+def _batches(ratings: Iterator[Rating]) -> Iterator[pl.DataFrame]:
+    while batch := list(islice(ratings, 50_000)):
+        yield _to_frame(batch)
+
+
+def write_frames(frames: Iterable[pl.DataFrame], path: str | Path) -> int:
+    """Write frames of the long format one after the other; how many rows there were."""
     path = Path(path)
     kind = format_by_name(path)
-    iterator = iter(ratings)
     count = 0
     with write_atomically(path, "wb") as file:
         writer: Any = None
-        while batch := list(islice(iterator, 50_000)):
-            count += len(batch)
-            if kind == "jsonl":
-                file.writelines(r.model_dump_json(exclude_none=True).encode() + b"\n" for r in batch)
+        for frame in frames:
+            if frame.is_empty():
                 continue
-            frame = _to_frame(batch)
-            if kind == "csv":
-                frame.write_csv(
-                    file, include_header=count == len(batch), datetime_format="%Y-%m-%dT%H:%M:%S%.6f"
-                )
+            if kind == "jsonl":
+                file.writelines(map(_json_line, frame.iter_rows(named=True)))
+            elif kind == "csv":
+                frame.write_csv(file, include_header=count == 0, datetime_format="%Y-%m-%dT%H:%M:%S%.6f")
             else:
                 import pyarrow.parquet
 
                 arrow = frame.to_arrow()
                 writer = writer or pyarrow.parquet.ParquetWriter(file, arrow.schema, compression="zstd")
                 writer.write_table(arrow)
+            count += frame.height
         if writer is not None:
             writer.close()
         if count == 0:
             raise DataError(f"there are no ratings to write to {path}")
     return count
+
+
+def _json_line(row: Mapping[str, Any]) -> bytes:
+    """Without empty fields; a value that is a number is written as one."""
+    plain = {key: value for key, value in row.items() if value is not None and value != ""}
+    value = _loosen("value", plain["value"])
+    plain["value"] = int(value) if isinstance(value, float) and value.is_integer() else value
+    if "given_at" in plain:
+        plain["given_at"] = plain["given_at"].isoformat()
+    return json.dumps(plain, ensure_ascii=False).encode() + b"\n"
 
 
 def _to_frame(batch: Sequence[Rating]) -> pl.DataFrame:
@@ -79,10 +97,10 @@ def _to_frame(batch: Sequence[Rating]) -> pl.DataFrame:
         "seconds": pl.Float64,
         "shown_position": pl.Int32,
     }
-    return pl.DataFrame(
-        [{**r.model_dump(), "value": value_text(r.value), "given_at": _naive_utc(r.given_at)} for r in batch],
-        schema=schema,
-    )
+    rows = [
+        {**r.model_dump(), "value": value_text(r.value), "given_at": _naive_utc(r.given_at)} for r in batch
+    ]
+    return pl.DataFrame(rows, schema=schema)
 
 
 def _naive_utc(moment: datetime | None) -> datetime | None:

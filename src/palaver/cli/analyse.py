@@ -1,0 +1,173 @@
+"""`palaver study analyse | describe | convert`: what to do with ratings once they are there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from palaver.cli.study import Correlation, Force, Normalisation, SeedOption, _refuse_overwrite, app
+
+if TYPE_CHECKING:
+    from palaver.studies import RatingTable
+
+Columns = Annotated[
+    list[str] | None,
+    typer.Option("--column", help="Which column is which, FIELD=NAME (rater=worker); repeat it."),
+]
+
+
+def _columns(words: list[str] | None) -> dict[str, str]:
+    from palaver.errors import UserError
+
+    columns = {}
+    for word in words or []:
+        field, equals, name = word.partition("=")
+        if not (field and equals and name):
+            raise UserError(f"--column: expected FIELD=NAME, such as rater=worker_id, found {word!r}")
+        columns[field] = name
+    return columns
+
+
+@app.command()
+def analyse(
+    ratings: Annotated[
+        list[Path], typer.Argument(help="Rating files: JSON lines, CSV or Parquet, long or wide.")
+    ],
+    study: Annotated[Path | None, typer.Option(help="The study file: scales, permitted values.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the files. [default: NAME-analysis]")] = None,
+    normalise: Annotated[
+        Normalisation,
+        typer.Option(help="How ratings become scores; auto: log for magnitudes, raw otherwise."),
+    ] = Normalisation.auto,
+    correlation: Annotated[Correlation, typer.Option(help="Between criteria.")] = Correlation.spearman,
+    confidence: Annotated[
+        float, typer.Option(min=0.51, max=0.9999, help="Of intervals and rank groups.")
+    ] = 0.95,
+    replicates: Annotated[int, typer.Option(min=1, max=1_000_000, help="Bootstrap replicates.")] = 1000,
+    seed: SeedOption = 0,
+    column: Columns = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Leave out rows that cannot be used; bad-rows.csv lists them.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Write the files, print only where they are.")
+    ] = False,
+) -> None:
+    """Which system is better, do the raters agree, and how much of the answer is noise?
+
+    Writes report.html, results.json and ratings.parquet, and prints the tables.
+
+    Example: palaver study analyse ratings.csv --study study.toml --out results
+    """
+    from palaver.cli.progress import progress
+    from palaver.files import check_writable, write_atomically
+    from palaver.reports import print_analysis, write_report
+    from palaver.studies import analyse as run_analysis
+    from palaver.studies import load_study, read_ratings, write_long
+
+    design = load_study(study) if study else None
+    folder = out or Path(f"{ratings[0].name.split('.')[0]}-analysis")
+    check_writable(folder)
+    with progress() as tell:
+        table = read_ratings(
+            ratings,
+            study=design,
+            columns=_columns(column),
+            skip_bad=skip_bad,
+            progress=lambda done, total: tell("reading ratings", done, total),
+        )
+        found = run_analysis(
+            table,
+            study=design,
+            normalise=normalise.value,
+            correlation=correlation.value,
+            confidence=confidence,
+            n_replicates=replicates,
+            seed=seed,
+            step=tell,
+        )
+        tell("writing the report", 99, 100)
+        with write_atomically(folder / "results.json") as file:
+            file.write(found.to_json())
+        write_long(table, folder / "ratings.parquet", normalise=normalise.value)
+        report = write_report(found, folder / "report.html")
+        if table.bad.height:
+            _write_bad(table, folder / "bad-rows.csv")
+    if not quiet:
+        from rich.console import Console
+
+        print_analysis(found, Console())
+    if table.bad.height:
+        typer.echo(f"{table.bad.height:,} rows were left out: {folder / 'bad-rows.csv'}")
+    typer.echo(f"report: {report}")
+
+
+def _write_bad(table: RatingTable, path: Path) -> None:
+    from palaver.files import write_atomically
+
+    with write_atomically(path, "wb") as file:
+        table.bad.write_csv(file)
+
+
+@app.command()
+def describe(
+    ratings: Annotated[Path, typer.Argument(help="A rating file: JSON lines, CSV or Parquet, long or wide.")],
+    column: Columns = None,
+) -> None:
+    """Count and average a rating file of any size, in constant memory.
+
+    Example: palaver study describe ratings.csv
+    """
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    from palaver.cli.progress import progress
+    from palaver.studies.describe import describe as run_description
+
+    with progress() as tell:
+        found = run_description(
+            ratings,
+            columns=_columns(column),
+            progress=lambda done, total: tell("reading ratings", done, total),
+        )
+    console = Console()
+    counts = f"{found.n_ratings:,} ratings, {len(found.items):,} items, {len(found.raters):,} raters"
+    console.print(f"{counts} ({found.layout})", markup=False, highlight=False)
+    if found.n_broken:
+        console.print(f"{found.n_broken:,} rows could not be read", style="yellow")
+    table = Table()
+    table.add_column("criterion")
+    table.add_column("system")
+    for name in ("ratings", "mean", "sd", "lowest", "highest", "not numbers"):
+        table.add_column(name, justify="right")
+    for cell in sorted(found.cells.values(), key=lambda c: (c.criterion, c.system)):
+        numbers = [f"{v:.4g}" for v in (cell.mean, cell.sd, cell.low, cell.high)] if cell.n else ["–"] * 4
+        table.add_row(
+            escape(cell.criterion),
+            escape(cell.system),
+            f"{cell.n + cell.n_words:,}",
+            *numbers,
+            f"{cell.n_words:,}",
+        )
+    console.print(table)
+
+
+@app.command()
+def convert(
+    source: Annotated[Path, typer.Argument(help="Ratings in any layout.")],
+    target: Annotated[Path, typer.Argument(help="Where to: .csv, .jsonl or .parquet, long format.")],
+    column: Columns = None,
+    force: Force = False,
+) -> None:
+    """Write ratings in the long format, in constant memory.
+
+    Example: palaver study convert screens.csv ratings.parquet
+    """
+    from palaver.studies import iter_ratings, write_ratings
+
+    _refuse_overwrite(target, force)
+    count = write_ratings(iter_ratings(source, columns=_columns(column)), target)
+    typer.echo(f"wrote {count:,} ratings to {target}")

@@ -1,0 +1,69 @@
+"""`palaver`: one command, a noun, a verb. Heavy imports wait until a verb runs."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from palaver import __version__
+from palaver.cli import analyse, reproduce, study
+
+app = typer.Typer(
+    help="Which conversation is better, and how far can you trust that answer?",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+assert analyse  # its import adds the verbs that work on ratings
+app.add_typer(study.app, name="study")
+app.add_typer(reproduce.app, name="reproduce")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"palaver {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(
+        False, "--version", callback=_print_version, is_eager=True, help="Show the version."
+    ),
+) -> None:
+    """Which conversation is better, and how far can you trust that answer?"""
+
+
+def run() -> None:
+    """The console script: user errors become one clear message and exit code 1."""
+    from palaver.errors import UserError
+
+    try:
+        app()
+    except UserError as error:
+        show_error(error)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        typer.echo("stopped", err=True)
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of our output went away (… | head)
+        sys.stderr.close()
+        sys.exit(0)
+
+
+def show_error(error: Exception) -> None:
+    """`error: …`, every problem on its own line, then what to do."""
+    from palaver.errors import UserError
+
+    if not isinstance(error, UserError):
+        typer.echo(f"error: {error}", err=True)
+        return
+    typer.secho("error: ", fg="red", bold=True, nl=False, err=True)
+    typer.echo(error.message, err=True)
+    for problem in error.problems:
+        typer.echo(f"  - {problem}", err=True)
+    if error.hint:
+        typer.secho("hint: ", fg="cyan", nl=False, err=True)
+        typer.echo(error.hint, err=True)

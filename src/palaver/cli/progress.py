@@ -1,0 +1,45 @@
+"""Progress on standard error, shown only when something takes more than a second and a person is watching."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Tell = Callable[[str, int, int], None]
+
+
+@contextmanager
+def progress() -> Iterator[Tell]:
+    """Yields `tell(what, done, total)`. Nothing appears in pipes and logs, or before the first second."""
+    if not sys.stderr.isatty():
+        yield lambda what, done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    bar = Progress(
+        TextColumn("{task.description:<28}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    began = time.monotonic()
+    task = bar.add_task("", total=None)
+    started = False
+
+    def tell(what: str, done: int, total: int) -> None:
+        nonlocal started
+        if not started and time.monotonic() - began > 1:
+            bar.start()
+            started = True
+        bar.update(task, description=what, completed=done, total=total)
+
+    try:
+        yield tell
+    finally:
+        if started:
+            bar.stop()

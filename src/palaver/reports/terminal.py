@@ -1,0 +1,215 @@
+"""An analysis in the terminal: the answer first, then how far to trust it.
+
+Everything is printed as `Text`, never as markup, so a name like `[bold]x` shows as it is. Rankings wrap
+and are never cut; in a pipe or a file the same lines come without colour.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from palaver.reports import numbers, wording
+from palaver.reports.names import clean, shorten
+from palaver.studies.results import AgreementRow, Analysis, RaterRow
+
+MOST_RATERS = 15
+WORST_RATERS = 10
+_NAME = 22
+_LABEL = 29
+"""Columns for `  bootstrap over items, 95%  ` in front of what the method says."""
+
+
+def print_analysis(analysis: Analysis, console: Console) -> None:
+    """Print everything a reader needs before opening the report."""
+    _print_head(analysis, console)
+    _print_answer(analysis, console)
+    _print_agreement(analysis, console)
+    _print_correlation(analysis, console)
+    _print_raters(analysis, console)
+    _print_left_out(analysis, console)
+    _line(console, Text(clean(str(analysis.run)), style="dim"))
+
+
+def _print_head(analysis: Analysis, console: Console) -> None:
+    facts = (
+        numbers.some(len(wording.systems_of(analysis)), "system"),
+        numbers.some(len(wording.criteria_of(analysis)), "criterion", "criteria"),
+        numbers.some(len(analysis.raters), "rater"),
+        numbers.some(analysis.reading.n_ratings, "rating"),
+    )
+    console.print(Text.assemble((clean(analysis.title), "bold"), "  ", (" · ".join(facts), "dim")))
+
+
+def _print_answer(analysis: Analysis, console: Console) -> None:
+    _heading(console, "Ranking", "best first; systems that share a place are not separated")
+    criteria = wording.criteria_of(analysis)
+    if not criteria:
+        _indented(console, Text("There are no ratings, so there is no answer."))
+    for criterion in criteria:
+        console.print(Text(clean(criterion), style="bold cyan"))
+        rows = wording.rankings_of(analysis, criterion)
+        for row in rows:
+            style = "bold" if row is rows[0] and row.groups else ""
+            _named(console, wording.ranking_basis(row), Text(wording.ranking_text(row), style=style))
+        if not rows:
+            _indented(console, Text("not ranked", style="dim"))
+        headline = wording.headline_of(analysis, criterion)
+        if headline is not None:
+            _named(console, "agreement", Text(wording.agreement_sentence(headline)))
+        warning = wording.disagreement(rows)
+        if warning:
+            _indented(console, Text(f"Caution: {warning}", style="yellow"))
+
+
+def _print_agreement(analysis: Analysis, console: Console) -> None:
+    if not analysis.agreement:
+        return
+    interval = f"{numbers.percent(analysis.confidence)} interval"
+    _heading(console, "Agreement", "measures to quote first, then all others")
+    headlines = [row for row in analysis.agreement if row.headline]
+    table = _table(("criterion", "measure"), ("value", interval, "p", "items", "raters"))
+    for row in headlines:
+        cells = (numbers.statistic(row.value), numbers.interval(row.low, row.high) or numbers.DASH)
+        sizes = (numbers.p_value(row.p), numbers.count(row.n_items), numbers.count(row.n_raters))
+        table.add_row(_name(row.criterion), Text(wording.measure_name(row)), *map(Text, (*cells, *sizes)))
+    if headlines:
+        console.print(table)
+    for criterion in wording.criteria_of(analysis):
+        rows = [row for row in analysis.agreement if row.criterion == criterion and not row.headline]
+        if rows:
+            _packed(console, f"{shorten(criterion, _NAME)}:", [_compact(row) for row in rows])
+    for note in dict.fromkeys(note for row in analysis.agreement for note in row.notes):
+        _indented(console, Text(clean(note), style="dim"))
+
+
+def _compact(row: AgreementRow) -> str:
+    value = wording.value_or_reason(row.value, clean(row.reason) if row.reason else "")
+    return f"{wording.measure_name(row)} {value} {numbers.interval(row.low, row.high)}".rstrip()
+
+
+def _print_correlation(analysis: Analysis, console: Console) -> None:
+    if not analysis.correlation:
+        return
+    _heading(console, "Correlation of the criteria")
+    table = _table(("criteria",), ("value", f"{numbers.percent(analysis.confidence)} interval", "p", "n"))
+    basis = ""
+    for row in analysis.correlation:
+        if basis != (basis := f"{clean(row.method)} over {clean(row.over)}"):
+            table.add_row(Text(basis, style="dim"))
+        pair = Text(f"{shorten(row.a, 16)} – {shorten(row.b, 16)}")
+        span = numbers.interval(row.low, row.high) or numbers.DASH
+        cells = (numbers.statistic(row.value), span, numbers.p_value(row.p), numbers.count(row.n))
+        table.add_row(pair, *map(Text, cells))
+    console.print(table)
+    for row in analysis.correlation:
+        if not math.isfinite(row.value) and row.reason:
+            _indented(console, Text(f"{clean(row.a)} – {clean(row.b)}: undefined: {clean(row.reason)}"))
+
+
+def _print_raters(analysis: Analysis, console: Console) -> None:
+    if not analysis.raters:
+        return
+    shown = _worst(analysis.raters)
+    hidden = len(analysis.raters) - len(shown)
+    flagged = sum(bool(row.flags) for row in analysis.raters)
+    _heading(console, "Raters", f"{numbers.count(flagged)} of {numbers.count(len(analysis.raters))} flagged")
+    table = _table(("rater", "flags"), ("ratings", "time", "spread", "same", "agreement"))
+    for row in shown:
+        table.add_row(
+            _name(row.rater),
+            Text(", ".join(map(clean, row.flags)) or numbers.DASH, style="yellow" if row.flags else ""),
+            numbers.count(row.n_ratings),
+            numbers.seconds(row.median_seconds),
+            numbers.number(row.spread),
+            numbers.percent(row.straight_lining),
+            numbers.statistic(row.agreement),
+        )
+    console.print(table)
+    legend = "spread: 1 = as everybody; same: share of the most frequent value; agreement: with the others"
+    _indented(console, Text(legend, style="dim"))
+    if hidden:
+        _indented(console, Text(f"{numbers.some(hidden, 'more rater')} in the report", style="dim"))
+
+
+def _worst(raters: Sequence[RaterRow]) -> list[RaterRow]:
+    """All of them, or those with most flags; among equals the ones who agree least with the others."""
+    if len(raters) <= MOST_RATERS:
+        return list(raters)
+
+    def trouble(row: RaterRow) -> tuple[int, float]:
+        return -len(row.flags), row.agreement if math.isfinite(row.agreement) else math.inf
+
+    return sorted(raters, key=trouble)[:WORST_RATERS]
+
+
+def _print_left_out(analysis: Analysis, console: Console) -> None:
+    reading = analysis.reading
+    if reading.dropped:
+        total = sum(n for _, n in reading.dropped)
+        _heading(console, "Left out", numbers.some(total, "rating"))
+        for reason, n in reading.dropped:
+            _indented(console, Text(f"{numbers.count(n)}  {clean(reason)}", style="yellow"))
+    notes = [*reading.notes, *analysis.notes]
+    if notes:
+        _heading(console, "Notes")
+        for note in notes:
+            _indented(console, Text(f"- {clean(note)}"))
+    console.print()
+
+
+def _heading(console: Console, title: str, remark: str = "") -> None:
+    console.print()
+    console.print(Text.assemble((title, "bold underline"), (f"  {remark}" if remark else "", "dim")))
+
+
+def _line(console: Console, text: Text) -> None:
+    """One line of its own; the terminal may break it, but a file or a pipe gets it whole."""
+    console.print(text, soft_wrap=True)
+
+
+def _indented(console: Console, text: Text, indent: int = 2, first: Text | None = None) -> None:
+    """`text` wrapped beside `first`; where nobody looks at columns it stays one line that can be searched."""
+    margin = Text(" " * indent)
+    if not console.is_terminal:
+        return _line(console, (first or margin) + text)
+    text.overflow = "fold"
+    for k, line in enumerate(text.wrap(console, max(20, console.width - indent))):
+        line.rstrip()
+        _line(console, (first or margin) + line if k == 0 else margin + line)
+    return None
+
+
+def _named(console: Console, name: str, text: Text) -> None:
+    """A name in a column of its own, then `text`."""
+    _indented(console, text, _LABEL, Text(f"  {name} ".ljust(_LABEL), style="dim"))
+
+
+def _packed(console: Console, name: str, parts: Sequence[str]) -> None:
+    """`parts` side by side, as many in a line as go there without breaking one."""
+    line = Text(f"  {name}")
+    for k, part in enumerate(parts):
+        if k and line.cell_len + len(part) + 3 > console.width:
+            console.print(line, soft_wrap=True)
+            line = Text(" " * 4)
+        line.append(f" {part}" if k == 0 or not line.plain.strip() else f" · {part}")
+    console.print(line, soft_wrap=True)
+
+
+def _name(name: str) -> Text:
+    return Text(shorten(name, _NAME))
+
+
+def _table(left: Iterable[str], right: Iterable[str]) -> Table:
+    """Columns of words, which may wrap, and columns of numbers, which may not."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim")
+    for name in left:
+        table.add_column(Text(name), overflow="fold")
+    for name in right:
+        table.add_column(Text(name), justify="right", no_wrap=True)
+    return table

@@ -1,0 +1,220 @@
+"""What a number means, in words, with the convention that says so; and where the methods come from.
+
+Conventions: Koo & Li 2016 (ICC), Krippendorff 2004 (alpha), Landis & Koch 1977 (kappa). They are habits
+of a field, not laws, so every reading names its convention and is judged by the interval, not the point.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from palaver.reports.names import clean, shorten
+from palaver.reports.numbers import interval, percent, some, statistic
+from palaver.studies.results import AgreementRow, Analysis, RankingRow
+
+METHOD_TITLES = {
+    "bootstrap": "bootstrap over items",
+    "trueskill": "TrueSkill",
+    "bradley-terry": "Bradley–Terry",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Convention:
+    """Which values of a coefficient are called what: zone i reaches up to cuts[i]."""
+
+    measure: str
+    source: str
+    cuts: tuple[float, ...]
+    words: tuple[str, ...]
+
+    def zone(self, value: float) -> int:
+        return bisect_right(self.cuts, value)
+
+    def describe(self) -> str:
+        parts = [f"{self.words[0]} below {self.cuts[0]:g}"]
+        parts += [f"{word} from {cut:g}" for word, cut in zip(self.words[1:], self.cuts, strict=True)]
+        return f"{self.source}: " + ", ".join(parts)
+
+
+CONVENTIONS = (
+    Convention(
+        measure="icc",
+        source="Koo & Li 2016",
+        cuts=(0.5, 0.75, 0.9),
+        words=("poor", "moderate", "good", "excellent"),
+    ),
+    Convention(
+        measure="alpha",
+        source="Krippendorff 2004",
+        cuts=(0.667, 0.8),
+        words=("unreliable", "tentative", "reliable"),
+    ),
+    Convention(
+        measure="kappa",
+        source="Landis & Koch 1977",
+        cuts=(0.0, 0.2, 0.4, 0.6, 0.8),
+        words=("poor", "slight", "fair", "moderate", "substantial", "almost perfect"),
+    ),
+)
+
+
+def convention_for(measure: str) -> Convention | None:
+    """The convention for a measure as it is named in `AgreementRow`, if its field has one."""
+    name = measure.casefold().replace("α", "alpha").replace("κ", "kappa").replace("intraclass", "icc")
+    return next((c for c in CONVENTIONS if c.measure in name), None)
+
+
+def measure_name(row: AgreementRow) -> str:
+    """`ICC2k`, `Krippendorff's alpha (interval)`: the form alone where it repeats the measure."""
+    measure, form = clean(row.measure), row.form.strip()
+    if not form:
+        return measure
+    if form.casefold().startswith(measure.casefold()):
+        return clean(form)
+    return f"{measure} ({clean(form)})" if not form.startswith("(") else f"{measure}{clean(form)}"
+
+
+def value_or_reason(value: float, reason: str) -> str:
+    """The coefficient, or `undefined: why`."""
+    if math.isfinite(value):
+        return statistic(value)
+    return f"undefined: {reason}" if reason else "undefined"
+
+
+def in_words(row: AgreementRow) -> str:
+    """What the coefficient is called, from the low to the high end of its interval; empty if nobody says."""
+    convention = convention_for(row.measure)
+    if convention is None or not math.isfinite(row.value):
+        return ""
+    ends = [end for end in (row.low, row.high) if math.isfinite(end)]
+    if len(ends) < 2:
+        return f"{convention.words[convention.zone(row.value)]} (no interval)"
+    low, high = (convention.words[convention.zone(end)] for end in ends)
+    return low if low == high else f"{low} to {high}"
+
+
+def in_words_by(row: AgreementRow) -> str:
+    """The same with the convention that says so: `moderate to good (Koo & Li 2016)`."""
+    words, convention = in_words(row), convention_for(row.measure)
+    return f"{words} ({convention.source})" if words and convention else words
+
+
+def agreement_sentence(row: AgreementRow) -> str:
+    """`ICC2k 0.83 [0.79, 0.86]: good (Koo & Li 2016)`."""
+    name = measure_name(row)
+    if not math.isfinite(row.value):
+        return f"{name} {value_or_reason(row.value, row.reason)}"
+    numbers = f"{name} {statistic(row.value)} {interval(row.low, row.high)}".rstrip()
+    words = in_words_by(row)
+    return f"{numbers}: {words}" if words else numbers
+
+
+def method_title(method: str) -> str:
+    return METHOD_TITLES.get(method, clean(method))
+
+
+def rank_labels(row: RankingRow) -> list[str]:
+    """`1.–2.`, `3.` …: the places that each group takes."""
+    labels, first = [], 1
+    for group in row.groups:
+        last = first + len(group) - 1
+        labels.append(f"{first}." if first == last else f"{first}.–{last}.")
+        first = last + 1
+    return labels
+
+
+def ranking_text(row: RankingRow) -> str:
+    """The groups in words, or why there are none."""
+    if row.groups:
+        return clean(row.label)
+    return f"undefined: {clean(row.reason)}" if row.reason else "undefined"
+
+
+def ranking_basis(row: RankingRow) -> str:
+    """How the groups were found: `bootstrap over items, 95%`."""
+    return f"{method_title(row.method)}, {percent(row.confidence)}"
+
+
+def disagreement(rows: Sequence[RankingRow]) -> str:
+    """What the ranking methods say differently about one criterion; empty when they say the same."""
+    places = {method_title(r.method): _places(r) for r in rows if r.groups}
+    shared = [s for s in next(iter(places.values()), {}) if all(s in p for p in places.values())]
+    opposed: list[str] = []
+    loose: dict[str, list[str]] = {}
+    for a, b in combinations(shared, 2):
+        orders = {method: (p[a] > p[b]) - (p[a] < p[b]) for method, p in places.items()}
+        pair = f"{_short(a)} and {_short(b)}"
+        if {-1, 1} <= set(orders.values()):
+            opposed.append(f"{pair} ({_ahead(a, b, orders)})")
+        elif len(set(orders.values())) > 1:
+            apart = _list([m for m, order in orders.items() if order])
+            together = _list([m for m, order in orders.items() if not order])
+            loose.setdefault(f"apart by {apart}, but not by {together}", []).append(pair)
+    if opposed:
+        return f"The methods contradict each other on {_some_of(opposed)}. Trust neither order."
+    if loose:
+        said = ". ".join(f"{_some_of(pairs)}: {how}" for how, pairs in loose.items())
+        return f"The methods do not separate the same systems. {said}."
+    return ""
+
+
+def _places(row: RankingRow) -> dict[str, int]:
+    return {system: place for place, group in enumerate(row.groups) for system in group}
+
+
+def _short(name: str) -> str:
+    return shorten(name, 32)
+
+
+def _list(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _ahead(a: str, b: str, orders: dict[str, int]) -> str:
+    """Who puts whom ahead; a lower place is better."""
+    said = {-1: f"puts {_short(a)} ahead", 1: f"puts {_short(b)} ahead", 0: "leaves them together"}
+    return ", ".join(f"{method} {said[order]}" for method, order in orders.items())
+
+
+def _some_of(texts: Sequence[str]) -> str:
+    """All of up to three; two of more."""
+    if len(texts) <= 3:
+        return "; ".join(texts)
+    return f"{'; '.join(texts[:2])}; and {some(len(texts) - 2, 'more pair')}"
+
+
+def conventions_used(analysis: Analysis) -> list[Convention]:
+    measures = {c.measure for row in analysis.agreement if (c := convention_for(row.measure))}
+    return [c for c in CONVENTIONS if c.measure in measures]
+
+
+def criteria_of(analysis: Analysis) -> list[str]:
+    """All criteria, in the order of the summaries; those that only other rows know come last."""
+    names = [c.criterion for c in analysis.criteria]
+    names += [row.criterion for row in (*analysis.ranking, *analysis.agreement)]
+    return list(dict.fromkeys(names))
+
+
+def systems_of(analysis: Analysis) -> list[str]:
+    """All systems that were rated or ranked."""
+    names = [d.name for c in analysis.criteria for d in c.systems]
+    names += [system for c in analysis.criteria for system, _ in c.choices]
+    names += [s.system for row in analysis.ranking for s in row.scores]
+    return list(dict.fromkeys(names))
+
+
+def rankings_of(analysis: Analysis, criterion: str) -> list[RankingRow]:
+    """The rankings of one criterion, those that could be computed first, the bootstrap ahead of the rest."""
+    rows = [row for row in analysis.ranking if row.criterion == criterion]
+    return sorted(rows, key=lambda row: (not row.groups, row.method != "bootstrap"))
+
+
+def headline_of(analysis: Analysis, criterion: str) -> AgreementRow | None:
+    """The agreement that a reader should see first, if there is one."""
+    rows = [row for row in analysis.agreement if row.criterion == criterion]
+    return next((row for row in rows if row.headline), rows[0] if rows else None)

@@ -1,0 +1,236 @@
+"""Mean squares of (items, raters) ratings, one-way and two-way, and those of bootstrap samples of items.
+
+One-way: sum of squares between items over n - 1, within items over N - n. Two-way without interaction,
+on complete tables: between items, between raters, and the rest over (n - 1)(k - 1).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from palaver.statistics._agreement_inputs import Floats, Ints, notes_of
+from palaver.statistics.bootstrap import resample_sums
+
+_ROUNDING = (8 * float(np.finfo(np.float64).eps)) ** 2  # share of squared ratings that is rounding error
+_CANCELLED = 1e-4  # a difference of sums of squares below this share is taken from residuals instead
+_NO_VARIANCE = 1e-12  # share of a replicate's sum of squares below which a difference is rounding error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Centred:
+    """Deviations from the mean in units of `scale`, and their sum of squares."""
+
+    values: Floats
+    squares: float
+    rounding: float
+    """A sum of squares as small as this is rounding error of the ratings themselves."""
+    scale: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replicates:
+    """Mean squares of bootstrap samples, one number per replicate."""
+
+    between: Floats
+    noise: Floats
+    raters: Floats
+    k: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anova:
+    """Mean squares, or the `reason` why there are none."""
+
+    n_items: int
+    n_raters: int
+    dropped: int
+    notes: tuple[str, ...]
+    reason: str = ""
+    k: float = math.nan
+    between: float = math.nan
+    noise: float = math.nan
+    """Within items (one-way) or the rest (two-way)."""
+    raters: float = math.nan
+    """Two-way only."""
+    df1: int = 0
+    df2: int = 0
+    replicates: Replicates | None = None
+
+
+def two_way(table: Floats, n_all: int, n_replicates: int, rng: np.random.Generator) -> Anova:
+    """Analysis of a table without gaps: the complete items out of `n_all`."""
+    n, k = table.shape
+    facts = Anova(
+        n_items=n,
+        n_raters=k,
+        dropped=n_all - n,
+        notes=notes_of({"items not rated once by every rater": n_all - n}),
+        reason=_why_no_two_way(n, k),
+        k=float(k),
+    )
+    if facts.reason:
+        return facts
+    data = centre(table)
+    centred, total, rounding = data.values, data.squares, data.rounding
+    item = centred @ np.full(k, 1 / k)
+    rater = np.full(n, 1 / n) @ centred
+    mean = item.mean()
+    between = k * float(np.square(item - mean).sum())
+    raters = n * float(np.square(rater - mean).sum())
+    within = total - k * float(item @ item)
+    if within < _CANCELLED * total:
+        within = float(np.square(centred - item[:, None]).sum())
+    error = within - raters
+    if error < _CANCELLED * within:
+        error = float(np.square(centred - item[:, None] - (rater - mean)).sum())
+    df2 = (n - 1) * (k - 1)
+    return replace(
+        facts,
+        between=_above(rounding, between) / (n - 1),
+        raters=_above(rounding, raters) / (k - 1),
+        noise=_above(rounding, error) / df2,
+        df1=n - 1,
+        df2=df2,
+        replicates=_two_way_replicates(centred, item, n_replicates, rng) if n_replicates else None,
+    )
+
+
+def one_way_of(two: Anova) -> Anova:
+    """The one-way analysis of a complete table from its two-way one; they share bootstrap samples."""
+    n, k = two.n_items, two.n_raters
+    facts = replace(two, reason=_why_no_one_way(n, n * (k - 1)))
+    if facts.reason:
+        return facts
+    df2 = n * (k - 1)
+
+    def pooled(raters: Floats | float, rest: Floats | float) -> Floats | float:
+        return (raters * (k - 1) + rest * two.df2) / df2
+
+    replicates = two.replicates
+    if replicates is not None:
+        replicates = replace(replicates, noise=np.asarray(pooled(replicates.raters, replicates.noise)))
+    return replace(facts, noise=float(pooled(two.raters, two.noise)), df2=df2, replicates=replicates)
+
+
+def one_way(
+    items: Ints, values: Floats, n_all: int, n_missing: int, n_replicates: int, rng: np.random.Generator
+) -> Anova:
+    """Analysis of ratings grouped by item code; codes below `n_all` that have none are left out."""
+    counts = np.bincount(items, minlength=n_all)
+    rated = counts > 0
+    n = int(rated.sum())
+    facts = Anova(
+        n_items=n,
+        n_raters=int(counts.max(initial=0)),
+        dropped=n_missing,
+        notes=notes_of(
+            {
+                "ratings missing": n_missing,
+                "items without a rating": n_all - n,
+                "items with a single rating (used between items, not within)": int((counts == 1).sum()),
+            }
+        ),
+        reason=_why_no_one_way(n, values.size - n),
+    )
+    if facts.reason:
+        return facts
+    if n < n_all:
+        items = (np.cumsum(rated) - 1)[items]
+    size = counts[rated].astype(np.float64)
+    data = centre(values)
+    centred, rounding = data.values, data.rounding
+    sums = np.bincount(items, centred).astype(np.float64, copy=False)
+    deviations = centred - (sums / size)[items]
+    between = float((size * np.square(sums / size - sums.sum() / values.size)).sum())
+    replicates = None
+    if n_replicates:
+        within = np.bincount(items, np.square(deviations)).astype(np.float64, copy=False)
+        replicates = _one_way_replicates(size, sums, within, n_replicates, rng)
+    return replace(
+        facts,
+        k=float((values.size - (size @ size) / values.size) / (n - 1)),
+        between=_above(rounding, between) / (n - 1),
+        noise=_above(rounding, float(deviations @ deviations)) / (values.size - n),
+        df1=n - 1,
+        df2=values.size - n,
+        replicates=replicates,
+    )
+
+
+def _why_no_one_way(n_items: int, df_within: int) -> str:
+    if n_items < 2:
+        return "fewer than two items with ratings"
+    return "" if df_within > 0 else "no item has two ratings"
+
+
+def _why_no_two_way(n: int, k: int) -> str:
+    if k < 2:
+        return "fewer than two raters"
+    return "" if n > 1 else "fewer than two items were rated by every rater"
+
+
+def centre(values: Floats) -> Centred:
+    """Values minus their mean, because a large common offset eats the digits of a sum of squares.
+
+    Values whose squares would leave the range of a double are divided by the largest: no statistic of
+    agreement depends on the scale.
+    """
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        centred = _centre(values, 1.0)
+        if not 1e-200 < centred.squares < 1e200:
+            centred = _centre(values, float(np.abs(values).max()) or 1.0)
+    return centred
+
+
+def _centre(values: Floats, scale: float) -> Centred:
+    scaled = values if scale == 1.0 else values / scale
+    mean = float(scaled.mean())
+    deviations = scaled - mean
+    squares = float(np.vdot(deviations, deviations))
+    rounding = _ROUNDING * (squares + values.size * mean * mean)
+    return Centred(values=deviations, squares=squares, rounding=rounding, scale=scale)
+
+
+def _above(rounding: float, squares: float) -> float:
+    return squares if squares > rounding else 0.0
+
+
+def _two_way_replicates(
+    centred: Floats, item: Floats, n_replicates: int, rng: np.random.Generator
+) -> Replicates:
+    n, k = centred.shape
+    within_item = np.square(centred - item[:, None]).sum(axis=1)
+    sums = resample_sums(np.column_stack([item**2, within_item, centred]), n_replicates, rng)
+    squares, within, rater = sums[:, 0], sums[:, 1], sums[:, 2:] / n
+    mean = rater.mean(axis=1)
+    raters = _difference(n * np.square(rater).sum(axis=1), n * k * mean**2)
+    return Replicates(
+        between=_difference(k * squares, k * n * mean**2) / (n - 1),
+        raters=raters / (k - 1),
+        noise=_difference(within, raters) / ((n - 1) * (k - 1)),
+        k=np.full(n_replicates, float(k)),
+    )
+
+
+def _one_way_replicates(
+    size: Floats, sums: Floats, within: Floats, n_replicates: int, rng: np.random.Generator
+) -> Replicates:
+    n = size.size
+    table = np.column_stack([size, size**2, sums, sums**2 / size, within])
+    total_size, size2, total, squares, noise = resample_sums(table, n_replicates, rng).T
+    df2 = np.where(total_size > n, total_size - n, np.nan)  # all drawn items have one rating: undefined
+    return Replicates(
+        between=_difference(squares, total**2 / total_size) / (n - 1),
+        noise=noise / df2,
+        raters=np.full(n_replicates, np.nan),
+        k=(total_size - size2 / total_size) / (n - 1),
+    )
+
+
+def _difference(whole: Floats, part: Floats) -> Floats:
+    """whole - part of sums of squares, zero where only rounding error is left."""
+    rest = whole - part
+    return np.where(rest > _NO_VARIANCE * whole, rest, 0.0)

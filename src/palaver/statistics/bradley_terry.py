@@ -1,0 +1,420 @@
+"""Bradley-Terry strengths from paired comparisons, with ties, intervals and a bootstrap.
+
+With log-strengths t and g = t_i - t_j, three ways to treat a tie:
+- "half": half a win for each side of the plain model P(i beats j) = 1 / (1 + exp(-g)), Bradley & Terry
+  (1952). The intervals are a little wide where there are many ties: a tie varies less than a coin.
+- "rao-kupper": P(i beats j) = 1 / (1 + nu exp(-g)) with nu >= 1, Rao & Kupper (1967), equation 2.3.
+- "davidson": P(tie) / sqrt(P(i beats j) P(j beats i)) = nu >= 0, Davidson (1970), equation 2.4.
+Each log-likelihood is concave in (t, log nu) and depends on differences only; Newton's method with the
+sum of t held at zero finds the maximum. A finite maximum exists when, however the systems are split in
+two, each part has beaten (or tied with) the other: Ford (1957).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from palaver.statistics._connectivity import is_finite, obstacle
+from palaver.statistics.bootstrap import Interval, percentile_interval
+from palaver.statistics.ranking import (
+    Comparisons,
+    RankGroup,
+    WinMatrix,
+    as_comparisons,
+    check_confidence,
+    check_replicates,
+    rank_groups,
+    win_fractions,
+    win_matrix,
+)
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Ties = Literal["half", "rao-kupper", "davidson"]
+
+_NO_TIES = {"half": float("nan"), "rao-kupper": 1.0, "davidson": 0.0}
+"""The tie parameter at which the model has no ties (there is none in "half")."""
+_MAX_STEP = 5.0
+_MAX_ITERATIONS = 100
+_MAX_HALVINGS = 50
+_SMALL_STEP = 1e-6  # convergence is quadratic: after a step this small the error is about 1e-12
+_BATCH = 1_000_000
+"""Numbers of counts and curvatures held at once by the bootstrap."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BradleyTerryResult:
+    """Log-strengths with mean zero, and how sure they are."""
+
+    strength: Floats
+    se: Floats
+    intervals: tuple[Interval, ...]
+    covariance: Floats
+    """Of the strengths, so that the variance of a difference can be had; its rows add up to zero."""
+    ties: Ties
+    nu: float
+    """The tie parameter; nan for ties="half"."""
+    nu_se: float
+    log_likelihood: float
+    n_systems: int
+    n_comparisons: float
+    confidence: float
+    prior: float
+    converged: bool
+    n_iterations: int
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BradleyTerryBootstrap:
+    """Strengths over resampled comparisons, how often each system came out above each, and the places."""
+
+    systems: tuple[str, ...]
+    estimate: BradleyTerryResult
+    intervals: tuple[Interval, ...]
+    wins: Floats
+    groups: tuple[RankGroup, ...]
+    samples: Floats
+    """Strengths, (replicates, systems); nan where a replicate has no finite estimate."""
+    n_replicates: int
+    n_undefined: int
+    confidence: float
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def bradley_terry(
+    data: Comparisons | WinMatrix,
+    n_systems: int | None = None,
+    *,
+    systems: Sequence[str] | None = None,
+    ties: Ties = "half",
+    confidence: float = 0.95,
+    prior: float = 0.0,
+) -> BradleyTerryResult:
+    """Fit log-strengths to comparisons or to their win matrix.
+
+    `prior` adds that many wins in each direction between every two systems (0.1, say), which makes the
+    estimate finite where Ford's condition fails and draws it towards equality everywhere.
+    """
+    check_confidence(confidence)
+    matrix, names = _input(data, n_systems, systems)
+    table = _Table.of(matrix, ties, prior)
+    beat, tied = table.graphs(table.counts[None])
+    reason = obstacle(beat[0], tied[0], table.has_nu, names)
+    notes = data.notes if isinstance(data, Comparisons) else ()
+    if reason:
+        fit = None
+        theta = se = np.full(matrix.n_systems, np.nan)
+        covariance = np.full((matrix.n_systems, matrix.n_systems), np.nan)
+        nu = nu_se = np.nan
+    else:
+        fit = _fit(table, table.counts[None], table.has_nu, _start(table))
+        theta = fit.params[0, : table.n]
+        covariance, nu_variance = _covariance(fit.information[0], table.n)
+        se = np.sqrt(np.diag(covariance))
+        nu = float(np.exp(fit.params[0, -1])) if table.has_nu else _NO_TIES[ties]
+        nu_se = nu * nu_variance**0.5 if table.has_nu else np.nan
+        if ties != "half" and not table.has_nu:
+            notes = (*notes, f"no ties: nu is at its limit {nu:g}, without a standard error")
+    reach = NormalDist().inv_cdf((1 + confidence) / 2)
+    return BradleyTerryResult(
+        strength=theta,
+        se=se,
+        intervals=tuple(
+            Interval(low, high, confidence, "wald")
+            for low, high in zip((theta - reach * se).tolist(), (theta + reach * se).tolist(), strict=True)
+        ),
+        covariance=covariance,
+        ties=ties,
+        nu=nu,
+        nu_se=nu_se,
+        log_likelihood=float(fit.value[0]) if fit else np.nan,
+        n_systems=matrix.n_systems,
+        n_comparisons=matrix.n_comparisons,
+        confidence=confidence,
+        prior=prior,
+        converged=bool(fit.converged[0]) if fit else False,
+        n_iterations=fit.n_iterations if fit else 0,
+        reason=reason,
+        notes=notes,
+    )
+
+
+def bradley_terry_bootstrap(
+    data: Comparisons | WinMatrix,
+    systems: Sequence[str],
+    *,
+    n_replicates: int = 1000,
+    ties: Ties = "half",
+    confidence: float = 0.95,
+    prior: float = 0.0,
+    rng: np.random.Generator | int,
+) -> BradleyTerryBootstrap:
+    """Resample the comparisons, all replicates at once, and rank the systems.
+
+    Drawing comparisons with replacement is a multinomial draw over the cells of the win matrix. It
+    takes comparisons for independent; where a rater gives several, resample items instead
+    (`palaver.statistics.trueskill.trueskill_groups`). A replicate without a finite estimate is counted
+    in `n_undefined` and left out.
+    """
+    check_replicates(n_replicates)
+    matrix, names = _input(data, None, systems)
+    estimate = bradley_terry(data, systems=systems, ties=ties, confidence=confidence, prior=prior)
+    samples = np.full((n_replicates, matrix.n_systems), np.nan)
+    if not estimate.reason:
+        table = _Table.of(matrix, ties, prior)
+        samples = _resampled_strengths(table, estimate, n_replicates, np.random.default_rng(rng))
+    n_undefined = int(np.isnan(samples).any(axis=1).sum())
+    notes = estimate.notes
+    if n_undefined and not estimate.reason:
+        notes = (*notes, f"{n_undefined} of {n_replicates} replicates without a finite estimate, left out")
+    wins = win_fractions(samples)
+    return BradleyTerryBootstrap(
+        systems=names,
+        estimate=estimate,
+        intervals=tuple(percentile_interval(column, confidence) for column in samples.T),
+        wins=wins,
+        groups=rank_groups(estimate.strength, wins, names, confidence),
+        samples=samples,
+        n_replicates=n_replicates,
+        n_undefined=n_undefined,
+        confidence=confidence,
+        reason=estimate.reason,
+        notes=notes,
+    )
+
+
+def expected_win(strength: ArrayLike) -> Floats:
+    """P(row beats column) of the plain model; one half on the diagonal.
+
+    >>> expected_win([0.0, np.log(3.0)]).round(2).tolist()
+    [[0.5, 0.25], [0.75, 0.5]]
+    """
+    theta = np.asarray(strength, dtype=np.float64)
+    return np.asarray(0.5 * (1 + np.tanh((theta[:, None] - theta) / 2)))
+
+
+def code_comparisons(
+    first: Iterable[str], second: Iterable[str], outcome: ArrayLike
+) -> tuple[Comparisons, tuple[str, ...]]:
+    """Comparisons from names, and the names in the order of their codes (sorted).
+
+    Comparisons of a system with itself say nothing and are dropped and counted.
+    """
+    codes: dict[str, int] = _Codes()
+    sides = []
+    for names in (first, second):
+        values = names.tolist() if isinstance(names, np.ndarray) else list(names)
+        sides.append(np.fromiter(map(codes.__getitem__, values), np.int32, len(values)))
+    strangers = [name for name in codes if not isinstance(name, str)]
+    if strangers:
+        raise ValueError(f"names must be strings, found {strangers[0]!r}")
+    systems = tuple(sorted(codes))
+    place = np.empty(len(systems), dtype=np.int32)
+    place[[codes[name] for name in systems]] = np.arange(len(systems))
+    a, b = place[sides[0]], place[sides[1]]
+    result = np.asarray(outcome)
+    if not a.shape == b.shape == result.shape:
+        raise ValueError(
+            f"first, second and outcome must be equally long; found {a.size}, {b.size}, {result.size}"
+        )
+    same = a == b
+    dropped = int(same.sum())
+    if not dropped:
+        return as_comparisons(a, b, result), systems
+    kept = as_comparisons(a[~same], b[~same], result[~same], np.flatnonzero(~same))
+    note = f"{dropped} comparison{'s' * (dropped > 1)} of a system with itself"
+    return (
+        Comparisons(
+            first=kept.first,
+            second=kept.second,
+            outcome=kept.outcome,
+            screen=kept.screen,
+            dropped=dropped,
+            notes=(note,),
+        ),
+        systems,
+    )
+
+
+class _Codes(dict[str, int]):
+    """A name not seen before gets the next code: one pass, without first collecting the names."""
+
+    def __missing__(self, name: str) -> int:
+        self[name] = code = len(self)
+        return code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Table:
+    """The comparisons by pair, and the model to fit to them."""
+
+    n: int
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    counts: Floats
+    """(pairs, 3): wins of left, wins of right, ties; with the prior's wins."""
+    ties: Ties
+    prior: float
+
+    @classmethod
+    def of(cls, matrix: WinMatrix, ties: Ties, prior: float) -> _Table:
+        if ties not in get_args(Ties):
+            raise ValueError(f"ties must be one of {', '.join(get_args(Ties))}, found {ties!r}")
+        if not 0 <= prior < np.inf:
+            raise ValueError(f"prior must be a number of wins, 0 or more; found {prior}")
+        left, right = np.triu_indices(matrix.n_systems, 1)
+        counts = np.stack(
+            [matrix.wins[left, right] + prior, matrix.wins[right, left] + prior, matrix.ties[left, right]], -1
+        )
+        met = counts.any(axis=1)
+        return cls(
+            n=matrix.n_systems, left=left[met], right=right[met], counts=counts[met], ties=ties, prior=prior
+        )
+
+    @property
+    def has_nu(self) -> bool:
+        """Whether there is a tie parameter to fit; without any tie it is at its limit."""
+        return self.ties != "half" and bool(self.counts[:, 2].any())
+
+    def graphs(self, counts: Floats) -> tuple[Bools, Bools]:
+        """For (B, pairs, 3) counts: who beat whom, and who tied with whom, as (B, S, S)."""
+        beat, tied = np.zeros((2, len(counts), self.n, self.n), dtype=bool)
+        beat[:, self.left, self.right] = counts[:, :, 0] > 0
+        beat[:, self.right, self.left] = counts[:, :, 1] > 0
+        tied[:, self.left, self.right] = tied[:, self.right, self.left] = counts[:, :, 2] > 0
+        return beat, tied
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Fit:
+    params: Floats
+    value: Floats
+    information: Floats
+    converged: Bools
+    n_iterations: int
+
+
+def _input(
+    data: Comparisons | WinMatrix, n_systems: int | None, systems: Sequence[str] | None
+) -> tuple[WinMatrix, tuple[str, ...]]:
+    n = n_systems if n_systems is not None else len(systems) if systems is not None else None
+    if isinstance(data, Comparisons):
+        if n is None:
+            raise ValueError("give n_systems or systems together with comparisons")
+        data = win_matrix(data, n)
+    shape = (data.n_systems, data.n_systems)
+    if data.wins.shape != shape or data.ties.shape != shape or (n is not None and n != data.n_systems):
+        raise ValueError(
+            f"wins and ties must be square tables of {n if n is not None else data.n_systems} systems, "
+            f"found {data.wins.shape} and {data.ties.shape}"
+        )
+    names = tuple(systems) if systems is not None else tuple(f"system {i}" for i in range(data.n_systems))
+    if len(names) != data.n_systems:
+        raise ValueError(f"{data.n_systems} systems need as many names, found {len(names)}")
+    return data, names
+
+
+def _start(table: _Table) -> Floats:
+    """Log-odds of winning against anybody, and the nu that gives equal systems the share of ties seen."""
+    won, lost, tied = table.counts.T
+    points = np.bincount(table.left, won + tied / 2, table.n) + np.bincount(
+        table.right, lost + tied / 2, table.n
+    )
+    given = np.bincount(table.left, lost + tied / 2, table.n) + np.bincount(
+        table.right, won + tied / 2, table.n
+    )
+    strength = np.log((points + 0.5) / (given + 0.5))
+    strength -= strength.mean()
+    if not table.has_nu:
+        return strength
+    share = min(tied.sum() / table.counts.sum(), 1 - 1e-6)
+    nu = (1 + share) / (1 - share) if table.ties == "rao-kupper" else 2 * share / (1 - share)
+    return np.append(strength, np.log(nu))
+
+
+def _fit(table: _Table, counts: Floats, has_nu: bool, start: Floats) -> _Fit:
+    """Newton's method with step halving on (B, pairs, 3) counts, all B problems together."""
+    from palaver.statistics import _ranking_kernels as kernels
+
+    kinds = {"half": kernels.HALF, "rao-kupper": kernels.RAO_KUPPER, "davidson": kernels.DAVIDSON}
+    kind = kinds[table.ties] if has_nu else kernels.HALF
+
+    def terms(at: Floats) -> tuple[Floats, Floats, Floats]:
+        value, gradient = np.empty(len(at)), np.empty_like(at)
+        information = np.empty((*at.shape, at.shape[1]))
+        kernels.likelihood_terms(at, table.left, table.right, counts, kind, value, gradient, information)
+        # The strengths may be shifted freely; a curvature along the shift makes the matrix invertible
+        # and, the gradient being orthogonal to it, changes no step.
+        information[:, : table.n, : table.n] += _shift(information, table.n)[:, None, None]
+        return value, gradient, information
+
+    params = np.tile(start, (len(counts), 1))
+    value, gradient, information = terms(params)
+    for iteration in range(1, _MAX_ITERATIONS + 1):  # noqa: B007 (reported)
+        step = np.linalg.solve(information, gradient[:, :, None])[:, :, 0]
+        size = np.abs(step).max(axis=1)
+        factor = np.minimum(1.0, _MAX_STEP / np.maximum(size, _SMALL_STEP))
+        for _ in range(_MAX_HALVINGS):
+            trial = params + factor[:, None] * step
+            new = terms(trial)
+            worse = ~(new[0] >= value - 1e-11 * (1 + np.abs(value)))
+            if not worse.any():
+                break
+            factor = np.where(worse, factor / 2, factor)
+        params, (value, gradient, information) = trial, new
+        converged = size * factor < _SMALL_STEP
+        if converged.all():
+            break
+    return _Fit(
+        params=params, value=value, information=information, converged=converged, n_iterations=iteration
+    )
+
+
+def _shift(information: Floats, n: int) -> Floats:
+    """A curvature along the constant shift of the size of the others."""
+    return np.asarray(np.trace(information[:, :n, :n], axis1=1, axis2=2) / n**2)
+
+
+def _covariance(information: Floats, n: int) -> tuple[Floats, float]:
+    """Of the strengths under sum zero, and the variance of log nu (nan without one)."""
+    inverse = np.linalg.inv(information)
+    # The shift added to the information has its own share 1 / (n * eigenvalue) in the inverse.
+    covariance = inverse[:n, :n] - inverse[:n, :n].mean()
+    return covariance, float(inverse[-1, -1]) if len(inverse) > n else float("nan")
+
+
+def _resampled_strengths(
+    table: _Table, estimate: BradleyTerryResult, n_replicates: int, rng: np.random.Generator
+) -> Floats:
+    seen = table.counts.copy()
+    seen[:, :2] -= table.prior
+    total = seen.sum()
+    if (seen != np.rint(seen)).any():
+        raise ValueError("a bootstrap needs whole numbers of wins and ties")
+    samples = np.full((n_replicates, table.n), np.nan)
+    batch = max(1, int(_BATCH / max(3 * len(seen), (table.n + 1) ** 2)))
+    for begin in range(0, n_replicates, batch):
+        rows = np.arange(begin, min(begin + batch, n_replicates))
+        drawn = rng.multinomial(int(total), (seen / total).ravel(), size=len(rows))
+        counts = drawn.reshape(len(rows), -1, 3).astype(np.float64)
+        counts[:, :, :2] += table.prior
+        finite = is_finite(*table.graphs(counts), table.has_nu)
+        # A replicate that drew no tie has no nu to fit: it is the plain model.
+        tied = counts[:, :, 2].any(axis=1) & table.has_nu
+        for has_nu in {False, table.has_nu}:
+            chosen = finite & (tied == has_nu)
+            if chosen.any():
+                start = np.append(estimate.strength, np.log(estimate.nu)) if has_nu else estimate.strength
+                fit = _fit(table, counts[chosen], has_nu, start)
+                fit.params[~fit.converged] = np.nan
+                samples[rows[chosen]] = fit.params[:, : table.n]
+    return samples

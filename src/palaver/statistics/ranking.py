@@ -1,0 +1,328 @@
+"""Which system is better: paired bootstrap, rank groups, and comparisons made from scores.
+
+The paired bootstrap over items is that of Koehn (2004), "Statistical significance tests for machine
+translation evaluation", section 3: a beats b at 95% when a's mean is higher in at least 95% of the
+replicates. It is one-sided. Rank groups are the clusters of the WMT shared tasks (Bojar et al. 2013,
+section 3.2): a line is drawn between two places exactly when every system above beats every system below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from palaver.statistics.bootstrap import Interval, percentile_interval, resample_sums
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int32]
+Seed = np.random.Generator | int
+
+_ROUNDING = 1e-11
+"""Two means closer than this part of the largest score are tied: sums of equal values in another order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankGroup:
+    """Systems that share the places `first` to `last` (counted from 1), best mean first."""
+
+    first: int
+    last: int
+    systems: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """`1.–2. Slug2Slug + TGen`, or `3. Sheffield` for a place of its own."""
+        places = f"{self.first}." if self.first == self.last else f"{self.first}.–{self.last}."
+        return f"{places} {' + '.join(self.systems)}"
+
+
+def format_groups(groups: Sequence[RankGroup]) -> str:
+    """`1.–2. Slug2Slug + TGen, 3. Sheffield`."""
+    return ", ".join(group.label for group in groups)
+
+
+def rank_groups(
+    means: ArrayLike, better: ArrayLike, systems: Sequence[str], confidence: float = 0.95
+) -> tuple[RankGroup, ...]:
+    """Places of `systems`, best first, from the fraction of replicates in which row beat column.
+
+    A pair is separated when its fraction is at least `confidence` (one-sided); an undefined fraction
+    separates nothing. Equal means are ordered by name. A system whose mean is nan has no place.
+
+    >>> better = [[0.5, 0.6, 1.0], [0.4, 0.5, 0.97], [0.0, 0.03, 0.5]]
+    >>> format_groups(rank_groups([3.0, 2.9, 1.0], better, ["a", "b", "c"]))
+    '1.–2. a + b, 3. c'
+    """
+    check_confidence(confidence)
+    values = np.asarray(means, dtype=np.float64)
+    fractions = np.asarray(better, dtype=np.float64)
+    n = len(systems)
+    if values.shape != (n,) or fractions.shape != (n, n):
+        raise ValueError(
+            f"{n} systems need means of shape {(n,)} and fractions of shape {(n, n)}, "
+            f"not {values.shape} and {fractions.shape}"
+        )
+    placed = [i for i in range(n) if not np.isnan(values[i])]
+    order = sorted(placed, key=lambda i: (-values[i], systems[i]))
+    with np.errstate(invalid="ignore"):
+        separated = fractions[np.ix_(order, order)] >= confidence
+    groups = []
+    start = 0
+    for end in range(1, len(order) + 1):
+        if end == len(order) or bool(separated[:end, end:].all()):
+            names = tuple(systems[i] for i in order[start:end])
+            groups.append(RankGroup(first=start + 1, last=end, systems=names))
+            start = end
+    return tuple(groups)
+
+
+def win_fractions(samples: ArrayLike, tolerance: float = 0.0) -> Floats:
+    """From (replicates, systems): the fraction of replicates in which row is above column, ties half.
+
+    A replicate in which either is undefined does not count for that pair.
+    """
+    values = np.asarray(samples, dtype=np.float64)
+    fractions = np.empty((values.shape[1], values.shape[1]))
+    for i in range(values.shape[1]):  # one system at a time: memory stays at replicates x systems
+        gap = values[:, i, None] - values
+        above, tied = (gap > tolerance).sum(0), (np.abs(gap) <= tolerance).sum(0)
+        defined = np.isfinite(gap).sum(0)
+        fractions[i] = np.where(defined > 0, (above + 0.5 * tied) / np.maximum(defined, 1), np.nan)
+    return fractions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PairedBootstrap:
+    """Means of systems over the same items, and how often each beat each."""
+
+    systems: tuple[str, ...]
+    means: Floats
+    intervals: tuple[Interval, ...]
+    wins: Floats
+    """Fraction of replicates in which the row's mean is above the column's; ties count half."""
+    groups: tuple[RankGroup, ...]
+    n_items: int
+    n_replicates: int
+    confidence: float
+    dropped: int = 0
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def paired_bootstrap(
+    scores: ArrayLike,
+    systems: Sequence[str],
+    *,
+    n_replicates: int = 1000,
+    confidence: float = 0.95,
+    rng: Seed,
+) -> PairedBootstrap:
+    """Resample the items of `scores` (items x systems, nan where there is none) and compare the means.
+
+    A system's mean is over its own items. A system with fewer than two items has no interval and is
+    separated from nobody: its mean would be the same in every replicate.
+    """
+    table = np.asarray(scores, dtype=np.float64)
+    n_systems = len(systems)
+    if table.ndim != 2 or table.shape[1] != n_systems:
+        raise ValueError(f"scores must be (items, {n_systems} systems), not of shape {table.shape}")
+    if np.isinf(table).any():
+        raise ValueError("scores must be finite, or nan where there is none; found inf")
+    check_confidence(confidence)
+    check_replicates(n_replicates)
+    known = ~np.isnan(table)
+    kept = known.any(axis=1)
+    table, known = table[kept], known[kept]
+    counts = known.sum(axis=0)
+    usable = counts >= 2
+    notes = [
+        *_count_note(int((~kept).sum()), "item without any score", "items without any score"),
+        *(f"{name} has {count or 'no'} scored item{'s' * (count != 1)}"
+          for name, count in zip(systems, counts.tolist(), strict=True) if count < 2),
+    ]  # fmt: skip
+    # Centred, the sums keep their last digits whatever constant the scores carry.
+    centre = float(table[known].mean()) if known.any() else 0.0
+    centred = np.where(known, table - centre, 0.0)
+    means = np.where(counts > 0, centred.sum(axis=0) / np.maximum(counts, 1) + centre, np.nan)
+    if usable.any():
+        samples = _replicate_means(centred, known, n_replicates, np.random.default_rng(rng))
+        samples[:, ~usable] = np.nan
+        reason = ""
+    else:
+        samples = np.full((n_replicates, n_systems), np.nan)
+        reason = "no system has two scored items: there is nothing to resample"
+    tolerance = _ROUNDING * float(np.abs(centred).max(initial=0.0))
+    wins = win_fractions(samples, tolerance)
+    return PairedBootstrap(
+        systems=tuple(systems),
+        means=means,
+        intervals=tuple(percentile_interval(column + centre, confidence) for column in samples.T),
+        wins=wins,
+        groups=rank_groups(means, wins, systems, confidence),
+        n_items=int(kept.sum()),
+        n_replicates=n_replicates,
+        confidence=confidence,
+        dropped=int((~kept).sum()),
+        reason=reason,
+        notes=tuple(notes),
+    )
+
+
+def _replicate_means(
+    centred: Floats, known: NDArray[np.bool_], n_replicates: int, rng: np.random.Generator
+) -> Floats:
+    if known.all():
+        return resample_sums(centred, n_replicates, rng) / len(centred)
+    sums = resample_sums(np.hstack([centred, known]), n_replicates, rng)
+    totals, counts = np.hsplit(sums, 2)
+    return np.where(counts > 0, totals / np.maximum(counts, 1), np.nan)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Comparisons:
+    """Pairs of systems (integer codes), who won (1: first, -1: second, 0: draw) and on which screen."""
+
+    first: Codes
+    second: Codes
+    outcome: NDArray[np.int8]
+    screen: Codes
+    dropped: int = 0
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return int(self.first.size)
+
+
+def as_comparisons(
+    first: ArrayLike, second: ArrayLike, outcome: ArrayLike, screen: ArrayLike | None = None
+) -> Comparisons:
+    """Check and pack arrays; without `screen`, each comparison is a screen of its own."""
+    a, b = _codes(first, "first"), _codes(second, "second")
+    result = np.asarray(outcome)
+    where = np.arange(a.size, dtype=np.int32) if screen is None else _codes(screen, "screen")
+    sizes = {a.size, b.size, result.size, where.size}
+    if len(sizes) > 1 or result.ndim != 1:
+        raise ValueError(f"first, second, outcome and screen must be equally long; found {sorted(sizes)}")
+    if result.size and (result.dtype.kind not in "iu" or result.min() < -1 or result.max() > 1):
+        raise ValueError("outcome must be whole numbers: 1 (first won), 0 (draw) or -1 (second won)")
+    if (a == b).any():
+        raise ValueError(f"a system is compared with itself (comparison {int((a == b).argmax())})")
+    return Comparisons(first=a, second=b, outcome=result.astype(np.int8, copy=False), screen=where)
+
+
+def comparisons_from_scores(screen: ArrayLike, system: ArrayLike, score: ArrayLike) -> Comparisons:
+    """Every pair of systems on a screen (one rater's judgement of one item) as one comparison.
+
+    One row per judged output: integer codes of screen and system, and a score where higher is better.
+    Rows without a score are dropped and counted. Comparisons come in the order of the screens' codes.
+    """
+    from palaver.statistics._ranking_kernels import count_pairs, fill_pairs
+
+    where, who = _codes(screen, "screen"), _codes(system, "system")
+    value = np.asarray(score, dtype=np.float64)
+    if not where.shape == who.shape == value.shape:
+        raise ValueError(
+            f"screen, system and score must be equally long; found {where.size}, {who.size}, {value.size}"
+        )
+    known = ~np.isnan(value)
+    dropped = int(value.size - known.sum())
+    if dropped:
+        where, who, value = where[known], who[known], value[known]
+    if (where[1:] < where[:-1]).any():
+        order = np.argsort(where, kind="stable")
+        where, who, value = where[order], who[order], value[order]
+    total = int(count_pairs(where))
+    first, second, at = (np.empty(total, np.int32) for _ in range(3))
+    outcome = np.empty(total, np.int8)
+    kept = int(fill_pairs(where, who, value, first, second, outcome, at))
+    return Comparisons(
+        first=first[:kept],
+        second=second[:kept],
+        outcome=outcome[:kept],
+        screen=at[:kept],
+        dropped=dropped,
+        notes=(
+            *_count_note(dropped, "row without a score", "rows without a score"),
+            *_count_note(total - kept, "pair of a system with itself", "pairs of a system with itself"),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rates:
+    """Shares of row's comparisons with column; nan where the two never met."""
+
+    win: Floats
+    tie: Floats
+    loss: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WinMatrix:
+    """How often row beat column, and how often the two drew (symmetric)."""
+
+    wins: Floats
+    ties: Floats
+
+    @property
+    def n_systems(self) -> int:
+        return int(self.wins.shape[0])
+
+    @property
+    def n_comparisons(self) -> float:
+        return float(self.wins.sum() + self.ties.sum() / 2)
+
+    def rates(self) -> Rates:
+        """Win, tie and loss shares; they add up to one where two systems met."""
+        met = self.wins + self.wins.T + self.ties
+        shares = np.where(met > 0, np.stack([self.wins, self.ties, self.wins.T]) / np.maximum(met, 1), np.nan)
+        return Rates(win=shares[0], tie=shares[1], loss=shares[2])
+
+
+def win_matrix(comparisons: Comparisons, n_systems: int) -> WinMatrix:
+    """Add up comparisons; no system's code may reach `n_systems`."""
+    from palaver.statistics._ranking_kernels import tally
+
+    check_codes(comparisons, n_systems)
+    cells = np.zeros(n_systems * n_systems * 3)
+    tally(comparisons.first, comparisons.second, comparisons.outcome, n_systems, cells)
+    lost, drawn, won = np.moveaxis(cells.reshape(n_systems, n_systems, 3), -1, 0)
+    return WinMatrix(wins=won + lost.T, ties=drawn + drawn.T)
+
+
+def check_codes(comparisons: Comparisons, n_systems: int) -> None:
+    """Raise where a system's code is not below `n_systems` (the compiled loops do not look)."""
+    for name, codes in (("first", comparisons.first), ("second", comparisons.second)):
+        if codes.size and not 0 <= codes.min() <= codes.max() < n_systems:
+            raise ValueError(
+                f"{name} must hold codes from 0 to {n_systems - 1}; found {codes.min()} to {codes.max()}"
+            )
+
+
+def check_confidence(confidence: float) -> None:
+    """Raise unless 0 < confidence < 1."""
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1, found {confidence}")
+
+
+def check_replicates(n_replicates: int) -> None:
+    """Raise unless there is at least one replicate."""
+    if n_replicates < 1:
+        raise ValueError(f"n_replicates must be at least 1, found {n_replicates}")
+
+
+def _codes(values: ArrayLike, name: str) -> Codes:
+    """Integer codes as int32."""
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise ValueError(f"{name} must be a row of integer codes, not {array.dtype} of shape {array.shape}")
+    if array.size and not 0 <= array.min() <= array.max() < 2**31:
+        raise ValueError(f"{name} must be codes from 0 to 2**31 - 1; found {array.min()} to {array.max()}")
+    return array.astype(np.int32, copy=False)
+
+
+def _count_note(count: int, one: str, many: str) -> list[str]:
+    return [f"{count} {one if count == 1 else many}"] if count else []

@@ -1,0 +1,229 @@
+"""Which system is ahead, criterion by criterion: paired bootstrap, TrueSkill and Bradley–Terry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from palaver.statistics.bootstrap import Interval
+from palaver.statistics.bradley_terry import bradley_terry, bradley_terry_bootstrap
+from palaver.statistics.ranking import (
+    Comparisons,
+    RankGroup,
+    as_comparisons,
+    comparisons_from_scores,
+    format_groups,
+    paired_bootstrap,
+    win_matrix,
+)
+from palaver.statistics.trueskill import TrueSkillSettings, trueskill_groups
+from palaver.studies.judgements import Floats, Ints, Judgements, Resampling
+from palaver.studies.results import RankingRow, SystemScore
+
+STATIC = TrueSkillSettings(tau=0.0, draw_probability="observed")
+"""Systems do not learn from being rated, so skills have no drift; draws are as frequent as in the data."""
+
+
+def rank_systems(judged: Judgements, resampling: Resampling) -> Iterator[RankingRow]:
+    """One row per method; for boxes one bootstrap row per box that reports something."""
+    if judged.treatment.kind == "boxes":
+        for option in judged.treatment.options:
+            if option not in judged.treatment.exclusive:
+                clean = (~judged.ticked(option)).astype(np.float64)
+                name = f"{judged.criterion}: {option}"
+                yield _bootstrap_row(judged, clean, name, f"share of ratings without “{option}”", resampling)
+        return
+    if judged.treatment.kind == "pair":
+        yield _bootstrap_row(judged, judged.value, judged.criterion, "win rate (ties count half)", resampling)
+        compared = as_comparisons(
+            judged.system, judged.against, _outcome(judged.value), np.arange(judged.item.size)
+        )
+        item_of_screen = judged.item
+    else:
+        yield _bootstrap_row(judged, judged.score, judged.criterion, unit_of(judged), resampling)
+        compared, item_of_screen = compare_within_screens(judged)
+    yield _trueskill_row(judged, compared, item_of_screen, resampling)
+    yield _bradley_terry_row(judged, compared, resampling)
+
+
+def compare_within_screens(judged: Judgements) -> tuple[Comparisons, Ints]:
+    """Every two systems that one rater judged on one item, and the item of each such screen."""
+    screen = np.unique(judged.item * len(judged.raters) + judged.rater, return_inverse=True)[1]
+    item_of_screen = np.zeros(int(screen.max()) + 1, dtype=np.int64)
+    item_of_screen[screen] = judged.item
+    return comparisons_from_scores(screen, judged.system, judged.score), item_of_screen
+
+
+def unit_of(judged: Judgements) -> str:
+    """What a score of this criterion is, for axes and tables."""
+    return {
+        "raw": "mean rating",
+        "log": "mean log rating",
+        "z": "mean z-score within raters",
+        "log-z": "mean z-score of log ratings within raters",
+        "ratio": f"mean ratio to the reference ({judged.treatment.reference:g})",
+    }[judged.normalisation]
+
+
+def item_means(score: Floats, item: Ints, system: Ints, n_items: int, n_systems: int) -> Floats:
+    """Mean score of each system on each item (items x systems), nan where there is none."""
+    known = ~np.isnan(score)
+    cell = (item * n_systems + system)[known]
+    count = np.bincount(cell, minlength=n_items * n_systems)
+    total = np.bincount(cell, weights=score[known], minlength=n_items * n_systems)
+    means = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    return means.reshape(n_items, n_systems)
+
+
+def _outcome(value: Floats) -> NDArray[np.int8]:
+    return np.sign(value - 0.5).astype(np.int8)
+
+
+def _bootstrap_row(
+    judged: Judgements,
+    score: Floats,
+    criterion: str,
+    unit: str,
+    resampling: Resampling,
+) -> RankingRow:
+    item, system = judged.item, judged.system
+    if judged.treatment.kind == "pair":  # both sides of a comparison have a score
+        item, system = np.r_[item, item], np.r_[system, judged.against]
+        score = np.r_[score, 1 - score]
+    means = item_means(score, item, system, len(judged.items), len(judged.systems))
+    result = paired_bootstrap(
+        means,
+        judged.systems,
+        n_replicates=resampling.n_replicates,
+        confidence=resampling.confidence,
+        rng=resampling.rng,
+    )
+    return _row(
+        criterion,
+        "bootstrap",
+        unit,
+        judged.systems,
+        result.means,
+        result.intervals,
+        result.wins,
+        result.groups,
+        np.bincount(system[~np.isnan(score)], minlength=len(judged.systems)),
+        resampling,
+        result.n_items,
+        result.reason,
+        result.notes,
+    )
+
+
+def _trueskill_row(
+    judged: Judgements,
+    compared: Comparisons,
+    item_of_screen: Ints,
+    resampling: Resampling,
+) -> RankingRow:
+    result = trueskill_groups(
+        compared,
+        judged.systems,
+        by=item_of_screen[compared.screen],
+        n_replicates=resampling.n_replicates,
+        confidence=resampling.confidence,
+        settings=STATIC,
+        rng=resampling.rng,
+    )
+    return _row(
+        judged.criterion,
+        "trueskill",
+        "TrueSkill mean (prior 25)",
+        judged.systems,
+        result.mu,
+        result.intervals,
+        result.wins,
+        result.groups,
+        _games(compared, len(judged.systems)),
+        resampling,
+        result.n_items,
+        result.reason or _why_no_comparisons(compared),
+        (f"{result.n_comparisons:,} comparisons, {result.draw_probability:.0%} draws", *result.notes),
+    )
+
+
+def _bradley_terry_row(
+    judged: Judgements,
+    compared: Comparisons,
+    resampling: Resampling,
+) -> RankingRow:
+    wins = win_matrix(compared, len(judged.systems))
+    fitted = bradley_terry(wins, len(judged.systems), confidence=resampling.confidence)
+    boot = bradley_terry_bootstrap(
+        wins,
+        systems=judged.systems,
+        n_replicates=resampling.n_replicates,
+        confidence=resampling.confidence,
+        rng=resampling.rng,
+    )
+    return _row(
+        judged.criterion,
+        "bradley-terry",
+        "log strength",
+        judged.systems,
+        fitted.strength,
+        boot.intervals,
+        boot.wins,
+        boot.groups,
+        _games(compared, len(judged.systems)),
+        resampling,
+        int(np.unique(compared.screen).size),
+        fitted.reason or _why_no_comparisons(compared),
+        ("resamples comparisons, so raters of one item count as independent", *fitted.notes),
+    )
+
+
+def _games(compared: Comparisons, n_systems: int) -> Ints:
+    return np.bincount(np.r_[compared.first, compared.second], minlength=n_systems)
+
+
+def _why_no_comparisons(compared: Comparisons) -> str:
+    return "" if len(compared) else "no rater judged two systems on the same item, so nothing is compared"
+
+
+def _row(
+    criterion: str,
+    method: str,
+    unit: str,
+    systems: tuple[str, ...],
+    score: Floats,
+    intervals: tuple[Interval, ...],
+    wins: Floats,
+    groups: tuple[RankGroup, ...],
+    counts: Ints,
+    resampling: Resampling,
+    n_items: int,
+    reason: str,
+    notes: tuple[str, ...],
+) -> RankingRow:
+    order = [systems.index(name) for group in groups for name in group.systems]
+    return RankingRow(
+        criterion=criterion,
+        method=method,
+        confidence=resampling.confidence,
+        groups=tuple(group.systems for group in groups) if not reason else (),
+        label=format_groups(groups) if not reason else "",
+        unit=unit,
+        scores=tuple(
+            SystemScore(
+                system=systems[i],
+                score=float(score[i]),
+                low=intervals[i].low,
+                high=intervals[i].high,
+                n=int(counts[i]),
+            )
+            for i in order
+        ),
+        better=tuple(tuple(float(wins[i, j]) for j in order) for i in order),
+        n_items=n_items,
+        n_replicates=resampling.n_replicates,
+        reason=reason,
+        notes=notes,
+    )
