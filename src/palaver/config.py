@@ -41,7 +41,7 @@ class Lines:
                 self._advance(2 if double else 1)
                 table = self._resolve(self._key(), element=double)
                 self._advance(2 if double else 1)
-                self._lines.setdefault(table, start)
+                self._lines[table] = start  # also when [a.b] further up has implied [a] already
             else:
                 self._pair(table)
 
@@ -50,8 +50,8 @@ class Lines:
         path: Location = ()
         for i, key in enumerate(keys):
             path = (*path, key)
+            self._lines.setdefault(path, self._line)
             if element and i == len(keys) - 1:
-                self._lines.setdefault(path, self._line)
                 self._counts[path] = self._counts.get(path, -1) + 1
             if path in self._counts:
                 path = (*path, self._counts[path])
@@ -115,7 +115,8 @@ class Lines:
                 self._pair(path)
 
     def _string(self) -> str:
-        quote = self._text[self._at]
+        """Step over a string; its text, in which only a key's escapes matter and are resolved."""
+        quote, begin = self._text[self._at], self._at
         mark = quote * 3 if self._text.startswith(quote * 3, self._at) else quote
         self._advance(len(mark))
         start = self._at
@@ -125,6 +126,8 @@ class Lines:
         self._advance(len(mark))
         while len(mark) == 3 and self._text.startswith(quote, self._at):
             self._advance(1)  # up to two more quotes may belong to the text
+        if mark == '"' and "\\" in found:
+            found = tomllib.loads(f"key = {self._text[begin : self._at]}")["key"]
         return found
 
     def _skip_blank(self, *, newlines: bool = False) -> bool:
@@ -155,7 +158,7 @@ def parse_toml(text: str, name: str | Path) -> tuple[dict[str, Any], Lines]:
     """The same from a text; `name` is what errors call it."""
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # a number of 5,000 digits or 1,000 brackets in a row, too
         raise ConfigError(f"{name} is not valid TOML: {error}") from None
     return data, Lines(text.replace("\r\n", "\n"))
 

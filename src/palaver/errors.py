@@ -43,7 +43,7 @@ def require(module: str, extra: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if error.name is None or not module.startswith(error.name.split(".")[0]):
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise  # the module is there; something it needs is broken
         raise MissingExtra(
             f"this needs the Python package {error.name!r}, which is not installed",

@@ -17,6 +17,7 @@ class Registry(Generic[T]):
     def __init__(self, noun: str, targets: Mapping[str, T | str]) -> None:
         self.noun = noun
         self._targets = dict(targets)
+        self._loaded: dict[str, T] = {}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._targets)
@@ -31,9 +32,12 @@ class Registry(Generic[T]):
             raise UserError(
                 f"there is no {self.noun} {name!r}{nearest(name, list(self._targets))}", f"known: {known}"
             )
-        target = self._targets[name]
+        if name not in self._loaded:
+            self._loaded[name] = self._load(self._targets[name])
+        return self._loaded[name]
+
+    def _load(self, target: T | str) -> T:
         if isinstance(target, str) and ":" in target:
             module, _, attribute = target.partition(":")
-            target = cast(T, getattr(importlib.import_module(module), attribute))
-            self._targets[name] = target
+            return cast(T, getattr(importlib.import_module(module), attribute))
         return cast(T, target)

@@ -19,6 +19,7 @@ from palaver.studies.results import (
     RaterRow,
     Reading,
     SystemScore,
+    TestRow,
 )
 
 NAN = float("nan")
@@ -42,12 +43,12 @@ def ranking(criterion: str, method: str, systems: tuple[str, ...], sd: float, se
     rng = np.random.default_rng(seed)
     true = np.sort(rng.normal(0, 0.6, len(systems)))[::-1]
     better = tuple(tuple(ahead(x, y, sd) for y in true) for x in true)
-    groups: list[list[str]] = []
+    groups: list[list[str]] = [[]]
     for k, system in enumerate(systems):
-        if groups and max(better[j][k] for j in range(k - len(groups[-1]), k)) < 0.95:
-            groups[-1].append(system)
-        else:
-            groups.append([system])
+        groups[-1].append(system)
+        rest = range(k + 1, len(systems))
+        if rest and all(better[i][j] >= 0.95 for i in range(k + 1) for j in rest):
+            groups.append([])
     labels, first = [], 1
     for group in groups:
         last = first + len(group) - 1
@@ -83,6 +84,7 @@ def undefined_ranking(criterion: str) -> RankingRow:
         n_items=120,
         n_replicates=1000,
         reason="no two systems were compared by one rater",
+        notes=("120 items with one output each",),
     )
 
 
@@ -261,6 +263,24 @@ def correlations(criteria: tuple[str, ...]) -> tuple[CorrelationRow, ...]:
     )
 
 
+def tests() -> tuple[TestRow, ...]:
+    done = TestRow(
+        criterion="facts",
+        test="chi-square",
+        question="do the systems differ in the boxes that were ticked?",
+        statistic=13.2,
+        df=8,
+        p=0.0312,
+        effect=0.12,
+        n=1200,
+        notes=("2 cells expect fewer than 5",),
+    )
+    undone = dataclasses.replace(
+        done, question="and the raters?", statistic=NAN, df=NAN, p=NAN, effect=NAN, reason="one choice only"
+    )
+    return done, undone
+
+
 def make(
     systems: tuple[str, ...] = SYSTEMS,
     n_raters: int = 40,
@@ -271,7 +291,9 @@ def make(
     """An analysis of `systems` with every kind of row; the last criterion's methods disagree."""
     rng = np.random.default_rng(7)
     raters = (*rater_names, *(f"worker-{k:03d}" for k in range(len(rater_names), n_raters)))
-    ranks = [ranking(c, m, systems, 0.1, k) for k, c in enumerate(criteria) for m in ("bootstrap", "trueskill")]
+    ranks = [
+        ranking(c, m, systems, 0.1, k) for k, c in enumerate(criteria) for m in ("bootstrap", "trueskill")
+    ]
     if ranks:
         ranks[-1] = ranking(criteria[-1], "trueskill", systems, 0.35, len(criteria) - 1)
         ranks.append(undefined_ranking(criteria[0]))
@@ -299,6 +321,7 @@ def make(
         ranking=tuple(ranks),
         raters=rater_rows(raters, rng),
         rater_matrices=tuple(rater_matrix(c, raters, rng) for c in criteria),
+        tests=tests(),
         notes=("facts is nominal: it is described, not ranked",),
     )
 
@@ -314,6 +337,10 @@ def hostile() -> Analysis:
             base.reading, files=HOSTILE, layout=bad, notes=HOSTILE, dropped=((bad, 3),)
         ),
         raters=tuple(dataclasses.replace(r, flags=(bad,)) for r in base.raters),
+        tests=tuple(
+            dataclasses.replace(r, criterion=bad, test=bad, question=bad, reason=bad, notes=(bad,))
+            for r in base.tests
+        ),
         agreement=tuple(
             dataclasses.replace(r, reason=bad, notes=HOSTILE, interval=bad, form=bad) for r in base.agreement
         ),
@@ -349,5 +376,6 @@ def empty() -> Analysis:
         ranking=(),
         raters=(),
         rater_matrices=(),
+        tests=(),
         notes=(),
     )

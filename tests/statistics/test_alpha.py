@@ -182,6 +182,18 @@ def test_bootstrap_is_alpha_of_resampled_items(
     np.testing.assert_allclose([boot.low, boot.high], np.quantile(values, [0.1, 0.9]), rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.parametrize("few", [0, 512])
+@pytest.mark.parametrize("level", LEVELS)
+def test_replicates_in_which_all_ratings_are_equal_are_undefined(
+    level: Level, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_value_counts, "_FEW_VALUES", few)
+    boot = krippendorff_alpha([[0.1] * 3, [0.7] * 3], level=level, n_replicates=400, rng=2).boot
+    assert boot is not None
+    assert 150 < boot.n_undefined < 250
+    assert (boot.low, boot.high) == pytest.approx((1, 1), abs=1e-10)
+
+
 @quick
 @given(
     values=arrays(np.float64, 12, elements=st.floats(0, 1), unique=True),

@@ -13,10 +13,9 @@ from palaver.statistics._connectivity import is_finite
 from palaver.statistics.bradley_terry import (
     bradley_terry,
     bradley_terry_bootstrap,
-    code_comparisons,
     expected_win,
 )
-from palaver.statistics.ranking import WinMatrix, as_comparisons, win_matrix
+from palaver.statistics.ranking import WinMatrix, as_comparisons, code_comparisons, win_matrix
 
 quick = settings(max_examples=50, deadline=None)
 MODELS = ["half", "rao-kupper", "davidson"]
@@ -281,6 +280,8 @@ def test_reasons_name_the_systems():
     apart = bradley_terry(matrix_of(wins), systems=list("abcd"))
     assert apart.reason.endswith("a, b | c, d")
     assert bradley_terry(matrix_of(np.zeros((3, 3)))).reason == "no comparisons"
+    nothing = bradley_terry_bootstrap(matrix_of(np.zeros((3, 3))), list("abc"), prior=1.0, rng=0)
+    assert nothing.reason == "no comparisons"
     assert "1 system:" in bradley_terry(matrix_of(np.zeros((1, 1)))).reason
 
 
@@ -314,6 +315,12 @@ def test_wrong_arguments():
         bradley_terry(matrix, 3)
     with pytest.raises(ValueError, match="as many names"):
         bradley_terry(matrix, 2, systems=["a"])
+    with pytest.raises(ValueError, match="both ways round"):
+        bradley_terry(matrix_of([[0, 1], [1, 0]], [[0, 1], [2, 0]]))
+    with pytest.raises(ValueError, match="0 or more"):
+        bradley_terry(matrix_of([[0, np.nan], [1, 0]]))
+    with pytest.raises(ValueError, match="diagonals"):
+        bradley_terry(matrix_of([[1, 1], [1, 0]]))
     with pytest.raises(ValueError, match="whole numbers"):
         bradley_terry_bootstrap(matrix_of([[0, 1.5], [1, 0]]), ["a", "b"], rng=0)
 
@@ -357,7 +364,7 @@ def test_undefined_replicates_are_counted():
     assert 0.25 < result.n_undefined / 400 < 0.45  # (6/7)^7 = 0.34
     assert "without a finite estimate" in result.notes[0]
     assert result.intervals[0].n_undefined == result.n_undefined
-    calm = bradley_terry_bootstrap(matrix, ["a", "b"], n_replicates=400, prior=0.5, rng=0)
+    calm = bradley_terry_bootstrap(matrix, ["a", "b"], n_replicates=400, prior=0.1, rng=0)
     assert calm.n_undefined == 0
 
 

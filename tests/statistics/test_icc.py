@@ -218,6 +218,8 @@ def test_a_rater_who_rated_an_item_twice_makes_it_incomplete() -> None:
     result = icc_long(item, rater, TARGETS.ravel())
     np.testing.assert_allclose(numbers(result["ICC(3,k)"]), numbers(icc(TARGETS[1:])["ICC(3,k)"]), rtol=1e-9)
     assert result["ICC(3,k)"].dropped == 1
+    extra = icc_long([0, *item], [2, *np.tile(np.arange(4), 6)], [5.0, *TARGETS.ravel()])
+    np.testing.assert_allclose(numbers(extra["ICC(3,k)"]), numbers(icc(TARGETS[1:])["ICC(3,k)"]), rtol=1e-9)
     assert result["ICC(1,1)"].value == pytest.approx(icc(TARGETS)["ICC(1,1)"].value)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -211,7 +212,7 @@ def rater_strips(summary: CriterionSummary, prefix: str) -> tuple[str, float]:
 
 def _shares(distributions: Sequence[Distribution]) -> NDArray[np.float64]:
     counts = np.array([d.counts for d in distributions], dtype=float)
-    return counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+    return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0))
 
 
 def _bin_room(bins: Sequence[str], width: float) -> tuple[float, int]:
@@ -271,7 +272,7 @@ def _write(
     size: float = TEXT,
     color: str = INK,
     rise: float | None = None,
-    **style: str,
+    **style: Any,
 ) -> None:
     """`text` at `x` pixels from the left of the axes, in the middle of row `y` (or `rise` pixels above it).
 

@@ -22,15 +22,16 @@ _RANKING_METHODS = {
     "bootstrap": Method(
         title="Ranking by bootstrap over items",
         text="Items are drawn with replacement as often as there are items, and the mean scores of the "
-        "systems are compared on each such draw. Two systems are separated when one is ahead in at least "
-        "the stated share of the draws; systems that no such cut separates form one group.",
-        reference="Koehn (2004). Statistical significance tests for machine translation evaluation. EMNLP.",
+        "systems are compared on each such draw. One system beats another when it is ahead in at least the "
+        "stated share of the draws. A group ends where every system above beats every system below.",
+        reference="Koehn (2004). Statistical significance tests for machine translation evaluation. EMNLP; "
+        "groups: Bojar et al. (2013), WMT.",
         link="https://aclanthology.org/W04-3250/",
     ),
     "trueskill": Method(
         title="TrueSkill",
         text="Every pair of outputs that one rater judged on one item is a game (won, lost or drawn); the "
-        "skill of each system is what best explains the games. Groups come from the bootstrap, as above.",
+        "skill of each system is what best explains the games. Groups come from draws of items, as above.",
         reference="Herbrich, Minka & Graepel (2007). TrueSkill: a Bayesian skill rating system. NIPS 19; "
         "for system rankings: Sakaguchi, Post & Van Durme (2014), WMT.",
         link="https://aclanthology.org/W14-3301/",
@@ -38,7 +39,7 @@ _RANKING_METHODS = {
     "bradley-terry": Method(
         title="Bradley–Terry",
         text="The same games, but all at once: the strengths under which the observed wins and ties are most "
-        "likely. The order in which the games came does not matter.",
+        "likely. The order of the games does not matter. Groups come from draws of games.",
         reference="Bradley & Terry (1952). Rank analysis of incomplete block designs. Biometrika 39; "
         "ties: Davidson (1970), JASA 65.",
         link="https://doi.org/10.1093/biomet/39.3-4.324",

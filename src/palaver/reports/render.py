@@ -20,6 +20,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from palaver.errors import UserError
+from palaver.files import write_atomically
 from palaver.reports import methods, names, numbers, wording
 from palaver.studies.results import AgreementRow, Analysis, CriterionSummary, RankingRow, RaterMatrix
 
@@ -89,7 +90,9 @@ def write_report(
     """
     target = Path(path)
     _check(target)
-    _write_whole(target, render_report(analysis, progress=progress))
+    text = render_report(analysis, progress=progress)
+    with write_atomically(target.resolve()) as file:  # resolved: a link stays a link
+        file.write(text)
     return target
 
 
@@ -97,19 +100,18 @@ def render_report(analysis: Analysis, *, progress: Progress | None = None) -> st
     """The report as HTML text; the same analysis gives the same text."""
     views = [_view(analysis, name, f"c{k}") for k, name in enumerate(wording.criteria_of(analysis), 1)]
     _draw(views, progress)
-    return (
-        _environment(analysis)
-        .get_template("report.html.j2")
-        .render(
-            analysis=analysis,
-            criteria=views,
-            systems=wording.systems_of(analysis),
-            raters=sorted(analysis.raters, key=lambda r: -len(r.flags)),
-            methods=methods.methods_used(analysis),
-            conventions=wording.conventions_used(analysis),
-            correlation=_correlation(analysis),
-        )
+    template = _environment(analysis).get_template("report.html.j2")
+    page = template.render(
+        analysis=analysis,
+        criteria=views,
+        systems=wording.systems_of(analysis),
+        raters=sorted(analysis.raters, key=lambda r: -len(r.flags)),
+        methods=methods.methods_used(analysis),
+        conventions=wording.conventions_used(analysis),
+        intervals=_intervals(analysis),
+        correlation=_correlation(analysis),
     )
+    return page.lstrip()  # the macros at the head of the template leave empty lines
 
 
 def _view(analysis: Analysis, name: str, anchor: str) -> CriterionView:
@@ -161,9 +163,9 @@ def _jobs(view: CriterionView) -> Iterator[Callable[[str], None]]:
     def drawer(owner: Any, slot: str, draw: Callable[[Any, str], str], data: Any) -> Callable[[str], None]:
         return lambda prefix: setattr(owner, slot, Markup(draw(data, prefix)))
 
-    def strips(prefix: str) -> None:
+    def strips(summary: CriterionSummary, prefix: str) -> str:
         svg, view.darkest = figures.rater_strips(summary, prefix)
-        view.rater_strips = Markup(svg)
+        return svg
 
     for ranking in view.rankings:
         if ranking.row.scores:
@@ -175,9 +177,18 @@ def _jobs(view: CriterionView) -> Iterator[Callable[[str], None]]:
         if summary.systems:
             yield drawer(view, "system_bars", figures.system_bars, summary)
         if summary.raters:
-            yield strips
+            yield drawer(view, "rater_strips", strips, summary)
     if view.matrix is not None and len(view.matrix.raters) > 1:
         yield drawer(view, "rater_heatmap", figures.rater_heatmap, view.matrix)
+
+
+def _intervals(analysis: Analysis) -> list[tuple[str, list[str]]]:
+    """How intervals were found -> the measures whose intervals were found so."""
+    found: dict[str, dict[str, None]] = {}
+    for row in analysis.agreement:
+        if row.interval:
+            found.setdefault(row.interval, {})[row.measure] = None
+    return [(how, list(measures)) for how, measures in found.items()]
 
 
 def _correlation(analysis: Analysis) -> list[dict[str, Any]]:
@@ -225,6 +236,7 @@ def _environment(analysis: Analysis) -> Environment:
         in_words_by=wording.in_words_by,
         ranking_text=wording.ranking_text,
         ranking_basis=wording.ranking_basis,
+        beaten_within=wording.beaten_within,
         convention_for=wording.convention_for,
         heat=_heat,
         gauge=_gauge,
@@ -270,33 +282,10 @@ def _check(target: Path) -> None:
     """Say what is wrong with the path before the work, not after it."""
     if target.is_dir():
         raise UserError(
-            f"the report needs a file name, but {str(target)!r} is a directory",
-            f"give a file in it, for example {str(target / 'report.html')!r}",
+            f"the report needs a file name, but {target} is a directory",
+            f"give a file in it, for example {target / 'report.html'}",
         )
-    if target.exists() and not target.is_file():
-        raise UserError(f"{str(target)!r} is not a regular file", "give the name of a file to write")
+    if target.exists() and not target.is_file():  # moving a file to /dev/null would replace the device
+        raise UserError(f"cannot write {target}: it is not a regular file", "give the name of a file")
     if target.exists() and not os.access(target, os.W_OK):
-        raise _not_writable(target, "it is write-protected")
-
-
-def _write_whole(target: Path, text: str) -> None:
-    """Write beside the target and move it there; a link stays a link."""
-    target = target.resolve()
-    part = target.with_name(f".{target.name[:200]}.{os.getpid()}.part")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        # Not `tempfile`: its files are private to the user, and a report is there to be shared.
-        try:
-            part.write_text(text, encoding="utf-8", newline="\n")
-            os.replace(part, target)
-        finally:
-            part.unlink(missing_ok=True)
-    except OSError as error:
-        raise _not_writable(target, error.strerror or str(error)) from error
-
-
-def _not_writable(target: Path, why: str) -> UserError:
-    return UserError(
-        f"cannot write the report to {str(target)!r}: {why}",
-        "choose another place, or make that one writable",
-    )
+        raise UserError(f"cannot write {target}: it is write-protected", "choose another name")

@@ -7,9 +7,10 @@ and are never cut; in a pipe or a file the same lines come without colour.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -31,6 +32,7 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
     _print_answer(analysis, console)
     _print_agreement(analysis, console)
     _print_correlation(analysis, console)
+    _print_tests(analysis, console)
     _print_raters(analysis, console)
     _print_left_out(analysis, console)
     _line(console, Text(clean(str(analysis.run)), style="dim"))
@@ -39,15 +41,16 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
 def _print_head(analysis: Analysis, console: Console) -> None:
     facts = (
         numbers.some(len(wording.systems_of(analysis)), "system"),
-        numbers.some(len(wording.criteria_of(analysis)), "criterion", "criteria"),
+        numbers.some(len(analysis.criteria), "criterion", "criteria"),
         numbers.some(len(analysis.raters), "rater"),
         numbers.some(analysis.reading.n_ratings, "rating"),
     )
-    console.print(Text.assemble((clean(analysis.title), "bold"), "  ", (" · ".join(facts), "dim")))
+    _line(console, Text(clean(analysis.title), style="bold"))
+    _line(console, Text(" · ".join(facts), style="dim"))
 
 
 def _print_answer(analysis: Analysis, console: Console) -> None:
-    _heading(console, "Ranking", "best first; systems that share a place are not separated")
+    _heading(console, "Ranking", "best first; a group ends where all above beat all below")
     criteria = wording.criteria_of(analysis)
     if not criteria:
         _indented(console, Text("There are no ratings, so there is no answer."))
@@ -57,6 +60,9 @@ def _print_answer(analysis: Analysis, console: Console) -> None:
         for row in rows:
             style = "bold" if row is rows[0] and row.groups else ""
             _named(console, wording.ranking_basis(row), Text(wording.ranking_text(row), style=style))
+        within = wording.beaten_within(rows[0]) if rows else 0
+        if within:
+            _named(console, "", Text(f"{numbers.some(within, 'pair')} within a group: one beats the other"))
         if not rows:
             _indented(console, Text("not ranked", style="dim"))
         headline = wording.headline_of(analysis, criterion)
@@ -83,14 +89,22 @@ def _print_agreement(analysis: Analysis, console: Console) -> None:
     for criterion in wording.criteria_of(analysis):
         rows = [row for row in analysis.agreement if row.criterion == criterion and not row.headline]
         if rows:
-            _packed(console, f"{shorten(criterion, _NAME)}:", [_compact(row) for row in rows])
+            _packed(console, f"{shorten(criterion, _NAME)}:", [*_compact(rows)])
     for note in dict.fromkeys(note for row in analysis.agreement for note in row.notes):
         _indented(console, Text(clean(note), style="dim"))
 
 
-def _compact(row: AgreementRow) -> str:
-    value = wording.value_or_reason(row.value, clean(row.reason) if row.reason else "")
-    return f"{wording.measure_name(row)} {value} {numbers.interval(row.low, row.high)}".rstrip()
+def _compact(rows: Sequence[AgreementRow]) -> Iterator[str]:
+    """Each coefficient with its interval; those that are undefined for one reason together."""
+    undefined: dict[str, list[str]] = {}
+    for row in rows:
+        if math.isfinite(row.value):
+            interval = numbers.interval(row.low, row.high)
+            yield f"{wording.measure_name(row)} {numbers.statistic(row.value)} {interval}".rstrip()
+        else:
+            undefined.setdefault(row.reason, []).append(wording.measure_name(row))
+    for reason, measures in undefined.items():
+        yield f"{', '.join(measures)} {wording.value_or_reason(math.nan, clean(reason) if reason else '')}"
 
 
 def _print_correlation(analysis: Analysis, console: Console) -> None:
@@ -110,6 +124,15 @@ def _print_correlation(analysis: Analysis, console: Console) -> None:
     for row in analysis.correlation:
         if not math.isfinite(row.value) and row.reason:
             _indented(console, Text(f"{clean(row.a)} – {clean(row.b)}: undefined: {clean(row.reason)}"))
+
+
+def _print_tests(analysis: Analysis, console: Console) -> None:
+    if not analysis.tests:
+        return
+    _heading(console, "Tests")
+    for row in analysis.tests:
+        _indented(console, Text(f"{clean(row.criterion)}: {clean(row.question)}"))
+        _indented(console, Text(wording.test_result(row)), 4)
 
 
 def _print_raters(analysis: Analysis, console: Console) -> None:
@@ -174,31 +197,34 @@ def _line(console: Console, text: Text) -> None:
 
 
 def _indented(console: Console, text: Text, indent: int = 2, first: Text | None = None) -> None:
-    """`text` wrapped beside `first`; where nobody looks at columns it stays one line that can be searched."""
+    """`text` wrapped with a margin; `first` stands in the margin of its first line."""
     margin = Text(" " * indent)
-    if not console.is_terminal:
-        return _line(console, (first or margin) + text)
     text.overflow = "fold"
     for k, line in enumerate(text.wrap(console, max(20, console.width - indent))):
         line.rstrip()
-        _line(console, (first or margin) + line if k == 0 else margin + line)
-    return None
+        _line(console, (first if first and k == 0 else margin) + line)
 
 
 def _named(console: Console, name: str, text: Text) -> None:
-    """A name in a column of its own, then `text`."""
-    _indented(console, text, _LABEL, Text(f"  {name} ".ljust(_LABEL), style="dim"))
+    """A name in a column of its own, then `text`; a pipe gets one line, which can be searched."""
+    label = Text(f"  {name} ".ljust(_LABEL), style="dim")
+    if console.is_terminal:
+        _indented(console, text, _LABEL, label)
+    else:
+        _line(console, label + text)
 
 
 def _packed(console: Console, name: str, parts: Sequence[str]) -> None:
     """`parts` side by side, as many in a line as go there without breaking one."""
-    line = Text(f"  {name}")
-    for k, part in enumerate(parts):
-        if k and line.cell_len + len(part) + 3 > console.width:
-            console.print(line, soft_wrap=True)
-            line = Text(" " * 4)
-        line.append(f" {part}" if k == 0 or not line.plain.strip() else f" · {part}")
-    console.print(line, soft_wrap=True)
+    lines = [name]
+    for part in parts:
+        joint = " " if lines == [name] else " · "
+        if cell_len(lines[-1] + joint + part) + 4 <= console.width:
+            lines[-1] += joint + part
+        else:
+            lines.append(part)
+    for k, line in enumerate(lines):
+        _indented(console, Text(line), 4, Text("  ") if k == 0 else None)
 
 
 def _name(name: str) -> Text:

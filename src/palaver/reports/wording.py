@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from palaver.reports.names import clean, shorten
-from palaver.reports.numbers import interval, percent, some, statistic
-from palaver.studies.results import AgreementRow, Analysis, RankingRow
+from palaver.reports.numbers import count, interval, number, p_value, percent, some, statistic
+from palaver.studies.results import AgreementRow, Analysis, RankingRow, TestRow
 
 METHOD_TITLES = {
     "bootstrap": "bootstrap over items",
@@ -114,6 +114,18 @@ def agreement_sentence(row: AgreementRow) -> str:
     return f"{numbers}: {words}" if words else numbers
 
 
+def test_result(row: TestRow) -> str:
+    """`chi-square(8) = 13.20, p = .031, V = 0.12, n = 600`, or why there is no such thing."""
+    if not math.isfinite(row.statistic):
+        return f"{clean(row.test)} {value_or_reason(math.nan, clean(row.reason) if row.reason else '')}"
+    df = f"({row.df:g})" if math.isfinite(row.df) else ""
+    p = p_value(row.p)
+    parts = [f"{clean(row.test)}{df} = {number(row.statistic)}", f"p {p}" if p[0] in "<>" else f"p = {p}"]
+    if math.isfinite(row.effect):
+        parts.append(f"V = {statistic(row.effect)}")
+    return ", ".join([*parts, f"n = {count(row.n)}"])
+
+
 def method_title(method: str) -> str:
     return METHOD_TITLES.get(method, clean(method))
 
@@ -140,6 +152,16 @@ def ranking_basis(row: RankingRow) -> str:
     return f"{method_title(row.method)}, {percent(row.confidence)}"
 
 
+def beaten_within(row: RankingRow) -> int:
+    """Pairs of one group of which one beats the other all the same: a group is not a claim of equality."""
+    place = _places(row)
+    groups = [place.get(s.system, -1) for s in row.scores]
+    return sum(
+        groups[i] == groups[j] >= 0 and max(row.better[i][j], row.better[j][i]) >= row.confidence
+        for i, j in combinations(range(len(row.better)), 2)
+    )
+
+
 def disagreement(rows: Sequence[RankingRow]) -> str:
     """What the ranking methods say differently about one criterion; empty when they say the same."""
     places = {method_title(r.method): _places(r) for r in rows if r.groups}
@@ -156,10 +178,10 @@ def disagreement(rows: Sequence[RankingRow]) -> str:
             together = _list([m for m, order in orders.items() if not order])
             loose.setdefault(f"apart by {apart}, but not by {together}", []).append(pair)
     if opposed:
-        return f"The methods contradict each other on {_some_of(opposed)}. Trust neither order."
+        return f"The methods contradict each other on {_some_of(opposed)}. Take their order as open."
     if loose:
         said = ". ".join(f"{_some_of(pairs)}: {how}" for how, pairs in loose.items())
-        return f"The methods do not separate the same systems. {said}."
+        return f"The methods do not draw the same lines. {said}."
     return ""
 
 
@@ -196,7 +218,8 @@ def conventions_used(analysis: Analysis) -> list[Convention]:
 def criteria_of(analysis: Analysis) -> list[str]:
     """All criteria, in the order of the summaries; those that only other rows know come last."""
     names = [c.criterion for c in analysis.criteria]
-    names += [row.criterion for row in (*analysis.ranking, *analysis.agreement)]
+    names += [row.criterion for row in analysis.ranking]
+    names += [row.criterion for row in analysis.agreement]
     return list(dict.fromkeys(names))
 
 

@@ -107,8 +107,8 @@ def _count(cells: Sequence[Cell]) -> str:
 
 def _print_numbers(name: str, cells: Sequence[NumberCell], console: Console) -> None:
     table = _table(f"{name}: {_count(cells)} within {TOLERANCE} (* p < 0.05)")
-    for heading in ("", ""):
-        table.add_column(heading, no_wrap=True)
+    table.add_column("", no_wrap=True)
+    table.add_column("set-up", no_wrap=True)
     for heading in ("paper ", "ours "):
         table.add_column(heading, justify="right", no_wrap=True)
     for heading in ("", "how"):
@@ -116,7 +116,7 @@ def _print_numbers(name: str, cells: Sequence[NumberCell], console: Console) -> 
     for cell in cells:
         table.add_row(
             cell.row,
-            cell.column,
+            cell.column.removeprefix("Setup "),
             f"{cell.paper:.2f}{'*' if cell.paper_star else ' '}",
             f"{cell.ours:.3f}{'*' if cell.p < 0.05 else ' '}",
             "=" if cell.matches else "≠",
@@ -136,4 +136,6 @@ def _print_groups(name: str, cells: Sequence[GroupCell], console: Console) -> No
 
 
 def _table(title: str) -> Table:
-    return Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    return Table(
+        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
+    )

@@ -145,15 +145,8 @@ def reproduce(folder: str | Path, *, seed: int = 0, n_replicates: int = 10_000) 
         paper="RankME (Novikova, Dušek & Rieser 2018), from the released ratings",
         cells=tuple(cells),
         remarks=tuple(_chi_square_remarks(release)),
-        signature=" | ".join(
-            (
-                f"palaver {run.versions['palaver']}",
-                f"seed {seed}",
-                f"{n_replicates:,} replicates",
-                f"{len(hashes)} files",
-                f"run {run.signature}",
-            )
-        ),  # fmt: skip
+        signature=f"palaver {run.versions['palaver']} | seed {seed} | {n_replicates:,} replicates | "
+        f"{len(hashes)} files | run {run.signature}",
     )
 
 
@@ -170,7 +163,7 @@ def _table_2(release: _Release) -> Iterator[NumberCell]:
                 found = correlate(x, y, method="spearman")
                 yield _number(
                     "Table 2", f"{method} {a}–{b}", setup, paper, star, found.value, found.p,
-                    "single ratings" if single else "item means",
+                    "ratings" if single else "item means",
                 )  # fmt: skip
 
 

@@ -17,30 +17,25 @@ def _mix(state: np.uint64) -> np.uint64:
 
 
 @numba.njit(cache=True)
-def gather_sums(table: NDArray[np.float64], n_replicates: int, seed: np.uint64) -> NDArray[np.float64]:
-    """Column sums over n rows drawn with replacement, `n_replicates` times.
+def draw_weights(weights: NDArray[np.float64], state: np.uint64) -> np.uint64:
+    """Fill each row with how often each of its n items is drawn in n draws; returns the next state.
 
-    Each 64-bit draw gives two row numbers by multiply-shift; for n < 2**32 the bias is below n / 2**32.
+    Each 64-bit number gives two draws by multiply-shift; for n < 2**32 the bias is below n / 2**32.
     """
-    n, m = table.shape
-    out = np.zeros((n_replicates, m))
+    n_rows, n = weights.shape
     size = np.uint64(n)
+    half = np.uint64(32)
     low_half = np.uint64(0xFFFFFFFF)
-    state = np.uint64(seed)
     step = np.uint64(0x9E3779B97F4A7C15)
-    for b in range(n_replicates):
-        row = out[b]
-        i = 0
-        while i < n:
+    for b in range(n_rows):
+        row = weights[b]
+        row[:] = 0.0
+        for _ in range(n // 2):
             state += step
             z = _mix(state)
-            first = ((z >> np.uint64(32)) * size) >> np.uint64(32)
-            for j in range(m):
-                row[j] += table[first, j]
-            i += 1
-            if i < n:
-                second = ((z & low_half) * size) >> np.uint64(32)
-                for j in range(m):
-                    row[j] += table[second, j]
-                i += 1
-    return out
+            row[((z >> half) * size) >> half] += 1.0
+            row[((z & low_half) * size) >> half] += 1.0
+        if n % 2:
+            state += step
+            row[((_mix(state) >> half) * size) >> half] += 1.0
+    return state

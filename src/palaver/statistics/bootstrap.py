@@ -1,7 +1,7 @@
 """Bootstrap over items: every statistic here is a function of sums over items, so a replicate is a sum.
 
 A replicate draws n items with replacement and adds up their rows of sufficient statistics. Doing that
-with one compiled gather keeps memory at O(replicates x columns) and needs no n x replicates matrix.
+as how often each item is drawn, times the table, takes one compiled loop and one matrix product.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
+
+_CACHED = 2**17
+"""Weights held at once: one megabyte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ def resample_sums(stats: ArrayLike, n_replicates: int, rng: np.random.Generator)
     >>> resample_sums([[1.0, 2.0]], 3, np.random.default_rng(0)).tolist()
     [[1.0, 2.0], [1.0, 2.0], [1.0, 2.0]]
     """
-    from palaver.statistics._kernels import gather_sums
+    from palaver.statistics._kernels import draw_weights
 
     table = np.ascontiguousarray(stats, dtype=np.float64)
     if table.ndim != 2:
@@ -42,8 +45,16 @@ def resample_sums(stats: ArrayLike, n_replicates: int, rng: np.random.Generator)
         raise ValueError("cannot resample zero items")
     if table.shape[0] >= 2**32:
         raise ValueError("more than 2**32 items")
-    seed = rng.integers(1, 2**63, dtype=np.uint64)
-    return np.asarray(gather_sums(table, n_replicates, seed))
+    sums = np.empty((n_replicates, table.shape[1]))
+    # A few replicates at a time: their weights stay in the cache, and the product is left to BLAS.
+    rows = max(8, _CACHED // table.shape[0])
+    weights = np.empty((min(rows, n_replicates), table.shape[0]))
+    state = rng.integers(1, 2**63, dtype=np.uint64)
+    for begin in range(0, n_replicates, rows):
+        part = sums[begin : begin + rows]
+        state = np.uint64(draw_weights(weights[: len(part)], state))
+        np.matmul(weights[: len(part)], table, out=part)
+    return sums
 
 
 def percentile_interval(samples: ArrayLike, confidence: float = 0.95) -> Interval:

@@ -12,7 +12,7 @@ two, each part has beaten (or tied with) the other: Ford (1957).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal, get_args
@@ -26,7 +26,6 @@ from palaver.statistics.ranking import (
     Comparisons,
     RankGroup,
     WinMatrix,
-    as_comparisons,
     check_confidence,
     check_replicates,
     rank_groups,
@@ -109,6 +108,8 @@ def bradley_terry(
     table = _Table.of(matrix, ties, prior)
     beat, tied = table.graphs(table.counts[None])
     reason = obstacle(beat[0], tied[0], table.has_nu, names)
+    if not reason and not table.seen.any():  # a prior alone is no evidence
+        reason = "no comparisons"
     notes = data.notes if isinstance(data, Comparisons) else ()
     if reason:
         fit = None
@@ -202,57 +203,6 @@ def expected_win(strength: ArrayLike) -> Floats:
     return np.asarray(0.5 * (1 + np.tanh((theta[:, None] - theta) / 2)))
 
 
-def code_comparisons(
-    first: Iterable[str], second: Iterable[str], outcome: ArrayLike
-) -> tuple[Comparisons, tuple[str, ...]]:
-    """Comparisons from names, and the names in the order of their codes (sorted).
-
-    Comparisons of a system with itself say nothing and are dropped and counted.
-    """
-    codes: dict[str, int] = _Codes()
-    sides = []
-    for names in (first, second):
-        values = names.tolist() if isinstance(names, np.ndarray) else list(names)
-        sides.append(np.fromiter(map(codes.__getitem__, values), np.int32, len(values)))
-    strangers = [name for name in codes if not isinstance(name, str)]
-    if strangers:
-        raise ValueError(f"names must be strings, found {strangers[0]!r}")
-    systems = tuple(sorted(codes))
-    place = np.empty(len(systems), dtype=np.int32)
-    place[[codes[name] for name in systems]] = np.arange(len(systems))
-    a, b = place[sides[0]], place[sides[1]]
-    result = np.asarray(outcome)
-    if not a.shape == b.shape == result.shape:
-        raise ValueError(
-            f"first, second and outcome must be equally long; found {a.size}, {b.size}, {result.size}"
-        )
-    same = a == b
-    dropped = int(same.sum())
-    if not dropped:
-        return as_comparisons(a, b, result), systems
-    kept = as_comparisons(a[~same], b[~same], result[~same], np.flatnonzero(~same))
-    note = f"{dropped} comparison{'s' * (dropped > 1)} of a system with itself"
-    return (
-        Comparisons(
-            first=kept.first,
-            second=kept.second,
-            outcome=kept.outcome,
-            screen=kept.screen,
-            dropped=dropped,
-            notes=(note,),
-        ),
-        systems,
-    )
-
-
-class _Codes(dict[str, int]):
-    """A name not seen before gets the next code: one pass, without first collecting the names."""
-
-    def __missing__(self, name: str) -> int:
-        self[name] = code = len(self)
-        return code
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Table:
     """The comparisons by pair, and the model to fit to them."""
@@ -260,8 +210,8 @@ class _Table:
     n: int
     left: NDArray[np.int64]
     right: NDArray[np.int64]
-    counts: Floats
-    """(pairs, 3): wins of left, wins of right, ties; with the prior's wins."""
+    seen: Floats
+    """(pairs, 3): wins of left, wins of right, ties."""
     ties: Ties
     prior: float
 
@@ -272,18 +222,26 @@ class _Table:
         if not 0 <= prior < np.inf:
             raise ValueError(f"prior must be a number of wins, 0 or more; found {prior}")
         left, right = np.triu_indices(matrix.n_systems, 1)
-        counts = np.stack(
-            [matrix.wins[left, right] + prior, matrix.wins[right, left] + prior, matrix.ties[left, right]], -1
+        seen = np.stack(
+            [matrix.wins[left, right], matrix.wins[right, left], matrix.ties[left, right]], axis=-1
         )
-        met = counts.any(axis=1)
+        kept = seen.any(axis=1) | (prior > 0)
         return cls(
-            n=matrix.n_systems, left=left[met], right=right[met], counts=counts[met], ties=ties, prior=prior
+            n=matrix.n_systems, left=left[kept], right=right[kept], seen=seen[kept], ties=ties, prior=prior
         )
+
+    @property
+    def counts(self) -> Floats:
+        """What is fitted: the comparisons seen and the wins of the prior."""
+        return self.with_prior(self.seen)
+
+    def with_prior(self, seen: ArrayLike) -> Floats:
+        return np.add(seen, [self.prior, self.prior, 0.0], dtype=np.float64)
 
     @property
     def has_nu(self) -> bool:
         """Whether there is a tie parameter to fit; without any tie it is at its limit."""
-        return self.ties != "half" and bool(self.counts[:, 2].any())
+        return self.ties != "half" and bool(self.seen[:, 2].any())
 
     def graphs(self, counts: Floats) -> tuple[Bools, Bools]:
         """For (B, pairs, 3) counts: who beat whom, and who tied with whom, as (B, S, S)."""
@@ -317,6 +275,10 @@ def _input(
             f"wins and ties must be square tables of {n if n is not None else data.n_systems} systems, "
             f"found {data.wins.shape} and {data.ties.shape}"
         )
+    if not ((data.wins >= 0).all() and (data.ties >= 0).all() and (data.ties == data.ties.T).all()):
+        raise ValueError("wins and ties must be counts, 0 or more, and ties the same both ways round")
+    if data.wins.diagonal().any() or data.ties.diagonal().any():
+        raise ValueError("a system is compared with itself: the diagonals of wins and ties must be 0")
     names = tuple(systems) if systems is not None else tuple(f"system {i}" for i in range(data.n_systems))
     if len(names) != data.n_systems:
         raise ValueError(f"{data.n_systems} systems need as many names, found {len(names)}")
@@ -395,8 +357,7 @@ def _covariance(information: Floats, n: int) -> tuple[Floats, float]:
 def _resampled_strengths(
     table: _Table, estimate: BradleyTerryResult, n_replicates: int, rng: np.random.Generator
 ) -> Floats:
-    seen = table.counts.copy()
-    seen[:, :2] -= table.prior
+    seen = table.seen
     total = seen.sum()
     if (seen != np.rint(seen)).any():
         raise ValueError("a bootstrap needs whole numbers of wins and ties")
@@ -405,8 +366,7 @@ def _resampled_strengths(
     for begin in range(0, n_replicates, batch):
         rows = np.arange(begin, min(begin + batch, n_replicates))
         drawn = rng.multinomial(int(total), (seen / total).ravel(), size=len(rows))
-        counts = drawn.reshape(len(rows), -1, 3).astype(np.float64)
-        counts[:, :, :2] += table.prior
+        counts = table.with_prior(drawn.reshape(len(rows), -1, 3))
         finite = is_finite(*table.graphs(counts), table.has_nu)
         # A replicate that drew no tie has no nu to fit: it is the plain model.
         tied = counts[:, :, 2].any(axis=1) & table.has_nu

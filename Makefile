@@ -1,0 +1,58 @@
+# Everything sets itself up: python3 and make are all it takes.
+#   make demo    a simulated study from ratings to report
+#   make test    the test suite        make lint    ruff and mypy
+#   make bench   the speed claims      make docs    check that the documentation's commands run
+#   make lock    pin the newest versions of all dependencies in requirements.lock
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+BENCH_READY := $(VENV)/.bench-ready
+
+.PHONY: demo test lint format bench docs lock clean
+
+demo: $(READY)
+	@$(BIN)/python examples/demo.py
+
+test: $(READY)
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(READY)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: $(READY)
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(BENCH_READY)
+	@$(BIN)/python benchmarks/statistics.py $(BENCH_ARGS)
+
+docs: $(READY)
+	@$(BIN)/python -m pytest tests/test_docs.py
+
+# Set-up is skipped while the lock and the package's own description have not changed.
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("Palaver needs Python 3.11 or newer, found " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	  echo "Could not make a virtual environment. On Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
+	@echo "Setting up $(VENV) (once; about a minute) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(BENCH_READY): $(READY) requirements-bench.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-bench.lock
+	@touch $@
+
+lock:
+	@rm -rf $(VENV)-lock && $(PYTHON) -m venv $(VENV)-lock
+	@$(VENV)-lock/bin/python -m pip install --quiet --disable-pip-version-check -e ".[dev]" hatchling editables
+	@{ echo "# Made by 'make lock'; every version that 'make test' uses."; \
+	  $(VENV)-lock/bin/python -m pip freeze --exclude-editable --disable-pip-version-check; } > requirements.lock
+	@rm -rf $(VENV)-lock
+
+clean:
+	rm -rf $(VENV) demo-output bench-output build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
