@@ -28,7 +28,7 @@ format: $(READY)
 	@$(BIN)/ruff format .
 
 bench: $(BENCH_READY)
-	@$(BIN)/python benchmarks/statistics.py $(BENCH_ARGS)
+	@$(BIN)/python -m benchmarks.statistics
 
 docs: $(READY)
 	@$(BIN)/python -m pytest tests/test_docs.py

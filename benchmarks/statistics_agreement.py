@@ -1,6 +1,6 @@
 """Agreement statistics beside their peers: same input, one process, one thread, warmed up, best of several.
 
-    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/statistics_agreement.py
+    python -m benchmarks.statistics_agreement
 
 Each case first checks that both sides give the same answer. Bootstrap intervals are the exception: evalica
 follows KALPHA (Krippendorff 2006; Hayes), which redraws single differences of pairs and keeps the expected
@@ -8,18 +8,10 @@ disagreement, ours redraws items with all their ratings. The point estimates are
 are not, so ours is checked against a plain loop that redraws items.
 """
 
-# ruff: noqa: E402 (the number of threads is set before NumPy is loaded)
 from __future__ import annotations
 
-import math
-import os
-import time
 import warnings
-from collections.abc import Callable
 from typing import Any
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
 
 import evalica
 import krippendorff
@@ -27,23 +19,11 @@ import numpy as np
 import pandas as pd
 import pingouin
 
+from benchmarks.harness import Report, Table, best_of
 from palaver.statistics.alpha import LEVELS, Level, krippendorff_alpha
 from palaver.statistics.icc import icc
 
-Report = Callable[..., None]
-"""report(name, peer=seconds or None, ours=seconds, target=ratio or None, limit=seconds or None, note=text)"""
-
 N_REPLICATES = 1000
-
-
-def best_of(call: Callable[[], Any], times: int) -> tuple[float, Any]:
-    """The shortest of several runs in seconds after one that is not counted, and the last result."""
-    shortest, result = math.inf, call()
-    for _ in range(times):
-        begin = time.perf_counter()
-        result = call()
-        shortest = min(shortest, time.perf_counter() - begin)
-    return shortest, result
 
 
 def likert(n_items: int, n_raters: int, seed: int = 0) -> Any:
@@ -121,26 +101,5 @@ def run(report: Report) -> None:
         run_alpha(report, level)
 
 
-def print_row(
-    name: str,
-    *,
-    peer: float | None,
-    ours: float,
-    target: float | None = None,
-    limit: float | None = None,
-    note: str = "",
-) -> None:
-    """One line: what, peer's time, ours, ratio and target, and whether it is reached."""
-    if peer is None or target is None:
-        reached = "ok" if limit is None or ours < limit else "MISSED"
-        print(f"{name:62} {'':>11} {ours * 1e3:>9.3f} ms  (limit {limit} s) {reached}")
-        return
-    reached = "ok" if peer / ours >= target else "MISSED"
-    print(
-        f"{name:62} {peer * 1e3:>8.1f} ms {ours * 1e3:>9.3f} ms {peer / ours:>8.1f} x "
-        f"(target {target} x) {reached}  {note}"
-    )
-
-
 if __name__ == "__main__":
-    run(print_row)
+    run(Table())

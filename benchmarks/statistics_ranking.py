@@ -1,51 +1,31 @@
 """Ranking statistics beside their peers: same input, one process, one thread, warmed up, best of several.
 
-    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/statistics_ranking.py
+    python -m benchmarks.statistics_ranking
 
 Each case first checks that both sides give the same answer. FastChat is measured where it is installed:
 
     pip install --no-deps fschat==0.2.36 && pip install pandas scikit-learn plotly pytz tqdm requests
 """
 
-# ruff: noqa: E402 (the number of threads is set before NumPy is loaded)
 from __future__ import annotations
 
 import contextlib
 import importlib.util
 import io
-import math
-import os
 import sys
-import time
 import types
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
-
 import numpy as np
 
+from benchmarks.harness import Report, Table, best_of
 from palaver.statistics.bootstrap import resample_sums
 from palaver.statistics.bradley_terry import bradley_terry, bradley_terry_bootstrap
 from palaver.statistics.ranking import as_comparisons, code_comparisons, paired_bootstrap, win_matrix
 from palaver.statistics.trueskill import TrueSkillSettings, trueskill
 
-Report = Callable[..., None]
-"""report(name, peer=seconds or None, ours=seconds, target=ratio or None, limit=seconds or None, note=text)"""
-
 FASTCHAT = "pip install --no-deps fschat==0.2.36 && pip install plotly pytz tqdm requests"
-
-
-def best_of(call: Callable[[], Any], times: int) -> tuple[float, Any]:
-    """The shortest of several runs in seconds, and the last result."""
-    shortest, result = math.inf, None
-    for _ in range(times):
-        begin = time.perf_counter()
-        result = call()
-        shortest = min(shortest, time.perf_counter() - begin)
-    return shortest, result
 
 
 def comparisons(n: int, n_systems: int, seed: int = 0) -> tuple[Any, Any, Any]:
@@ -131,6 +111,7 @@ def run_bradley_terry(report: Report) -> None:
             random_state=0,
         ),
         1,
+        warm_up=False,
     )
     spread = np.log(peer.distribution[systems].to_numpy()).std(axis=0)
     np.testing.assert_allclose(result.samples.std(axis=0), spread, rtol=0.35)
@@ -171,6 +152,7 @@ def run_fastchat(
         theirs, table = best_of(
             lambda: fastchat.get_bootstrap_result(battles, fastchat.compute_elo_mle_with_tie, num_round=100),
             1,
+            warm_up=False,
         )
     strength = (table[systems].to_numpy() - 1000) * np.log(10) / 400
     strength -= strength.mean(axis=1, keepdims=True)
@@ -187,7 +169,8 @@ def run_paired_bootstrap(report: Report) -> None:
 
     The sufficient statistics of the segments are handed to it, so that only its resampling is timed:
     the two columns of TER, the ten of BLEU, and one column with a score of our own, which no metric
-    of sacrebleu has but is what a table of human ratings holds. Ours resamples tables of equal size.
+    of sacrebleu has but is what a table of human ratings holds; it is shown without a target. Ours
+    resamples tables of equal size.
     """
     from sacrebleu.metrics import BLEU, TER
     from sacrebleu.metrics.base import Score
@@ -242,14 +225,14 @@ def run_paired_case(report: Report, label: str, metric: Any, stats: Any) -> None
     own = sums().reshape(N_REPLICATES, N_SYSTEMS, width)[:, -1]
     scores = np.array([metric._compute_score_from_stats(row).score for row in own])
     ours, _ = best_of(whole if width == 1 else sums, 7)
-    theirs, results = best_of(peer, 2 if width == 1 else 1)
+    theirs, results = best_of(peer, 2 if width == 1 else 1, warm_up=False)
     np.testing.assert_allclose(scores.mean(), results[-1].mean, rtol=0.01)
     np.testing.assert_allclose(np.ptp(np.quantile(scores, [0.025, 0.975])) / 2, results[-1].ci, rtol=0.2)
     report(
         f"Paired bootstrap, 10,000 x 10, 1,000 replicates, {label}",
         peer=theirs,
         ours=ours,
-        target=50,
+        target=50 if width > 1 else None,
         note=f"sacrebleu _paired_bs_test, {width} column{'s' * (width > 1)} per system",
     )
 
@@ -261,26 +244,5 @@ def run(report: Report) -> None:
     run_paired_bootstrap(report)
 
 
-def print_row(
-    name: str,
-    *,
-    peer: float | None,
-    ours: float,
-    target: float | None = None,
-    limit: float | None = None,
-    note: str = "",
-) -> None:
-    """One line: what, peer's time, ours, ratio and target, and whether it is reached."""
-    if peer is None or target is None:
-        reached = "ok" if limit is None or ours < limit else "MISSED"
-        print(f"{name:66} {'':>11} {ours * 1e3:>9.3f} ms  (limit {limit} s) {reached}")
-        return
-    reached = "ok" if peer / ours >= target else "MISSED"
-    print(
-        f"{name:66} {peer * 1e3:>8.1f} ms {ours * 1e3:>9.3f} ms {peer / ours:>8.1f} x "
-        f"(target {target} x) {reached}  {note}"
-    )
-
-
 if __name__ == "__main__":
-    run(print_row)
+    run(Table())

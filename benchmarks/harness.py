@@ -1,0 +1,66 @@
+"""What all benchmarks share: one thread, a warm-up, the best of several runs, one line per case."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import time
+from collections.abc import Callable
+from typing import Any
+
+Report = Callable[..., None]
+"""report(name, peer=seconds or None, ours=seconds, target=ratio or None, limit=seconds or None, note=text)"""
+
+
+def best_of(call: Callable[[], Any], times: int, *, warm_up: bool = True) -> tuple[float, Any]:
+    """The shortest of several runs in seconds after one that is not counted, and the last result."""
+    shortest, result = math.inf, call() if warm_up else None
+    for _ in range(times):
+        begin = time.perf_counter()
+        result = call()
+        shortest = min(shortest, time.perf_counter() - begin)
+    return shortest, result
+
+
+class Table:
+    """Prints a line per case and remembers what was missed."""
+
+    def __init__(self) -> None:
+        self.missed: list[str] = []
+
+    def __call__(
+        self,
+        name: str,
+        *,
+        peer: float | None = None,
+        ours: float,
+        target: float | None = None,
+        limit: float | None = None,
+        note: str = "",
+    ) -> None:
+        times = f"{_milliseconds(peer)} {_milliseconds(ours)}"
+        if peer is not None:
+            reached = target is None or peer / ours >= target
+            ratio = f"{peer / ours:>9.1f} x" + (f"   target {target:.3g} x" if target is not None else "")
+        else:
+            reached = limit is None or ours < limit
+            ratio = f"{'':>11}   below {limit:g} s" if limit is not None else ""
+        if not reached:
+            self.missed.append(name)
+        print(f"{name:<66} {times} {ratio:<31} {'' if reached else 'MISSED '}{note}".rstrip(), flush=True)
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return f"{'':>13}" if seconds is None else f"{seconds * 1e3:>10,.2f} ms"
+
+
+def machine() -> str:
+    """Processor, cores and Python, for the head of the table."""
+    model = platform.processor() or platform.machine()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            model = next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        pass
+    return f"{model}, {os.cpu_count()} cores, Python {platform.python_version()}, one thread"
