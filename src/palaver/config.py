@@ -165,7 +165,7 @@ def parse_toml(text: str, name: str | Path) -> tuple[dict[str, Any], Lines]:
 
 def config_error(path: Path, lines: Lines, mistakes: Iterable[tuple[Location, str]]) -> ConfigError:
     """One error that names every mistake with its line and place, in the order of the file."""
-    placed = sorted({(lines.of(location) or 0, _dotted(location), text) for location, text in mistakes})
+    placed = sorted({(lines.of(location) or 0, dotted(location), text) for location, text in mistakes})
     listed = [
         f"line {line}: {place}: {text}" if line else f"{place or 'the file'}: {text}"
         for line, place, text in placed
@@ -174,7 +174,7 @@ def config_error(path: Path, lines: Lines, mistakes: Iterable[tuple[Location, st
     return ConfigError(f"{path} has {count}:", problems=listed)
 
 
-def _dotted(location: Location) -> str:
+def dotted(location: Location) -> str:
     """`items[2].outputs[0].text`: arrays counted from 1, as people count."""
     text = ""
     for part in location:

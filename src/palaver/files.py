@@ -1,10 +1,12 @@
 """Files as they really come: other encodings, byte-order marks, gzip, zip, cut short, or not files at all.
 
-`TextStream` gives any of them as clean UTF-8; `write_atomically` never leaves half a file.
+`TextStream` gives any of them as clean UTF-8; `write_atomically` never leaves half a file. Both take a
+name that ends in `.gz` at its word.
 """
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import gzip
 import hashlib
@@ -12,6 +14,7 @@ import io
 import os
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,19 +38,22 @@ _CHUNK = 1 << 22
 
 def check_readable(path: Path) -> None:
     """Raise `DataError` unless `path` is a file with something in it."""
-    if path.is_dir():
-        inside = sorted(p.name for p in path.iterdir() if p.is_file())[:5]
-        listed = f"it holds {', '.join(inside)}" if inside else "it is empty"
-        raise DataError(f"{path} is a directory, not a file ({listed})", "name one file inside it")
-    if not path.exists():
-        siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise DataError(f"there is no file {path}{nearest(path.name, siblings)}")
     try:
+        if path.is_dir():
+            inside = sorted(p.name for p in path.iterdir() if p.is_file())[:5]
+            listed = f"it holds {', '.join(inside)}" if inside else "it is empty"
+            raise DataError(f"{path} is a directory, not a file ({listed})", "name one file inside it")
+        if not path.exists():
+            siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+            others = [name for name in siblings if name != path.name]  # itself, if it is a broken link
+            raise DataError(f"there is no file {path}{nearest(path.name, others)}")
+        if not path.is_file():  # a pipe gives its bytes only once, and they are needed twice
+            raise DataError(f"{path} is a pipe or a device", "save what comes out of it in a file first")
         with path.open("rb") as file:
             if not file.read(1):
                 raise DataError(f"{path} is empty", "expected a table with a header, or JSON lines")
-    except PermissionError:
-        raise DataError(f"{path} cannot be read: permission denied") from None
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from None
 
 
 def detect_format(path: Path) -> Format:
@@ -69,8 +75,11 @@ def detect_format(path: Path) -> Format:
 
 def format_by_name(path: Path) -> Format:
     """The format to write, by the name's ending."""
+    name = path.name.lower().removesuffix(".gz")
     for suffix, kind in _SUFFIXES.items():
-        if path.name.lower().endswith(suffix) and suffix != ".txt":
+        if name.endswith(suffix) and suffix != ".txt":
+            if kind == "parquet" and name != path.name.lower():
+                raise UserError(f"cannot write {path.name!r}: Parquet is packed already", "leave out .gz")
             return kind
     raise UserError(f"cannot tell the format of {path.name!r}", "end the name in .jsonl, .csv or .parquet")
 
@@ -96,6 +105,13 @@ class Encoding:
     """Lines that were not UTF-8 and were read as Windows-1252."""
 
 
+_DAMAGE = (EOFError, OSError, zipfile.BadZipFile, zlib.error)
+_WIDE = {
+    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),  # first: its mark begins with that of UTF-16
+    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+}
+
+
 class _CleanUtf8(io.RawIOBase):
     """UTF-8 out, whatever comes in; lines that are not UTF-8 are taken as Windows-1252 and counted."""
 
@@ -104,17 +120,15 @@ class _CleanUtf8(io.RawIOBase):
         self._encoding = encoding
         self._path = path
         self._ready = b""
-        self._rest = b""
         self._done = False
-        try:
-            head = raw.read(4)
-        except (EOFError, OSError, zipfile.BadZipFile) as error:
-            raise DataError(f"{path} is damaged or not what its name says: {error}") from error
-        if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-            encoding.name = "utf-16"
-            self._raw = io.BytesIO(_recode_utf16(head + raw.read(), path))
-            head = b""
-        elif head.startswith(b"\xef\xbb\xbf"):
+        self._decoder: codecs.IncrementalDecoder | None = None
+        head = self._take(4)
+        for name, marks in _WIDE.items():
+            if self._decoder is None and head.startswith(marks):
+                encoding.name = name
+                self._decoder = codecs.getincrementaldecoder(name)()
+                head = self._decoder.decode(head).encode()
+        if head.startswith(codecs.BOM_UTF8):
             encoding.name = "utf-8 with byte-order mark"
             head = head[3:]
         self._rest = head
@@ -130,21 +144,40 @@ class _CleanUtf8(io.RawIOBase):
         self._ready = self._ready[size:]
         return size
 
+    def _take(self, size: int) -> bytes:
+        try:
+            return self._raw.read(size)
+        except _DAMAGE as error:
+            raise DataError(
+                f"{self._path} is damaged, cut short or not what its name says: {error}"
+            ) from error
+
+    def _chunk(self) -> bytes:
+        """The next bytes, wide characters already as UTF-8; empty at the end."""
+        while True:
+            taken = self._take(_CHUNK)
+            if self._decoder is None:
+                return taken
+            try:
+                recoded = self._decoder.decode(taken, final=not taken).encode()
+            except UnicodeDecodeError as error:
+                name = self._encoding.name.upper()
+                raise DataError(f"{self._path} begins like {name} but is not: {error}") from None
+            if recoded or not taken:
+                return recoded
+
     def _fill(self) -> None:
         """Take bytes up to the last line break, so that no character is cut in two."""
-        while True:
-            try:
-                chunk = self._raw.read(_CHUNK)
-            except (EOFError, OSError, zipfile.BadZipFile) as error:
-                raise DataError(f"{self._path} is damaged or cut short: {error}") from error
+        pieces = [self._rest]
+        cut = 0
+        while not cut and not self._done:
+            chunk = self._chunk()
             self._done = not chunk
-            block = self._rest + chunk
-            cut = len(block) if self._done else block.rfind(b"\n") + 1
-            if cut or self._done:
-                break
-            self._rest = block
-        self._rest = block[cut:]
-        self._ready = self._clean(block[:cut])
+            cut = max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) + 1
+            pieces.append(chunk)
+        last = pieces.pop()
+        self._rest = last[cut:]
+        self._ready = self._clean(b"".join([*pieces, last[:cut]]))
 
     def _clean(self, block: bytes) -> bytes:
         try:
@@ -166,13 +199,6 @@ class _CleanUtf8(io.RawIOBase):
         super().close()
 
 
-def _recode_utf16(raw: bytes, path: Path) -> bytes:
-    try:
-        return raw.decode("utf-16").encode()
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} begins like UTF-16 but is not: {error}") from None
-
-
 class TextStream(io.BufferedReader):
     """Clean UTF-8 bytes of a file, knowing how they were encoded and how much of the file is used up."""
 
@@ -180,21 +206,33 @@ class TextStream(io.BufferedReader):
         check_readable(path)
         self.encoding = Encoding()
         self._disk = path.open("rb")
-        raw: IO[bytes] = self._disk
-        if path.name.lower().endswith(".zip"):
-            archive, member = _zip_member(path, self._disk)
-            raw = archive.open(member)
-        elif path.name.lower().endswith(".gz"):
-            raw = cast(IO[bytes], gzip.GzipFile(fileobj=self._disk, mode="rb"))
-        super().__init__(_CleanUtf8(raw, self.encoding, path), _CHUNK)
+        try:
+            super().__init__(_CleanUtf8(_unpacked(path, self._disk), self.encoding, path), _CHUNK)
+        except BaseException:
+            self._disk.close()
+            raise
 
     def consumed(self) -> int:
         """Bytes of the file on disk that were read so far."""
         return self._disk.tell()
 
     def close(self) -> None:
-        super().close()
-        self._disk.close()
+        try:
+            super().close()
+        finally:
+            self._disk.close()
+
+
+def _unpacked(path: Path, file: IO[bytes]) -> IO[bytes]:
+    if path.name.lower().endswith(".zip"):
+        archive, member = _zip_member(path, file)
+        try:
+            return archive.open(member)
+        except (RuntimeError, *_DAMAGE) as error:  # a password, an unknown compression, a broken directory
+            raise DataError(f"{path}: {member} cannot be unpacked: {error}") from None
+    if path.name.lower().endswith(".gz"):
+        return cast(IO[bytes], gzip.GzipFile(fileobj=file, mode="rb"))
+    return file
 
 
 def sha256_of(path: Path) -> str:
@@ -215,25 +253,35 @@ def check_writable(folder: Path) -> None:
 @contextlib.contextmanager
 def write_atomically(path: Path, mode: Literal["w", "wb"] = "w") -> Iterator[IO[Any]]:
     """A file to write into that takes its name only when all went well. Missing folders are made."""
-    if path.is_dir():
-        raise UserError(f"cannot write {path}: it is a directory", "give the name of a file")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        if path.is_dir():
+            raise UserError(f"cannot write {path}: it is a directory", "give the name of a file")
+        if path.exists() and not path.is_file():  # taking its name would do away with the device itself
+            raise UserError(f"cannot write {path}: it is a pipe or a device", "give the name of a file")
+        target = Path(os.path.realpath(path))  # a link stays a link
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=".palaver-", dir=target.parent)
     except OSError as error:
         raise UserError(
             f"cannot write {path}: {error.strerror or error}", "choose another place with --out"
         ) from error
     temporary = Path(name)
     try:
-        text = mode == "w"
-        with open(handle, mode, encoding="utf-8" if text else None, newline="" if text else None) as file:
+        with contextlib.ExitStack() as stack:
+            file: IO[Any] = stack.enter_context(open(handle, "wb"))
+            if path.name.lower().endswith(".gz"):  # without name and time: same content, same bytes
+                packed = gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=6, mtime=0)
+                file = cast(IO[bytes], stack.enter_context(packed))
+            if mode == "w":
+                file = stack.enter_context(io.TextIOWrapper(file, encoding="utf-8", newline=""))
             yield file
         umask = os.umask(0)
         os.umask(umask)
         temporary.chmod(0o666 & ~umask)
-        temporary.replace(path)
+        temporary.replace(target)
     except OSError as error:
+        if error.filename not in (None, name):
+            raise  # about some other file, which the caller was reading meanwhile
         raise UserError(f"cannot write {path}: {error.strerror or error}", "is the disk full?") from error
     finally:
         temporary.unlink(missing_ok=True)

@@ -1,18 +1,21 @@
 """Tables read as a stream of text frames, whatever the file: JSON lines, CSV or Parquet.
 
 Every frame has all its columns as text plus `row`, the place in the file a person would look at: the
-row of a CSV counting its header as 1, the line of a JSON-lines file, the row of a Parquet table.
+row of a CSV as a spreadsheet numbers it (header and blank rows count), the line of a JSON-lines file, the
+row of a Parquet table. Columns without a name are left out: nothing could ask for them.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import polars as pl
 
@@ -45,7 +48,9 @@ class TableSource:
             n_rows += frame.height
             yield frame
         if n_rows == 0 and not self.problems:
-            raise DataError(f"{self.path} has a header but no rows")
+            raise DataError(
+                f"{self.path} has {'no rows' if self.format == 'jsonl' else 'a header but no rows'}"
+            )
 
 
 def open_table(path: str | Path) -> TableSource:
@@ -53,38 +58,56 @@ def open_table(path: str | Path) -> TableSource:
     path = Path(path)
     check_readable(path)
     kind = detect_format(path)
+    columns: Sequence[str]
     if kind == "parquet":
-        columns = tuple(_parquet(path).schema_arrow.names)
+        with open_parquet(path) as file:
+            columns = file.schema_arrow.names
     else:
         with TextStream(path) as stream:
-            columns = tuple(_header(stream, path)[0]) if kind == "csv" else _first_keys(stream, path)
-    if ROW in columns:
-        columns = tuple(c for c in columns if c != ROW)  # our own bookkeeping wins over a column of that name
-    return TableSource(path, kind, columns, path.stat().st_size)
+            columns = read_header(stream, path).names if kind == "csv" else _first_keys(stream, path)
+    return TableSource(path, kind, tuple(filter(_is_ours, columns)), path.stat().st_size)
 
 
-def _header(stream: BinaryIO, path: Path) -> tuple[list[str], str]:
+def _is_ours(column: str) -> bool:
+    """Our own bookkeeping wins over a column called `row`."""
+    return column not in ("", ROW)
+
+
+class Header(NamedTuple):
+    """The first row of a CSV that is not blank."""
+
+    names: list[str]
+    delimiter: str
+    row: int
+    """Where it stands: 1 unless blank lines come before it."""
+    alone: bool
+    """Whether nothing at all comes after it."""
+
+
+def read_header(stream: BinaryIO, path: Path) -> Header:
     """Column names and delimiter. A quoted name may hold a line break, hence the csv module."""
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-    first = text.readline()
-    counts = {delimiter: first.count(delimiter) for delimiter in (",", "\t", ";")}
-    delimiter = max(counts, key=lambda d: counts[d])
     try:
-        names = next(csv.reader(_chain(first, text), delimiter=delimiter, strict=True))
-    except (csv.Error, StopIteration) as error:
+        row, first = 1, text.readline()
+        while first and not first.strip():
+            row, first = row + 1, text.readline()
+        if not first:
+            raise DataError(f"{path} is empty", "expected a table with a header")
+        fields = {d: len(next(csv.reader([first], delimiter=d))) for d in (",", "\t", ";")}
+        delimiter = max(fields, key=lambda d: fields[d])
+        names = next(csv.reader(itertools.chain([first], text), delimiter=delimiter, strict=True))
+        alone = not text.read(1)
+    except csv.Error as error:
         raise DataError(f"{path}: the header is not a CSV row: {error}") from None
     finally:
         text.detach()
     names = [name.strip() for name in names]
-    repeated = sorted({name for name in names if names.count(name) > 1})
+    if not any(map(_is_ours, names)):
+        raise DataError(f"{path}: the header names no column", "expected a table with a header")
+    repeated = sorted({name for name in names if name and names.count(name) > 1})
     if repeated:
         raise DataError(f"{path}: a column name stands twice in the header: {', '.join(map(repr, repeated))}")
-    return names, delimiter
-
-
-def _chain(first: str, rest: io.TextIOWrapper) -> Iterator[str]:
-    yield first
-    yield from rest
+    return Header(names, delimiter, row, alone)
 
 
 def _csv_frames(source: TableSource, progress: Callable[[int], None]) -> Iterator[pl.DataFrame]:
@@ -92,15 +115,20 @@ def _csv_frames(source: TableSource, progress: Callable[[int], None]) -> Iterato
     import pyarrow.csv
 
     with TextStream(source.path) as peek:
-        names, delimiter = _header(peek, source.path)
-    ragged: list[int] = []
+        header = read_header(peek, source.path)
+    if header.alone:
+        return
+    names = [name or f" {i}" for i, name in enumerate(header.names)]  # no other name begins with a space
+    unnamed = [name for name, given in zip(names, header.names, strict=True) if not given]
+    skipped: list[int] = []
 
     def note(row: Any) -> str:
-        ragged.append(row.number)
+        skipped.append(row.number)
         text = row.text if len(row.text) <= 80 else row.text[:77] + "..."
-        source.problems.append(
-            (row.number, f"expected {row.expected_columns} fields, found {row.actual_columns}: {text!r}")
-        )
+        if text.strip():
+            source.problems.append(
+                (row.number, f"expected {row.expected_columns} fields, found {row.actual_columns}: {text!r}")
+            )
         return "skip"
 
     with TextStream(source.path) as stream:
@@ -109,79 +137,119 @@ def _csv_frames(source: TableSource, progress: Callable[[int], None]) -> Iterato
             reader = pa.csv.open_csv(
                 stream,
                 read_options=pa.csv.ReadOptions(
-                    use_threads=False, block_size=BLOCK, column_names=names, skip_rows_after_names=1
+                    use_threads=False,
+                    block_size=BLOCK,
+                    column_names=names,
+                    skip_rows=header.row - 1,
+                    skip_rows_after_names=1,
                 ),
                 parse_options=pa.csv.ParseOptions(
-                    delimiter=delimiter, newlines_in_values=True, invalid_row_handler=note
+                    delimiter=header.delimiter,
+                    newlines_in_values=True,
+                    ignore_empty_lines=False,  # they come as rows of nulls, which keeps the numbers right
+                    invalid_row_handler=note,
                 ),
                 convert_options=pa.csv.ConvertOptions(
                     column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True, null_values=[""]
                 ),
             )
-            row = 1
+            row, last = header.row, ""
             for batch in reader:
                 progress(stream.consumed())
-                frame = _text_frame(pl.DataFrame(batch))
+                frame = pl.DataFrame(batch)
                 if not frame.height:
                     continue
-                rows, row = _number_rows(row + 1, frame.height, ragged)
-                yield frame.with_columns(pl.Series(ROW, rows, dtype=pl.Int64))
+                rows, row = _number_rows(row + 1, frame.height, skipped)
+                last = frame.item(-1, -1) or ""
+                numbered = _text_frame(frame.drop(unnamed), pl.Series(ROW, rows, dtype=pl.Int64))
+                yield numbered.filter(~pl.all_horizontal(pl.exclude(ROW).is_null()))
         except pa.ArrowInvalid as error:
-            raise DataError(f"{source.path} is not a CSV table: {error}") from None
+            raise _not_a_table(source.path, error) from None
+    if "\n" in last or "\r" in last:
+        _check_quotes_closed(source.path, row)
 
 
-def _number_rows(start: int, count: int, skipped: list[int]) -> tuple[list[int] | range, int]:
-    """The numbers of `count` good rows from `start` on, stepping over the rows that were skipped."""
-    gaps = {n for n in skipped if n >= start}
-    if not gaps:
+def _not_a_table(path: Path, error: Exception) -> DataError:
+    if "straddl" in str(error):
+        return DataError(
+            f"{path} has a row of more than {BLOCK:,} bytes",
+            "perhaps a quotation mark is never closed, or this is no CSV table",
+        )
+    return DataError(f"{path} is not a CSV table: {error}")
+
+
+def _check_quotes_closed(path: Path, row: int) -> None:
+    """Arrow takes the end of the file for the missing quotation mark and all rows before it for one cell."""
+    tail = b""
+    with TextStream(path) as stream:
+        for line in stream:
+            tail = line.strip() or tail
+    if not tail.endswith(b'"'):
+        raise DataError(
+            f"{path}, row {row}: a quotation mark is never closed",
+            "all that follows it was read as one cell; close it or take it out",
+        )
+
+
+def _number_rows(start: int, count: int, skipped: list[int]) -> tuple[Sequence[int], int]:
+    """The numbers of `count` good rows from `start` on, stepping over those skipped, which are used up."""
+    if not skipped:
         return range(start, start + count), start + count - 1
+    gaps = set(skipped)
     rows: list[int] = []
-    n = start
+    number = start
     while len(rows) < count:
-        if n not in gaps:
-            rows.append(n)
-        n += 1
-    return rows, n - 1
+        if number not in gaps:
+            rows.append(number)
+        number += 1
+    skipped[:] = [gap for gap in skipped if gap >= number]
+    return rows, number - 1
 
 
-def _text_frame(frame: pl.DataFrame) -> pl.DataFrame:
-    return frame.select([c for c in frame.columns if c != ROW]).with_columns(
-        pl.col(pl.String).str.strip_chars().replace("", None)
-    )
+def _text_frame(frame: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:
+    """Its columns as trimmed text, nothing where nothing is left, and the rows' numbers."""
+    text = (pl.col(c).str.strip_chars().replace("", None) for c in frame.columns if _is_ours(c))
+    return frame.select(*text, rows)
 
 
 def _first_keys(stream: BinaryIO, path: Path) -> tuple[str, ...]:
     """Keys of the first hundred rows, so that an optional field missing from the first is still seen."""
     keys: dict[str, None] = {}
+    wrong = ""
     for number, line in zip(range(1, 101), stream, strict=False):
         if line.strip():
             try:
-                keys.update(dict.fromkeys(_json_row(line)))
+                keys.update(dict.fromkeys(json_row(line)))
             except ValueError as error:
-                if not keys:
-                    raise DataError(
-                        f"{path}, line {number}: {error}", "expected one JSON object per line"
-                    ) from None
+                wrong = wrong or f"{path}, line {number}: {error}"
+    if wrong and not keys:
+        raise DataError(wrong, "expected one JSON object per line")
     return tuple(keys)
 
 
-def _json_row(line: bytes) -> dict[str, object]:
-    row = json.loads(line)
+def json_row(line: bytes) -> dict[str, Any]:
+    """The JSON object on a line; ValueError says what else it is."""
+    try:
+        row = json.loads(line)
+    except RecursionError:
+        raise ValueError("brackets within brackets within brackets, too deep to follow") from None
     if not isinstance(row, dict):
         raise ValueError(f"expected a JSON object, found {type(row).__name__}")
+    if b"\\u" in line:  # half of a surrogate pair is no text
+        json.dumps(row, ensure_ascii=False).encode()
     return row
 
 
 def _jsonl_frames(source: TableSource, progress: Callable[[int], None]) -> Iterator[pl.DataFrame]:
     with TextStream(source.path) as stream:
         source.encoding = stream.encoding
-        first_line, rest = 1, b""
+        first_line, rest = 1, [b""]
         while True:
             chunk = stream.read(BLOCK)
             progress(stream.consumed())
-            block = rest + chunk
-            cut = block.rfind(b"\n") + 1 if chunk else len(block)
-            block, rest = block[:cut], block[cut:]
+            cut = chunk.rfind(b"\n") + 1
+            block = b"".join([*rest, chunk[:cut]]) if cut or not chunk else b""
+            rest = [chunk[cut:]] if cut else [*rest, chunk]
             if block.strip():
                 yield _json_frame(block, first_line, source)
             first_line += block.count(b"\n")
@@ -190,43 +258,64 @@ def _jsonl_frames(source: TableSource, progress: Callable[[int], None]) -> Itera
 
 
 def _json_frame(block: bytes, first_line: int, source: TableSource) -> pl.DataFrame:
-    """Polars reads plain rows quickly; lists, blank or broken lines and odd rows go one by one."""
-    if b"[" not in block and b"\n\n" not in block and b"\r" not in block:
-        try:
+    frame = _plain_json_frame(block, first_line, source)
+    return frame if frame is not None else _any_json_frame(block, first_line, source)
+
+
+def _plain_json_frame(block: bytes, first_line: int, source: TableSource) -> pl.DataFrame | None:
+    """Polars reads plain rows quickly: no lists, no objects, no halves of characters, no blank lines."""
+    n_lines = block.rstrip().count(b"\n") + 1
+    if block.count(b"{") != n_lines or any(odd in block for odd in (b"[", b"\n\n", b"\r", b"\\u")):
+        return None
+    columns = list(source.columns)
+    try:
+        while True:
+            # all rows are looked at, for polars would leave out a field that comes late without a word
             frame = pl.read_ndjson(
-                io.BytesIO(block), schema_overrides=dict.fromkeys(source.columns, pl.String)
+                io.BytesIO(block),
+                schema_overrides=dict.fromkeys(columns, pl.String),
+                infer_schema_length=None,
             )
-            if frame.height == block.rstrip().count(b"\n") + 1:
-                rows = pl.int_range(first_line, first_line + frame.height, dtype=pl.Int64)
-                return _text_frame(frame.cast(pl.String)).with_columns(rows.alias(ROW))
-        except pl.exceptions.PolarsError:
-            pass
-    rows_read: list[dict[str, object]] = []
+            late = [c for c in frame.columns if c not in columns]
+            if not late:
+                break
+            columns += late
+    except pl.exceptions.PolarsError:
+        return None
+    if frame.height != n_lines or not frame.width:
+        return None
+    return _text_frame(frame, pl.Series(ROW, range(first_line, first_line + n_lines), dtype=pl.Int64))
+
+
+def _any_json_frame(block: bytes, first_line: int, source: TableSource) -> pl.DataFrame:
+    rows: list[dict[str, object]] = []
     for number, line in enumerate(block.split(b"\n"), start=first_line):
         if not line.strip():
             continue
         try:
-            row = {key: _cell(value) for key, value in _json_row(line).items()}
+            row = {key: _cell(value) for key, value in json_row(line).items()}
         except ValueError as error:
             source.problems.append((number, f"not a JSON object: {error}"))
             continue
-        rows_read.append({**row, ROW: number})
-    names = dict.fromkeys([*source.columns, *(key for row in rows_read for key in row if key != ROW)])
-    schema = {**dict.fromkeys(names, pl.String), ROW: pl.Int64}
-    frame = pl.DataFrame(rows_read, schema=schema)
-    return _text_frame(frame).with_columns(frame[ROW])
+        rows.append({**row, ROW: number})
+    names = dict.fromkeys([*source.columns, *(key for row in rows for key in row if key != ROW)])
+    frame = pl.DataFrame(rows, schema={**dict.fromkeys(names, pl.String), ROW: pl.Int64})
+    return _text_frame(frame, frame[ROW])
 
 
 def _cell(value: object) -> str | None:
     """A JSON value as the text a CSV would hold; a list of words is joined by |."""
     if value is None or isinstance(value, str):
         return value
+    if isinstance(value, float):  # 1e3 as 1000, which is how polars writes it
+        return format(Decimal(repr(value)), "f").removesuffix(".0")
     if isinstance(value, list) and all(isinstance(v, str) for v in value):
         return "|".join(value)
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _parquet(path: Path) -> Any:
+def open_parquet(path: Path) -> Any:
+    """A `pyarrow.parquet.ParquetFile`, to be used in a `with`."""
     import pyarrow as pa
     import pyarrow.parquet
 
@@ -237,17 +326,33 @@ def _parquet(path: Path) -> Any:
 
 
 def _parquet_frames(source: TableSource, progress: Callable[[int], None]) -> Iterator[pl.DataFrame]:
+    import pyarrow as pa
+
     row = 1
-    file = _parquet(source.path)
-    total = max(1, file.metadata.num_rows)
-    for batch in file.iter_batches(batch_size=1 << 17):
-        frame = pl.DataFrame(batch)
-        frame = frame.select(
-            pl.col(name).list.join("|") if isinstance(kind, pl.List) else pl.col(name).cast(pl.String)
-            for name, kind in frame.schema.items()
-            if name != ROW and not isinstance(kind, pl.Struct)
-        )
-        rows = pl.int_range(row, row + frame.height, dtype=pl.Int64)
-        row += frame.height
-        progress(source.size * (row - 1) // total)
-        yield _text_frame(frame).with_columns(rows.alias(ROW))
+    with open_parquet(source.path) as file:
+        total = max(1, file.metadata.num_rows)
+        try:
+            for batch in file.iter_batches(batch_size=1 << 17):
+                frame = pl.DataFrame(batch)
+                rows = pl.Series(ROW, range(row, row + frame.height), dtype=pl.Int64)
+                row += frame.height
+                progress(source.size * (row - 1) // total)
+                yield _text_frame(frame.select(map(_as_text, frame.iter_columns())), rows)
+        except (pa.ArrowException, OSError, pl.exceptions.PolarsError) as error:
+            raise DataError(f"{source.path} is damaged from row {row} on: {error}") from None
+
+
+def _as_text(column: pl.Series) -> pl.Series:
+    """As the other formats have it: words joined by |, whole numbers without .0, durations in seconds."""
+    kind = column.dtype
+    if kind == pl.List(pl.String):
+        return column.list.join("|", ignore_nulls=True)
+    if kind == pl.Duration:
+        return _as_text(column.dt.total_microseconds() / 1e6)
+    if kind.is_float():
+        return column.cast(pl.String).str.strip_suffix(".0")
+    if kind == pl.Binary:
+        return pl.Series(column.name, [v and v.decode(errors="replace") for v in column], dtype=pl.String)
+    if kind.is_nested():
+        return pl.Series(column.name, [_cell(v) for v in column.to_list()], dtype=pl.String)
+    return column.cast(pl.String)

@@ -183,6 +183,15 @@ def test_choices_are_shown_by_system(plain: Page) -> None:
     assert "--v:80" in [td.get("style", "") for td in plain.all("td")]
 
 
+def test_choices_are_not_drawn_a_second_time(sample: ModuleType) -> None:
+    base = sample.make()
+    both = dataclasses.replace(base.criteria[0], choices=base.criteria[-1].choices)
+    only = dataclasses.replace(base, criteria=(both,), ranking=(), rater_matrices=())
+    labels = [svg["aria-label"] for svg in Page(render_report(only)).all("svg")]
+    assert len(labels) == 1
+    assert labels[0].startswith("Heatmap of how each of 30 raters")
+
+
 def test_undefined_correlation_gives_its_reason(sample: ModuleType) -> None:
     base = sample.make()
     row = dataclasses.replace(base.correlation[0], value=NAN, p=NAN, low=NAN, high=NAN, reason="no spread")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 
 from palaver.statistics._connectivity import is_finite
+from palaver.statistics._kernels import draw_weights
 from palaver.statistics.bradley_terry import (
     bradley_terry,
     bradley_terry_bootstrap,
@@ -409,3 +410,51 @@ def test_wrong_names():
     empty, systems = code_comparisons([], [], np.array([], dtype=int))
     assert len(empty) == 0
     assert systems == ()
+
+
+def test_resampling_items_keeps_their_comparisons_together():
+    """Four copies of each comparison, drawn together, say no more than one copy; drawn apart they seem to."""
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 3, 200)
+    second = (first + rng.integers(1, 3, 200)) % 3
+    outcome = rng.choice([1, 0, -1], 200, p=[0.5, 0.2, 0.3])
+    item = np.arange(200)
+    once = as_comparisons(first, second, outcome)
+    copies = as_comparisons(*(np.tile(x, 4) for x in (first, second, outcome)))
+    single = bradley_terry_bootstrap(once, list("abc"), by=item, n_replicates=4000, rng=1)
+    together = bradley_terry_bootstrap(copies, list("abc"), by=np.tile(item, 4), n_replicates=4000, rng=2)
+    apart = bradley_terry_bootstrap(copies, list("abc"), n_replicates=4000, rng=3)
+    plain = bradley_terry_bootstrap(once, list("abc"), n_replicates=4000, rng=4)
+    spread = single.samples.std(axis=0)
+    np.testing.assert_allclose(together.samples.std(axis=0), spread, rtol=0.08)
+    np.testing.assert_allclose(plain.samples.std(axis=0), spread, rtol=0.08)
+    np.testing.assert_allclose(apart.samples.std(axis=0), spread / 2, rtol=0.08)
+
+
+def test_resampled_items_are_counted_as_a_loop_counts_them():
+    """The drawn win matrices are those of a plain loop over the drawn items, fitted one by one."""
+    rng = np.random.default_rng(5)
+    first = rng.integers(0, 4, 120)
+    second = (first + rng.integers(1, 4, 120)) % 4
+    outcome = rng.choice([1, 0, -1], 120)
+    item = rng.integers(0, 15, 120)
+    data = as_comparisons(first, second, outcome)
+    found = bradley_terry_bootstrap(data, list("abcd"), by=item, n_replicates=6, ties="davidson", rng=7)
+    state = np.random.default_rng(7).integers(1, 2**63, dtype=np.uint64)
+    weights = np.empty((6, np.unique(item).size))
+    draw_weights(weights, state)
+    for b in range(6):
+        chosen = np.repeat(np.arange(120), weights[b][np.unique(item, return_inverse=True)[1]].astype(int))
+        drawn = as_comparisons(first[chosen], second[chosen], outcome[chosen])
+        np.testing.assert_allclose(
+            found.samples[b], bradley_terry(drawn, 4, ties="davidson").strength, atol=1e-6
+        )
+
+
+@pytest.mark.parametrize("by", [[0, 1], np.zeros((3, 1))])
+def test_by_must_name_an_item_for_each_comparison(by):
+    data = as_comparisons([0, 1, 0], [1, 0, 1], [1, 1, 0])
+    with pytest.raises(ValueError, match="by must give one item"):
+        bradley_terry_bootstrap(data, ["a", "b"], by=by, rng=0)
+    with pytest.raises(ValueError, match="comparisons must be given"):
+        bradley_terry_bootstrap(win_matrix(data, 2), ["a", "b"], by=[0, 1, 2], rng=0)

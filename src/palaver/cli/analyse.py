@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -62,15 +64,16 @@ def analyse(
     Example: palaver study analyse ratings.csv --study study.toml --out results
     """
     from palaver.cli.progress import progress
-    from palaver.files import check_writable, write_atomically
+    from palaver.files import check_readable, write_atomically
     from palaver.reports import print_analysis, write_report
     from palaver.studies import analyse as run_analysis
     from palaver.studies import load_study, read_ratings, write_long
 
     design = load_study(study) if study else None
-    folder = out or Path(f"{ratings[0].name.split('.')[0]}-analysis")
-    check_writable(folder)
-    with progress() as tell:
+    for path in ratings:
+        check_readable(path)
+    folder = out or Path(f"{ratings[0].name.strip('.').split('.')[0]}-analysis")
+    with _writable(folder), progress() as tell:
         table = read_ratings(
             ratings,
             study=design,
@@ -93,22 +96,41 @@ def analyse(
             file.write(found.to_json())
         write_long(table, folder / "ratings.parquet", normalise=normalise.value)
         report = write_report(found, folder / "report.html")
-        if table.bad.height:
-            _write_bad(table, folder / "bad-rows.csv")
+        n_bad = _write_bad(table, folder / "bad-rows.csv")
     if not quiet:
         from rich.console import Console
 
         print_analysis(found, Console())
-    if table.bad.height:
-        typer.echo(f"{table.bad.height:,} rows were left out: {folder / 'bad-rows.csv'}")
+    if n_bad:
+        rows = "1 row" if n_bad == 1 else f"{n_bad:,} rows"
+        typer.echo(f"left out {rows} that cannot be used: {folder / 'bad-rows.csv'}")
     typer.echo(f"report: {report}")
 
 
-def _write_bad(table: RatingTable, path: Path) -> None:
+@contextmanager
+def _writable(folder: Path) -> Iterator[None]:
+    """Find out before the work that `folder` can be written; if the work fails, leave no empty folder."""
+    from palaver.files import check_writable
+
+    new = not folder.exists()
+    check_writable(folder)
+    try:
+        yield
+    finally:
+        if new and not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def _write_bad(table: RatingTable, path: Path) -> int:
+    """List the bad rows, or remove the list of an earlier run; how many rows there are."""
     from palaver.files import write_atomically
 
+    if table.bad.is_empty():
+        path.unlink(missing_ok=True)
+        return 0
     with write_atomically(path, "wb") as file:
         table.bad.write_csv(file)
+    return table.bad.select("file", "row").n_unique()
 
 
 @app.command()

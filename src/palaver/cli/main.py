@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import sys
+from typing import TYPE_CHECKING
 
 import typer
 
 from palaver import __version__
 from palaver.cli import analyse, reproduce, study
+
+if TYPE_CHECKING:
+    from palaver.errors import UserError
 
 app = typer.Typer(
     help="Which conversation is better, and how far can you trust that answer?",
@@ -40,10 +45,16 @@ def run() -> None:
     """The console script: user errors become one clear message and exit code 1."""
     from palaver.errors import UserError
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without “–” or “≠” shows ? in their place
     try:
         app()
     except UserError as error:
         show_error(error)
+        sys.exit(1)
+    except MemoryError as error:
+        show_error(UserError(f"not enough memory: {error}" if str(error) else "not enough memory"))
         sys.exit(1)
     except KeyboardInterrupt:
         typer.echo("stopped", err=True)
@@ -51,15 +62,13 @@ def run() -> None:
     except BrokenPipeError:  # the reader of our output went away (… | head)
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:  # such as a full disk behind our output
+        show_error(UserError(str(error)))
+        sys.exit(1)
 
 
-def show_error(error: Exception) -> None:
+def show_error(error: UserError) -> None:
     """`error: …`, every problem on its own line, then what to do."""
-    from palaver.errors import UserError
-
-    if not isinstance(error, UserError):
-        typer.echo(f"error: {error}", err=True)
-        return
     typer.secho("error: ", fg="red", bold=True, nl=False, err=True)
     typer.echo(error.message, err=True)
     for problem in error.problems:

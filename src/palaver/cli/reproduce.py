@@ -20,10 +20,10 @@ def _group() -> None:
 @app.command()
 def rankme(
     data: Annotated[Path, typer.Option(help="The folder with the RankME release (stp1_likert.zip …).")],
-    seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
     replicates: Annotated[int, typer.Option(min=100, help="Bootstrap replicates.")] = 10_000,
 ) -> None:
-    """Tables 2, 3 and 4 of RankME (Novikova et al. 2018), cell by cell.
+    """Tables 2, 3 and 4 of RankME (Novikova, Dušek & Rieser 2018), cell by cell.
 
     Exits with 1 if a cell that is known to match no longer does.
 

@@ -52,7 +52,7 @@ class Correlation(StrEnum):
 
 PresetOption = Annotated[Preset, typer.Option(help="Which kind of study.", case_sensitive=False)]
 SeedOption = Annotated[
-    int, typer.Option(help="Seed of the random numbers; the same seed gives the same result.")
+    int, typer.Option(min=0, help="Seed of the random numbers; the same seed gives the same result.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")]
 
@@ -61,9 +61,7 @@ def _refuse_overwrite(path: Path, force: bool) -> None:
     from palaver.errors import UserError
 
     if path.exists() and not force:
-        raise UserError(
-            f"{path} is there already", "choose another name with --out, or add --force to replace it"
-        )
+        raise UserError(f"{path} is there already", "choose another name, or add --force to replace it")
 
 
 @app.command()
@@ -118,7 +116,7 @@ def simulate(
         Path | None, typer.Argument(help="A study file; without it, made-up items of a preset.")
     ] = None,
     preset: PresetOption = Preset.rankme,
-    layout: Annotated[Layout | None, typer.Option(help="Replace the preset's layout.")] = None,
+    layout: Annotated[Layout | None, typer.Option(help="Replace the layout.")] = None,
     systems: Annotated[int, typer.Option(min=2, help="How many systems (with a preset).")] = 5,
     items: Annotated[int, typer.Option(min=1, help="How many items (with a preset).")] = 100,
     raters: Annotated[int, typer.Option(min=1, help="How many raters there are.")] = 20,
@@ -172,7 +170,8 @@ def simulate(
     typer.echo(f"wrote {found.frame.height:,} ratings by {raters} raters to {out} (seed {seed})")
     for criterion, by_system in found.truth.items():
         order = sorted(by_system, key=lambda s: -by_system[s])
-        typer.echo(f"  truth, {criterion}: " + " > ".join(f"{s} {by_system[s]:+.2f}" for s in order))
+        shown = (f"{s} {round(by_system[s], 2) + 0.0:+.2f}" for s in order)  # + 0.0: no “-0.00”
+        typer.echo(f"  truth, {criterion}: {' > '.join(shown)}")
     if found.careless:
         typer.echo(f"  careless: {', '.join(found.careless)}")
     named = study_out or study
@@ -186,8 +185,8 @@ def _design(
     from palaver.studies.simulate import example_study
 
     if file is not None:
-        study = load_study(file)
-        return study.model_copy(update={"raters_per_item": per_item}) if per_item else study
+        given = {"raters_per_item": per_item, "layout": layout.value if layout else None}
+        return load_study(file).model_copy(update={k: v for k, v in given.items() if v is not None})
     base = preset_study(preset.value, layout=layout.value if layout else None)
     return example_study(base, systems, items, raters_per_item=per_item or base.raters_per_item)
 
@@ -295,7 +294,7 @@ def power(
     for n in grid.raters:
         table.add_column(f"{n} rater{'s' * (n > 1)}", justify="right")
     for n, row in zip(grid.items, grid.power, strict=True):
-        table.add_row(str(n), *(f"{power:.2f}" for power in row))
+        table.add_row(str(n), *("–" if power != power else f"{power:.2f}" for power in row))
     console = Console()
     console.print(table)
     best = smallest_design(grid, target)
@@ -318,5 +317,7 @@ def _whole_numbers(text: str, option: str) -> list[int]:
     except ValueError:
         numbers = []
     if not numbers or min(numbers) < 1:
-        raise UserError(f"{option}: expected whole numbers joined by commas, such as 50,100, found {text!r}")
+        raise UserError(
+            f"{option}: expected whole numbers from 1, joined by commas, such as 50,100, found {text!r}"
+        )
     return sorted(set(numbers))

@@ -174,7 +174,7 @@ def _jobs(view: CriterionView) -> Iterator[Callable[[str], None]]:
             yield drawer(ranking, "heatmap", figures.ahead_heatmap, ranking.row)
     summary = view.summary
     if summary is not None and summary.bins:
-        if summary.systems:
+        if summary.systems and not summary.choices:  # choices have a table of their own
             yield drawer(view, "system_bars", figures.system_bars, summary)
         if summary.raters:
             yield drawer(view, "rater_strips", strips, summary)
@@ -231,6 +231,7 @@ def _environment(analysis: Analysis) -> Environment:
         some=numbers.some,
         interval=numbers.interval,
         measure_name=wording.measure_name,
+        merged=wording.merged,
         value_or_reason=wording.value_or_reason,
         in_words=wording.in_words,
         in_words_by=wording.in_words_by,

@@ -104,6 +104,16 @@ def in_words_by(row: AgreementRow) -> str:
     return f"{words} ({convention.source})" if words and convention else words
 
 
+def merged(rows: Sequence[AgreementRow]) -> list[tuple[str, AgreementRow]]:
+    """Each row under its measure's name; those undefined for one and the same reason share a line."""
+    lines: dict[object, tuple[list[str], AgreementRow]] = {}
+    for k, row in enumerate(rows):
+        defined = math.isfinite(row.value) or not row.reason
+        key = k if defined else (row.measure, row.reason, row.n_items, row.dropped)
+        lines.setdefault(key, ([], row))[0].append(measure_name(row))
+    return [(", ".join(names), row) for names, row in lines.values()]
+
+
 def agreement_sentence(row: AgreementRow) -> str:
     """`ICC2k 0.83 [0.79, 0.86]: good (Koo & Li 2016)`."""
     name = measure_name(row)

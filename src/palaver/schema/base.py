@@ -17,6 +17,17 @@ class Noun(BaseModel):
 Name = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 """An identifier as its source gave it: any text, but not empty."""
 
+
+def _check_encodable(text: str) -> str:
+    """Half a surrogate pair is no text: no file, page or database would take it later."""
+    if not text.isascii():
+        text.encode()
+    return text
+
+
+Text = Annotated[str, AfterValidator(_check_encodable)]
+"""What people wrote."""
+
 Scalar = str | bool | int | float | None
 
 
@@ -28,9 +39,19 @@ class FrozenDict(dict[str, Scalar]):
 
     __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse  # type: ignore[assignment]
 
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
     def __reduce__(self) -> tuple[type[FrozenDict], tuple[dict[str, Scalar]]]:
         return type(self), (dict(self),)
 
 
-Labels = Annotated[Mapping[str, Scalar], AfterValidator(FrozenDict), PlainSerializer(dict)]
+def _freeze(labels: Mapping[str, Scalar]) -> FrozenDict:
+    for text in (*labels, *labels.values()):
+        if isinstance(text, str):
+            _check_encodable(text)
+    return FrozenDict(labels)
+
+
+Labels = Annotated[Mapping[str, Scalar], AfterValidator(_freeze), PlainSerializer(dict)]
 """Free annotations: name -> text, number, truth value or nothing."""

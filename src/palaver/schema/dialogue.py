@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
-from palaver.schema.base import FrozenDict, Labels, Name, Noun
+from palaver.schema.base import FrozenDict, Labels, Name, Noun, Text
 from palaver.schema.knowledge import ReadingSet
 
 
@@ -12,8 +12,8 @@ class Turn(Noun):
     """One utterance, what it was grounded in (ids of facts or sections) and what was said about it."""
 
     speaker: Name
-    text: str
-    knowledge: tuple[str, ...] = ()
+    text: Text
+    knowledge: tuple[Text, ...] = ()
     labels: Labels = Field(default=FrozenDict())
 
 
@@ -23,7 +23,7 @@ class Dialogue(Noun):
     id: Name
     turns: tuple[Turn, ...]
     speakers: tuple[Name, ...] = ()
-    source: str = ""
+    source: Text = ""
     knowledge: tuple[ReadingSet, ...] | None = None
     labels: Labels = Field(default=FrozenDict())
 

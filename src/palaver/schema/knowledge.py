@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from palaver.schema.base import Name, Noun
+from palaver.schema.base import Name, Noun, Text
 
 
 class Entity(Noun):
@@ -14,23 +14,23 @@ class Entity(Noun):
 
     id: Name
     name: Name
-    topic: str = ""
+    topic: Text = ""
 
 
 class Fact(Noun):
     """One sentence somebody may bring into a conversation (Topical-Chat's "fun fact")."""
 
     id: Name
-    text: Name
-    entity: str | None = None
-    source: str = ""
+    text: str = Field(min_length=1)
+    entity: Text | None = None
+    source: Text = ""
 
 
 class Section(Noun):
     """What one side reads about one entity: a lead section (whole, shortened or summarised) and facts."""
 
     entity: Entity
-    lead: str = ""
+    lead: Text = ""
     lead_form: Literal["full", "shortened", "summarised", "none"] = "full"
     facts: tuple[Fact, ...] = ()
 
@@ -39,9 +39,9 @@ class Article(Noun):
     """A news article, cut into the numbered parts that turns refer to."""
 
     id: Name
-    title: str = ""
-    parts: tuple[str, ...] = ()
-    url: str = ""
+    title: Text = ""
+    parts: tuple[Text, ...] = ()
+    url: Text = ""
 
 
 class ReadingSet(Noun):

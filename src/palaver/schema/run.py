@@ -10,13 +10,13 @@ from importlib.metadata import PackageNotFoundError, version
 
 from pydantic import Field
 
-from palaver.schema.base import FrozenDict, Labels, Noun
+from palaver.schema.base import FrozenDict, Labels, Noun, Text
 
 
 class RunRecord(Noun):
     """Everything needed to get the same number again. Two runs with one signature computed the same thing."""
 
-    command: str
+    command: Text
     config: Labels = Field(default=FrozenDict())
     seed: int | None = None
     versions: Labels = Field(default=FrozenDict())
@@ -55,7 +55,7 @@ def record_run(
         except PackageNotFoundError:
             versions[package] = "not installed"
     plain = {
-        k: v if isinstance(v, str | bool | int | float | None) else json.dumps(v)
+        k: v if isinstance(v, str | bool | int | float | None) else json.dumps(v, sort_keys=True, default=str)
         for k, v in (config or {}).items()
     }
     return RunRecord(command=command, seed=seed, config=plain, versions=versions, data=dict(data or {}))

@@ -11,10 +11,10 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from palaver.schema.base import Name, Noun
+from palaver.schema.base import Name, Noun, Text
 
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
-Value = float | str | tuple[str, ...]
+Value = float | Text | tuple[Text, ...]
 """A judgement as stored: a number, one of a pairwise scale's words, or the ticked boxes."""
 
 
@@ -55,7 +55,7 @@ class _Numeric(_Scale):
         if isinstance(raw, bool) or not isinstance(raw, int | float | str):
             raise ValueError(f"expected {self.describe()}, found {raw!r}")
         try:
-            value = float(raw)
+            value = math.nan if isinstance(raw, str) and "_" in raw else float(raw)  # Python reads 1_0 as 10
         except (ValueError, OverflowError):
             raise ValueError(f"expected {self.describe()}, found {raw!r}") from None
         inside = math.isfinite(value) and self.minimum <= value <= self.maximum
@@ -74,7 +74,7 @@ class _Steps(_Numeric):
     widget: ClassVar[str] = "radio"
     low: int
     high: int
-    labels: tuple[str, ...] = ()
+    labels: tuple[Text, ...] = ()
 
     @property
     def minimum(self) -> float:
@@ -167,7 +167,7 @@ class Magnitude(_Numeric):
         return f"a positive {number} of at most {self.max_digits} digits"
 
     def score(self, value: Value) -> float:
-        return math.log(self.parse(value) / self.reference)
+        return math.log(self.parse(value)) - math.log(self.reference)  # the ratio itself may overflow
 
 
 class RankMagnitude(Magnitude):
@@ -218,6 +218,8 @@ class Checkboxes(_Scale):
             raise ValueError(f"options: one is named twice: {list(self.options)}")
         if any("|" in option or "\n" in option for option in self.options):
             raise ValueError("options: '|' and line breaks separate boxes in files and cannot be part of one")
+        if any(option != option.strip() for option in self.options):
+            raise ValueError("options: spaces around one get lost in files")
         stray = [e for e in self.exclusive if e not in self.options]
         if stray:
             raise ValueError(f"exclusive: {stray} not among the options {list(self.options)}")

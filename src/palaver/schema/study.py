@@ -8,7 +8,8 @@ from typing import Literal
 
 from pydantic import Field, field_serializer, model_validator
 
-from palaver.schema.base import Name, Noun
+from palaver.errors import UserError, nearest
+from palaver.schema.base import Name, Noun, Text
 from palaver.schema.dialogue import Dialogue
 from palaver.schema.scale import Pairwise, RankMagnitude, Scale, Value
 
@@ -20,12 +21,12 @@ class Question(Noun):
     """What is asked, and which parts of the item the rater sees (naturalness hides the context)."""
 
     criterion: Name
-    text: Name
+    text: str = Field(min_length=1)
     scale: Scale
     shows: tuple[Part, ...] = ("context", "knowledge", "reference", "output")
-    help: str = ""
+    help: Text = ""
     required: bool = True
-    beside: str | None = None
+    beside: Text | None = None
     """Another criterion whose screen this one shares even when the layout is separate."""
 
     @model_validator(mode="after")
@@ -39,9 +40,9 @@ class Output(Noun):
     """What one system said: a text, or a whole dialogue."""
 
     system: Name
-    text: str | None = None
+    text: Text | None = None
     dialogue: Dialogue | None = None
-    id: str | None = None
+    id: Text | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Output:
@@ -54,11 +55,11 @@ class Item(Noun):
     """What is judged: one output, several side by side, or two dialogues, in a shared context."""
 
     id: Name
-    context: str | Dialogue | None = None
+    context: Text | Dialogue | None = None
     """What the outputs answer: a meaning representation, a question, the dialogue so far."""
-    knowledge: str | None = None
+    knowledge: Text | None = None
     """The sentence the outputs should draw on."""
-    reference: str | None = None
+    reference: Text | None = None
     """The standard of a magnitude estimation."""
     outputs: tuple[Output, ...] = Field(min_length=1)
 
@@ -68,8 +69,8 @@ class Study(Noun):
     `"separate"` each in a task of its own (Setup 2)."""
 
     name: Name
-    title: str = ""
-    instructions: str = ""
+    title: Text = ""
+    instructions: Text = ""
     layout: Literal["joint", "separate"] = "separate"
     raters_per_item: int = Field(default=3, ge=1)
     seed: int = 0
@@ -94,7 +95,12 @@ class Study(Noun):
 
     def question(self, criterion: str) -> Question:
         """The question that asks for `criterion`."""
-        return next(q for q in self.questions if q.criterion == criterion)
+        asked = {q.criterion: q for q in self.questions}
+        if criterion not in asked:
+            raise UserError(
+                f"the study {self.name!r} does not ask for {criterion!r}{nearest(criterion, list(asked))}"
+            )
+        return asked[criterion]
 
 
 def design_problems(
@@ -143,11 +149,11 @@ class Rating(Noun):
     value (win, tie, loss) is `system`'s.
     """
 
-    study: str = ""
+    study: Text = ""
     item: Name
     system: Name
-    against: str | None = None
-    output: str | None = None
+    against: Text | None = None
+    output: Text | None = None
     rater: Name
     criterion: Name
     value: Value

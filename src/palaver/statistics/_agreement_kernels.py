@@ -6,35 +6,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from palaver.statistics._kernels import _mix
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-
-@numba.njit(cache=True)
-def draw_weights(weights: Floats, state: np.uint64) -> np.uint64:
-    """Fill each row with how often each of its n items is drawn in n draws; returns the next state.
-
-    As in `gather_sums`, one 64-bit number gives two draws by multiply-shift.
-    """
-    n_rows, n = weights.shape
-    size = np.uint64(n)
-    half = np.uint64(32)
-    low_half = np.uint64(0xFFFFFFFF)
-    step = np.uint64(0x9E3779B97F4A7C15)
-    for b in range(n_rows):
-        row = weights[b]
-        row[:] = 0.0
-        for _ in range(n // 2):
-            state += step
-            z = _mix(state)
-            row[((z >> half) * size) >> half] += 1.0
-            row[((z & low_half) * size) >> half] += 1.0
-        if n % 2:
-            state += step
-            row[((_mix(state) >> half) * size) >> half] += 1.0
-    return state
 
 
 @numba.njit(cache=True)

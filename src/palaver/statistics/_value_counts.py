@@ -115,7 +115,7 @@ def _matrix(counts: ValueCounts, entries: Floats) -> Any:
 
 def _weights(n: int, n_values: int, n_replicates: int, rng: np.random.Generator) -> Iterator[Floats]:
     """How often each item is drawn, in blocks of (replicates, items) that are overwritten."""
-    from palaver.statistics._agreement_kernels import draw_weights
+    from palaver.statistics._kernels import draw_weights
 
     state = rng.integers(1, 2**63, dtype=np.uint64)
     rows = max(1, min(n_replicates, _BLOCK // max(n, n_values)))

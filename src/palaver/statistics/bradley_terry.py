@@ -12,7 +12,7 @@ two, each part has beaten (or tied with) the other: Ford (1957).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal, get_args
@@ -153,26 +153,34 @@ def bradley_terry_bootstrap(
     data: Comparisons | WinMatrix,
     systems: Sequence[str],
     *,
+    by: ArrayLike | None = None,
     n_replicates: int = 1000,
     ties: Ties = "half",
     confidence: float = 0.95,
     prior: float = 0.0,
     rng: np.random.Generator | int,
 ) -> BradleyTerryBootstrap:
-    """Resample the comparisons, all replicates at once, and rank the systems.
+    """Resample, all replicates at once, and rank the systems.
 
-    Drawing comparisons with replacement is a multinomial draw over the cells of the win matrix. It
-    takes comparisons for independent; where a rater gives several, resample items instead
-    (`palaver.statistics.trueskill.trueskill_groups`). A replicate without a finite estimate is counted
-    in `n_undefined` and left out.
+    Without `by` the comparisons are drawn with replacement, which is a multinomial draw over the cells
+    of the win matrix and takes comparisons for independent. Where several belong together, `by` gives
+    the item's code of each comparison, and items are drawn with all of theirs. A replicate without a
+    finite estimate is counted in `n_undefined` and left out.
     """
     check_replicates(n_replicates)
     matrix, names = _input(data, None, systems)
+    if by is not None and (not isinstance(data, Comparisons) or np.shape(by) != data.first.shape):
+        raise ValueError("by must give one item for each comparison, and comparisons must be given")
     estimate = bradley_terry(data, systems=systems, ties=ties, confidence=confidence, prior=prior)
     samples = np.full((n_replicates, matrix.n_systems), np.nan)
     if not estimate.reason:
         table = _Table.of(matrix, ties, prior)
-        samples = _resampled_strengths(table, estimate, n_replicates, np.random.default_rng(rng))
+        generator = np.random.default_rng(rng)
+        if by is not None and isinstance(data, Comparisons):
+            draw, width = _draw_items(table, data, np.asarray(by), generator)
+        else:
+            draw, width = _draw_comparisons(table, generator)
+        samples = _resampled_strengths(table, estimate, n_replicates, draw, width)
     n_undefined = int(np.isnan(samples).any(axis=1).sum())
     notes = estimate.notes
     if n_undefined and not estimate.reason:
@@ -354,19 +362,57 @@ def _covariance(information: Floats, n: int) -> tuple[Floats, float]:
     return covariance, float(inverse[-1, -1]) if len(inverse) > n else float("nan")
 
 
-def _resampled_strengths(
-    table: _Table, estimate: BradleyTerryResult, n_replicates: int, rng: np.random.Generator
-) -> Floats:
+Draw = Callable[[int], Floats]
+"""How many replicates -> their counts, (replicates, pairs, 3). Beside it: numbers held per replicate."""
+
+
+def _draw_comparisons(table: _Table, rng: np.random.Generator) -> tuple[Draw, int]:
     seen = table.seen
     total = seen.sum()
     if (seen != np.rint(seen)).any():
         raise ValueError("a bootstrap needs whole numbers of wins and ties")
+
+    def draw(n: int) -> Floats:
+        drawn = rng.multinomial(int(total), (seen / total).ravel(), size=n)
+        return drawn.reshape(n, -1, 3).astype(np.float64)
+
+    return draw, seen.size
+
+
+def _draw_items(
+    table: _Table, data: Comparisons, by: NDArray[np.generic], rng: np.random.Generator
+) -> tuple[Draw, int]:
+    """Item weights times a sparse (items, cells) table of what each item's comparisons add to the counts."""
+    from scipy.sparse import csr_array
+
+    from palaver.statistics._kernels import draw_weights
+
+    pair = np.zeros((table.n, table.n), dtype=np.int64)
+    pair[table.left, table.right] = pair[table.right, table.left] = np.arange(table.left.size)
+    won_by_left = (data.outcome == 1) == (data.first < data.second)
+    cell = 3 * pair[data.first, data.second] + np.where(data.outcome == 0, 2, np.where(won_by_left, 0, 1))
+    items, item = np.unique(by, return_inverse=True)
+    shape = (3 * table.left.size, items.size)
+    adds = csr_array((np.ones(cell.size), (cell, item)), shape=shape)
+    state = rng.integers(1, 2**63, dtype=np.uint64)
+
+    def draw(n: int) -> Floats:
+        nonlocal state
+        weights = np.empty((n, items.size))
+        state = np.uint64(draw_weights(weights, state))
+        return np.ascontiguousarray((adds @ weights.T).T).reshape(n, -1, 3)
+
+    return draw, items.size
+
+
+def _resampled_strengths(
+    table: _Table, estimate: BradleyTerryResult, n_replicates: int, draw: Draw, width: int
+) -> Floats:
     samples = np.full((n_replicates, table.n), np.nan)
-    batch = max(1, int(_BATCH / max(3 * len(seen), (table.n + 1) ** 2)))
+    batch = max(1, int(_BATCH / max(width, 3 * len(table.seen), (table.n + 1) ** 2)))
     for begin in range(0, n_replicates, batch):
         rows = np.arange(begin, min(begin + batch, n_replicates))
-        drawn = rng.multinomial(int(total), (seen / total).ravel(), size=len(rows))
-        counts = table.with_prior(drawn.reshape(len(rows), -1, 3))
+        counts = table.with_prior(draw(len(rows)))
         finite = is_finite(*table.graphs(counts), table.has_nu)
         # A replicate that drew no tie has no nu to fit: it is the plain model.
         tied = counts[:, :, 2].any(axis=1) & table.has_nu

@@ -15,7 +15,7 @@ from palaver.statistics.correlation import correlate
 from palaver.statistics.normalise import NORMALISATIONS
 from palaver.studies.agreement import agree
 from palaver.studies.distributions import summarise
-from palaver.studies.judgements import Judgements, Resampling, judgements_of
+from palaver.studies.judgements import Floats, Ints, Judgements, Resampling, judgements_of
 from palaver.studies.rankings import rank_systems
 from palaver.studies.raters import describe_raters, rater_matrix
 from palaver.studies.ratings import RatingTable
@@ -52,6 +52,8 @@ def analyse(
         raise UserError(f"confidence: expected a number between 0.5 and 1, found {confidence}")
     if n_replicates < 1:
         raise UserError(f"replicates: expected at least 1, found {n_replicates}")
+    if seed < 0:
+        raise UserError(f"seed: expected 0 or more, found {seed}")
     step = step or (lambda what, at, of: None)
     total = 3 * len(table.criteria) + 2
     done = iter(range(total))
@@ -69,9 +71,7 @@ def analyse(
         step(f"{criterion}: ranking", next(done), total)
         ranking += rank_systems(judged[-1], resampling)
     step("correlations", next(done), total)
-    correlations = tuple(
-        sorted(correlate_criteria(judged, correlation, confidence), key=lambda row: row.over)
-    )
+    correlations = tuple(correlate_criteria(judged, correlation, confidence))
     step("raters", next(done), total)
     matrices = [rater_matrix(j) for j in judged]
     analysis = Analysis(
@@ -121,23 +121,24 @@ def _record(
 PACKAGES = ("palaver", "numpy", "scipy", "numba", "polars")
 
 
+_OVER = (("item means", ("item", "system")), ("single ratings", ("item", "system", "rater")))
+
+
 def correlate_criteria(
     judged: Sequence[Judgements], method: Method, confidence: float
 ) -> Iterator[CorrelationRow]:
     """Every two criteria, over the outputs' means and, where one rater gave both, over single ratings."""
     numeric = [j for j in judged if j.treatment.kind == "number"]
-    for a, b in combinations(numeric, 2):
-        for over, keys in (
-            ("item means", ("item", "system")),
-            ("single ratings", ("item", "system", "rater")),
-        ):
-            left, right = _means_by(a, keys), _means_by(b, keys)
-            shared = sorted(left.keys() & right.keys())
-            if over == "single ratings" and len(shared) < 3:
-                continue
-            found = correlate(
-                [left[k] for k in shared], [right[k] for k in shared], method=method, confidence=confidence
+    for over, keys in _OVER:
+        means = [_means_by(j, keys, numeric) for j in numeric]
+        for (a, left), (b, right) in combinations(zip(numeric, means, strict=True), 2):
+            shared, at_left, at_right = np.intersect1d(
+                left[0], right[0], assume_unique=True, return_indices=True
             )
+            if over == "single ratings" and shared.size < 3:
+                continue
+            found = correlate(left[1][at_left], right[1][at_right], method=method, confidence=confidence)
+            lonely = left[0].size + right[0].size - 2 * shared.size
             yield CorrelationRow(
                 a=a.criterion,
                 b=b.criterion,
@@ -148,26 +149,24 @@ def correlate_criteria(
                 low=found.low,
                 high=found.high,
                 n=found.n,
-                dropped=found.dropped + len(left.keys() ^ right.keys()) * (over == "item means"),
+                dropped=found.dropped + (lonely if over == "item means" else 0),
                 reason=found.reason,
             )
 
 
-def _means_by(judged: Judgements, keys: tuple[str, ...]) -> dict[tuple[str, ...], float]:
-    """Mean score of each combination of names, as criteria may have been rated by different people."""
-    names = {"item": judged.items, "system": judged.systems, "rater": judged.raters}
-    codes = {"item": judged.item, "system": judged.system, "rater": judged.rater}
-    known = np.isfinite(judged.score)
+def _means_by(
+    judged: Judgements, keys: tuple[str, ...], everybody: Sequence[Judgements]
+) -> tuple[Ints, Floats]:
+    """Mean score of each combination of names, which is coded alike in all criteria, in ascending order."""
     combined = np.zeros(judged.item.size, dtype=np.int64)
     for key in keys:
-        combined = combined * len(names[key]) + codes[key]
+        names = sorted({name for j in everybody for name in getattr(j, f"{key}s")})
+        place = {name: i for i, name in enumerate(names)}
+        shared_code = np.array([place[name] for name in getattr(judged, f"{key}s")])
+        combined = combined * len(names) + shared_code[getattr(judged, key)]
+    known = np.isfinite(judged.score)
     cells, where = np.unique(combined[known], return_inverse=True)
-    mean = np.bincount(where, weights=judged.score[known]) / np.bincount(where)
-    parts: list[list[str]] = []
-    for key in reversed(keys):
-        parts.insert(0, [names[key][c] for c in cells % len(names[key])])
-        cells = cells // len(names[key])
-    return dict(zip(zip(*parts, strict=True), mean.tolist(), strict=True))
+    return cells, np.bincount(where, weights=judged.score[known]) / np.bincount(where)
 
 
 def _box_tests(judged: Judgements) -> Iterator[TestRow]:
@@ -215,3 +214,6 @@ def _warnings(judged: Sequence[Judgements], study: Study | None) -> Iterator[str
         absent = [q.criterion for q in study.questions if q.criterion not in {j.criterion for j in judged}]
         if absent:
             yield f"the study asks for {', '.join(absent)}, but no such rating was found"
+        strange = sorted({s for j in judged for s in j.systems} - set(study.systems))
+        if strange:
+            yield f"{', '.join(strange)}: rated, but not among the systems of the study"

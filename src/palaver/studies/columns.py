@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
@@ -49,10 +49,13 @@ class Layout:
     """Criterion -> its column, or its numbered columns on a screen."""
     systems: tuple[str, ...] = ()
     """The numbered system columns of a screen."""
+    ignored: tuple[str, ...] = ()
+    """Columns that look like criteria but are none of the study's."""
 
     def describe(self) -> str:
         renamed = [f"{c!r} as {f}" for f, c in self.columns.items() if c != f]
         note = f"; read {', '.join(renamed)}" if renamed else ""
+        note += f"; not asked for by the study: {', '.join(self.ignored)}" if self.ignored else ""
         return {
             "long": f"one judgement a row{note}",
             "screens": f"one screen a row, {len(self.systems)} outputs each{note}",
@@ -95,8 +98,12 @@ def find_layout(
     *,
     renamed: Mapping[str, str] | None = None,
     sample: pl.DataFrame | None = None,
+    criteria: Sequence[str] | None = None,
 ) -> Layout:
-    """Recognise the layout. `renamed` maps fields to columns as the user says; `sample` is a few rows."""
+    """Recognise the layout. `renamed` maps fields to columns as the user says; `sample` is a few rows.
+
+    Of a wide file only the columns named by `criteria` count, unless none of them is.
+    """
     renamed = dict(renamed or {})
     for field, column in renamed.items():
         if field not in FIELDS:
@@ -114,14 +121,21 @@ def find_layout(
     numbered = _numbered(columns)
     screen = next((s for s in ("system", "team", "model") if len(numbered.get(s, ())) > 1), None)
     if screen is not None and "value" not in found:
-        return _screens(found, numbered, screen, columns, path)
+        return _only(criteria, _screens(found, numbered, screen, columns, path))
     if "criterion" not in found and "value" not in found and "system" in found:
-        criteria = _criterion_columns(columns, set(found.values()), sample)
-        if criteria:
+        judged = _criterion_columns(columns, set(found.values()), sample)
+        if judged:
             _demand(("item", "system", "rater"), found, columns, path)
-            return Layout("criteria", found, criteria)
+            return _only(criteria, Layout("criteria", found, judged))
     _demand(REQUIRED, found, columns, path)
     return Layout("long", found, {})
+
+
+def _only(criteria: Sequence[str] | None, layout: Layout) -> Layout:
+    """`layout` with the criteria of the study; with all it has if none is, so that the mistake shows."""
+    asked = {name: by for name, by in layout.criteria.items() if criteria is None or name in criteria}
+    ignored = tuple(name for name in layout.criteria if name not in asked)
+    return replace(layout, criteria=asked, ignored=ignored) if asked and ignored else layout
 
 
 def _numbered(columns: Sequence[str]) -> dict[str, list[str]]:

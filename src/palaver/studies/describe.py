@@ -15,27 +15,30 @@ from palaver.tables import open_table
 
 @dataclass
 class Cell:
-    """Running sums of one criterion and system."""
+    """Running moments of one criterion and system (Chan, Golub & LeVeque 1983: they merge without loss)."""
 
     criterion: str
     system: str
     n: int = 0
     n_words: int = 0
     """Values that are not numbers."""
-    total: float = 0.0
+    mean: float = math.nan
     squares: float = 0.0
+    """Squared distances from the mean, summed."""
     low: float = math.inf
     high: float = -math.inf
 
     @property
-    def mean(self) -> float:
-        return self.total / self.n if self.n else math.nan
-
-    @property
     def sd(self) -> float:
-        if self.n < 2:
-            return math.nan
-        return math.sqrt(max(0.0, (self.squares - self.total**2 / self.n) / (self.n - 1)))
+        return math.sqrt(self.squares / (self.n - 1)) if self.n > 1 else math.nan
+
+    def add(self, n: int, mean: float, squares: float, low: float, high: float) -> None:
+        """Take in `n` more values with these moments."""
+        apart = mean - self.mean if self.n else 0.0
+        self.squares += squares + apart**2 * self.n * n / (self.n + n)
+        self.mean = self.mean + apart * n / (self.n + n) if self.n else mean
+        self.n += n
+        self.low, self.high = min(self.low, low), max(self.high, high)
 
 
 @dataclass
@@ -59,7 +62,7 @@ def describe(
     found = Description()
     for layout, frame in long_frames(source, columns, report):
         found.layout = layout.describe()
-        found.n_ratings += frame.height
+        found.n_ratings += frame.height - frame["value"].null_count()
         found.items.update(frame["item"].unique().drop_nulls())
         found.raters.update(frame["rater"].unique().drop_nulls())
         number = pl.col("value").cast(pl.Float64, strict=False)
@@ -67,20 +70,17 @@ def describe(
         sums = frame.group_by("criterion", "system").agg(
             good.len().alias("n"),
             (pl.col("value").is_not_null().sum() - good.len()).alias("words"),
-            good.sum().alias("total"),
-            (good * good).sum().alias("squares"),
+            good.mean().alias("mean"),
+            (good - good.mean()).pow(2).sum().alias("squares"),
             good.min().alias("low"),
             good.max().alias("high"),
         )
-        for criterion, system, n, words, total, squares, low, high in sums.iter_rows():
+        for criterion, system, n, words, *moments in sums.iter_rows():
             if criterion is None or system is None:
                 continue
             cell = found.cells.setdefault((criterion, system), Cell(criterion, system))
-            cell.n += n
             cell.n_words += words
             if n:
-                cell.total += total
-                cell.squares += squares
-                cell.low, cell.high = min(cell.low, low), max(cell.high, high)
+                cell.add(n, *moments)
     found.n_broken = len(source.problems)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from importlib.resources import files
@@ -13,11 +14,9 @@ from pydantic import BaseModel, ValidationError
 from palaver.config import Lines, Location, config_error, parse_toml, read_toml
 from palaver.errors import UserError, nearest
 from palaver.files import TextStream
-from palaver.schema import SCALES, Item, Output, Question, Study
+from palaver.schema import Item, Question, Study
 from palaver.schema.study import design_problems
-
-ITEMS_FROM = "items_from"
-"""A study with many items may keep them in a JSON-lines file beside it, one item a line."""
+from palaver.studies.mistakes import ITEMS_FROM, explain, without_mistakes
 
 PRESETS = {
     "rankme": "rank-based magnitude estimation: all outputs of an item on one screen (Novikova et al. 2018)",
@@ -54,101 +53,99 @@ def load_study(path: str | Path) -> Study:
 
 def _build(path: Path, data: dict[str, Any], lines: Lines) -> Study:
     mistakes: list[tuple[Location, str]] = []
+    places: _Places = None
     if ITEMS_FROM in data:
-        data = {**data, "items": _items_from(path, data, mistakes)}
-        data.pop(ITEMS_FROM)
+        data, places = _items_from(path, data, mistakes)
     study: Study | None = None
     try:
         study = Study.model_validate(data)
     except ValidationError as error:
-        mistakes += [m for m in _explain(error, data) if m[0]]
-        # Pydantic stops before the checks that span questions and items; run them on what is sound.
-        mistakes += design_problems(_sound(data, "questions", Question), _sound(data, "items", Item))
+        mistakes += explain(error)
+        mistakes += (m for m in _hidden(data, error) if m not in mistakes)
     if mistakes or study is None:
-        raise config_error(path, lines, mistakes)
+        raise config_error(path, lines, [_in_items_file(places, mistake) for mistake in mistakes])
     return study
 
 
-def _items_from(path: Path, data: dict[str, Any], mistakes: list[tuple[Location, str]]) -> list[Any]:
+def _hidden(data: dict[str, Any], error: ValidationError) -> Iterator[tuple[Location, str]]:
+    """Mistakes that show only without the others.
+
+    Pydantic checks a table as a whole when each of its fields is right, and what spans questions and items
+    when all of them are.
+    """
+    mended = without_mistakes(data, error)
+    try:
+        Study.model_validate(mended)
+    except ValidationError as later:
+        yield from explain(later, only="value_error")
+    questions, _ = _sound(mended, "questions", Question)
+    items, repaired = _sound(mended, "items", Item)
+    for place, text in design_problems(questions, items):
+        if not (place[-1] == "outputs" and place[1] in repaired):
+            yield place, text
+
+
+_Places = tuple[Any, list[int]] | None
+"""Name of the file with the items, and the line of each."""
+
+
+def _items_from(
+    path: Path, data: dict[str, Any], mistakes: list[tuple[Location, str]]
+) -> tuple[dict[str, Any], _Places]:
+    """The study with the items that its `items_from` names."""
+    rest = {key: value for key, value in data.items() if key != ITEMS_FROM}
     if "items" in data:
         mistakes.append(((ITEMS_FROM,), "give either items or items_from, not both"))
-        return data["items"] if isinstance(data["items"], list) else []
+        return rest, None
     if not isinstance(data[ITEMS_FROM], str):
-        mistakes.append(((ITEMS_FROM,), f"expected a file name, found {data[ITEMS_FROM]!r}"))
-        return []
+        return {**rest, "items": []}, (data[ITEMS_FROM], [])
     source = path.parent / data[ITEMS_FROM]
     items: list[Any] = []
+    at: list[int] = []
     with TextStream(source) as stream:
         for number, line in enumerate(stream, start=1):
             if not line.strip():
                 continue
             try:
                 items.append(json.loads(line))
-                Item.model_validate(items[-1])
-            except ValidationError as error:
-                place = f"{source.name}, line {number}"
-                mistakes += [
-                    ((ITEMS_FROM,), f"{place}: {_dotted(at)}{text}") for at, text in _explain(error, {})
-                ]
+                at.append(number)
             except ValueError as error:
                 mistakes.append(((ITEMS_FROM,), f"{source.name}, line {number}: not JSON: {error}"))
-    return items
+    return {**rest, "items": items}, (source.name, at)
 
 
-def _dotted(location: Location) -> str:
-    return ".".join(str(p + 1) if isinstance(p, int) else p for p in location) + ": " if location else ""
+def _in_items_file(places: _Places, mistake: tuple[Location, str]) -> tuple[Location, str]:
+    """A mistake in an item that was read from a file of its own is in that file's line."""
+    place, text = mistake
+    if places is None or place[0] != "items":
+        return mistake
+    name, at = places
+    if len(place) == 1:
+        return (ITEMS_FROM,), f"expected the name of a file with at least one item, found {name!r}"
+    inside = ".".join(str(p + 1) if isinstance(p, int) else p for p in place[2:])
+    return (ITEMS_FROM,), f"{name}, line {at[int(place[1])]}: {inside}{': ' * bool(inside)}{text}"
 
 
-def _sound(data: dict[str, Any], key: str, noun: type[BaseModel]) -> dict[int, Any]:
-    """Those elements that are valid by themselves, by their place in the file."""
+_STAND_INS: dict[str, dict[str, Any]] = {
+    "questions": {"text": "?", "scale": {"kind": "binary"}},
+    "items": {"outputs": [{"system": "?", "text": "?"}]},
+}
+
+
+def _sound(data: dict[str, Any], key: str, noun: type[BaseModel]) -> tuple[dict[int, Any], set[int]]:
+    """The elements by their place in the file, and which of them were sound only with stand-ins."""
     sound: dict[int, Any] = {}
-    for i, element in enumerate(data.get(key) if isinstance(data.get(key), list) else []):  # type: ignore[arg-type]
+    repaired: set[int] = set()
+    for i, element in enumerate(data[key] if isinstance(data.get(key), list) else []):
         try:
             sound[i] = noun.model_validate(element)
         except ValidationError:
-            continue
-    return sound
-
-
-_FIELDS = sorted(
-    {*Study.model_fields, *Question.model_fields, *Item.model_fields, *Output.model_fields, ITEMS_FROM}
-)
-
-
-def _explain(error: ValidationError, data: dict[str, Any]) -> Iterator[tuple[Location, str]]:
-    """Pydantic's errors as (place in the file, what to do). Union branches and tags are not places."""
-    for mistake in error.errors():
-        place = tuple(
-            p for p in mistake["loc"] if p not in SCALES and p not in ("str", "Dialogue", "function-after")
-        )
-        kind = mistake["type"]
-        if kind == "missing":
-            text = "is missing"
-        elif kind == "extra_forbidden":
-            name = str(place[-1])
-            known = _scale_fields() if "scale" in place else _FIELDS
-            text = f"there is no such field{nearest(name, [k for k in known if k != name])}"
-        elif kind in ("union_tag_invalid", "union_tag_not_found"):
-            found = mistake["input"].get("kind") if isinstance(mistake["input"], dict) else mistake["input"]
-            hint = nearest(str(found), list(SCALES))
-            text = f"kind: expected one of {', '.join(SCALES)}, found {found!r}{hint}"
-        elif kind == "value_error":
-            text = str(mistake["ctx"]["error"])
-            if place == ():  # said again, with its place, by design_problems
-                continue
-        else:
-            message = mistake["msg"]
-            text = f"{message[0].lower()}{message[1:]}, found {_short(mistake['input'])}"
-        yield place, text
-
-
-def _scale_fields() -> list[str]:
-    return sorted({f for scale in SCALES.values() for f in scale.model_fields})
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+            names = ("id", "criterion", "beside")
+            known = {n: element[n] for n in names if n in element} if isinstance(element, dict) else {}
+            with contextlib.suppress(ValidationError):
+                sound[i] = noun.model_validate({**known, **_STAND_INS[key]})
+                repaired.add(i)
+    return sound, repaired
 
 
 def study_toml(study: Study) -> str:
@@ -166,7 +163,7 @@ def study_toml(study: Study) -> str:
 
 def _toml(value: Any) -> str:
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{json.dumps(k)} = {_toml(v)}" for k, v in value.items()) + " }"
+        return "{ " + ", ".join(f"{_toml(k)} = {_toml(v)}" for k, v in value.items()) + " }"
     if isinstance(value, list):
         inner = ",\n  ".join(_toml(v) for v in value)
         return (

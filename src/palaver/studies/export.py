@@ -8,7 +8,7 @@ import polars as pl
 
 from palaver.files import write_atomically
 from palaver.studies.judgements import judgements_of
-from palaver.studies.ratings import RatingTable
+from palaver.studies.ratings import ORDER, RatingTable
 
 _NAMES = ("item", "system", "against", "rater", "criterion")
 _COLUMNS = (*_NAMES, "value", "score", "given_at", "seconds", "shown_position")
@@ -32,7 +32,7 @@ def write_long(table: RatingTable, path: str | Path, *, normalise: str = "auto")
     if worded:
         number = value.cast(pl.String).str.replace(r"\.0$", "")
         value = pl.coalesce(pl.col("text").cast(pl.String).str.replace_all("\n", "|"), number).alias("value")
-    frame = pl.concat(parts).sort("row", maintain_order=True).with_columns(value)
+    frame = pl.concat(parts).sort(ORDER).with_columns(value)
     names = pl.col(_NAMES).cast(pl.String)
     with write_atomically(Path(path), "wb") as file:
         frame.with_columns(names).select(_COLUMNS).write_parquet(file)

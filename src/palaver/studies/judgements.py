@@ -62,7 +62,10 @@ class Resampling:
 
 
 def judgements_of(table: RatingTable, criterion: str, normalisation: str = "auto") -> Judgements:
-    """Take one criterion out of the table and normalise it; `"auto"` leaves that to the scale."""
+    """Take one criterion out of the table and normalise it; `"auto"` leaves that to the scale.
+
+    Choices (nominal criteria) have no size that could be normalised and stay as they are.
+    """
     treatment = table.treatments[criterion]
     frame = table.of(criterion)
     item, items = _codes(frame["item"])
@@ -85,7 +88,8 @@ def judgements_of(table: RatingTable, criterion: str, normalisation: str = "auto
             value, texts = _combinations(frame, treatment)
             score = value
         else:
-            used = treatment.default_normalisation if normalisation == "auto" else normalisation
+            if treatment.level != "nominal":
+                used = treatment.default_normalisation if normalisation == "auto" else normalisation
             reference = treatment.reference if used == "ratio" else None
             normal = normalise(value, rater, used, reference=reference)
             score = normal.values

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palaver.statistics.bootstrap import Interval
-from palaver.statistics.bradley_terry import bradley_terry, bradley_terry_bootstrap
+from palaver.statistics.bradley_terry import bradley_terry_bootstrap
 from palaver.statistics.ranking import (
     Comparisons,
     RankGroup,
@@ -16,7 +16,6 @@ from palaver.statistics.ranking import (
     comparisons_from_scores,
     format_groups,
     paired_bootstrap,
-    win_matrix,
 )
 from palaver.statistics.trueskill import TrueSkillSettings, trueskill_groups
 from palaver.studies.judgements import Floats, Ints, Judgements, Resampling
@@ -37,23 +36,33 @@ def rank_systems(judged: Judgements, resampling: Resampling) -> Iterator[Ranking
         return
     if judged.treatment.kind == "pair":
         yield _bootstrap_row(judged, judged.value, judged.criterion, "win rate (ties count half)", resampling)
-        compared = as_comparisons(
-            judged.system, judged.against, _outcome(judged.value), np.arange(judged.item.size)
-        )
-        item_of_screen = judged.item
+        compared, item_of_screen = compare_pairs(judged)
     else:
         yield _bootstrap_row(judged, judged.score, judged.criterion, unit_of(judged), resampling)
         compared, item_of_screen = compare_within_screens(judged)
     yield _trueskill_row(judged, compared, item_of_screen, resampling)
-    yield _bradley_terry_row(judged, compared, resampling)
+    yield _bradley_terry_row(judged, compared, item_of_screen, resampling)
 
 
 def compare_within_screens(judged: Judgements) -> tuple[Comparisons, Ints]:
-    """Every two systems that one rater judged on one item, and the item of each such screen."""
+    """Every two systems that one rater judged on one item, and the item of each such screen.
+
+    Screens come in the order of their names, as TrueSkill's updates depend a little on the order.
+    """
     screen = np.unique(judged.item * len(judged.raters) + judged.rater, return_inverse=True)[1]
     item_of_screen = np.zeros(int(screen.max()) + 1, dtype=np.int64)
     item_of_screen[screen] = judged.item
-    return comparisons_from_scores(screen, judged.system, judged.score), item_of_screen
+    order = np.lexsort((judged.system, screen))
+    return comparisons_from_scores(screen[order], judged.system[order], judged.score[order]), item_of_screen
+
+
+def compare_pairs(judged: Judgements) -> tuple[Comparisons, Ints]:
+    """The comparisons of a pairwise criterion, each a screen of its own, and the item of each screen."""
+    order = np.lexsort((judged.unit, judged.rater, judged.item))
+    compared = as_comparisons(
+        judged.system[order], judged.against[order], _outcome(judged.value[order]), np.arange(order.size)
+    )
+    return compared, judged.item[order]
 
 
 def unit_of(judged: Judgements) -> str:
@@ -144,21 +153,19 @@ def _trueskill_row(
         _games(compared, len(judged.systems)),
         resampling,
         result.n_items,
-        result.reason or _why_no_comparisons(compared),
+        _why_no_comparisons(compared) or result.reason,
         (f"{result.n_comparisons:,} comparisons, {result.draw_probability:.0%} draws", *result.notes),
     )
 
 
 def _bradley_terry_row(
-    judged: Judgements,
-    compared: Comparisons,
-    resampling: Resampling,
+    judged: Judgements, compared: Comparisons, item_of_screen: Ints, resampling: Resampling
 ) -> RankingRow:
-    wins = win_matrix(compared, len(judged.systems))
-    fitted = bradley_terry(wins, len(judged.systems), confidence=resampling.confidence)
+    item = item_of_screen[compared.screen]
     boot = bradley_terry_bootstrap(
-        wins,
-        systems=judged.systems,
+        compared,
+        judged.systems,
+        by=item,
         n_replicates=resampling.n_replicates,
         confidence=resampling.confidence,
         rng=resampling.rng,
@@ -168,15 +175,15 @@ def _bradley_terry_row(
         "bradley-terry",
         "log strength",
         judged.systems,
-        fitted.strength,
+        boot.estimate.strength,
         boot.intervals,
         boot.wins,
         boot.groups,
         _games(compared, len(judged.systems)),
         resampling,
-        int(np.unique(compared.screen).size),
-        fitted.reason or _why_no_comparisons(compared),
-        ("resamples comparisons, so raters of one item count as independent", *fitted.notes),
+        int(np.unique(item).size),
+        _why_no_comparisons(compared) or boot.reason,
+        boot.notes,
     )
 
 

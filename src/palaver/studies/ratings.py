@@ -7,14 +7,14 @@ constant memory from `long_frames` (see `palaver.studies.describe`) or `iter_rat
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
 
 from palaver.errors import DataError, nearest
 from palaver.files import sha256_of
-from palaver.schema import Study
+from palaver.schema import Checkboxes, Study
 from palaver.studies.columns import FIELDS, Layout, find_layout
 from palaver.studies.results import Reading
 from palaver.studies.treatment import Treatment, treat
@@ -25,6 +25,9 @@ Progress = Callable[[int, int], None]
 
 KEYS = ("criterion", "item", "system", "against", "rater")
 """What makes two rows the same judgement; the later one counts."""
+
+ORDER = "order"
+"""Place of a judgement over all files, in the order they were named."""
 
 _NAMES = ("item", "system", "rater", "criterion")
 _BAD = {"file": pl.String, ROW: pl.Int64, "column": pl.String, "value": pl.String, "problem": pl.String}
@@ -67,66 +70,118 @@ def read_ratings(
     """
     files = [Path(p) for p in ([paths] if isinstance(paths, str | Path) else paths)]
     sources = [open_table(path) for path in files]
+    names = [p.name if sum(p.name == q.name for q in files) == 1 else str(p) for p in files]
     total = sum(source.size for source in sources)
-    frames, bad, layouts, notes = [], [], [], []
-    n_rows = n_empty = done = 0
-    screens = True
-    for source in sources:
+    intake = _Intake()
+    done = 0
+    for name, source in zip(names, sources, strict=True):
         before = done
         report = (lambda used, before=before: progress(before + used, total)) if progress else None
-        for layout, frame in long_frames(source, columns, report):
-            n_rows += frame[ROW].n_unique() if layout.kind != "long" else frame.height
-            good, wrong, empty = _check_names(frame, layout, source.path)
-            n_empty += empty
-            frames.append(_compact(good, source.path))
-            bad.append(wrong)
-        screens = screens and layout.kind == "screens"
-        layouts.append(f"{source.path.name}: {layout.describe()}")
-        notes += _encoding_notes(source)
-        bad.append(_bad_rows(source.path, [(row, "", "", text) for row, text in source.problems]))
-        n_rows += len(source.problems)
+        criteria = [q.criterion for q in study.questions] if study else None
+        for layout, frame in long_frames(source, columns, report, criteria=criteria):
+            intake.take(layout, frame, name)
+        intake.finish(source, name)
         done = before + source.size
-    table = pl.concat(frames) if frames else pl.DataFrame()
-    if table.is_empty() and not any(b.height for b in bad):
+    if not intake.frames and not intake.bad:
         raise DataError(f"{', '.join(map(str, files))}: there is no rating in it")
-    table, treatments, wrong = _check_values(table, study, screens)
-    bad.append(wrong)
-    all_bad = pl.concat(bad).sort("file", ROW)
-    if all_bad.height and not skip_bad:
-        raise _bad_error(files, all_bad, n_rows)
+    table, treatments, wrong = _check_values(intake.table(), study, intake.kinds == {"screens"})
+    bad = pl.concat([pl.DataFrame(schema=_BAD), *intake.bad, wrong]).sort("file", ROW, maintain_order=True)
+    if bad.height and not skip_bad:
+        raise _bad_error(files, bad, intake.n_rows)
+    lost = [c for c in treatments if not (table["criterion"] == c).any()]
     table, n_duplicates = _drop_earlier(table)
     dropped = {
-        "rows with something wrong in them": all_bad.height,
-        "empty cells (no answer given)": n_empty,
+        "ratings that could not be used": intake.n_bad + wrong.height,
+        "empty cells (no answer given)": intake.n_empty,
         "earlier answers replaced by a later one": n_duplicates,
     }
     if table.is_empty():
-        raise DataError(f"{', '.join(map(str, files))}: no usable rating is left", problems=_listed(all_bad))
+        raise DataError(f"{', '.join(map(str, files))}: no usable rating is left", problems=_listed(bad))
     reading = Reading(
         files=tuple(str(p) for p in files),
-        layout="; ".join(layouts),
-        n_rows=n_rows,
+        layout="; ".join(intake.layouts),
+        n_rows=intake.n_rows,
         n_ratings=table.height,
         dropped=tuple((reason, n) for reason, n in dropped.items() if n),
-        notes=tuple(notes),
+        notes=(*intake.notes, *(f"{criterion}: no usable rating is left" for criterion in lost)),
     )
-    hashes = {path.name: sha256_of(path) for path in files}
-    return RatingTable(table, treatments, reading, all_bad, hashes)
+    hashes = {name: sha256_of(path) for name, path in zip(names, files, strict=True)}
+    kept = {criterion: t for criterion, t in treatments.items() if criterion not in lost}
+    return RatingTable(table, kept, reading, bad, hashes)
+
+
+@dataclass
+class _Intake:
+    """What has been read so far, over all files."""
+
+    frames: list[pl.DataFrame] = field(default_factory=list)
+    bad: list[pl.DataFrame] = field(default_factory=list)
+    kinds: set[str] = field(default_factory=set)
+    layouts: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    n_rows: int = 0
+    n_bad: int = 0
+    n_empty: int = 0
+    _layout: Layout | None = None
+    _n_untimed: int = 0
+
+    def take(self, layout: Layout, frame: pl.DataFrame, name: str) -> None:
+        """Keep what is usable of a frame, and a note of what is not."""
+        self._layout = layout
+        self.n_rows += frame[ROW].n_unique()
+        answered = frame
+        if layout.kind != "long":  # an empty cell of a wide file: nobody answered there
+            answered = frame.filter(pl.col("value").is_not_null())
+        self.n_empty += frame.height - answered.height
+        good, wrong = _check_names(answered, name)
+        self.n_bad += answered.height - good.height
+        compact = _compact(good, name)
+        self._n_untimed += compact["given_at"].null_count() - good["given_at"].null_count()
+        self.frames.append(compact)
+        if wrong.height:
+            self.bad.append(wrong)
+
+    def finish(self, source: TableSource, name: str) -> None:
+        """What is known of a file once it has been read to its end."""
+        if self._layout is not None:
+            self.kinds.add(self._layout.kind)
+            self.layouts.append(f"{name}: {self._layout.describe()}")
+        self.notes += _encoding_notes(source, name)
+        if self._n_untimed:
+            self.notes.append(f"{name}: {_count(self._n_untimed, 'time')} of given_at could not be read")
+        if source.problems:
+            self.bad.append(_bad_rows(name, [(row, "", "", text) for row, text in source.problems]))
+        self.n_rows += len(source.problems)
+        self.n_bad += len(source.problems)
+        self._layout, self._n_untimed = None, 0
+
+    def table(self) -> pl.DataFrame:
+        return pl.concat(self.frames).with_row_index(ORDER) if self.frames else pl.DataFrame()
 
 
 def long_frames(
     source: TableSource,
     columns: Mapping[str, str] | None = None,
     progress: Callable[[int], None] | None = None,
+    *,
+    criteria: Sequence[str] | None = None,
 ) -> Iterator[tuple[Layout, pl.DataFrame]]:
-    """The file's rows in the long format, all text, frame by frame."""
+    """The file's rows in the long format, all text, frame by frame.
+
+    Of a wide file only the columns named by `criteria` are read, where there are any.
+    """
     layout: Layout | None = None
-    for frame in source.frames(progress):
-        if layout is None:
-            layout = find_layout(source.columns, source.path, renamed=columns, sample=frame.head(1000))
-        missing = [c for c in source.columns if c not in frame.columns]
-        frame = frame.with_columns(pl.lit(None, dtype=pl.String).alias(c) for c in missing)
-        yield layout, _with_all_fields(layout.to_long(frame))
+    try:
+        for frame in source.frames(progress):
+            if layout is None:
+                layout = find_layout(
+                    source.columns, source.path, renamed=columns, sample=frame.head(1000), criteria=criteria
+                )
+            missing = [c for c in source.columns if c not in frame.columns]
+            frame = frame.with_columns(pl.lit(None, dtype=pl.String).alias(c) for c in missing)
+            yield layout, _with_all_fields(layout.to_long(frame))
+    except pl.exceptions.PolarsError as error:
+        raise DataError(f"{source.path} cannot be read as a table: {error}") from None
 
 
 def _with_all_fields(frame: pl.DataFrame) -> pl.DataFrame:
@@ -134,26 +189,24 @@ def _with_all_fields(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.lit(None, dtype=pl.String).alias(f) for f in absent).select([*FIELDS, ROW])
 
 
-def _bad_rows(path: Path, rows: Iterable[tuple[int, str, str, str]]) -> pl.DataFrame:
-    return pl.DataFrame([(path.name, *row) for row in rows], schema=_BAD, orient="row")
+def _bad_rows(file: str, rows: Iterable[tuple[int, str, str, str]]) -> pl.DataFrame:
+    return pl.DataFrame([(file, *row) for row in rows], schema=_BAD, orient="row")
 
 
-def _check_names(frame: pl.DataFrame, layout: Layout, path: Path) -> tuple[pl.DataFrame, pl.DataFrame, int]:
-    """Split off rows without a name they need, and empty cells of wide files (nobody answered there)."""
+def _check_names(frame: pl.DataFrame, file: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Split off rows without a name or value they need; a screen without a rater is said once."""
     wrong = [
         frame.filter(pl.col(name).is_null()).select(
-            pl.lit(path.name).alias("file"),
+            pl.lit(file).alias("file"),
             pl.col(ROW),
             pl.lit(name).alias("column"),
             pl.lit("").alias("value"),
             pl.lit(f"no {name} given").alias("problem"),
         )
-        for name in (*_NAMES, *(("value",) if layout.kind == "long" else ()))
+        for name in (*_NAMES, "value")
     ]
-    named = frame.filter(pl.all_horizontal(pl.col(n).is_not_null() for n in _NAMES))
-    good = named.filter(pl.col("value").is_not_null())
-    n_empty = named.height - good.height if layout.kind != "long" else 0
-    return good, pl.concat(wrong), n_empty
+    good = frame.filter(pl.all_horizontal(pl.col(n).is_not_null() for n in (*_NAMES, "value")))
+    return good, pl.concat(wrong).unique(maintain_order=True)
 
 
 _TIMES = ("%Y-%m-%dT%H:%M:%S%.f", "%m/%d/%YT%H:%M:%S", "%Y-%m-%d")
@@ -167,7 +220,7 @@ def parsed_time() -> pl.Expr:
     return pl.coalesce(zoned.dt.convert_time_zone("UTC").dt.replace_time_zone(None), *plain)
 
 
-def _compact(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
+def _compact(frame: pl.DataFrame, file: str) -> pl.DataFrame:
     number = pl.col("value").cast(pl.Float64, strict=False)
     return frame.select(
         *(pl.col(n).cast(pl.Categorical) for n in ("item", "system", "against", "rater", "criterion")),
@@ -178,8 +231,8 @@ def _compact(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
         .alias("text"),
         parsed_time().alias("given_at"),
         pl.col("seconds").cast(pl.Float64, strict=False).cast(pl.Float32),
-        pl.col("shown_position").cast(pl.Int32, strict=False),
-        pl.lit(path.name, dtype=pl.String).cast(pl.Categorical).alias("file"),
+        pl.col("shown_position").cast(pl.Float64, strict=False).cast(pl.Int32, strict=False),
+        pl.lit(file, dtype=pl.String).cast(pl.Categorical).alias("file"),
         pl.col(ROW),
     )
 
@@ -201,19 +254,24 @@ def _check_values(
             )
             continue
         scale = study.question(criterion).scale if study else None
+        if isinstance(scale, Checkboxes):  # a box may be called "1"
+            rows = rows.with_columns(_shown().cast(pl.Categorical).alias("text"))
         treatment, good, problem = treat(criterion, rows, scale, screens=screens)
         treatments[criterion] = treatment
         kept.append(rows.filter(good))
-        shown = pl.coalesce(
-            pl.col("text").cast(pl.String), pl.col("value").cast(pl.String).str.replace(r"\.0$", "")
-        )
-        wrong.append(_marked(rows.filter(~good), "value", shown, pl.lit(problem)))
+        wrong.append(_marked(rows.filter(~good), "value", _shown(), pl.lit(problem)))
     empty = pl.DataFrame(schema=_BAD)
     return (
-        (pl.concat(kept).sort(ROW, maintain_order=True) if kept else table.clear()),
+        (pl.concat(kept).sort(ORDER) if kept else table.clear()),
         treatments,
         pl.concat([empty, *wrong]),
     )
+
+
+def _shown() -> pl.Expr:
+    """The value as it stood in the file, give or take a trailing .0."""
+    number = pl.col("value").cast(pl.String).str.replace(r"\.0$", "")
+    return pl.coalesce(pl.col("text").cast(pl.String), number)
 
 
 def _marked(rows: pl.DataFrame, column: str, value: pl.Expr, problem: pl.Expr) -> pl.DataFrame:
@@ -227,20 +285,33 @@ def _marked(rows: pl.DataFrame, column: str, value: pl.Expr, problem: pl.Expr) -
 
 
 def _drop_earlier(table: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    if table.is_empty():
+        return table, 0
     if table["given_at"].null_count() == 0:
         table = table.sort("given_at", maintain_order=True)
-    latest = table.unique(subset=list(KEYS), keep="last", maintain_order=True).sort(ROW, maintain_order=True)
-    return latest, table.height - latest.height
+    if table["against"].null_count() < table.height:  # "a beats b" and "b loses to a" are one judgement
+        pair = [pl.col(name).cast(pl.String) for name in ("system", "against")]
+        keyed = table.with_columns(
+            pl.min_horizontal(pair).alias("_first"), pl.max_horizontal(pair).alias("_second")
+        )
+        keys = [*(k for k in KEYS if k not in ("system", "against")), "_first", "_second"]
+        latest = keyed.unique(subset=keys, keep="last").drop("_first", "_second")
+    else:
+        latest = table.unique(subset=list(KEYS), keep="last")
+    return latest.sort(ORDER), table.height - latest.height
 
 
-def _encoding_notes(source: TableSource) -> list[str]:
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}" + "s" * (n != 1)
+
+
+def _encoding_notes(source: TableSource, name: str) -> list[str]:
     encoding, notes = source.encoding, []
     if encoding.name != "utf-8":
-        notes.append(f"{source.path.name} is encoded as {encoding.name}")
+        notes.append(f"{name} is encoded as {encoding.name}")
     if encoding.recoded_lines:
-        notes.append(
-            f"{source.path.name}: {encoding.recoded_lines} lines were not UTF-8 and were read as Windows-1252"
-        )
+        lines = _count(encoding.recoded_lines, "line")
+        notes.append(f"{name}: {lines} not in UTF-8, read as Windows-1252")
     return notes
 
 
@@ -258,7 +329,7 @@ def _listed(bad: pl.DataFrame) -> list[str]:
 
 
 def _bad_error(files: Sequence[Path], bad: pl.DataFrame, n_rows: int) -> DataError:
-    count = "1 row" if bad.height == 1 else f"{bad.height:,} rows"
+    count = _count(bad.select("file", ROW).n_unique(), "row")
     return DataError(
         f"{', '.join(map(str, files))}: {count} of {n_rows:,} cannot be used",
         "mend them, or add --skip-bad to leave them out (they are counted and written to bad-rows.csv)",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from pydantic import ValidationError
 
 from palaver.errors import DataError
 from palaver.files import format_by_name, write_atomically
@@ -22,22 +23,40 @@ from palaver.tables import ROW, open_table
 def iter_ratings(path: str | Path, *, columns: Mapping[str, str] | None = None) -> Iterator[Rating]:
     """Ratings one by one in constant memory, values as they stand in the file (numbers where they are)."""
     source = open_table(path)
-    for _, frame in long_frames(source, columns):
+    for layout, frame in long_frames(source, columns):
+        if layout.kind != "long":  # an empty cell of a wide file: nobody answered there
+            frame = frame.filter(pl.col("value").is_not_null())
         for row in frame.with_columns(parsed_time().alias("given_at")).iter_rows(named=True):
             number = row.pop(ROW)
             try:
                 yield Rating.model_validate({k: _loosen(k, v) for k, v in row.items() if v is not None})
-            except ValueError as error:
-                raise DataError(f"{path}, row {number}: not a rating: {error}") from None
+            except ValidationError as error:
+                raise DataError(f"{path}, row {number}: not a rating", problems=_mistakes(error)) from None
+    if source.problems:
+        problems = [f"row {row}: {text}" for row, text in source.problems]
+        raise DataError(f"{path} has rows that cannot be read", problems=problems)
+
+
+def _mistakes(error: ValidationError) -> list[str]:
+    """One line per field, whichever kinds of value it might have been."""
+    fields = {str(mistake["loc"][0]): mistake for mistake in reversed(error.errors())}
+    return [
+        f"no {name} given" if mistake["type"] == "missing" else f"{name}: {mistake['msg']}"
+        for name, mistake in reversed(fields.items())
+    ]
 
 
 def _loosen(field: str, text: Any) -> Any:
+    if field == "shown_position" and text.endswith(".0"):
+        return text.removesuffix(".0")
     if field != "value":
         return text
     try:
-        return float(text)
+        if "_" not in text:  # Python would read 1_000 as a number; tables do not
+            return float(text)
     except ValueError:
-        return tuple(text.split("|")) if "|" in text else text
+        pass
+    return tuple(text.split("|")) if "|" in text else text
 
 
 def write_ratings(ratings: Iterable[Rating], path: str | Path) -> int:
@@ -82,7 +101,8 @@ def _json_line(row: Mapping[str, Any]) -> bytes:
     """Without empty fields; a value that is a number is written as one."""
     plain = {key: value for key, value in row.items() if value is not None and value != ""}
     value = _loosen("value", plain["value"])
-    plain["value"] = int(value) if isinstance(value, float) and value.is_integer() else value
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
+    plain["value"] = int(value) if whole else value
     if "given_at" in plain:
         plain["given_at"] = plain["given_at"].isoformat()
     return json.dumps(plain, ensure_ascii=False).encode() + b"\n"
@@ -100,6 +120,10 @@ def _to_frame(batch: Sequence[Rating]) -> pl.DataFrame:
     rows = [
         {**r.model_dump(), "value": value_text(r.value), "given_at": _naive_utc(r.given_at)} for r in batch
     ]
+    unread = next((r for r in rows if not r["value"].strip()), None)
+    if unread is not None:
+        place = ", ".join(str(unread[name]) for name in ("item", "system", "rater", "criterion"))
+        raise DataError(f"a rating without a value cannot be written: {place}")
     return pl.DataFrame(rows, schema=schema)
 
 

@@ -8,7 +8,8 @@ bottom, as in user ratings: Liang et al. 2020, section 3), or carelessness (the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -27,6 +28,7 @@ from palaver.schema import (
     Scale,
     Study,
 )
+from palaver.schema.study import value_text
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -53,13 +55,14 @@ class Habits:
 
     def __post_init__(self) -> None:
         for name in ("bias", "spread", "noise", "item", "item_system"):
-            if getattr(self, name) < 0:
+            if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(
                     f"{name} is a standard deviation: expected 0 or more, found {getattr(self, name)}"
                 )
-        if self.careless < 0 or self.j_shaped < 0 or self.careless + self.j_shaped > 1:
+        if not (self.careless >= 0 and self.j_shaped >= 0 and self.careless + self.j_shaped <= 1):
             raise ValueError(
-                "careless and j_shaped are shares of the raters: each from 0, together at most 1"
+                "careless and j_shaped are shares of the raters: each from 0, together at most 1; "
+                f"found {self.careless} and {self.j_shaped}"
             )
 
 
@@ -88,9 +91,15 @@ def example_study(preset: Study, n_systems: int, n_items: int, *, raters_per_ite
 
     In a pairwise study every item shows two systems; all pairs take their turn.
     """
+    paired = any(isinstance(q.scale, Pairwise) for q in preset.questions)
+    fewest = 2 if paired or any(isinstance(q.scale, RankMagnitude) for q in preset.questions) else 1
+    if n_systems < fewest or n_items < 1 or raters_per_item < 1:
+        raise ValueError(
+            f"expected at least {fewest} systems, 1 item and 1 rater per item, "
+            f"found {n_systems}, {n_items} and {raters_per_item}"
+        )
     names = [f"system-{chr(ord('A') + i)}" if i < 26 else f"system-{i + 1}" for i in range(n_systems)]
     pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
-    paired = any(isinstance(q.scale, Pairwise) for q in preset.questions)
     items = tuple(
         Item(
             id=f"item-{i + 1:03d}",
@@ -125,34 +134,44 @@ def simulate(
     per_item = study.raters_per_item
     if n_raters < per_item:
         raise ValueError(f"{per_item} raters per item cannot be drawn from {n_raters} raters")
+    if seed < 0:
+        raise ValueError(f"seed: expected 0 or more, found {seed}")
     rng = np.random.default_rng(seed)
     systems = list(study.systems)
-    base = truth or {s: gap * (len(systems) - 1 - i) for i, s in enumerate(systems)}
-    unknown = sorted(set(systems) ^ set(base))
-    if unknown:
-        raise ValueError(f"truth and study do not name the same systems: {', '.join(unknown)}")
+    base = _truth(systems, gap) if truth is None else truth
+    if set(systems) != set(base):
+        raise ValueError(
+            f"truth: expected a number for each of {', '.join(systems)}; found {', '.join(base) or 'none'}"
+        )
+    if not all(math.isfinite(quality) for quality in base.values()):
+        raise ValueError(f"truth: expected finite numbers, found {dict(base)}")
     raters = _draw_raters(n_raters, habits, rng)
     names = [f"rater-{r + 1:02d}" for r in range(n_raters)]
     middle = float(np.mean(list(base.values())))
     item_effect = rng.normal(0, habits.item, len(study.items))
     parts: list[pl.DataFrame] = []
     known: dict[str, dict[str, float]] = {}
-    crews: dict[str, Ints] = {}
+    screens: dict[str, tuple[Ints, Ints, Ints, Ints]] = {}
     for q, question in enumerate(study.questions):
         stretch = (1.0, 0.5, 0.75)[q % 3]
         known[question.criterion] = {s: (base[s] - middle) * stretch for s in systems}
         host = (
             study.questions[0].criterion if study.layout == "joint" else question.beside or question.criterion
         )
-        if host not in crews:
-            crews[host] = np.stack([rng.permutation(n_raters)[:per_item] for _ in study.items])
+        if host not in screens:  # criteria of one screen have its raters and its order of outputs
+            crews = np.stack([rng.permutation(n_raters)[:per_item] for _ in study.items])
+            screens[host] = _screens(study, crews, rng)
         answers = _answers(
-            study, question, known[question.criterion], item_effect, crews[host], raters, names, habits, rng
+            study, question, known[question.criterion], item_effect, screens[host], raters, names, habits, rng
         )
         parts.append(answers)
     frame = pl.concat(parts)
     careless = tuple(names[r] for r in np.flatnonzero(raters.careless))
     return Simulated(study=study, frame=frame, truth=known, careless=careless)
+
+
+def _truth(systems: list[str], gap: float) -> dict[str, float]:
+    return {s: gap * (len(systems) - 1 - i) for i, s in enumerate(systems)}
 
 
 def _draw_raters(n: int, habits: Habits, rng: np.random.Generator) -> _Raters:
@@ -170,14 +189,14 @@ def _answers(
     question: Question,
     truth: Mapping[str, float],
     item_effect: Floats,
-    crews: Ints,
+    screens: tuple[Ints, Ints, Ints, Ints],
     raters: _Raters,
     names: list[str],
     habits: Habits,
     rng: np.random.Generator,
 ) -> pl.DataFrame:
     """Every answer to one question, in the order the raters meet the items."""
-    item, output, rater, position = _screens(study, crews, rng)
+    item, output, rater, position = screens
     outputs = [[o.system for o in i.outputs] for i in study.items]
     quality = np.array([truth[s] for row in outputs for s in row])
     start = np.cumsum([0, *(len(row) for row in outputs)])
@@ -194,7 +213,11 @@ def _answers(
     else:
         felt = quality[where] + rng.normal(0, _noise(scale, habits), where.size)
         reported = raters.bias[rater] + raters.spread[rater] * felt
-        value = report(reported, scale, raters.careless[rater], raters.j_shaped[rater], rng)
+        if isinstance(scale, Checkboxes):
+            fault = rng.integers(0, len(scale.options), quality.size)[where]
+            value = _tick(reported, fault, scale, raters.careless[rater], rng)
+        else:
+            value = report(reported, scale, raters.careless[rater], raters.j_shaped[rater], rng)
     careless = raters.careless[rater]
     seconds = np.exp(rng.normal(np.where(careless, 0.9, 2.6), 0.4)).round(1)
     begin = datetime(2024, 1, 8, 9) + timedelta(
@@ -209,7 +232,7 @@ def _answers(
             "against": pl.Series(against[: item.size], dtype=pl.String),
             "rater": [names[r] for r in rater],
             "criterion": [question.criterion] * item.size,
-            "value": pl.Series([str(v) for v in value], dtype=pl.String),
+            "value": pl.Series([value_text(v) for v in value.tolist()], dtype=pl.String),
             "given_at": pl.Series(
                 [begin + timedelta(seconds=float(s)) for s in clock], dtype=pl.Datetime("ms")
             ),
@@ -232,14 +255,25 @@ def _clock(rater: Ints, seconds: Floats) -> Floats:
 
 def _screens(study: Study, crews: Ints, rng: np.random.Generator) -> tuple[Ints, Ints, Ints, Ints]:
     """Item, output, rater and shown position of every judgement."""
+    orders = {n: _orders(study.order, n, rng) for n in {len(item.outputs) for item in study.items}}
     rows = [
         (i, o, r, p)
         for i, item in enumerate(study.items)
         for r in crews[i]
-        for p, o in enumerate(rng.permutation(len(item.outputs)))
+        for p, o in enumerate(next(orders[len(item.outputs)]))
     ]
     item, output, rater, position = np.array(rows, dtype=np.int64).T
     return item, output, rater, position
+
+
+def _orders(how: str, n: int, rng: np.random.Generator) -> Iterator[Ints]:
+    """In which order the `n` outputs of a screen are shown, screen after screen."""
+    while True:
+        order = np.arange(n) if how == "fixed" else rng.permutation(n)
+        if how == "counterbalanced":  # a Latin square: in n screens every output stands once in every place
+            yield from (np.roll(order, turn) for turn in range(n))
+        else:
+            yield order
 
 
 def _noise(scale: Scale, habits: Habits) -> float:
@@ -253,15 +287,11 @@ def report(
     careless: NDArray[np.bool_],
     j_shaped: NDArray[np.bool_],
     rng: np.random.Generator,
-) -> NDArray[np.object_] | Floats:
+) -> Floats:
     """What raters write down when an output feels `felt` standard steps above the middle."""
     n = felt.size
-    if isinstance(scale, Checkboxes):
-        troubled = rng.random(n) < 1 / (1 + np.exp(felt + 1))
-        troubled = np.where(careless, rng.random(n) < 0.5, troubled)
-        reports = [o for o in scale.options if o not in scale.exclusive] or list(scale.options)
-        fine = scale.exclusive[0] if scale.exclusive else scale.options[-1]
-        return np.where(troubled, np.array(reports, dtype=object)[rng.integers(0, len(reports), n)], fine)
+    if isinstance(scale, Checkboxes | Pairwise):
+        raise ValueError(f"a {scale.kind} scale does not report one number")
     if isinstance(scale, Magnitude):
         guess = np.where(careless, rng.normal(0, 0.3, n), 0.3 * felt)
         value = scale.reference * np.exp(guess)
@@ -269,8 +299,6 @@ def report(
             step = np.where(value >= 20, 5, 1)  # people write round numbers
             value = np.round(value / step) * step
         return np.clip(value, max(scale.minimum, 1e-6), scale.maximum)
-    if isinstance(scale, Pairwise):
-        raise ValueError("a pairwise scale compares; it does not report one output")
     low, high = scale.minimum, scale.maximum
     middle, half = (low + high) / 2, (high - low) / 2
     honest = middle + half * felt / 1.8
@@ -278,6 +306,17 @@ def report(
     value = np.where(j_shaped & (high - low > 1), top_heavy, honest)
     value = np.where(careless, rng.integers(int(low), int(high) + 1, n), value)
     return np.clip(np.round(value), low, high)
+
+
+def _tick(
+    felt: Floats, fault: Ints, scale: Checkboxes, careless: NDArray[np.bool_], rng: np.random.Generator
+) -> NDArray[np.object_]:
+    """A bad output has one fault, which those who notice it agree on; what is fine gets the exclusive box."""
+    reports = [o for o in scale.options if o not in scale.exclusive] or list(scale.options)
+    fine = scale.exclusive[0] if scale.exclusive else scale.options[-1]
+    noticed = np.where(careless, rng.random(felt.size) < 0.5, felt < -0.7)
+    named = np.where(careless, rng.integers(0, len(reports), felt.size), fault % len(reports))
+    return np.where(noticed, np.array(reports, dtype=object)[named], fine)
 
 
 def _compare(
@@ -293,6 +332,10 @@ def power_draw(
 ) -> Callable[[int, int, np.random.Generator], Floats]:
     """A simulator for `palaver.statistics.power`: mean scores of two systems that lie `difference` apart."""
     habits = habits or Habits()
+    if not scale.numeric:
+        raise ValueError(f"power is simulated for scales of numbers, not for {scale.kind}")
+    if not math.isfinite(difference):
+        raise ValueError(f"difference: expected a finite number, found {difference}")
 
     def draw(n_items: int, n_raters: int, rng: np.random.Generator) -> Floats:
         crowd = _draw_raters(n_pool, habits, rng)

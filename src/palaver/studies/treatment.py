@@ -13,6 +13,9 @@ from palaver.schema import Binary, Checkboxes, Likert, Magnitude, Ordinal, Pairw
 from palaver.schema.scale import Level
 
 MAX_OPTIONS = 30
+LARGEST = 1e100
+"""Beyond it sums of squares overflow; nobody means such a number."""
+_NUMBER = "expected a finite number below 1e100"
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,12 @@ def _outcome_fits(*, ties: bool) -> pl.Expr:
     numbers = [1.0, 0.0, 0.5] if ties else [1.0, 0.0]
     word = pl.col("text").cast(pl.String).str.to_lowercase().is_in(words)
     fits = word.fill_null(False) | pl.col("value").is_in(numbers).fill_null(False)
-    return fits & pl.col("against").is_not_null()
+    other = pl.col("against").cast(pl.String) != pl.col("system").cast(pl.String)
+    return fits & other.fill_null(False)
+
+
+def _usable() -> pl.Expr:
+    return (pl.col("value").is_finite() & (pl.col("value").abs() <= LARGEST)).fill_null(False)
 
 
 def _guess(criterion: str, rows: pl.DataFrame, screens: bool) -> tuple[Treatment, pl.Expr, str]:
@@ -117,14 +125,9 @@ def _guess(criterion: str, rows: pl.DataFrame, screens: bool) -> tuple[Treatment
             _outcome_fits(ties=True),
             "expected win, tie or loss and the other system in 'against'",
         )
-    numeric = rows["value"].is_finite().fill_null(False)
-    if numeric.sum() * 2 >= rows.height:
-        fits = pl.col("value").is_finite().fill_null(False)
-        return (
-            _guess_number(criterion, rows.filter(numeric)["value"], screens),
-            fits,
-            "expected a finite number",
-        )
+    n_numbers = rows.height - rows["value"].null_count()  # nan and inf are meant as numbers, too
+    if n_numbers * 2 >= rows.height:
+        return _guess_number(criterion, rows.filter(_usable())["value"], screens), _usable(), _NUMBER
     texts = rows["text"].cast(pl.String).unique().drop_nulls().to_list()
     options = sorted(
         {part.strip() for text in texts for part in text.replace("\n", "|").split("|") if part.strip()}
@@ -141,15 +144,14 @@ def _guess(criterion: str, rows: pl.DataFrame, screens: bool) -> tuple[Treatment
             alone,
         )
         return treatment, pl.col("text").is_not_null(), "expected a choice"
-    fits = pl.col("value").is_finite().fill_null(False)
-    return Treatment(criterion, "number", "interval", None, "mostly text"), fits, "expected a finite number"
+    return Treatment(criterion, "number", "interval", None, "mostly text"), _usable(), _NUMBER
 
 
 def _guess_number(criterion: str, values: pl.Series, screens: bool) -> Treatment:
     low, high = float(values.min() or 0), float(values.max() or 0)  # type: ignore[arg-type]
     whole = bool((values == values.round()).all())
     if screens and low > 0:
-        digits = max(6, len(str(int(high))))
+        digits = min(max(6, len(str(int(high)))), 15)
         scale: Scale = RankMagnitude(whole_numbers=whole, max_digits=digits)
         return Treatment(
             criterion, "number", "ratio", scale, "several outputs on a screen, so read as RankME"

@@ -1,0 +1,115 @@
+"""What is wrong with a study file, in the file's own words: where, what was expected, what was found."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from palaver.config import Location
+from palaver.errors import nearest
+from palaver.schema import SCALES, Dialogue, Item, Output, Question, Study, Turn
+
+ITEMS_FROM = "items_from"
+"""A study with many items may keep them in a JSON-lines file beside it, one item a line."""
+
+_EXPECTED = {
+    "string_type": "expected a text",
+    "string_too_short": "must not be empty",
+    "string_too_long": "expected at most {max_length} characters",
+    "int_type": "expected a whole number",
+    "int_parsing": "expected a whole number",
+    "int_from_float": "expected a whole number",
+    "float_type": "expected a number",
+    "float_parsing": "expected a number",
+    "finite_number": "expected a finite number",
+    "bool_type": "expected true or false",
+    "bool_parsing": "expected true or false",
+    "literal_error": "expected {expected}",
+    "greater_than": "expected more than {gt}",
+    "greater_than_equal": "expected at least {ge}",
+    "less_than_equal": "expected at most {le}",
+    "tuple_type": "expected a list",
+    "too_short": "expected at least {min_length}",
+    "too_long": "expected at most {max_length}",
+    "model_type": "expected a table",
+    "model_attributes_type": 'expected a table such as {{ kind = "likert" }}',
+}
+"""Pydantic's types of error; it speaks of tuples and dictionaries, a TOML file of lists and tables."""
+
+_NOUNS = (Study, Question, Item, Output, Dialogue, Turn)
+_FIELDS = sorted({ITEMS_FROM, *(name for noun in _NOUNS for name in noun.model_fields)})
+_SCALE_FIELDS = sorted({name for scale in SCALES.values() for name in scale.model_fields})
+
+
+def explain(error: ValidationError, *, only: str | None = None) -> Iterator[tuple[Location, str]]:
+    """The place and the words of each mistake, or of those of one type."""
+    for mistake in error.errors():
+        kind, place = mistake["type"], _place(mistake["loc"])
+        if only is not None and kind != only:
+            continue
+        text = _words(kind, place, mistake["loc"], mistake["input"], mistake.get("ctx", {}))
+        if text:
+            yield place, text
+
+
+def without_mistakes(data: Mapping[str, Any], error: ValidationError) -> dict[str, Any]:
+    """A copy of `data` that lacks the wrong fields (wrong elements of lists stay in their places)."""
+    mended: dict[str, Any] = copy.deepcopy(dict(data))
+    for mistake in error.errors():
+        if mistake["type"] in ("value_error", "too_short"):  # what is inside may still be looked at
+            continue
+        *way, name = _place(mistake["loc"])
+        table: Any = mended
+        for part in way:
+            inside = isinstance(table, dict) and part in table
+            inside = inside or (isinstance(table, list) and isinstance(part, int) and part < len(table))
+            table = table[part] if inside else None
+        if isinstance(table, dict):
+            table.pop(name, None)
+    return mended
+
+
+def _place(location: Location) -> Location:
+    """Without the kind of a scale and the alternatives of a union, which are no places in the file."""
+    if "labels" in location:
+        return location[: location.index("labels") + 2]
+    return tuple(
+        part
+        for before, part in zip(("", *location), location, strict=False)
+        if not (before == "scale" and part in SCALES) and not (before == "context" and _is_branch(part))
+    )
+
+
+def _is_branch(part: str | int) -> bool:
+    return part == "str" or str(part).startswith("function-")
+
+
+def _words(kind: str, place: Location, raw: Location, found: Any, context: Mapping[str, Any]) -> str:
+    """What to say; nothing where another mistake says it better."""
+    if kind == "missing":
+        return "is missing"
+    if kind == "extra_forbidden":
+        known = _SCALE_FIELDS if "scale" in place else _FIELDS
+        return f"there is no such field{nearest(str(place[-1]), [k for k in known if k != place[-1]])}"
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        named = found.get("kind") if isinstance(found, dict) else found
+        hint = nearest(str(named), list(SCALES))
+        return f"kind: expected one of {', '.join(SCALES)}, found {named!r}{hint}"
+    if kind == "value_error":  # without a place it spans questions and items: design_problems says where
+        return str(context["error"]) if place else ""
+    if kind == "too_short" and found:  # there are elements, each with a mistake of its own
+        return ""
+    if "labels" in place:
+        return f"expected a text, a number, true or false, found {_short(found)}"
+    if place[-1] == "context" and raw[-1] != "context":
+        return "" if isinstance(found, dict) else f"expected a text or a dialogue, found {_short(found)}"
+    expected = _EXPECTED.get(kind, kind.replace("_", " ")).format(**context)
+    return f"{expected}, found {_short(found)}"
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
