@@ -1,4 +1,4 @@
-"""The documentation's commands run: every `palaver …` line in a `sh` block, page by page, in an empty folder."""
+"""The documentation's commands run: each `palaver` line in a `sh` block, page by page, in an empty folder."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def with_commands() -> list[Path]:
     return [page for page in PAGES if commands(page)]
 
 
-@pytest.mark.parametrize("page", with_commands(), ids=lambda p: p.name)
-def test_commands_run(page: Path, tmp_path: Path) -> None:
-    for line in commands(page):
+@pytest.mark.parametrize("document", with_commands(), ids=lambda p: p.name)
+def test_commands_run(document: Path, tmp_path: Path) -> None:
+    for line in commands(document):
         words = shlex.split(line, comments=True)
         script = "from palaver.cli.main import run; run()"
         ran = subprocess.run(
@@ -38,11 +38,11 @@ def test_there_are_commands_to_run() -> None:
     assert len(with_commands()) >= 2
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_links_lead_somewhere(page: Path) -> None:
-    targets = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
+@pytest.mark.parametrize("document", PAGES, ids=lambda p: p.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    targets = re.findall(r"\]\(([^)#]+)[^)]*\)", document.read_text(encoding="utf-8"))
     local = [t for t in targets if not t.startswith(("http:", "https:"))]
-    missing = [t for t in local if not (page.parent / t).exists()]
+    missing = [t for t in local if not (document.parent / t).exists()]
     assert not missing
 
 

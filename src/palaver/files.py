@@ -119,7 +119,7 @@ class _CleanUtf8(io.RawIOBase):
         self._raw = raw
         self._encoding = encoding
         self._path = path
-        self._ready = b""
+        self._ready = memoryview(b"")
         self._done = False
         self._decoder: codecs.IncrementalDecoder | None = None
         head = self._take(4)
@@ -177,7 +177,7 @@ class _CleanUtf8(io.RawIOBase):
             pieces.append(chunk)
         last = pieces.pop()
         self._rest = last[cut:]
-        self._ready = self._clean(b"".join([*pieces, last[:cut]]))
+        self._ready = memoryview(self._clean(b"".join([*pieces, last[:cut]])))
 
     def _clean(self, block: bytes) -> bytes:
         try:
@@ -259,6 +259,9 @@ def write_atomically(path: Path, mode: Literal["w", "wb"] = "w") -> Iterator[IO[
         if path.exists() and not path.is_file():  # taking its name would do away with the device itself
             raise UserError(f"cannot write {path}: it is a pipe or a device", "give the name of a file")
         target = Path(os.path.realpath(path))  # a link stays a link
+        for folder in target.parents:
+            if folder.is_file():
+                raise UserError(f"cannot write {path}: {folder} is a file, not a folder")
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=".palaver-", dir=target.parent)
     except OSError as error:

@@ -135,7 +135,7 @@ def _csv_frames(source: TableSource, progress: Callable[[int], None]) -> Iterato
         source.encoding = stream.encoding
         try:
             reader = pa.csv.open_csv(
-                stream,
+                _ArrowStream(stream),
                 read_options=pa.csv.ReadOptions(
                     use_threads=False,
                     block_size=BLOCK,
@@ -167,6 +167,27 @@ def _csv_frames(source: TableSource, progress: Callable[[int], None]) -> Iterato
             raise _not_a_table(source.path, error) from None
     if "\n" in last or "\r" in last:
         _check_quotes_closed(source.path, row)
+
+
+class _ArrowStream(io.RawIOBase):
+    """The bytes as Arrow can take them.
+
+    Its CSV lexer loses its place at zero bytes, so they become ASCII's "substitute", and it drops the second
+    half of a line break (inside quotes, too) that two blocks share, so no block ends there.
+    """
+
+    def __init__(self, stream: TextStream) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        taken = self._stream.read(len(buffer) - 1)
+        if taken.endswith(b"\r"):
+            taken += self._stream.read(1)
+        buffer[: len(taken)] = taken.replace(b"\0", b"\x1a")
+        return len(taken)
 
 
 def _not_a_table(path: Path, error: Exception) -> DataError:

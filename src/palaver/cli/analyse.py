@@ -159,7 +159,7 @@ def describe(
     counts = f"{found.n_ratings:,} ratings, {len(found.items):,} items, {len(found.raters):,} raters"
     console.print(f"{counts} ({found.layout})", markup=False, highlight=False)
     if found.n_broken:
-        console.print(f"{found.n_broken:,} rows could not be read", style="yellow")
+        console.print(f"rows that could not be read: {found.n_broken:,}", style="yellow")
     table = Table()
     table.add_column("criterion")
     table.add_column("system")

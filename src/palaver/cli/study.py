@@ -144,11 +144,14 @@ def simulate(
 
     Example: palaver study simulate --preset rankme --systems 5 --items 100 --out ratings.csv
     """
+    from palaver.errors import UserError
     from palaver.files import write_atomically
     from palaver.studies.design import study_toml
     from palaver.studies.rows import write_frames
     from palaver.studies.simulate import simulate as run_simulation
 
+    if study_out == out:
+        raise UserError(f"--out and --study-out both name {out}")
     for path in (out, study_out):
         if path is not None:
             _refuse_overwrite(path, force)

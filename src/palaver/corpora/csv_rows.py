@@ -1,9 +1,9 @@
 """Dialogues as CSV: one row per turn, `dialogue, turn, speaker, text, knowledge, labels, source, about`.
 
-`turn` counts from 1. `knowledge` holds ids joined by | (or a JSON list, where an id is empty or holds a | itself),
-`labels` a JSON object. What belongs to the dialogue as a whole stands in the first of its rows, in `about`: a
-JSON object with its `labels`, its `knowledge`, and its `speakers` where the turns do not say them. A dialogue
-without turns is a row without a turn number.
+`turn` counts from 1. `knowledge` holds ids joined by | (or a JSON list, where an id is empty or holds a |
+itself), `labels` a JSON object. What belongs to the dialogue as a whole stands in the first of its rows, in
+`about`: a JSON object with its `labels`, its `knowledge`, and its `speakers` where the turns do not say them.
+A dialogue without turns is a row without a turn number.
 
 Files made elsewhere need only `dialogue, speaker, text`; columns not named above become labels of the turn.
 """
@@ -14,21 +14,24 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from palaver.errors import DataError, nearest
 from palaver.files import TextStream
 from palaver.schema import Dialogue
-from palaver.tables import read_header
+from palaver.tables import json_row, read_header
 
 COLUMNS = ("dialogue", "turn", "speaker", "text", "knowledge", "labels", "source", "about")
 _ABOUT = ("speakers", "labels", "knowledge")
 
 
-def write_csv(dialogues: Iterable[Dialogue], file: IO[str]) -> int:
+def write_csv(dialogues: Iterable[Dialogue], file: IO[str], delimiter: str = ",") -> int:
     """Write a header and the rows of each dialogue; how many dialogues there were."""
-    writer = csv.writer(file)  # ends lines in CR LF, which also makes it quote a text with a lone CR
+    writer = csv.writer(
+        file, delimiter=delimiter
+    )  # ends lines in CR LF, which also makes it quote a text with a lone CR
     writer.writerow(COLUMNS)
     count = 0
     for count, dialogue in enumerate(dialogues, start=1):  # noqa: B007
@@ -73,26 +76,105 @@ def _split(cell: str) -> list[str]:
     return ids
 
 
+@dataclass
+class _Open:
+    """The dialogue whose rows are being read."""
+
+    key: tuple[str, str]
+    fields: dict[str, Any]
+    next_turn: int
+    places: list[int] = field(default_factory=list)
+
+
 def read_csv(stream: BinaryIO, path: Path) -> Iterator[tuple[Sequence[int], dict[str, Any]]]:
     """The dialogues as plain values with the row of each turn. Rows of one dialogue stand together."""
-    places: list[int] = []
-    dialogue: dict[str, Any] = {}
-    last = 0
+    current: _Open | None = None
     for number, row in _rows(stream, path):
         try:
-            turn = _turn_number(row)
-            key = {"id": row["dialogue"], "source": row.get("source", "")}
-            goes_on = dialogue.items() >= key.items() and turn in (None, last + 1) and last > 0
-            if not goes_on:
-                if turn is not None and turn > 1:
-                    same = dialogue.items() >= key.items()
-                    raise ValueError(f"expected turn {last + 1 if same else 1}, found {turn}")
-                if places:
-                    yield places, dialogue
-                places, dialogue = [], {**key, "turns": [], **_object(row, "about", _ABOUT)}
-            places.append(number)
-            ...
+            follows = _follow(current, row)
+            if follows is not current:
+                if current is not None:
+                    yield current.places, current.fields
+                current = follows
+            current.places.append(number)
+            if row.get("turn") != "":
+                current.fields["turns"].append(_turn(row))
+                current.next_turn += 1
+            elif row["speaker"] or row["text"]:
+                raise ValueError("turn: expected a number, for there is a speaker or a text")
         except ValueError as error:
             raise DataError(f"{path}, row {number}: {error}") from None
-    if places:
-        yield places, dialogue
+    if current is not None:
+        yield current.places, current.fields
+
+
+def _follow(current: _Open | None, row: dict[str, str]) -> _Open:
+    """The dialogue that `row` goes on with: the current one, or a new one that it begins."""
+    key = row["dialogue"], row.get("source", "")
+    same = current is not None and current.key == key
+    expected = current.next_turn if current is not None and same else 1
+    turn = _number(row["turn"]) if row.get("turn") else expected
+    if current is not None and same and turn == expected and row.get("turn") != "":
+        if row.get("about"):
+            raise ValueError("about: expected nothing, for this is not the first row of its dialogue")
+        return current
+    if turn > 1 and row.get("turn"):
+        raise ValueError(f"turn: expected {expected} of dialogue {key[0]!r}, found {turn}")
+    about = _object(row, "about")
+    if not about.keys() <= set(_ABOUT):
+        raise ValueError(f"about: expected {', '.join(_ABOUT)}, found {', '.join(about)}")
+    return _Open(key, {"id": key[0], "source": key[1], "turns": [], **about}, next_turn=turn)
+
+
+def _number(cell: str) -> int:
+    if not cell.isdecimal():
+        raise ValueError(f"turn: expected a number, found {cell!r}")
+    return int(cell)
+
+
+def _turn(row: dict[str, str]) -> dict[str, Any]:
+    extra = {name: cell for name, cell in row.items() if name not in COLUMNS and cell}
+    return {
+        "speaker": row["speaker"],
+        "text": row["text"],
+        "knowledge": _split(row.get("knowledge", "")),
+        "labels": {**extra, **_object(row, "labels")},
+    }
+
+
+def _object(row: dict[str, str], name: str) -> dict[str, Any]:
+    cell = row.get(name)
+    if not cell:
+        return {}
+    try:
+        return json_row(cell.encode())
+    except ValueError as error:
+        raise ValueError(f"{name}: expected a JSON object, found {cell!r} ({error})") from None
+
+
+def _rows(stream: BinaryIO, path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """Rows by column name, numbered as a spreadsheet does; blank ones are passed over."""
+    with TextStream(path) as peek:
+        header = read_header(peek, path)
+    for name in ("dialogue", "speaker", "text"):
+        if name not in header.names:
+            raise DataError(
+                f"{path}: there is no column {name!r}{nearest(name, header.names)}",
+                f"expected {', '.join(COLUMNS)}; found {', '.join(header.names)}",
+            )
+    csv.field_size_limit(max(csv.field_size_limit(), 1 << 30))  # a turn may be longer than 131,072 characters
+    text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+    number = 0
+    try:
+        for number, cells in enumerate(csv.reader(text, delimiter=header.delimiter, strict=True), start=1):
+            if number <= header.row or not cells:
+                continue
+            if len(cells) != len(header.names):
+                raise DataError(
+                    f"{path}, row {number}: expected {len(header.names)} fields, found {len(cells)}"
+                )
+            yield number, {name: cell for name, cell in zip(header.names, cells, strict=True) if name}
+    except csv.Error as error:
+        raise DataError(f"{path}, row {number + 1}: not a CSV row: {error}") from None
+    finally:
+        text.detach()

@@ -4,8 +4,8 @@ JSON lines hold one `Dialogue` a line, fields left out where they have their def
 are described in `palaver.corpora.csv_rows` and `palaver.corpora.parquet_rows`. What is written is read back
 to equal values from each of them.
 
-A row of the plain layout `{id, split, turns: [{s, t}]}` is read as well: `s` is the speaker, `t` the text, and
-whatever else stands in the row or in a turn becomes a label.
+A row of the plain layout `{id, split, turns: [{s, t}]}` is read as well: `s` is the speaker, `t` the text,
+and whatever else stands in the row or in a turn becomes a label.
 """
 
 from __future__ import annotations
@@ -21,7 +21,14 @@ from palaver.config import dotted
 from palaver.corpora.csv_rows import read_csv, write_csv
 from palaver.corpora.parquet_rows import read_parquet, write_parquet
 from palaver.errors import DataError
-from palaver.files import Encoding, TextStream, check_readable, detect_format, format_by_name, write_atomically
+from palaver.files import (
+    Encoding,
+    TextStream,
+    check_readable,
+    detect_format,
+    format_by_name,
+    write_atomically,
+)
 from palaver.schema import Dialogue
 from palaver.tables import json_row
 
@@ -103,9 +110,13 @@ def write_dialogues(dialogues: Iterable[Dialogue], path: str | Path) -> int:
     """Write dialogues in the format the name's ending says; how many there were."""
     path = Path(path)
     kind = format_by_name(path)
-    write = {"jsonl": _write_json, "csv": write_csv, "parquet": write_parquet}[kind]
     with write_atomically(path, "wb" if kind == "parquet" else "w") as file:
-        count = write(dialogues, file)
+        if kind == "parquet":
+            count = write_parquet(dialogues, file)
+        elif kind == "csv":
+            count = write_csv(dialogues, file, "\t" if ".tsv" in path.suffixes else ",")
+        else:
+            count = _write_json(dialogues, file)
         if not count:
             raise DataError(f"there are no dialogues to write to {path}")
     return count

@@ -39,9 +39,8 @@ _RANKING_METHODS = {
     "bradley-terry": Method(
         title="Bradley–Terry",
         text="The same games, but all at once: the strengths under which the observed wins and ties are most "
-        "likely. The order of the games does not matter. Groups come from draws of games.",
-        reference="Bradley & Terry (1952). Rank analysis of incomplete block designs. Biometrika 39; "
-        "ties: Davidson (1970), JASA 65.",
+        "likely; a tie is half a win. The order of games does not matter. Groups come from draws of items.",
+        reference="Bradley & Terry (1952). Rank analysis of incomplete block designs. Biometrika 39.",
         link="https://doi.org/10.1093/biomet/39.3-4.324",
     ),
 }

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 TOLERANCE = 0.02
@@ -80,7 +81,7 @@ class Comparison:
 
 def print_comparison(found: Comparison, console: Console) -> None:
     """Every table with a mark per cell, the reasons for what differs, and the count."""
-    console.print(found.paper, style="bold", highlight=False)
+    console.print(found.paper, style="bold", highlight=False, markup=False)
     for name in dict.fromkeys(cell.table for cell in found.cells):
         cells = found.of(name)
         if isinstance(cells[0], NumberCell):
@@ -90,15 +91,15 @@ def print_comparison(found: Comparison, console: Console) -> None:
         for cell in cells:
             if not cell.matches:
                 place = f"{cell.row}, {cell.column}" if isinstance(cell, NumberCell) else cell.row
-                console.print(
-                    f"  differs: {place}: {cell.why or 'not explained'}", style="yellow", highlight=False
-                )
+                why = cell.why or "not explained"
+                console.print(f"  differs: {place}: {why}", style="yellow", highlight=False, markup=False)
     for remark in found.remarks:
-        console.print(remark, highlight=False)
+        console.print(remark, highlight=False, markup=False)
     for cell in found.lost:
         place = f"{cell.row}, {cell.column}" if isinstance(cell, NumberCell) else cell.row
-        console.print(f"LOST: {cell.table}: {place} matched before and no longer does", style="bold red")
-    console.print(found.signature, style="dim", highlight=False)
+        text = f"LOST: {cell.table}: {place} matched before and no longer does"
+        console.print(text, style="bold red", markup=False)
+    console.print(found.signature, style="dim", highlight=False, markup=False)
 
 
 def _count(cells: Sequence[Cell]) -> str:
@@ -115,10 +116,10 @@ def _print_numbers(name: str, cells: Sequence[NumberCell], console: Console) -> 
         table.add_column(heading, no_wrap=True)
     for cell in cells:
         table.add_row(
-            cell.row,
+            escape(cell.row),
             cell.column.removeprefix("Setup "),
             f"{cell.paper:.2f}{'*' if cell.paper_star else ' '}",
-            f"{cell.ours:.3f}{'*' if cell.p < 0.05 else ' '}",
+            "– " if math.isnan(cell.ours) else f"{cell.ours:.3f}{'*' if cell.p < 0.05 else ' '}",
             "=" if cell.matches else "≠",
             cell.convention,
         )
@@ -131,7 +132,7 @@ def _print_groups(name: str, cells: Sequence[GroupCell], console: Console) -> No
         table.add_column(heading)
     for cell in cells:
         mark = "=" if cell.matches else "≠"
-        table.add_row(cell.row, cell.paper_label, cell.ours_label, mark, cell.convention)
+        table.add_row(*map(escape, (cell.row, cell.paper_label, cell.ours_label, mark, cell.convention)))
     console.print(table)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -16,7 +17,7 @@ from palaver.errors import UserError, nearest
 from palaver.files import TextStream
 from palaver.schema import Item, Question, Study
 from palaver.schema.study import design_problems
-from palaver.studies.mistakes import ITEMS_FROM, explain, without_mistakes
+from palaver.studies.mistakes import ITEMS_FROM, explain, without_unknown_fields
 
 PRESETS = {
     "rankme": "rank-based magnitude estimation: all outputs of an item on one screen (Novikova et al. 2018)",
@@ -73,7 +74,7 @@ def _hidden(data: dict[str, Any], error: ValidationError) -> Iterator[tuple[Loca
     Pydantic checks a table as a whole when each of its fields is right, and what spans questions and items
     when all of them are.
     """
-    mended = without_mistakes(data, error)
+    mended = without_unknown_fields(data, error)
     try:
         Study.model_validate(mended)
     except ValidationError as later:
@@ -163,7 +164,7 @@ def study_toml(study: Study) -> str:
 
 def _toml(value: Any) -> str:
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_toml(k)} = {_toml(v)}" for k, v in value.items()) + " }"
+        return "{ " + ", ".join(f"{_key(k)} = {_toml(v)}" for k, v in value.items()) + " }"
     if isinstance(value, list):
         inner = ",\n  ".join(_toml(v) for v in value)
         return (
@@ -171,5 +172,14 @@ def _toml(value: Any) -> str:
             if any(isinstance(v, dict) for v in value)
             else f"[{', '.join(map(_toml, value))}]"
         )
+    if value is None:
+        raise UserError(
+            "a label has no value, and TOML has no word for that",
+            f"keep the items in a JSON-lines file and name it with {ITEMS_FROM}",
+        )
     # JSON's strings, numbers and truth values are TOML's, but for DEL, which TOML wants escaped.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch("[A-Za-z0-9_-]+", name) else _toml(name)

@@ -35,6 +35,8 @@ _EXPECTED = {
     "too_short": "expected at least {min_length}",
     "too_long": "expected at most {max_length}",
     "model_type": "expected a table",
+    "dict_type": "expected a table",
+    "mapping_type": "expected a table",
     "model_attributes_type": 'expected a table such as {{ kind = "likert" }}',
 }
 """Pydantic's types of error; it speaks of tuples and dictionaries, a TOML file of lists and tables."""
@@ -55,32 +57,31 @@ def explain(error: ValidationError, *, only: str | None = None) -> Iterator[tupl
             yield place, text
 
 
-def without_mistakes(data: Mapping[str, Any], error: ValidationError) -> dict[str, Any]:
-    """A copy of `data` that lacks the wrong fields (wrong elements of lists stay in their places)."""
+def without_unknown_fields(data: Mapping[str, Any], error: ValidationError) -> dict[str, Any]:
+    """A copy of `data` that lacks the fields of which `error` says that they do not exist."""
     mended: dict[str, Any] = copy.deepcopy(dict(data))
     for mistake in error.errors():
-        if mistake["type"] in ("value_error", "too_short"):  # what is inside may still be looked at
-            continue
-        *way, name = _place(mistake["loc"])
-        table: Any = mended
-        for part in way:
-            inside = isinstance(table, dict) and part in table
-            inside = inside or (isinstance(table, list) and isinstance(part, int) and part < len(table))
-            table = table[part] if inside else None
-        if isinstance(table, dict):
+        if mistake["type"] == "extra_forbidden":
+            *way, name = _place(mistake["loc"])
+            table: Any = mended
+            for part in way:
+                table = table[part]
             table.pop(name, None)
     return mended
 
 
 def _place(location: Location) -> Location:
     """Without the kind of a scale and the alternatives of a union, which are no places in the file."""
-    if "labels" in location:
-        return location[: location.index("labels") + 2]
-    return tuple(
+    place = tuple(
         part
         for before, part in zip(("", *location), location, strict=False)
         if not (before == "scale" and part in SCALES) and not (before == "context" and _is_branch(part))
     )
+    return place[: place.index("labels") + 2] if _is_label(place) else place
+
+
+def _is_label(place: Location) -> bool:
+    return "labels" in place and "scale" not in place  # a scale's labels are a list of texts
 
 
 def _is_branch(part: str | int) -> bool:
@@ -102,7 +103,7 @@ def _words(kind: str, place: Location, raw: Location, found: Any, context: Mappi
         return str(context["error"]) if place else ""
     if kind == "too_short" and found:  # there are elements, each with a mistake of its own
         return ""
-    if "labels" in place:
+    if _is_label(place) and place[-1] != "labels":
         return f"expected a text, a number, true or false, found {_short(found)}"
     if place[-1] == "context" and raw[-1] != "context":
         return "" if isinstance(found, dict) else f"expected a text or a dialogue, found {_short(found)}"

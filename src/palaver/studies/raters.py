@@ -49,11 +49,7 @@ def describe_raters(judged: Sequence[Judgements]) -> tuple[RaterRow, ...]:
     modal = np.concatenate([p.modal for p in parts])
     deviation = np.concatenate([p.deviation for p in parts])
     seconds = np.concatenate([j.seconds for j in judged])
-    items = {name: set[str]() for name in names}
-    for j in judged:
-        seen = np.unique(j.rater * len(j.items) + j.item)
-        for r, i in zip(seen // len(j.items), seen % len(j.items), strict=True):
-            items[j.raters[r]].add(j.items[i])
+    n_items = _items_seen(judged, rater, len(names))
     order = np.argsort(rater, kind="stable")
     bounds = np.searchsorted(rater[order], np.arange(len(names) + 1))
     pace = _median(seconds)
@@ -66,7 +62,7 @@ def describe_raters(judged: Sequence[Judgements]) -> tuple[RaterRow, ...]:
         row = RaterRow(
             rater=name,
             n_ratings=int(mine.size),
-            n_items=len(items[name]),
+            n_items=int(n_items[r]),
             median_seconds=_median(seconds[mine]),
             spread=float(np.sqrt(np.mean(spread**2))) if spread.size > 1 else np.nan,
             straight_lining=float(modal[mine].mean()),
@@ -77,6 +73,14 @@ def describe_raters(judged: Sequence[Judgements]) -> tuple[RaterRow, ...]:
     usual_agreement = _median(np.array([row.agreement for row in rows]))
     flagged = [replace(row, flags=tuple(_flags(row, pace, usual_modal, usual_agreement))) for row in rows]
     return tuple(sorted(flagged, key=lambda r: (-len(r.flags), -r.n_ratings, r.rater)))
+
+
+def _items_seen(judged: Sequence[Judgements], rater: Ints, n_raters: int) -> Ints:
+    """How many distinct items each rater judged, over all criteria."""
+    place = {name: i for i, name in enumerate({name: None for j in judged for name in j.items})}
+    item = np.concatenate([np.array([place[name] for name in j.items])[j.item] for j in judged])
+    seen = np.unique(rater * len(place) + item)
+    return np.bincount(seen // len(place), minlength=n_raters)
 
 
 def _flags(row: RaterRow, pace: float, usual_modal: float, usual_agreement: float) -> Iterator[str]:

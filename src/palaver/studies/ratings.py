@@ -70,7 +70,7 @@ def read_ratings(
     """
     files = [Path(p) for p in ([paths] if isinstance(paths, str | Path) else paths)]
     sources = [open_table(path) for path in files]
-    names = [p.name if sum(p.name == q.name for q in files) == 1 else str(p) for p in files]
+    names = [_text(p.name if sum(p.name == q.name for q in files) == 1 else p) for p in files]
     total = sum(source.size for source in sources)
     intake = _Intake()
     done = 0
@@ -98,7 +98,7 @@ def read_ratings(
     if table.is_empty():
         raise DataError(f"{', '.join(map(str, files))}: no usable rating is left", problems=_listed(bad))
     reading = Reading(
-        files=tuple(str(p) for p in files),
+        files=tuple(_text(p) for p in files),
         layout="; ".join(intake.layouts),
         n_rows=intake.n_rows,
         n_ratings=table.height,
@@ -108,6 +108,11 @@ def read_ratings(
     hashes = {name: sha256_of(path) for name, path in zip(names, files, strict=True)}
     kept = {criterion: t for criterion, t in treatments.items() if criterion not in lost}
     return RatingTable(table, kept, reading, bad, hashes)
+
+
+def _text(path: str | Path) -> str:
+    """A name on disk need not be text; what is written about it must be."""
+    return str(path).encode(errors="replace").decode()
 
 
 @dataclass

@@ -294,11 +294,11 @@ def report(
         raise ValueError(f"a {scale.kind} scale does not report one number")
     if isinstance(scale, Magnitude):
         guess = np.where(careless, rng.normal(0, 0.3, n), 0.3 * felt)
-        value = scale.reference * np.exp(guess)
+        value = scale.reference * np.exp(np.clip(guess, -300, 300))
         if scale.whole_numbers:
             step = np.where(value >= 20, 5, 1)  # people write round numbers
             value = np.round(value / step) * step
-        return np.clip(value, max(scale.minimum, 1e-6), scale.maximum)
+        return np.asarray(np.clip(value, max(scale.minimum, 1e-6), scale.maximum))
     low, high = scale.minimum, scale.maximum
     middle, half = (low + high) / 2, (high - low) / 2
     honest = middle + half * felt / 1.8
@@ -324,6 +324,8 @@ def _compare(
 ) -> NDArray[np.object_]:
     felt = np.where(careless, rng.normal(0, 1, felt.size), felt)
     margin = 0.3 if scale.ties else 0.0
+    if not scale.ties:  # who feels no difference at all has to toss a coin
+        felt = np.where(felt == 0, rng.normal(0, 1, felt.size), felt)
     return np.where(felt > margin, "win", np.where(felt < -margin, "loss", "tie")).astype(object)
 
 

@@ -13,9 +13,9 @@ from palaver.schema import Binary, Checkboxes, Likert, Magnitude, Ordinal, Pairw
 from palaver.schema.scale import Level
 
 MAX_OPTIONS = 30
-LARGEST = 1e100
-"""Beyond it sums of squares overflow; nobody means such a number."""
-_NUMBER = "expected a finite number below 1e100"
+LARGEST = 1e50
+"""Beyond it products of variances overflow; nobody means such a number."""
+_NUMBER = "expected a finite number below 1e50"
 
 
 @dataclass(frozen=True)

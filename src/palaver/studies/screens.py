@@ -1,0 +1,93 @@
+"""A study as the screens raters work through, and the order in which outputs appear on each.
+
+A screen is one item with one group of questions: all of them when the layout is joint; one criterion, and
+what stands beside it, when it is separate. Whoever gets a screen judges every output of the item, side by
+side or one after the other as the scale demands, so a rater never meets an item twice for one question.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from math import factorial
+
+from palaver.schema import Pairwise, Question, RankMagnitude, Study
+
+BLOCK = 10
+"""Screens are handed out block by block, so that an early stop leaves whole items and a first agreement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """One thing to hand out."""
+
+    ordinal: int
+    item: str
+    criteria: tuple[str, ...]
+    group: int
+    block: int
+
+
+def question_groups(study: Study) -> tuple[tuple[Question, ...], ...]:
+    """The questions that are asked together."""
+    if study.layout == "joint":
+        return (study.questions,)
+    hosts = [q for q in study.questions if q.beside is None]
+    return tuple((h, *(q for q in study.questions if q.beside == h.criterion)) for h in hosts)
+
+
+def plan_screens(study: Study) -> tuple[Screen, ...]:
+    """Every screen of the study; items in an order of the seed's, so that blocks mix what the file sorted."""
+    order = sorted(study.items, key=lambda item: _digest(study.seed, "item", item.id))
+    if study.order == "fixed":
+        order = list(study.items)
+    screens: list[Screen] = []
+    for group, questions in enumerate(question_groups(study)):
+        for place, item in enumerate(order):
+            criteria = tuple(q.criterion for q in questions)
+            screens.append(Screen(len(screens), item.id, criteria, group, place // BLOCK))
+    return tuple(screens)
+
+
+def side_by_side(questions: Sequence[Question]) -> bool:
+    """Whether the outputs of an item are judged on one page."""
+    return any(isinstance(q.scale, RankMagnitude | Pairwise) for q in questions)
+
+
+def shown_order(study: Study, screen: Screen, turn: int, rater: str) -> tuple[int, ...]:
+    """The outputs of the screen's item in the order in which the `turn`-th rater of this screen sees them.
+
+    Counterbalanced: successive raters of an item, and successive items, walk through the orders of a
+    balanced square, so that every output stands in every place equally often.
+    """
+    n = len(next(item for item in study.items if item.id == screen.item).outputs)
+    if study.order == "fixed":
+        return tuple(range(n))
+    if study.order == "random":
+        keys = [_digest(study.seed, "order", screen.item, rater, str(o)) for o in range(n)]
+        return tuple(sorted(range(n), key=lambda o: keys[o]))
+    square = balanced_square(n)
+    start = int(_digest(study.seed, "start", screen.item)[:8], 16)
+    return square[(start + turn) % len(square)]
+
+
+def balanced_square(n: int) -> tuple[tuple[int, ...], ...]:
+    """Orders of n things in which each stands in each place, and (Williams 1949) follows each other, equally often.
+
+    For up to three things these are all the orders there are.
+    """
+    if factorial(n) <= 6:
+        return tuple(permutations(range(n)))
+    zigzag = [0]
+    for step in range(1, n):
+        zigzag.append((zigzag[-1] + (step if step % 2 else -step)) % n)
+    rows = [tuple((z + shift) % n for z in zigzag) for shift in range(n)]
+    if n % 2:
+        rows += [tuple(reversed(row)) for row in rows]
+    return tuple(rows)
+
+
+def _digest(seed: int, *words: str) -> str:
+    return hashlib.sha256("\x1f".join((str(seed), *words)).encode()).hexdigest()

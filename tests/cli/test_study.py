@@ -1,0 +1,251 @@
+"""`palaver study new | check | simulate | power`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args
+
+import polars as pl
+import pytest
+
+from palaver.cli.study import Correlation, Layout, Preset
+from palaver.schema import Study
+from palaver.studies import PRESETS, iter_ratings, load_study
+from palaver.studies.analyse import Method
+
+Palaver = Callable[..., Any]
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+def test_the_lists_of_the_command_line_are_those_of_the_library() -> None:
+    """They are written twice, so that `--help` need not load the library."""
+    assert [p.value for p in Preset] == list(PRESETS)
+    assert {c.value for c in Correlation} == set(get_args(Method))
+    assert {layout.value for layout in Layout} == set(get_args(Study.model_fields["layout"].annotation))
+
+
+# --- new and check --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_new_then_check(preset: str, palaver: Palaver) -> None:
+    ran = palaver("study", "new", "--preset", preset, "--out", "deep/er/s.toml")
+    assert ran.code == 0
+    assert "next: put your own items in, then: palaver study check deep/er/s.toml" in ran.out
+    checked = palaver("study", "check", "deep/er/s.toml")
+    assert checked.code == 0
+    assert "deep/er/s.toml is right" in checked.out
+    study = load_study("deep/er/s.toml")
+    for question in study.questions:
+        assert f"  {question.criterion}: " in checked.out
+    assert f"{len(study.items)} items" in checked.out
+
+
+@pytest.mark.parametrize("layout", ["joint", "separate"])
+def test_new_in_either_layout(layout: str, palaver: Palaver) -> None:
+    assert palaver("study", "new", "--out", "s.toml", "--layout", layout).code == 0
+    assert load_study("s.toml").layout == layout
+
+
+def test_nothing_is_overwritten_unasked(palaver: Palaver) -> None:
+    Path("s.toml").write_text("mine")
+    ran = palaver("study", "new", "--out", "s.toml")
+    assert (ran.code, ran.out) == (1, "")
+    assert "s.toml is there already" in ran.err
+    assert "--force" in ran.err
+    assert Path("s.toml").read_text() == "mine"
+    assert palaver("study", "new", "--out", "s.toml", "--force").code == 0
+    assert palaver("study", "check", "s.toml").code == 0
+
+
+def test_new_where_nothing_can_be_written(palaver: Palaver) -> None:
+    Path("file").write_text("")
+    ran = palaver("study", "new", "--out", "file/s.toml")
+    assert ran.code == 1
+    assert ran.err.startswith("error: cannot write file/s.toml")
+    Path("folder").mkdir()
+    assert palaver("study", "new", "--out", "folder", "--force").code == 1
+
+
+def test_check_lists_every_mistake(palaver: Palaver) -> None:
+    palaver("study", "new", "--preset", "likert", "--out", "s.toml")
+    text = Path("s.toml").read_text()
+    text = text.replace('layout = "separate"', 'layout = "apart"').replace('id = "almond"', 'id = "harbour"')
+    Path("s.toml").write_text(text.replace("high = 6", "high = 0", 1))
+    ran = palaver("study", "check", "s.toml")
+    assert (ran.code, ran.out) == (1, "")
+    assert "error: s.toml has 3 mistakes:" in ran.err
+    lines = [int(n) for n in re.findall(r"^  - line (\d+):", ran.err, flags=re.M)]
+    assert len(lines) == 3
+    assert lines == sorted(lines)
+    for line, word in zip(lines, ("layout", "scale", "harbour"), strict=True):
+        assert word in text.splitlines()[line - 1]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(None, "there is no file"), ("", "is empty"), ("[[[", "not valid TOML")]
+)
+def test_check_of_what_is_no_study(content: str | None, said: str, palaver: Palaver) -> None:
+    if content is not None:
+        Path("s.toml").write_text(content)
+    ran = palaver("study", "check", "s.toml")
+    assert ran.code == 1
+    assert said in ran.err
+    assert palaver("study", "check", ".").code == 1
+
+
+# --- simulate -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("preset", ["rankme", "pairwise"])
+def test_simulate_then_analyse(preset: str, ending: str, palaver: Palaver) -> None:
+    file = f"r.{ending}"
+    words = ["--preset", preset, "--systems", 3, "--items", 9, "--out", file, "--study-out", "s.toml"]
+    ran = palaver("study", "simulate", *words)
+    assert ran.code == 0, ran.err
+    rows = list(iter_ratings(file))
+    assert f"wrote {len(rows):,} ratings by 20 raters" in ran.out
+    assert len({r.item for r in rows}) == 9
+    assert len({s for r in rows for s in (r.system, r.against) if s}) == 3
+    assert "next: palaver study analyse" in ran.out
+    following = ran.out.split("next: palaver ")[1].split()
+    assert palaver(*following, "-q", "--replicates", 20).code == 0
+
+
+def test_simulate_answers_a_study_file(palaver: Palaver) -> None:
+    palaver("study", "new", "--preset", "likert", "--out", "s.toml")
+    ran = palaver(
+        "study", "simulate", "s.toml", "--out", "r.csv", "--raters-per-item", 2, "--layout", "joint"
+    )
+    assert ran.code == 0
+    rows = list(iter_ratings("r.csv"))
+    study = load_study("s.toml")
+    assert {r.item for r in rows} == {i.id for i in study.items}
+    assert {r.system for r in rows} == set(study.systems)
+    crews = {(r.item, r.criterion): set() for r in rows}
+    for row in rows:
+        crews[row.item, row.criterion].add(row.rater)
+    assert {len(crew) for crew in crews.values()} == {2}
+    assert all(crews[i.id, "quality"] == crews[i.id, "naturalness"] for i in study.items)  # joint
+    assert "--study s.toml" in ran.out
+
+
+def test_simulate_is_seeded(palaver: Palaver) -> None:
+    for seed, name in ((1, "a"), (1, "b"), (2, "c")):
+        assert palaver("study", "simulate", "--items", 5, "--seed", seed, "--out", f"{name}.csv").code == 0
+    a, b, c = (Path(f"{name}.csv").read_bytes() for name in "abc")
+    assert a == b != c
+
+
+def test_simulate_with_a_truth_of_ones_own(palaver: Palaver) -> None:
+    truth = ["--truth", "system-A=0", "--truth", "system-B=2.5"]
+    ran = palaver("study", "simulate", "--systems", 2, "--items", 3, "--out", "r.csv", *truth)
+    assert ran.code == 0
+    assert "truth, quality: system-B +0.94 > system-A -0.94" in ran.out
+
+
+def test_simulated_truth_has_no_negative_zero(palaver: Palaver) -> None:
+    assert "-0.00" not in palaver("study", "simulate", "--items", 2, "--out", "r.csv").out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--out", "r.xlsx"], "cannot tell the format of 'r.xlsx'"),
+        (["--raters", 2], "3 raters per item cannot be drawn from 2 raters"),
+        (["--careless", 2], "careless and j_shaped are shares"),
+        (["--noise", "nan"], "noise is a standard deviation"),
+        (["--bias", -1], "bias is a standard deviation"),
+        (["--gap", "inf"], "finite"),
+        (["--truth", "a"], "expected NAME=NUMBER, found 'a'"),
+        (["--truth", "=1"], "expected NAME=NUMBER"),
+        (["--truth", "a=x"], "expected NAME=NUMBER"),
+        (["--truth", "a=1"], "expected a number for each of system-A"),
+        (["nowhere.toml"], "there is no file nowhere.toml"),
+    ],
+)
+def test_simulate_refuses(words: list[Any], said: str, palaver: Palaver) -> None:
+    ran = palaver("study", "simulate", "--out", "r.csv", *words)
+    assert (ran.code, ran.out) == (1, "")
+    assert said in ran.err
+    assert list(Path().iterdir()) == []  # nothing half-written
+
+
+def test_simulate_does_not_overwrite(palaver: Palaver) -> None:
+    Path("s.toml").write_text("mine")
+    ran = palaver("study", "simulate", "--items", 2, "--out", "r.csv", "--study-out", "s.toml")
+    assert ran.code == 1
+    assert "s.toml is there already" in ran.err
+    assert not Path("r.csv").exists()
+
+
+def test_the_written_study_is_the_one_that_was_answered(palaver: Palaver) -> None:
+    palaver(
+        "study",
+        "simulate",
+        "--preset",
+        "snippet",
+        "--items",
+        4,
+        "--out",
+        "r.parquet",
+        "--study-out",
+        "s.toml",
+    )
+    study = load_study("s.toml")
+    frame = pl.read_parquet("r.parquet")
+    assert set(frame["item"]) == {item.id for item in study.items}
+    assert set(frame["criterion"]) == {q.criterion for q in study.questions}
+    assert palaver("study", "check", "s.toml").code == 0
+
+
+# --- power ----------------------------------------------------------------------------------------------
+
+
+def test_power(palaver: Palaver) -> None:
+    words = ["--difference", 1.2, "--items", "60,20,20", "--raters", "1,3", "--studies", 30]
+    ran = palaver("study", "power", *words)
+    assert ran.code == 0
+    assert "1 rater " in ran.out
+    assert "3 raters" in ran.out
+    assert ran.out.index(" 20 ") < ran.out.index(" 60 ")
+    assert "Fewest judgements for 80%" in ran.out
+    assert "seed 0" in ran.out
+    assert palaver("study", "power", *words).out == ran.out
+
+
+def test_power_that_is_not_reached(palaver: Palaver) -> None:
+    ran = palaver("study", "power", "--difference", 0, "--items", "1,5", "--raters", 1, "--studies", 10)
+    assert ran.code == 0
+    assert "No design reaches 80%" in ran.out
+    assert "nan" not in ran.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--items", "0"], "--items: expected whole numbers"),
+        (["--items", "5,"], "--items"),
+        (["--raters", "a,b"], "--raters: expected whole numbers"),
+        (["--criterion", "qualty"], "did you mean 'quality'"),
+        (["--preset", "pairwise"], "scales of numbers, not for pairwise"),
+        (["--criterion", "content"], "scales of numbers, not for checkboxes"),
+        (["--difference", "nan"], "difference"),
+        (["--spread", "-1"], "spread is a standard deviation"),
+    ],
+)
+def test_power_refuses(words: list[Any], said: str, palaver: Palaver) -> None:
+    ran = palaver("study", "power", "--studies", 10, *words)
+    assert (ran.code, ran.out) == (1, "")
+    assert said in ran.err
+
+
+def test_one_name_for_two_files(palaver: Palaver) -> None:
+    ran = palaver("study", "simulate", "--items", 2, "--out", "r.csv", "--study-out", "r.csv", "--force")
+    assert ran.code == 1
+    assert "both name r.csv" in ran.err
+    assert not Path("r.csv").exists()

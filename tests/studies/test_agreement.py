@@ -1,0 +1,172 @@
+"""Which measures of agreement a criterion gets, and that they are the measures they say."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import krippendorff
+import numpy as np
+import pytest
+import slow_analysis as slow
+from hypothesis import given, settings
+from statsmodels.stats.inter_rater import cohens_kappa as peer_cohen
+from statsmodels.stats.inter_rater import fleiss_kappa as peer_fleiss
+from study_strategies import Row, tables, write_csv
+
+from palaver.schema import Binary, Item, Likert, Output, Question, Study
+from palaver.studies import read_ratings
+from palaver.studies.agreement import agree
+from palaver.studies.judgements import Judgements, Resampling, judgements_of
+from palaver.studies.results import AgreementRow
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+SCALES = {"likert": Likert(), "binary": Binary()}
+
+
+def judge(rows: list[Row], folder: Path, scale: str = "likert", normalisation: str = "auto") -> Judgements:
+    study = Study(
+        name="s",
+        questions=(Question(criterion="q", text="?", scale=SCALES[scale]),),
+        items=(Item(id="i", outputs=(Output(system="a", text=""),)),),
+    )
+    return judgements_of(read_ratings(write_csv(rows, folder / "r.csv"), study=study), "q", normalisation)
+
+
+def measures(judged: Judgements, n_replicates: int = 20) -> dict[str, AgreementRow]:
+    found = agree(judged, Resampling(0.95, n_replicates, np.random.default_rng(0)))
+    return {f"{row.measure} {row.form}": row for row in found}
+
+
+def matrix(judged: Judgements) -> np.ndarray:
+    table = np.full((len(judged.raters), judged.n_units), np.nan)
+    table[judged.rater, judged.unit] = judged.score
+    return table
+
+
+@given(rows=tables(criteria=("q",)))
+@settings(max_examples=40, deadline=None)
+def test_icc_and_alpha_by_brute_force_and_a_library(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[Row]
+) -> None:
+    judged = judge(rows, tmp_path_factory.mktemp("a"))
+    found = measures(judged)
+    assert found["ICC ICC(1,k)"].value == pytest.approx(slow.icc_1k(rows), nan_ok=True, abs=1e-9)
+    table = matrix(judged)
+    pairable = (~np.isnan(table)).sum(axis=0) > 1
+    alpha = found["Krippendorff alpha ordinal"]
+    if pairable.any() and np.unique(table[:, pairable][~np.isnan(table[:, pairable])]).size > 1:
+        peer = krippendorff.alpha(table[:, pairable], level_of_measurement="ordinal")
+        assert alpha.value == pytest.approx(peer, abs=1e-9)
+    else:
+        assert math.isnan(alpha.value)
+        assert alpha.reason
+    assert alpha.n_raters == len({row["rater"] for row in rows})
+
+
+def crossed(n_outputs: int, n_raters: int, values: int = 5, low: int = 1) -> list[Row]:
+    rng = np.random.default_rng(3)
+    base = rng.integers(low, low + values, n_outputs)
+    return [
+        {"item": f"i{o}", "system": "a", "rater": f"r{r}", "criterion": "q",
+         "value": int(np.clip(base[o] + rng.integers(-1, 2), low, low + values - 1))}
+        for o in range(n_outputs)
+        for r in range(n_raters)
+    ]  # fmt: skip
+
+
+def test_numbers_get_icc_in_all_forms_and_alpha(tmp_path: Path) -> None:
+    found = measures(judge(crossed(30, 4), tmp_path))
+    forms = [f"ICC ICC({n},{k})" for k in "1k" for n in "123"]
+    assert list(found) == [*forms, "Krippendorff alpha ordinal"]
+    assert [name for name, row in found.items() if row.headline] == ["ICC ICC(1,k)"]
+    for row in found.values():
+        assert row.low < row.value < row.high
+        assert (row.n_items, row.n_raters, row.dropped) == (30, 4, 0)
+    assert found["ICC ICC(1,k)"].interval == "F distribution"
+    assert found["Krippendorff alpha ordinal"].interval == "bootstrap over items"
+
+
+@pytest.mark.parametrize(
+    ("normalisation", "level"), [("auto", "ordinal"), ("raw", "ordinal"), ("z", "interval")]
+)
+def test_scores_that_were_normalised_are_no_steps_any_more(
+    normalisation: str, level: str, tmp_path: Path
+) -> None:
+    found = measures(judge(crossed(10, 3), tmp_path, normalisation=normalisation))
+    assert f"Krippendorff alpha {level}" in found
+
+
+def test_choices_get_alpha_and_fleiss(tmp_path: Path) -> None:
+    rows = crossed(40, 3, values=2, low=0)
+    judged = judge(rows, tmp_path, "binary")
+    found = measures(judged)
+    assert list(found) == ["Krippendorff alpha nominal", "Fleiss kappa unweighted"]
+    assert found["Krippendorff alpha nominal"].headline
+    counts = [[sum(r["value"] == v for r in rows if r["item"] == f"i{o}") for v in (0, 1)] for o in range(40)]
+    assert found["Fleiss kappa unweighted"].value == pytest.approx(peer_fleiss(counts))
+
+
+@pytest.mark.parametrize(
+    ("scale", "weights"), [("likert", [None, "linear", "quadratic"]), ("binary", [None])]
+)
+def test_two_raters_get_cohens_kappa(scale: str, weights: list[str | None], tmp_path: Path) -> None:
+    rows = crossed(40, 2, 5 if scale == "likert" else 2, 1 if scale == "likert" else 0)
+    found = measures(judge(rows, tmp_path, scale))
+    cohen = {name: row for name, row in found.items() if row.measure == "Cohen kappa"}
+    assert len(cohen) == len(weights)
+    first, second = ([r["value"] for r in rows if r["rater"] == name] for name in ("r0", "r1"))
+    steps = sorted({*first, *second})
+    table = [[sum(pair == (a, b) for pair in zip(first, second, strict=True)) for b in steps] for a in steps]
+    for weight, row in zip(weights, cohen.values(), strict=True):
+        assert row.form == ("unweighted" if weight is None else f"{weight} weights")
+        assert row.value == pytest.approx(peer_cohen(table, wt=weight, return_results=False))
+        assert row.n_raters == 2
+
+
+def test_three_raters_get_none(tmp_path: Path) -> None:
+    assert not any(row.measure == "Cohen kappa" for row in measures(judge(crossed(10, 3), tmp_path)).values())
+
+
+def test_every_box_has_an_alpha_of_its_own(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    words = np.array(["ok", "added", "added|missing"])
+    rows = [
+        {
+            "item": f"i{o}",
+            "system": "a",
+            "rater": f"r{r}",
+            "criterion": "q",
+            "value": str(words[rng.integers(3)]),
+        }
+        for o in range(20)
+        for r in range(3)
+    ]
+    judged = judgements_of(read_ratings(write_csv(rows, tmp_path / "r.csv")), "q")
+    found = measures(judged)
+    for box in ("added", "missing", "ok"):
+        row = found[f"Krippendorff alpha nominal, box “{box}”"]
+        ticked = np.array(
+            [[box in r["value"].split("|") for r in rows if r["rater"] == f"r{n}"] for n in range(3)]
+        ).astype(float)
+        assert row.value == pytest.approx(krippendorff.alpha(ticked, level_of_measurement="nominal"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (crossed(10, 1), "rat"),
+        (crossed(1, 3), "item"),
+        ([{**row, "value": 3} for row in crossed(10, 3)], "equal|same|vary|constant|varia"),
+    ],
+    ids=["one rater", "one item", "all equal"],
+)
+def test_undefined_is_nan_with_a_reason(rows: list[Row], words: str, tmp_path: Path) -> None:
+    found = measures(judge(rows, tmp_path))
+    icc = found["ICC ICC(1,k)"]
+    assert math.isnan(icc.value)
+    assert icc.reason
+    assert all(row.reason for row in found.values() if math.isnan(row.value))
+    assert re.search(words, icc.reason), icc.reason

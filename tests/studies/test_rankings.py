@@ -1,0 +1,185 @@
+"""Which system is ahead."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import slow_analysis as slow
+from hypothesis import given, settings
+from study_strategies import Row, tables, write_csv
+
+from palaver.statistics.ranking import win_matrix
+from palaver.studies import read_ratings
+from palaver.studies.judgements import Judgements, Resampling, judgements_of
+from palaver.studies.rankings import compare_pairs, compare_within_screens, item_means, rank_systems
+from palaver.studies.results import RankingRow
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+def judged_from(text: str, folder: Path, criterion: str = "q") -> Judgements:
+    path = folder / "r.csv"
+    path.write_text(text, encoding="utf-8")
+    return judgements_of(read_ratings(path), criterion, "raw")
+
+
+def ranking(judged: Judgements, n_replicates: int = 200, seed: int = 0) -> dict[str, RankingRow]:
+    found = rank_systems(judged, Resampling(0.95, n_replicates, np.random.default_rng(seed)))
+    return {f"{row.criterion} {row.method}": row for row in found}
+
+
+@given(rows=tables(criteria=("q",)))
+@settings(max_examples=60, deadline=None)
+def test_means_and_comparisons_by_brute_force(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[Row]
+) -> None:
+    judged = judgements_of(read_ratings(write_csv(rows, tmp_path_factory.mktemp("r") / "r.csv")), "q", "raw")
+    means = item_means(judged.score, judged.item, judged.system, len(judged.items), len(judged.systems))
+    expected = slow.output_means(rows)
+    for i, item in enumerate(judged.items):
+        for s, system in enumerate(judged.systems):
+            assert means[i, s] == pytest.approx(expected.get((item, system), math.nan), nan_ok=True)
+    compared, item_of_screen = compare_within_screens(judged)
+    matrix = win_matrix(compared, len(judged.systems))
+    wins, ties = slow.comparisons(rows)
+    for a, first in enumerate(judged.systems):
+        for b, second in enumerate(judged.systems):
+            assert matrix.wins[a, b] == wins[first, second]
+            assert a == b or matrix.ties[a, b] == ties[frozenset((first, second))]
+    assert len(compared) == wins.total() + ties.total()
+    pairs = {(judged.items[item_of_screen[s]]) for s in compared.screen}
+    assert pairs <= {row["item"] for row in rows}
+
+
+@given(rows=tables(criteria=("q",)))
+@settings(max_examples=20, deadline=None)
+def test_scores_of_every_method_cover_the_systems(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[Row]
+) -> None:
+    judged = judgements_of(read_ratings(write_csv(rows, tmp_path_factory.mktemp("r") / "r.csv")), "q", "raw")
+    for row in ranking(judged, 20).values():
+        named = [score.system for score in row.scores]
+        assert len(set(named)) == len(named)
+        assert set(named) <= set(judged.systems)
+        if row.reason:
+            assert row.groups == ()
+            assert row.label == ""
+        else:
+            assert [name for group in row.groups for name in group] == named
+            assert row.label.count(".") >= len(row.groups)
+        scores = [score.score for score in row.scores]
+        assert scores == sorted(scores, reverse=True)
+        assert np.shape(row.better) == (len(named), len(named)) or not named
+    bootstrap = ranking(judged, 20).get("q bootstrap")
+    if bootstrap is not None:
+        expected = slow.system_means(rows)
+        for score in bootstrap.scores:
+            assert score.score == pytest.approx(expected[score.system])
+            assert score.n == sum(row["system"] == score.system for row in rows)
+
+
+def table_text(n_items: int, quality: dict[str, int], raters: int = 3) -> str:
+    noise = np.random.default_rng(1)
+    rows = [
+        f"i{i},{system},r{r},q,{base + noise.integers(4)}"
+        for i in range(n_items)
+        for system, base in quality.items()
+        for r in range(raters)
+    ]
+    return "\n".join(["item,system,rater,criterion,value", *rows]) + "\n"
+
+
+def test_clear_differences_are_found_by_every_method(tmp_path: Path) -> None:
+    judged = judged_from(table_text(40, {"low": 1, "high": 4, "mid": 2}), tmp_path)
+    for row in ranking(judged).values():
+        assert row.groups == (("high",), ("mid",), ("low",)), row.method
+        assert row.label == "1. high, 2. mid, 3. low"
+        assert row.better[0][2] >= 0.95
+
+
+def test_a_system_that_always_wins_has_no_finite_strength(tmp_path: Path) -> None:
+    rows = ranking(judged_from(table_text(25, {"low": 1, "high": 9}), tmp_path))
+    assert rows["q bradley-terry"].groups == ()
+    assert rows["q bradley-terry"].reason
+    assert rows["q trueskill"].groups == rows["q bootstrap"].groups == (("high",), ("low",))
+
+
+def test_equal_systems_share_a_place(tmp_path: Path) -> None:
+    judged = judged_from(table_text(20, {"one": 3, "two": 3}), tmp_path)
+    for row in ranking(judged).values():
+        assert set(row.groups[0]) == {"one", "two"}, row.method
+        assert row.label.startswith("1.–2. ")
+
+
+def test_systems_that_never_meet_cannot_be_compared(tmp_path: Path) -> None:
+    text = "item,system,rater,criterion,value\n" + "".join(
+        f"i{n},s{n % 2},r{n},q,{n % 6 + 1}\n" for n in range(12)
+    )
+    rows = ranking(judged_from(text, tmp_path))
+    for method in ("trueskill", "bradley-terry"):
+        assert rows[f"q {method}"].groups == ()
+        assert rows[f"q {method}"].reason
+    assert rows["q bootstrap"].groups  # each system has items of its own
+
+
+PAIRS = "item,system,against,rater,criterion,value\n"
+
+
+def pair_text(n: int) -> str:
+    """a beats b, b beats c; told now from one side, now from the other."""
+    lines = []
+    for i in range(n):
+        lines.append(f"i{i},a,b,r{i % 3},q,win" if i % 2 else f"i{i},b,a,r{i % 3},q,loss")
+        lines.append(f"i{i},b,c,r{i % 3},q,win" if i % 3 else f"i{i},c,b,r{i % 3},q,tie")
+    return PAIRS + "\n".join(lines) + "\n"
+
+
+def test_pairs_are_ranked_from_whichever_side_they_are_told(tmp_path: Path) -> None:
+    judged = judged_from(pair_text(24), tmp_path)
+    rows = ranking(judged)
+    for method in ("bootstrap", "trueskill"):
+        assert rows[f"q {method}"].groups == (("a",), ("b",), ("c",))
+    rates = {s.system: s.score for s in rows["q bootstrap"].scores}
+    # per item: a wins 1; b has the mean of a loss and (a win, or every third time a tie); c the rest
+    assert rates["a"] == pytest.approx(1.0)
+    assert rates["b"] == pytest.approx((16 * 0.5 + 8 * 0.25) / 24)
+    assert rates["c"] == pytest.approx((16 * 0 + 8 * 0.5) / 24)
+
+
+def test_wins_of_pairs_by_brute_force(tmp_path: Path) -> None:
+    judged = judged_from(pair_text(24), tmp_path)
+    compared, item_of_screen = compare_pairs(judged)
+    matrix = win_matrix(compared, 3)
+    assert matrix.wins.tolist() == [[0, 24, 0], [0, 0, 16], [0, 0, 0]]
+    assert matrix.ties[1, 2] == 8
+    assert sorted(item_of_screen.tolist()) == sorted(judged.item.tolist())
+
+
+def test_the_order_of_rows_does_not_matter_to_trueskill(tmp_path: Path) -> None:
+    """Its updates depend on their order, so screens are put in one order first."""
+    rng = np.random.default_rng(0)
+    for text in (table_text(15, {"a": 2, "bb": 3, "ccc": 3}), pair_text(15)):
+        head, *lines = text.splitlines()
+        expected = ranking(judged_from(text, tmp_path), 50)
+        shuffled = "\n".join([head, *(lines[i] for i in rng.permutation(len(lines)))]) + "\n"
+        found = ranking(judged_from(shuffled, tmp_path), 50)
+        for name, row in expected.items():
+            assert found[name].groups == row.groups
+            for a, b in zip(found[name].scores, row.scores, strict=True):
+                assert (a.system, a.n) == (b.system, b.n)
+                assert (a.score, a.low, a.high) == pytest.approx((b.score, b.low, b.high), nan_ok=True)
+
+
+def test_boxes_are_ranked_by_what_they_report(tmp_path: Path) -> None:
+    lines = [
+        f"i{i},{s},r,q,{'added' if i < n else 'ok'}" for s, n in (("good", 0), ("bad", 18)) for i in range(20)
+    ]
+    rows = ranking(judged_from("item,system,rater,criterion,value\n" + "\n".join(lines), tmp_path))
+    assert list(rows) == ["q: added bootstrap"]  # "ok" reports nothing
+    row = rows["q: added bootstrap"]
+    assert row.groups == (("good",), ("bad",))
+    assert [s.score for s in row.scores] == pytest.approx([1.0, 0.1])
+    assert "without “added”" in row.unit
