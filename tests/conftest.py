@@ -31,7 +31,20 @@ def shared_data() -> Path:
 
 
 NASTY = ["", " ", "\n", "\r\n", "\r", "\t", "\0", "a|b", "[", "{}", '"', '""', "'", "\\", ",", ";", "=1+1"]
-NASTY += ["\u2028", "\u200f", "\ufeff", "e\u0301", "😀", "👩‍👩‍👧", "NaN", "null", "\x85", "\x1c", "ﬀ", "\uffff"]
+NASTY += [
+    "\u2028",
+    "\u200f",
+    "\ufeff",
+    "e\u0301",
+    "😀",
+    "👩‍👩‍👧",
+    "NaN",
+    "null",
+    "\x85",
+    "\x1c",
+    "ﬀ",
+    "\uffff",
+]
 texts = st.one_of(
     st.sampled_from(NASTY),
     st.text(string.ascii_letters + " ", max_size=12),
@@ -39,7 +52,9 @@ texts = st.one_of(
 )
 names = texts.filter(bool)
 numbers = st.floats(allow_nan=False, allow_infinity=False)
-labels = st.dictionaries(texts, st.one_of(texts, st.booleans(), st.integers(), numbers, st.none()), max_size=3)
+labels = st.dictionaries(
+    texts, st.one_of(texts, st.booleans(), st.integers(), numbers, st.none()), max_size=3
+)
 SYSTEMS = ("TGen", "Slug2Slug", "Sheffield", "ø|\n")
 
 

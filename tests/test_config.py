@@ -293,7 +293,11 @@ def test_files_are_read_in_any_encoding(encode: Callable[[str], bytes], tmp_path
 
 def test_files_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "empty.toml").touch()
-    for name, words in {"empty.toml": "is empty", "emty.toml": "did you mean 'empty.toml'", ".": "directory"}.items():
+    for name, words in {
+        "empty.toml": "is empty",
+        "emty.toml": "did you mean 'empty.toml'",
+        ".": "directory",
+    }.items():
         with pytest.raises(DataError, match=words):
             read_toml(tmp_path / name)
 

@@ -86,10 +86,19 @@ lines = st.one_of(
 ends = st.sampled_from([b"\n", b"\r\n", b"\r", b"\n\n"])
 
 
-@given(parts=st.lists(st.tuples(lines, ends), max_size=8), last=lines, chunk=st.integers(1, 40), bom=st.booleans())
+@given(
+    parts=st.lists(st.tuples(lines, ends), max_size=8),
+    last=lines,
+    chunk=st.integers(1, 40),
+    bom=st.booleans(),
+)
 @relaxed
 def test_mixed_lines_are_mended_one_by_one_wherever_chunks_end(
-    parts: list[tuple[bytes, bytes]], last: bytes, chunk: int, bom: bool, tmp_path_factory: pytest.TempPathFactory
+    parts: list[tuple[bytes, bytes]],
+    last: bytes,
+    chunk: int,
+    bom: bool,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     raw = b"\xef\xbb\xbf" * bom + b"".join(line + end for line, end in parts) + last
     if not raw or (not bom and raw.startswith((b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff", b"\xef\xbb\xbf"))):
@@ -119,7 +128,11 @@ def test_wide_characters_may_be_cut_anywhere(
     text: str, chunk: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("wide")
-    for encoding, mark in {"utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff", "utf-32-be": b"\0\0\xfe\xff"}.items():
+    for encoding, mark in {
+        "utf-16-le": b"\xff\xfe",
+        "utf-16-be": b"\xfe\xff",
+        "utf-32-be": b"\0\0\xfe\xff",
+    }.items():
         if encoding == "utf-16-le" and text.startswith("\0"):
             continue  # its first four bytes are the mark of UTF-32
         path = put(folder / encoding, mark + text.encode(encoding))
@@ -212,7 +225,9 @@ def test_zips_that_cannot_be_read(archive: Path, tmp_path: Path) -> None:
             read(path)
 
 
-@pytest.mark.parametrize(("members", "found"), [([], "found 0 \\(none\\)"), (["a.csv", "b.csv"], "found 2 \\(a.csv, b.csv\\)")])
+@pytest.mark.parametrize(
+    ("members", "found"), [([], "found 0 \\(none\\)"), (["a.csv", "b.csv"], "found 2 \\(a.csv, b.csv\\)")]
+)
 def test_a_zip_holds_one_file(members: list[str], found: str, tmp_path: Path) -> None:
     path = tmp_path / "t.zip"
     with zipfile.ZipFile(path, "w") as made:
@@ -361,10 +376,14 @@ def test_the_file_can_be_read_by_those_the_umask_lets(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "t").stat().st_mode) == 0o640
 
 
-@pytest.mark.parametrize("error", [ValueError("x"), KeyboardInterrupt(), DataError("x"), OSError(28, "No space left")])
+@pytest.mark.parametrize(
+    "error", [ValueError("x"), KeyboardInterrupt(), DataError("x"), OSError(28, "No space left")]
+)
 @pytest.mark.parametrize("existing", [True, False])
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
-def test_an_error_leaves_nothing_behind(error: BaseException, existing: bool, name: str, tmp_path: Path) -> None:
+def test_an_error_leaves_nothing_behind(
+    error: BaseException, existing: bool, name: str, tmp_path: Path
+) -> None:
     path = tmp_path / name
     if existing:
         path.write_text("old")

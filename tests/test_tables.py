@@ -290,11 +290,24 @@ scalars = st.one_of(
     st.integers(-(10**30), 10**30),
     st.integers(-9, 9),
     st.floats(allow_nan=False, allow_infinity=False),
-    st.text("ab é😀\t\"\\{}[],:\n\r\0", max_size=6),
+    st.text('ab é😀\t"\\{}[],:\n\r\0', max_size=6),
 )
-values = scalars | st.lists(scalars, max_size=3) | st.dictionaries(st.text("ab", max_size=2), scalars, max_size=2)
+values = (
+    scalars | st.lists(scalars, max_size=3) | st.dictionaries(st.text("ab", max_size=2), scalars, max_size=2)
+)
 objects = st.dictionaries(st.sampled_from(["a", "b", "value", "row", "é"]), values, max_size=4)
-WRONG = ["{", "5", "null", '"x"', "[1]", '{"a": 1} {"a": 2}', "{'a': 1}", '{"a": 1,}', '{"a": "\\ud800"}', "x"]
+WRONG = [
+    "{",
+    "5",
+    "null",
+    '"x"',
+    "[1]",
+    '{"a": 1} {"a": 2}',
+    "{'a': 1}",
+    '{"a": 1,}',
+    '{"a": "\\ud800"}',
+    "x",
+]
 
 
 def as_text(value: Any) -> str | None:
@@ -386,7 +399,15 @@ def test_a_whole_number_is_the_same_text_however_it_is_read(tmp_path: Path) -> N
     (fast,), _ = read(put(tmp_path / "fast.jsonl", plain))
     slow, _ = read(put(tmp_path / "slow.jsonl", plain + '{"g": ["list"]}\n'))
     assert slow[0] == fast
-    assert fast == {"a": "1", "b": "3", "c": "1000", "d": "0.1", "e": "0.0000001", "f": "1" + "0" * 22, ROW: 1}
+    assert fast == {
+        "a": "1",
+        "b": "3",
+        "c": "1000",
+        "d": "0.1",
+        "e": "0.0000001",
+        "f": "1" + "0" * 22,
+        ROW: 1,
+    }
 
 
 def test_the_quick_way_is_taken_for_plain_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -538,7 +559,9 @@ def test_parquet_that_is_none(tmp_path: Path) -> None:
     )
 )
 @relaxed
-def test_one_table_reads_the_same_in_all_formats(rows: Rows, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_one_table_reads_the_same_in_all_formats(
+    rows: Rows, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     folder = tmp_path_factory.mktemp("same")
     rows = [{**row, "c": "x"} for row in rows]
     frame = pl.DataFrame(rows)

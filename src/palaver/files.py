@@ -245,9 +245,13 @@ def check_writable(folder: Path) -> None:
     """Raise `UserError` unless files can be written into `folder`; it is made if it is missing."""
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is a file, not a folder", "choose another folder with --out")
-    with write_atomically(folder / ".palaver-probe") as file:
-        file.write("")
-    (folder / ".palaver-probe").unlink(missing_ok=True)
+    probe = folder / ".palaver-probe"
+    try:
+        with write_atomically(probe) as file:
+            file.write("")
+    except UserError as error:
+        raise UserError(error.message.replace(str(probe), f"into {folder}"), error.hint) from None
+    probe.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

@@ -147,7 +147,9 @@ def test_the_mapping_that_was_given_stays_apart() -> None:
     assert turn.labels == {"a": 1}
 
 
-@pytest.mark.parametrize("kind", [dict, OrderedDict, MappingProxyType, FrozenDict, lambda d: defaultdict(int, d)])
+@pytest.mark.parametrize(
+    "kind", [dict, OrderedDict, MappingProxyType, FrozenDict, lambda d: defaultdict(int, d)]
+)
 def test_any_mapping_will_do(kind: Any) -> None:
     turn = Turn(speaker="x", text="y", labels=kind({"a": 1}))
     assert type(turn.labels) is FrozenDict

@@ -34,7 +34,9 @@ raw_values = st.one_of(
     st.integers(-12, 12).map(str),
     st.floats().map(repr),
     st.text(max_size=8),
-    st.sampled_from(["win", "Tie ", "LOSS", "ok", "added|missing", "1_0", "1e3", " 3 ", "3.0", "0x1", "٣", "1,5"]),
+    st.sampled_from(
+        ["win", "Tie ", "LOSS", "ok", "added|missing", "1_0", "1e3", " 3 ", "3.0", "0x1", "٣", "1,5"]
+    ),
     st.lists(st.sampled_from(["ok", "added", "missing", "x"]), max_size=3),
     st.binary(max_size=3),
     st.dictionaries(st.text(max_size=2), st.integers(), max_size=1),
@@ -116,7 +118,9 @@ STRANGERS = [None, True, False, [], {}, (), object(), b"3", math.nan, math.inf, 
 STRANGERS += ["", " ", "three", "1,5", "1_0", "0x3", "3;", "nan", "inf", "--3", "3 3", "1e400", "\0", "³"]
 
 
-@pytest.mark.parametrize("scale", [Likert(high=100), Ordinal(high=100), Binary(), Magnitude(), RankMagnitude()])
+@pytest.mark.parametrize(
+    "scale", [Likert(high=100), Ordinal(high=100), Binary(), Magnitude(), RankMagnitude()]
+)
 @pytest.mark.parametrize("raw", STRANGERS, ids=repr)
 def test_no_number_scale_takes_what_is_no_number(scale: Any, raw: Any) -> None:
     with pytest.raises(ValueError, match="^expected .*, found "):
@@ -135,7 +139,9 @@ def test_the_forms_of_the_rankme_release() -> None:
 
 @given(st.floats(1e-300, 1e300, allow_subnormal=False), st.floats(0, 10**6 - 1, exclude_min=True))
 @settings(max_examples=50, deadline=None)
-def test_a_magnitude_has_a_finite_score_however_far_from_the_reference(reference: float, value: float) -> None:
+def test_a_magnitude_has_a_finite_score_however_far_from_the_reference(
+    reference: float, value: float
+) -> None:
     scale = Magnitude(reference=reference, whole_numbers=False)
     assert scale.score(value) == pytest.approx(math.log(value) - math.log(reference))
 
@@ -159,7 +165,21 @@ def test_boxes_stand_in_the_order_of_the_scale_and_ok_stands_alone() -> None:
     assert scale.parse(" missing \n added ") == ("added", "missing")
     assert scale.parse("missing||missing") == ("missing",)
     assert scale.parse(["ok"]) == ("ok",)
-    for bad in ("", "|", "ok|added", "Added", "other", "added|other", [], [1], [None], None, 3, {"ok"}, "add"):
+    for bad in (
+        "",
+        "|",
+        "ok|added",
+        "Added",
+        "other",
+        "added|other",
+        [],
+        [1],
+        [None],
+        None,
+        3,
+        {"ok"},
+        "add",
+    ):
         with pytest.raises(ValueError, match="expected one or more of added, missing, ok"):
             scale.parse(bad)
 

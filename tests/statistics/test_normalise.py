@@ -144,3 +144,9 @@ def test_the_input_is_left_alone():
 def test_wrong_arguments(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_values_too_small_to_have_a_variance_have_no_z(recwarn):
+    result = normalise([5e-324, 1e-323, 5e-324], [0, 0, 0], "z")
+    assert result.values.tolist() == [0.0, 0.0, 0.0]
+    assert not recwarn.list

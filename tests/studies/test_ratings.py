@@ -573,3 +573,16 @@ def test_a_name_on_disk_that_is_no_text(tmp_path: Path) -> None:
     table = read_ratings(path)
     for name in (*table.hashes, *table.reading.files, table.reading.layout):
         name.encode()
+
+
+def test_a_field_that_json_rows_have_only_later_is_not_lost(tmp_path: Path) -> None:
+    rows = [
+        {"item": str(i), "system": "a", "rater": "r", "criterion": "q", "value": i % 5 + 1}
+        for i in range(200)
+    ]
+    rows += [{**row, "rater": "s", "seconds": 3.5} for row in rows]
+    path = tmp_path / "late.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    seconds = read_ratings(path).frame["seconds"]
+    assert seconds.null_count() == 200
+    assert seconds.drop_nulls().unique().to_list() == [3.5]

@@ -25,7 +25,7 @@ class Question(Noun):
     scale: Scale
     shows: tuple[Part, ...] = ("context", "knowledge", "reference", "output")
     help: Text = ""
-    required: bool = True
+    required: bool = Field(default=True, strict=True)
     beside: Text | None = None
     """Another criterion whose screen this one shares even when the layout is separate."""
 
@@ -72,10 +72,10 @@ class Study(Noun):
     title: Text = ""
     instructions: Text = ""
     layout: Literal["joint", "separate"] = "separate"
-    raters_per_item: int = Field(default=3, ge=1)
-    seed: int = 0
+    raters_per_item: int = Field(default=3, ge=1, strict=True)
+    seed: int = Field(default=0, strict=True)
     order: Literal["counterbalanced", "random", "fixed"] = "counterbalanced"
-    blind: bool = True
+    blind: bool = Field(default=True, strict=True)
     questions: tuple[Question, ...] = Field(min_length=1)
     items: tuple[Item, ...] = Field(min_length=1)
 

@@ -105,10 +105,11 @@ def _z_within_raters(values: Floats, codes: NDArray[np.int64], notes: list[str])
     count = np.bincount(code)
     centred = x - (np.bincount(code, weights=x) / np.maximum(count, 1))[code]
     sd = np.sqrt(np.bincount(code, weights=centred**2) / np.maximum(count - 1, 1))
-    # spread is judged by the values themselves: equal floats need not have a variance of exactly 0
+    # spread is judged by the values themselves, as equal floats need not have a variance of exactly 0;
+    # nor need different ones have more than 0, when their squares are too small to be told from it
     example = np.zeros(count.size)
     example[code] = x  # any one value of each rater
-    varies = np.bincount(code, weights=x != example[code]) > 0
+    varies = (np.bincount(code, weights=x != example[code]) > 0) & (sd > 0)
     values[given] = np.where(varies[code], centred / np.where(varies, sd, 1.0)[code], 0.0)
     single, flat = int((count == 1).sum()), int(((count > 1) & ~varies).sum())
     if single:

@@ -176,13 +176,18 @@ def long_frames(
     Of a wide file only the columns named by `criteria` are read, where there are any.
     """
     layout: Layout | None = None
+    known = list(source.columns)
     try:
         for frame in source.frames(progress):
-            if layout is None:
+            late = [
+                c for c in frame.columns if c not in known and c != ROW
+            ]  # a field that JSON rows had not yet
+            known += late
+            if layout is None or late:
                 layout = find_layout(
-                    source.columns, source.path, renamed=columns, sample=frame.head(1000), criteria=criteria
+                    known, source.path, renamed=columns, sample=frame.head(1000), criteria=criteria
                 )
-            missing = [c for c in source.columns if c not in frame.columns]
+            missing = [c for c in known if c not in frame.columns]
             frame = frame.with_columns(pl.lit(None, dtype=pl.String).alias(c) for c in missing)
             yield layout, _with_all_fields(layout.to_long(frame))
     except pl.exceptions.PolarsError as error:

@@ -74,7 +74,7 @@ def shown_order(study: Study, screen: Screen, turn: int, rater: str) -> tuple[in
 
 
 def balanced_square(n: int) -> tuple[tuple[int, ...], ...]:
-    """Orders of n things in which each stands in each place, and (Williams 1949) follows each other, equally often.
+    """Orders of n things: each stands in each place and follows each other equally often (Williams 1949).
 
     For up to three things these are all the orders there are.
     """
