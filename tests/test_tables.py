@@ -1,4 +1,4 @@
-"""Tables read as a stream: every cell, the right row number, whatever the file and wherever its blocks end."""
+"""Tables read as a stream: every cell, the right row number, whatever the file, wherever its blocks end."""
 
 from __future__ import annotations
 

@@ -46,7 +46,8 @@ def test_the_order_of_keys_does_not_matter(record: RunRecord, rng: random.Random
 def test_the_signature_is_the_hash_of_all_fields_in_one_fixed_form() -> None:
     """Pinned, so that figures printed today can be compared with those of next year."""
     record = RunRecord(command="analyse", config={"b": 1, "a": None}, seed=3, data={"é.csv": "ff"})
-    text = '{"command": "analyse", "config": {"a": null, "b": 1}, "data": {"é.csv": "ff"}, "seed": 3, "versions": {}}'
+    text = '{"command": "analyse", "config": {"a": null, "b": 1}, "data": {"é.csv": "ff"}, '
+    text += '"seed": 3, "versions": {}}'
     assert record.signature == hashlib.sha256(text.encode()).hexdigest()[:10]
     assert re.fullmatch("[0-9a-f]{10}", record.signature)
 

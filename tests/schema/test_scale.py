@@ -106,6 +106,10 @@ def test_magnitudes_are_positive_and_of_so_many_digits(scale: Magnitude, number:
     assert _accepts(scale, number) is good
 
 
+def test_half_steps_are_refused_on_both_sides_of_zero() -> None:
+    assert [_accepts(Likert(low=-3, high=3), v) for v in (-2.5, "-0.5", 0.5, "2.5", -2)] == [0, 0, 0, 0, 1]
+
+
 def _accepts(scale: Any, raw: Any) -> bool:
     try:
         scale.parse(raw)

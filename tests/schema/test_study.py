@@ -1,4 +1,4 @@
-"""Studies, items, questions, ratings: what fits together and what does not."""
+"""Studies and ratings: what fits together and what does not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from palaver.errors import UserError
-from palaver.schema import Dialogue, Item, Likert, Output, Pairwise, Question, RankMagnitude, Rating, Study
+from palaver.schema import Item, Likert, Output, Pairwise, Question, RankMagnitude, Rating, Study
 from palaver.schema.study import design_problems, value_text
 
 
@@ -88,29 +88,6 @@ def test_a_later_question_may_be_shared_with_an_earlier_one() -> None:
     assert problems([question("a", beside="b"), question("b", beside="a")], [item()]) == []
 
 
-@pytest.mark.parametrize("fields", [{}, {"text": "x", "dialogue": Dialogue(id="d", turns=())}])
-def test_an_output_is_a_text_or_a_dialogue(fields: Any) -> None:
-    with pytest.raises(ValidationError, match="exactly one"):
-        Output(system="a", **fields)
-
-
-def test_an_empty_answer_is_an_answer() -> None:
-    assert Output(system="a", text="").text == ""
-
-
-def test_a_question_always_shows_what_is_judged() -> None:
-    with pytest.raises(ValidationError, match="the output is what is judged"):
-        question(shows=("context",))
-    with pytest.raises(ValidationError):
-        question(shows=("output", "everything"))
-
-
-def test_the_wording_of_a_question_may_be_long_but_not_empty() -> None:
-    assert Question(criterion="a", text="x" * 5000, scale=Likert())
-    with pytest.raises(ValidationError):
-        Question(criterion="a", text="", scale=Likert())
-
-
 @pytest.mark.parametrize(
     "fields",
     [
@@ -163,6 +140,7 @@ def test_whole_numbers_are_whole_in_json() -> None:
     assert json.loads(rating(5).model_dump_json())["value"] == 5
     assert '"value":5,' in rating(5.0).model_dump_json()
     assert '"value":5.5,' in rating(5.5).model_dump_json()
+    assert '"value":1e+20,' in rating(1e20).model_dump_json()
     assert rating(5).model_dump()["value"] == 5.0
 
 

@@ -29,9 +29,8 @@ _ABOUT = ("speakers", "labels", "knowledge")
 
 def write_csv(dialogues: Iterable[Dialogue], file: IO[str], delimiter: str = ",") -> int:
     """Write a header and the rows of each dialogue; how many dialogues there were."""
-    writer = csv.writer(
-        file, delimiter=delimiter
-    )  # ends lines in CR LF, which also makes it quote a text with a lone CR
+    # Its lines end in CR LF, which also makes it quote a text with a lone CR.
+    writer = csv.writer(file, delimiter=delimiter)
     writer.writerow(COLUMNS)
     count = 0
     for count, dialogue in enumerate(dialogues, start=1):  # noqa: B007
@@ -61,7 +60,8 @@ def _json(value: object) -> str:
 
 def _join(ids: Sequence[str]) -> str:
     joined = "|".join(ids)
-    return joined if _split(joined) == list(ids) else json.dumps(ids, ensure_ascii=False)
+    plain = not joined.startswith("[") and _split(joined) == list(ids)
+    return joined if plain else json.dumps(ids, ensure_ascii=False)
 
 
 def _split(cell: str) -> list[str]:
@@ -111,10 +111,11 @@ def read_csv(stream: BinaryIO, path: Path) -> Iterator[tuple[Sequence[int], dict
 def _follow(current: _Open | None, row: dict[str, str]) -> _Open:
     """The dialogue that `row` goes on with: the current one, or a new one that it begins."""
     key = row["dialogue"], row.get("source", "")
-    same = current is not None and current.key == key
-    expected = current.next_turn if current is not None and same else 1
+    if current is not None and (current.key != key or not current.fields["turns"]):
+        current = None  # one without turns is whole with its only row
+    expected = current.next_turn if current is not None else 1
     turn = _number(row["turn"]) if row.get("turn") else expected
-    if current is not None and same and turn == expected and row.get("turn") != "":
+    if current is not None and turn == expected and row.get("turn") != "":
         if row.get("about"):
             raise ValueError("about: expected nothing, for this is not the first row of its dialogue")
         return current

@@ -1,6 +1,7 @@
 """The nouns, each said once. No database keys, no torch, no files."""
 
 from palaver.schema.dialogue import Dialogue, Turn
+from palaver.schema.item import Item, Output, Question
 from palaver.schema.knowledge import Article, Entity, Fact, ReadingSet, Section
 from palaver.schema.run import RunRecord, record_run
 from palaver.schema.scale import (
@@ -14,7 +15,7 @@ from palaver.schema.scale import (
     RankMagnitude,
     Scale,
 )
-from palaver.schema.study import Item, Output, Question, Rating, Study
+from palaver.schema.study import Rating, Study
 
 __all__ = [
     "SCALES",

@@ -45,7 +45,7 @@ class Dialogue(Noun):
                     if isinstance(turn, dict)
                     else None
                 )
-                if isinstance(name, str):
+                if name and isinstance(name, str):
                     found[name] = None
             return {**data, "speakers": tuple(found)}
         return data

@@ -10,58 +10,11 @@ from pydantic import Field, field_serializer, model_validator
 
 from palaver.errors import UserError, nearest
 from palaver.schema.base import Name, Noun, Text
-from palaver.schema.dialogue import Dialogue
-from palaver.schema.scale import Pairwise, RankMagnitude, Scale, Value
+from palaver.schema.item import Item, Question
+from palaver.schema.scale import Pairwise, RankMagnitude, Value
+from palaver.schema.serving import Checks, Completion, SurveyQuestion, Training
 
-Part = Literal["context", "knowledge", "reference", "output"]
 Location = tuple[str | int, ...]
-
-
-class Question(Noun):
-    """What is asked, and which parts of the item the rater sees (naturalness hides the context)."""
-
-    criterion: Name
-    text: str = Field(min_length=1)
-    scale: Scale
-    shows: tuple[Part, ...] = ("context", "knowledge", "reference", "output")
-    help: Text = ""
-    required: bool = Field(default=True, strict=True)
-    beside: Text | None = None
-    """Another criterion whose screen this one shares even when the layout is separate."""
-
-    @model_validator(mode="after")
-    def _check(self) -> Question:
-        if "output" not in self.shows:
-            raise ValueError("shows: the output is what is judged and must be among them")
-        return self
-
-
-class Output(Noun):
-    """What one system said: a text, or a whole dialogue."""
-
-    system: Name
-    text: Text | None = None
-    dialogue: Dialogue | None = None
-    id: Text | None = None
-
-    @model_validator(mode="after")
-    def _check(self) -> Output:
-        if (self.text is None) == (self.dialogue is None):
-            raise ValueError("an output is either a text or a dialogue: give exactly one of them")
-        return self
-
-
-class Item(Noun):
-    """What is judged: one output, several side by side, or two dialogues, in a shared context."""
-
-    id: Name
-    context: Text | Dialogue | None = None
-    """What the outputs answer: a meaning representation, a question, the dialogue so far."""
-    knowledge: Text | None = None
-    """The sentence the outputs should draw on."""
-    reference: Text | None = None
-    """The standard of a magnitude estimation."""
-    outputs: tuple[Output, ...] = Field(min_length=1)
 
 
 class Study(Noun):
@@ -76,6 +29,18 @@ class Study(Noun):
     seed: int = Field(default=0, strict=True)
     order: Literal["counterbalanced", "random", "fixed"] = "counterbalanced"
     blind: bool = Field(default=True, strict=True)
+    assignment: Literal["balanced", "active"] = "balanced"
+    """`"active"`: in a pairwise study, hand out the comparison that teaches most about the order."""
+    items_per_rater: int | None = Field(default=None, ge=1, strict=True)
+    lease_minutes: float = Field(default=30, gt=0)
+    """How long a screen stays reserved for somebody who does not answer."""
+    consent: Text = ""
+    comments: bool = Field(default=False, strict=True)
+    """Whether raters may leave a free comment on each screen."""
+    training: Training | None = None
+    checks: Checks = Checks()
+    survey: tuple[SurveyQuestion, ...] = ()
+    completion: Completion = Completion()
     questions: tuple[Question, ...] = Field(min_length=1)
     items: tuple[Item, ...] = Field(min_length=1)
 

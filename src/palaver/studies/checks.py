@@ -1,0 +1,63 @@
+"""Known items and broken outputs: are raters reading? (Ji et al. 2022 use degraded systems the same way.)"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Mapping, Sequence
+
+from palaver.schema import Dialogue, Item, Output, Turn
+from palaver.schema.serving import Expected
+
+
+def met(expected: Sequence[Expected], answers: Mapping[tuple[str, str], str]) -> list[bool]:
+    """For each expectation, whether the answer (criterion, system) -> value meets it; no answer does not."""
+    return [
+        e.met_by(answers[e.criterion, e.system]) if (e.criterion, e.system) in answers else False
+        for e in expected
+    ]
+
+
+def broken_output(item: Item, seed: int) -> int:
+    """Which output of an item is the one to break."""
+    digest = hashlib.sha256(f"{seed}\x1fbreak\x1f{item.id}".encode()).digest()
+    return digest[0] % len(item.outputs)
+
+
+def degrade(item: Item, seed: int) -> Item:
+    """The item with one output deliberately spoiled: every third word left out, the rest in disorder."""
+    which = broken_output(item, seed)
+    outputs = list(item.outputs)
+    outputs[which] = _spoil(outputs[which], random.Random(f"{seed}{item.id}"))
+    return item.model_copy(update={"outputs": tuple(outputs)})
+
+
+def _spoil(output: Output, rng: random.Random) -> Output:
+    if output.dialogue is None:
+        return output.model_copy(update={"text": _scramble(output.text or "", rng)})
+    turns = [t.model_copy(update={"text": _scramble(t.text, rng)}) for t in output.dialogue.turns]
+    spoiled: Dialogue = output.dialogue.model_copy(update={"turns": tuple[Turn, ...](turns)})
+    return output.model_copy(update={"dialogue": spoiled})
+
+
+def _scramble(text: str, rng: random.Random) -> str:
+    words = [word for i, word in enumerate(text.split()) if i % 3 != 2]
+    rng.shuffle(words)
+    return " ".join(words)
+
+
+def rated_lower(before: Mapping[str, str], after: Mapping[str, str]) -> bool:
+    """Whether the broken output got less than the sound one had, on at least one criterion, and never more.
+
+    Words (boxes, comparisons) say nothing here.
+    """
+    lower = False
+    for criterion in before.keys() & after.keys():
+        try:
+            first, second = float(before[criterion]), float(after[criterion])
+        except ValueError:
+            continue
+        if second > first:
+            return False
+        lower = lower or second < first
+    return lower
