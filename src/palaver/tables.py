@@ -22,6 +22,10 @@ import polars as pl
 from palaver.errors import DataError
 from palaver.files import Encoding, Format, TextStream, check_readable, detect_format
 
+csv.field_size_limit(
+    1 << 30
+)  # a cell may well be longer than 131,072 characters; here, so that it holds always
+
 BLOCK = 1 << 23
 ROW = "row"
 

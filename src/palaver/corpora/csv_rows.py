@@ -163,7 +163,6 @@ def _rows(stream: BinaryIO, path: Path) -> Iterator[tuple[int, dict[str, str]]]:
                 f"{path}: there is no column {name!r}{nearest(name, header.names)}",
                 f"expected {', '.join(COLUMNS)}; found {', '.join(header.names)}",
             )
-    csv.field_size_limit(max(csv.field_size_limit(), 1 << 30))  # a turn may be longer than 131,072 characters
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
     number = 0
     try:
