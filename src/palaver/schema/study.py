@@ -46,9 +46,13 @@ class Study(Noun):
 
     @model_validator(mode="after")
     def _check(self) -> Study:
-        problems = [
-            m for _, m in design_problems(dict(enumerate(self.questions)), dict(enumerate(self.items)))
-        ]
+        found = design_problems(
+            dict(enumerate(self.questions)),
+            dict(enumerate(self.items)),
+            active=self.assignment == "active",
+            degraded=self.checks.degraded,
+        )
+        problems = [text for _, text in found]
         if problems:
             raise ValueError("; ".join(problems))
         return self
@@ -69,9 +73,17 @@ class Study(Noun):
 
 
 def design_problems(
-    questions: Mapping[int, Question], items: Mapping[int, Item]
+    questions: Mapping[int, Question],
+    items: Mapping[int, Item],
+    *,
+    active: bool = False,
+    degraded: bool = False,
 ) -> Iterator[tuple[Location, str]]:
     """Every way in which sound questions and items do not fit together, with the place of each."""
+    if active and not all(isinstance(q.scale, Pairwise) for q in questions.values()):
+        yield ("assignment",), "active assignment chooses comparisons: every question must be pairwise"
+    if degraded and not any(q.scale.numeric for q in questions.values()):
+        yield ("checks", "degraded"), "degraded outputs need a question whose answer is a number"
     seen: dict[str, int] = {}
     for q, question in questions.items():
         if question.criterion in seen:

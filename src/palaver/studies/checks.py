@@ -12,10 +12,8 @@ from palaver.schema.serving import Expected
 
 def met(expected: Sequence[Expected], answers: Mapping[tuple[str, str], str]) -> list[bool]:
     """For each expectation, whether the answer (criterion, system) -> value meets it; no answer does not."""
-    return [
-        e.met_by(answers[e.criterion, e.system]) if (e.criterion, e.system) in answers else False
-        for e in expected
-    ]
+    given = [answers.get((e.criterion, e.system)) for e in expected]
+    return [value is not None and e.met_by(value) for e, value in zip(expected, given, strict=True)]
 
 
 def broken_output(item: Item, seed: int) -> int:
@@ -40,24 +38,33 @@ def _spoil(output: Output, rng: random.Random) -> Output:
     return output.model_copy(update={"dialogue": spoiled})
 
 
+def can_degrade(item: Item, seed: int) -> bool:
+    """Whether spoiling changes anything: a one-word answer stays what it is."""
+    return degrade(item, seed) != item
+
+
 def _scramble(text: str, rng: random.Random) -> str:
-    words = [word for i, word in enumerate(text.split()) if i % 3 != 2]
-    rng.shuffle(words)
-    return " ".join(words)
+    words = text.split()
+    kept = [word for i, word in enumerate(words) if i % 3 != 2]
+    rng.shuffle(kept)
+    if kept == words[: len(kept)]:  # a shuffle may change nothing
+        kept.reverse()
+    return " ".join(kept)
 
 
-def rated_lower(before: Mapping[str, str], after: Mapping[str, str]) -> bool:
-    """Whether the broken output got less than the sound one had, on at least one criterion, and never more.
+def rated_lower(before: Mapping[str, str], after: Mapping[str, str], lowest: Mapping[str, float]) -> bool:
+    """Whether the broken output got less than the sound one had: on no criterion more, on one less.
 
-    Words (boxes, comparisons) say nothing here.
+    A criterion on which the sound one was at the bottom of the scale (`lowest`) already cannot go lower and
+    does not count against the rater, nor do words (boxes, comparisons). With nothing to compare, nothing
+    was failed.
     """
-    lower = False
-    for criterion in before.keys() & after.keys():
-        try:
-            first, second = float(before[criterion]), float(after[criterion])
-        except ValueError:
-            continue
+    compared = lower = False
+    for criterion in before.keys() & after.keys() & lowest.keys():
+        first, second = float(before[criterion]), float(after[criterion])
         if second > first:
             return False
-        lower = lower or second < first
-    return lower
+        if first > lowest[criterion]:
+            compared = True
+            lower = lower or second < first
+    return lower or not compared

@@ -81,7 +81,10 @@ def _hidden(data: dict[str, Any], error: ValidationError) -> Iterator[tuple[Loca
         yield from explain(later, only="value_error")
     questions, _ = _sound(mended, "questions", Question)
     items, repaired = _sound(mended, "items", Item)
-    for place, text in design_problems(questions, items):
+    checks = mended.get("checks")
+    active = mended.get("assignment") == "active"
+    degraded = isinstance(checks, dict) and checks.get("degraded") is True
+    for place, text in design_problems(questions, items, active=active, degraded=degraded):
         if not (place[-1] == "outputs" and place[1] in repaired):
             yield place, text
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import permutations
-from math import factorial
+from math import gcd
 
 from palaver.schema import Pairwise, Question, RankMagnitude, Study
 
@@ -27,7 +26,12 @@ class Screen:
     item: str
     criteria: tuple[str, ...]
     group: int
-    block: int
+    place: int
+    """Among the screens of its group."""
+
+    @property
+    def block(self) -> int:
+        return self.place // BLOCK
 
 
 def question_groups(study: Study) -> tuple[tuple[Question, ...], ...]:
@@ -47,7 +51,7 @@ def plan_screens(study: Study) -> tuple[Screen, ...]:
     for group, questions in enumerate(question_groups(study)):
         for place, item in enumerate(order):
             criteria = tuple(q.criterion for q in questions)
-            screens.append(Screen(len(screens), item.id, criteria, group, place // BLOCK))
+            screens.append(Screen(len(screens), item.id, criteria, group, place))
     return tuple(screens)
 
 
@@ -56,35 +60,35 @@ def side_by_side(questions: Sequence[Question]) -> bool:
     return any(isinstance(q.scale, RankMagnitude | Pairwise) for q in questions)
 
 
-def shown_order(study: Study, screen: Screen, turn: int, rater: str) -> tuple[int, ...]:
-    """The outputs of the screen's item in the order in which the `turn`-th rater of this screen sees them.
+def shown_order(study: Study, screen: Screen, n_outputs: int, turn: int, rater: str) -> tuple[int, ...]:
+    """The outputs in the order in which the `turn`-th rater of this screen sees them.
 
-    Counterbalanced: successive raters of an item, and successive items, walk through the orders of a
-    balanced square, so that every output stands in every place equally often.
+    Counterbalanced: successive raters of a screen, and successive screens, walk through the orders of a
+    balanced square, so that over the study every output stands in every place equally often.
     """
-    n = len(next(item for item in study.items if item.id == screen.item).outputs)
     if study.order == "fixed":
-        return tuple(range(n))
+        return tuple(range(n_outputs))
     if study.order == "random":
-        keys = [_digest(study.seed, "order", screen.item, rater, str(o)) for o in range(n)]
-        return tuple(sorted(range(n), key=lambda o: keys[o]))
-    square = balanced_square(n)
-    start = int(_digest(study.seed, "start", screen.item)[:8], 16)
+        keys = [_digest(study.seed, "order", screen.item, rater, str(o)) for o in range(n_outputs)]
+        return tuple(sorted(range(n_outputs), key=lambda o: keys[o]))
+    square = balanced_square(n_outputs)
+    # Each screen begins where the one before it ended; the last term keeps raters who see every screen from
+    # meeting the same few orders when the square's size and the number of raters share a divisor.
+    shared = gcd(study.raters_per_item, len(square))
+    start = screen.place * study.raters_per_item + screen.place // (len(square) // shared)
     return square[(start + turn) % len(square)]
 
 
 def balanced_square(n: int) -> tuple[tuple[int, ...], ...]:
     """Orders of n things: each stands in each place and follows each other equally often (Williams 1949).
 
-    For up to three things these are all the orders there are.
+    Any n successive rows have each thing in each place once.
     """
-    if factorial(n) <= 6:
-        return tuple(permutations(range(n)))
     zigzag = [0]
     for step in range(1, n):
         zigzag.append((zigzag[-1] + (step if step % 2 else -step)) % n)
     rows = [tuple((z + shift) % n for z in zigzag) for shift in range(n)]
-    if n % 2:
+    if n % 2 and n > 1:
         rows += [tuple(reversed(row)) for row in rows]
     return tuple(rows)
 
