@@ -25,7 +25,14 @@ _HOMES = {
         "paired_bootstrap",
         "trueskill",
     ),
-    "palaver.studies": ("analyse", "load_study", "read_ratings", "simulate", "write_ratings"),
+    "palaver.studies": (
+        "analyse",
+        "load_study",
+        "ratings_from_frame",
+        "read_ratings",
+        "simulate",
+        "write_ratings",
+    ),
     "palaver.reports": ("write_report",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

@@ -586,3 +586,26 @@ def test_a_field_that_json_rows_have_only_later_is_not_lost(tmp_path: Path) -> N
     seconds = read_ratings(path).frame["seconds"]
     assert seconds.null_count() == 200
     assert seconds.drop_nulls().unique().to_list() == [3.5]
+
+
+@pytest.mark.parametrize("kind", ["polars", "pandas"])
+def test_a_frame_is_as_good_as_a_file(kind: str, tmp_path: Path) -> None:
+    import pandas as pd
+
+    from palaver.studies import ratings_from_frame
+
+    columns = {
+        "item": ["1", "1", "2", "2"],
+        "system": ["a", "b", "a", "b"],
+        "rater": ["r", "r", "r", "r"],
+        "criterion": ["q"] * 4,
+        "value": [1, 2, 3, 4],
+    }
+    frame = pl.DataFrame(columns) if kind == "polars" else pd.DataFrame(columns)
+    table = ratings_from_frame(frame)
+    path = tmp_path / "same.csv"
+    pl.DataFrame(columns).write_csv(path)
+    from_file = read_ratings(path)
+    assert table.reading.files == ("frame",)
+    wanted = ["item", "system", "rater", "criterion", "value"]
+    assert table.frame.select(wanted).rows() == from_file.frame.select(wanted).rows()

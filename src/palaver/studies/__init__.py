@@ -4,7 +4,7 @@ from palaver.studies.analyse import analyse
 from palaver.studies.describe import describe
 from palaver.studies.design import PRESETS, load_study, preset_text
 from palaver.studies.export import write_long
-from palaver.studies.ratings import RatingTable, read_ratings
+from palaver.studies.ratings import RatingTable, ratings_from_frame, read_ratings
 from palaver.studies.results import Analysis
 from palaver.studies.rows import iter_ratings, write_ratings
 from palaver.studies.simulate import Habits, example_study, power_draw, simulate
@@ -21,6 +21,7 @@ __all__ = [
     "load_study",
     "power_draw",
     "preset_text",
+    "ratings_from_frame",
     "read_ratings",
     "simulate",
     "write_long",

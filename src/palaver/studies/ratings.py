@@ -6,9 +6,11 @@ constant memory from `long_frames` (see `palaver.studies.describe`) or `iter_rat
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -113,6 +115,15 @@ def read_ratings(
 def _text(path: str | Path) -> str:
     """A name on disk need not be text; what is written about it must be."""
     return str(path).encode(errors="replace").decode()
+
+
+def ratings_from_frame(frame: Any, **options: Any) -> RatingTable:
+    """The same from a polars or pandas frame (or anything that hands out Arrow) in one of the layouts."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "frame.parquet")
+        pl.DataFrame(frame).write_parquet(path)
+        table = read_ratings(path, **options)
+    return replace(table, reading=replace(table.reading, files=("frame",)))
 
 
 @dataclass
