@@ -221,7 +221,7 @@ def test_what_packages_export_is_there_and_no_module() -> None:
     """
     script = f"""
 import contextlib, importlib, types
-for name in {sorted(modules())!r}:
+for name in {sorted(m for m in modules() if ".migrations." not in m)!r}:  # those are run, not imported
     with contextlib.suppress(ModuleNotFoundError):  # an optional part that is not installed
         importlib.import_module(name)
 for name in {[m for m, path in modules().items() if path.name == "__init__.py"]!r}:

@@ -45,6 +45,11 @@ def test_the_verbs() -> None:
         ("study", "analyse"),
         ("study", "describe"),
         ("study", "convert"),
+        ("study", "serve"),
+        ("study", "status"),
+        ("study", "export"),
+        ("study", "backup"),
+        ("study", "restore"),
         ("reproduce", "rankme"),
     } <= set(verbs())
 

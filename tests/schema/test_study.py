@@ -56,7 +56,12 @@ def test_an_unknown_criterion_is_a_clear_error() -> None:
     ("questions", "items", "places", "words"),
     [
         ([question("a"), question("a")], [item()], [("questions", 1, "criterion")], "asked twice"),
-        ([question(beside="b")], [item()], [("questions", 0, "beside")], "expected another criterion (none)"),
+        (
+            [question(beside="b")],
+            [item()],
+            [("questions", 0, "beside")],
+            "expected a criterion that stands alone (none)",
+        ),
         ([question("a", beside="a")], [item()], [("questions", 0, "beside")], "found 'a'"),
         ([question()], [item("1"), item("1")], [("items", 1, "id")], "used twice"),
         ([question()], [item(systems="aa")], [("items", 0, "outputs")], "two outputs of one system"),
@@ -84,8 +89,11 @@ def test_all_problems_are_named_at_once() -> None:
     assert len(found) == 5
 
 
-def test_a_later_question_may_be_shared_with_an_earlier_one() -> None:
-    assert problems([question("a", beside="b"), question("b", beside="a")], [item()]) == []
+def test_a_question_stands_beside_one_that_stands_alone() -> None:
+    assert problems([question("a", beside="b"), question("b")], [item()]) == []
+    assert len(problems([question("a", beside="b"), question("b", beside="a")], [item()])) == 2
+    chain = [question("a", beside="b"), question("b", beside="c"), question("c")]
+    assert len(problems(chain, [item()])) == 1
 
 
 @pytest.mark.parametrize(

@@ -211,7 +211,8 @@ def test_all_mistakes_at_once_in_their_lines(tmp_path: Path) -> None:
         "line 17: questions[2].binary: there is no such field",
         "line 22: questions[3].scale: high (1) must be above low (6)",
         "line 22: questions[3].scale.lables: there is no such field (did you mean 'labels'?)",
-        "line 23: questions[3].beside: expected another criterion (quality, nat), found 'nowhere'",
+        "line 23: questions[3].beside: expected a criterion that stands alone (inf, nat, quality), "
+        "found 'nowhere'",
         "line 26: questions[4].criterion: criterion 'inf' is asked twice",
         "line 29: questions[4].scale: exclusive: ['b'] not among the options ['a']",
         "line 33: items[1].context: expected a text or a dialogue, found 5",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +12,7 @@ import typer
 from palaver.cli.study import Correlation, Force, Normalisation, SeedOption, _refuse_overwrite, app
 
 if TYPE_CHECKING:
+    from palaver.schema import Study
     from palaver.studies import RatingTable
 
 Columns = Annotated[
@@ -35,7 +36,10 @@ def _columns(words: list[str] | None) -> dict[str, str]:
 @app.command()
 def analyse(
     ratings: Annotated[
-        list[Path], typer.Argument(help="Rating files: JSON lines, CSV or Parquet, long or wide.")
+        list[str],
+        typer.Argument(
+            help="Rating files (JSON lines, CSV or Parquet, long or wide), or a served study's database."
+        ),
     ],
     study: Annotated[Path | None, typer.Option(help="The study file: scales, permitted values.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the files. [default: NAME-analysis]")] = None,
@@ -53,29 +57,33 @@ def analyse(
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave out rows that cannot be used; bad-rows.csv lists them.")
     ] = False,
+    include_excluded: Annotated[
+        bool,
+        typer.Option("--include-excluded", help="Of a served study: also the raters that were excluded."),
+    ] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Write the files, print only where they are.")
     ] = False,
 ) -> None:
     """Which system is better, do the raters agree, and how much of the answer is noise?
 
-    Writes report.html, results.json and ratings.parquet, and prints the tables.
+    Writes report.html, results.json and ratings.parquet, and prints the tables. Of a served study (study.db,
+    a database URL, or study.toml) the answers so far are taken, without excluded raters.
 
     Example: palaver study analyse ratings.csv --study study.toml --out results
     """
     from palaver.cli.progress import progress
-    from palaver.files import check_readable, write_atomically
+    from palaver.files import write_atomically
     from palaver.reports import print_analysis, write_report
     from palaver.studies import analyse as run_analysis
     from palaver.studies import load_study, read_ratings, write_long
 
     design = load_study(study) if study else None
-    for path in ratings:
-        check_readable(path)
-    folder = out or Path(f"{ratings[0].name.strip('.').split('.')[0]}-analysis")
-    with _writable(folder), progress() as tell:
+    folder = out or Path(f"{Path(ratings[0]).name.strip('.').split('.')[0]}-analysis")
+    with _files(ratings, include_excluded) as (paths, served), _writable(folder), progress() as tell:
+        design = design or served
         table = read_ratings(
-            ratings,
+            paths,
             study=design,
             columns=_columns(column),
             skip_bad=skip_bad,
@@ -105,6 +113,28 @@ def analyse(
         rows = "1 row" if n_bad == 1 else f"{n_bad:,} rows"
         typer.echo(f"left out {rows} that cannot be used: {folder / 'bad-rows.csv'}")
     typer.echo(f"report: {report}")
+
+
+@contextmanager
+def _files(named: list[str], include_excluded: bool) -> Iterator[tuple[list[Path], Study | None]]:
+    """The files to read, and the study if one is a served study's database, which is exported for that."""
+    from palaver.cli.serve import database_url, opened
+    from palaver.files import check_readable
+
+    with ExitStack() as stack:
+        paths: list[Path] = []
+        study = None
+        for name in named:
+            if database_url(name) is None:
+                paths.append(Path(name))
+                check_readable(paths[-1])
+                continue
+            from palaver.server.export import Selection, exported, study_of
+
+            database = stack.enter_context(opened(name))
+            study = study_of(database)
+            paths.append(stack.enter_context(exported(database, Selection(excluded=include_excluded))))
+        yield paths, study
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from palaver import __version__
-from palaver.cli import analyse, reproduce, study
+from palaver.cli import analyse, reproduce, serve, study
 
 if TYPE_CHECKING:
     from palaver.errors import UserError
@@ -21,7 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-assert analyse  # its import adds the verbs that work on ratings
+_ADDED = (analyse, serve)  # their import adds verbs to those of `study`
 app.add_typer(study.app, name="study")
 app.add_typer(reproduce.app, name="reproduce")
 

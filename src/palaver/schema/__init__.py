@@ -15,6 +15,7 @@ from palaver.schema.scale import (
     RankMagnitude,
     Scale,
 )
+from palaver.schema.serving import Checks, Completion, Expected, KnownItem, SurveyQuestion, Training
 from palaver.schema.study import Rating, Study
 
 __all__ = [
@@ -22,10 +23,14 @@ __all__ = [
     "Article",
     "Binary",
     "Checkboxes",
+    "Checks",
+    "Completion",
     "Dialogue",
     "Entity",
+    "Expected",
     "Fact",
     "Item",
+    "KnownItem",
     "Likert",
     "Magnitude",
     "Ordinal",
@@ -39,6 +44,8 @@ __all__ = [
     "Scale",
     "Section",
     "Study",
+    "SurveyQuestion",
+    "Training",
     "Turn",
     "record_run",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Literal
 
 from pydantic import Field, field_serializer, model_validator
@@ -12,7 +13,7 @@ from palaver.errors import UserError, nearest
 from palaver.schema.base import Name, Noun, Text
 from palaver.schema.item import Item, Question
 from palaver.schema.scale import Pairwise, RankMagnitude, Value
-from palaver.schema.serving import Checks, Completion, SurveyQuestion, Training
+from palaver.schema.serving import Checks, Completion, KnownItem, SurveyQuestion, Training
 
 Location = tuple[str | int, ...]
 
@@ -51,6 +52,13 @@ class Study(Noun):
             dict(enumerate(self.items)),
             active=self.assignment == "active",
             degraded=self.checks.degraded,
+            known={
+                **{
+                    ("training", "items", i): k
+                    for i, k in enumerate(self.training.items if self.training else ())
+                },
+                **{("checks", "items", i): k for i, k in enumerate(self.checks.items)},
+            },
         )
         problems = [text for _, text in found]
         if problems:
@@ -78,25 +86,26 @@ def design_problems(
     *,
     active: bool = False,
     degraded: bool = False,
+    known: Mapping[Location, KnownItem] = MappingProxyType({}),
 ) -> Iterator[tuple[Location, str]]:
     """Every way in which sound questions and items do not fit together, with the place of each."""
     if active and not all(isinstance(q.scale, Pairwise) for q in questions.values()):
         yield ("assignment",), "active assignment chooses comparisons: every question must be pairwise"
     if degraded and not any(q.scale.numeric for q in questions.values()):
         yield ("checks", "degraded"), "degraded outputs need a question whose answer is a number"
+    yield from _known_problems(questions, known)
     seen: dict[str, int] = {}
     for q, question in questions.items():
         if question.criterion in seen:
             yield ("questions", q, "criterion"), f"criterion {question.criterion!r} is asked twice"
         seen.setdefault(question.criterion, q)
+    hosts = {question.criterion for question in questions.values() if question.beside is None}
     for q, question in questions.items():
-        if question.beside is not None and (
-            question.beside not in seen or question.beside == question.criterion
-        ):
-            others = ", ".join(name for name in seen if name != question.criterion) or "none"
+        if question.beside is not None and question.beside not in hosts:
+            others = ", ".join(sorted(hosts)) or "none"
             yield (
                 ("questions", q, "beside"),
-                f"expected another criterion ({others}), found {question.beside!r}",
+                f"expected a criterion that stands alone ({others}), found {question.beside!r}",
             )
     ids: set[str] = set()
     for i, item in items.items():
@@ -117,6 +126,28 @@ def design_problems(
                     ("items", i, "outputs"),
                     f"item {item.id!r} has one output, but {question.criterion!r} ranks several on a screen",
                 )
+
+
+def _known_problems(
+    questions: Mapping[int, Question], known: Mapping[Location, KnownItem]
+) -> Iterator[tuple[Location, str]]:
+    """Known items must be answerable, and what is expected of them must be asked."""
+    criteria = {q.criterion: q for q in questions.values()}
+    seen: dict[str, KnownItem] = {}
+    for place, k in known.items():
+        if seen.setdefault(k.item.id, k) != k:
+            yield (*place, "item", "id"), f"another known item has the id {k.item.id!r}"
+        systems = [output.system for output in k.item.outputs]
+        for e, expected in enumerate(k.expected):
+            where = (*place, "expected", e)
+            if expected.criterion not in criteria:
+                close = nearest(expected.criterion, list(criteria))
+                yield (*where, "criterion"), f"the study does not ask for {expected.criterion!r}{close}"
+            elif isinstance(criteria[expected.criterion].scale, Pairwise) and len(systems) != 2:
+                yield (*place, "item"), f"has {len(systems)} outputs, but {expected.criterion!r} compares 2"
+            if expected.system not in systems:
+                close = nearest(expected.system, systems)
+                yield (*where, "system"), f"the item has no output of {expected.system!r}{close}"
 
 
 class Rating(Noun):

@@ -39,8 +39,14 @@ def _spoil(output: Output, rng: random.Random) -> Output:
 
 
 def can_degrade(item: Item, seed: int) -> bool:
-    """Whether spoiling changes anything: a one-word answer stays what it is."""
-    return degrade(item, seed) != item
+    """Whether spoiling changes what a rater can see: a one-word answer stays what it is."""
+    which = broken_output(item, seed)
+    return _words(degrade(item, seed).outputs[which]) != _words(item.outputs[which])
+
+
+def _words(output: Output) -> list[list[str]]:
+    turns = [turn.text for turn in output.dialogue.turns] if output.dialogue else [output.text or ""]
+    return [text.split() for text in turns]
 
 
 def _scramble(text: str, rng: random.Random) -> str:

@@ -16,6 +16,7 @@ from palaver.config import Lines, Location, config_error, parse_toml, read_toml
 from palaver.errors import UserError, nearest
 from palaver.files import TextStream
 from palaver.schema import Item, Question, Study
+from palaver.schema.serving import KnownItem
 from palaver.schema.study import design_problems
 from palaver.studies.mistakes import ITEMS_FROM, explain, without_unknown_fields
 
@@ -84,9 +85,19 @@ def _hidden(data: dict[str, Any], error: ValidationError) -> Iterator[tuple[Loca
     checks = mended.get("checks")
     active = mended.get("assignment") == "active"
     degraded = isinstance(checks, dict) and checks.get("degraded") is True
-    for place, text in design_problems(questions, items, active=active, degraded=degraded):
+    known = dict(_sound_known(mended))
+    for place, text in design_problems(questions, items, active=active, degraded=degraded, known=known):
         if not (place[-1] == "outputs" and place[1] in repaired):
             yield place, text
+
+
+def _sound_known(data: dict[str, Any]) -> Iterator[tuple[Location, KnownItem]]:
+    """Training items and checks that are valid by themselves, by their place in the file."""
+    for section in ("training", "checks"):
+        table = data.get(section)
+        if isinstance(table, dict):
+            for i, item in _sound(table, "items", KnownItem)[0].items():
+                yield (section, "items", i), item
 
 
 _Places = tuple[Any, list[int]] | None

@@ -71,12 +71,14 @@ def shown_order(study: Study, screen: Screen, n_outputs: int, turn: int, rater: 
     if study.order == "random":
         keys = [_digest(study.seed, "order", screen.item, rater, str(o)) for o in range(n_outputs)]
         return tuple(sorted(range(n_outputs), key=lambda o: keys[o]))
+    # Each screen goes on in the square where the one before it stopped, a half of n rows at a time, as each
+    # half has every output in every place. The shift keeps raters who see every screen from meeting the same
+    # few orders when the number of raters and the size of the square share a divisor.
     square = balanced_square(n_outputs)
-    # Each screen begins where the one before it ended; the last term keeps raters who see every screen from
-    # meeting the same few orders when the square's size and the number of raters share a divisor.
-    shared = gcd(study.raters_per_item, len(square))
-    start = screen.place * study.raters_per_item + screen.place // (len(square) // shared)
-    return square[(start + turn) % len(square)]
+    step = screen.place * study.raters_per_item + turn
+    shift = screen.place // (len(square) // gcd(study.raters_per_item, len(square)))
+    half = step // n_outputs % (len(square) // n_outputs)
+    return square[half * n_outputs + (step + shift) % n_outputs]
 
 
 def balanced_square(n: int) -> tuple[tuple[int, ...], ...]:

@@ -1,0 +1,114 @@
+"""Answers on their way into the database: checked against the scale, stored once, never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, func, insert, select
+
+from palaver.schema import Item, Pairwise, Question
+from palaver.schema.study import value_text
+from palaver.server.served import Place, Refused, storable
+from palaver.server.tables import answer
+
+DAY = 86400.0
+MAX_VALUE = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One answer as it comes from a page. `position` is where the output stood, not which one it is."""
+
+    id: str
+    criterion: str
+    position: int
+    value: object
+    seconds: float | None = None
+    given_at: float | None = None
+
+
+def answer_row(
+    given: Given, place: Place, assignment_id: int, rater_id: str, order: Sequence[int], now: float
+) -> dict[str, object]:
+    """The row to store, or Refused with what was expected."""
+    question = next((q for q in place.questions if q.criterion == given.criterion), None)
+    if question is None:
+        raise Refused(f"this screen does not ask for {given.criterion!r}", 422)
+    if not 0 <= given.position < len(order):
+        raise Refused(f"there is no output in place {given.position}", 422)
+    outputs = place.item.outputs
+    output, against, value = outputs[order[given.position]], None, given.value
+    if isinstance(question.scale, Pairwise):
+        output, against = outputs[0], outputs[1].system
+        if not isinstance(value, bool) and value in (
+            "0",
+            "1",
+            0,
+            1,
+        ):  # the place that was chosen; the value is about the item's first output
+            value = "win" if order[int(str(value))] == 0 else "loss"
+    try:
+        text = storable(value_text(question.scale.parse(value)), given.criterion, MAX_VALUE)
+    except ValueError as error:
+        raise Refused(f"{given.criterion}: {error}", 422) from None
+    return {
+        "id": storable(given.id, "id", 36, shortest=1),
+        "assignment_id": assignment_id,
+        "rater_id": rater_id,
+        "item": place.item.id,
+        "system": output.system,
+        "against": against,
+        "output": output.id,
+        "criterion": question.criterion,
+        "value": text,
+        "given_at": _plausible(given.given_at, now),
+        "received_at": now,
+        "seconds": given.seconds if given.seconds is not None and 0 <= given.seconds < DAY else None,
+        "shown_position": list(order).index(0) if against is not None else given.position,
+    }
+
+
+def _plausible(given_at: float | None, now: float) -> float:
+    """A phone's clock may be wrong: no answer is given after it arrived, or a month before."""
+    if given_at is None or not now - 31 * DAY <= given_at <= now:
+        return now
+    return given_at
+
+
+def store(connection: Connection, rows: Sequence[dict[str, object]]) -> None:
+    """Add the rows that are not there yet. Needs the writer's lock, as it numbers them."""
+    if not rows:
+        return
+    new: dict[object, dict[str, object]] = {}
+    for row in rows:
+        if new.setdefault(row["id"], row) is not row and not _same(new[row["id"]], row):
+            raise Refused("two answers share an id", 409)
+    known = connection.execute(select(answer).where(answer.c.id.in_(list(new)))).mappings()
+    for there in [{str(k): v for k, v in found.items()} for found in known]:
+        if not _same(there, new.pop(there["id"])):
+            raise Refused("another answer has this id already", 409)
+    last = connection.execute(select(func.coalesce(func.max(answer.c.number), 0))).scalar_one()
+    numbered = [{**row, "number": last + n} for n, row in enumerate(new.values(), start=1)]
+    if numbered:
+        connection.execute(insert(answer), numbered)
+
+
+def is_complete(
+    connection: Connection, assignment_id: int, item: Item, questions: Sequence[Question]
+) -> bool:
+    """Whether every required question has an answer for every output (a comparison needs one)."""
+    rows = connection.execute(
+        select(answer.c.criterion, answer.c.system).where(answer.c.assignment_id == assignment_id)
+    )
+    there = {(criterion, system) for criterion, system in rows}
+    return all(
+        (q.criterion, output.system) in there
+        for q in questions
+        if q.required
+        for output in (item.outputs[:1] if isinstance(q.scale, Pairwise) else item.outputs)
+    )
+
+
+def _same(a: Mapping[str, object], b: Mapping[str, object]) -> bool:
+    return all(a[k] == b[k] for k in ("rater_id", "assignment_id", "criterion", "system", "value"))

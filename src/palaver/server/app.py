@@ -1,0 +1,148 @@
+"""The web app of one served study."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from sqlalchemy import text
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from palaver import __version__
+from palaver.errors import UserError
+from palaver.server import raters, render
+from palaver.server.database import Database
+from palaver.server.security import Guard, Signer, security_headers
+from palaver.server.service import Refused, Service
+from palaver.server.settings import Settings
+from palaver.studies.design import load_study
+
+_log = logging.getLogger("palaver.server")
+_WORDS = {404: "There is no such page.", 405: "This address does not take such requests."}
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The app for one study: opens the database, puts the study there if it is new, and joins the pages."""
+    service = _open(settings)
+    static = render.static_files()
+    jinja = render.environment(settings.root_path, static)
+    pages = raters.Pages(settings, service, jinja, Signer(service.secret))
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        service.database.close()
+
+    app = FastAPI(
+        title="Palaver",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    app.state.service = service
+    app.add_middleware(Guard, root_path=settings.root_path)
+    _add_errors(app, pages)
+    app.include_router(raters.router(settings, service, pages))
+    _add_admin(app, settings, service)
+
+    @app.get("/health", tags=["server"])
+    async def health() -> dict[str, str]:
+        """Whether the server and its database answer."""
+        with service.database.reading() as connection:
+            connection.execute(text("SELECT 1"))
+        return {"status": "ok", "version": __version__}
+
+    @app.get("/static/{name}", include_in_schema=False)
+    async def asset(name: str, v: str = "") -> Response:
+        if name not in static:
+            raise Refused("there is no such file", 404)
+        found = static[name]
+        kept = "public, max-age=31536000, immutable" if v == found.version else "no-cache"
+        return Response(found.content, media_type=found.media_type, headers={"cache-control": kept})
+
+    return app
+
+
+def app_from_environment() -> FastAPI:
+    """For worker processes: `uvicorn palaver.server.app:app_from_environment --factory`."""
+    return create_app(Settings.from_environment())
+
+
+def _open(settings: Settings) -> Service:
+    database = Database(settings.database)
+    _migrate(database)
+    if settings.study_file is None:
+        return Service(database)
+    study = load_study(settings.study_file)
+    return Service.create(database, study, settings.study_file.read_text(encoding="utf-8"))
+
+
+def _optional(module: str, name: str) -> Callable[..., object] | None:
+    if importlib.util.find_spec(module) is None:
+        return None
+    return getattr(importlib.import_module(module), name, None)
+
+
+def _migrate(database: Database) -> None:
+    migrate = _optional("palaver.server.migrations", "migrate")
+    if migrate is not None:
+        migrate(database)
+        return
+    from palaver.server.tables import metadata
+
+    metadata.create_all(database.engine)
+
+
+def _add_admin(app: FastAPI, settings: Settings, service: Service) -> None:
+    router = _optional("palaver.server.admin", "router")
+    if router is not None:
+        app.include_router(router(settings, service))  # type: ignore[arg-type]
+
+
+# --- errors, rendered once ----------------------------------------------------------------------------------
+
+
+def _add_errors(app: FastAPI, pages: raters.Pages) -> None:
+    def answer(
+        request: Request, status: int, message: str, headers: dict[str, str] | None = None
+    ) -> Response:
+        if request.scope["path"].startswith(("/api/", "/admin/api/", "/health")):
+            return JSONResponse({"error": message}, status, headers)
+        page = pages.page("error", status, message=message, missing=status == 404)
+        page.headers.update(headers or {})
+        return page
+
+    async def refused(request: Request, error: Exception) -> Response:
+        assert isinstance(error, UserError)
+        return answer(request, error.status if isinstance(error, Refused) else 400, error.message)
+
+    async def http(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        if isinstance(error.__cause__, Refused):  # the size limit, met while the body was being read
+            return await refused(request, error.__cause__)
+        message = _WORDS.get(error.status_code) or str(error.detail)
+        return answer(request, error.status_code, message, dict(error.headers or {}))
+
+    async def invalid(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        # What was found stays out: it may be long, hostile, or no text at all.
+        problems = {f"{'.'.join(str(p) for p in e['loc'][1:])}: {e['msg']}" for e in error.errors()[:5]}
+        return answer(request, 422, "; ".join(sorted(problems)).encode(errors="replace").decode())
+
+    async def broken(request: Request, error: Exception) -> Response:
+        _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+        # This handler runs outside the guard, so the headers are put on by hand.
+        return answer(request, 500, "Something went wrong on our side. Try again.", security_headers())
+
+    app.add_exception_handler(UserError, refused)
+    app.add_exception_handler(HTTPException, http)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(Exception, broken)

@@ -1,0 +1,188 @@
+"""Who gets which screen. All of it is state in the database; any process may serve any request.
+
+A screen is leased to a rater. Leases that run out are taken back before anything is handed out, so `taken`
+(answered, or leased and still running) never exceeds the number of raters a screen is to have. Somebody who
+answers after the lease ran out is still counted while there is room, and kept but not counted (`late`) if
+somebody else took the place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, and_, exists, func, insert, select, update
+
+from palaver.server.tables import assignment, rater, screen
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """A screen in a rater's hands."""
+
+    id: int
+    rater: str
+    screen: int
+    kind: str
+    turn: int
+    status: str
+
+
+HELD = (
+    assignment.c.id,
+    assignment.c.rater_id,
+    screen.c.id.label("screen"),
+    screen.c.kind,
+    assignment.c.turn,
+    assignment.c.status,
+)
+"""The columns of `Assigned`."""
+
+
+def reclaim(connection: Connection, now: float) -> int:
+    """Take back the leases that ran out; how many."""
+    expired = connection.execute(
+        update(assignment)
+        .where(assignment.c.status == "open", assignment.c.expires_at <= now)
+        .values(status="expired")
+        .returning(assignment.c.screen_id, assignment.c.rater_id)
+    ).all()
+    for screen_id, rater_id in expired:
+        _take(connection, screen_id, rater_id, -1)
+    return len(expired)
+
+
+def _take(connection: Connection, screen_id: int, rater_id: str, change: int) -> None:
+    """Change how many a screen has; raters who are excluded were never among them."""
+    counts = exists().where(rater.c.id == rater_id, ~rater.c.excluded)
+    connection.execute(
+        update(screen).where(screen.c.id == screen_id, counts).values(taken=screen.c.taken + change)
+    )
+
+
+def current(connection: Connection, rater_id: str) -> Assigned | None:
+    """The screen a rater has been given and not yet answered, its lease running or not."""
+    row = connection.execute(
+        select(*HELD)
+        .join(screen, screen.c.id == assignment.c.screen_id)
+        .where(assignment.c.rater_id == rater_id, assignment.c.status.in_(("open", "expired")))
+        .order_by(assignment.c.id.desc())
+        .limit(1)
+    ).first()
+    return Assigned(*row) if row else None
+
+
+def renew(connection: Connection, held: Assigned, now: float, lease: float) -> bool:
+    """Run the lease of a screen in hand anew; False if it ran out and somebody else has the place."""
+    if held.status == "expired":
+        room = connection.execute(
+            select(screen.c.taken < screen.c.target).where(screen.c.id == held.screen)
+        ).scalar_one()
+        if not room and held.kind == "main":
+            return False
+        _take(connection, held.screen, held.rater, +1)
+    connection.execute(
+        update(assignment).where(assignment.c.id == held.id).values(status="open", expires_at=now + lease)
+    )
+    return True
+
+
+def give(connection: Connection, rater_id: str, screen_id: int, now: float, lease: float) -> Assigned:
+    """Lease a screen to a rater."""
+    turn = connection.execute(
+        select(func.count()).select_from(assignment).where(assignment.c.screen_id == screen_id)
+    ).scalar_one()
+    new = connection.execute(
+        insert(assignment)
+        .values(
+            screen_id=screen_id,
+            rater_id=rater_id,
+            status="open",
+            turn=turn,
+            given_at=now,
+            expires_at=now + lease,
+        )
+        .returning(assignment.c.id)
+    ).scalar_one()
+    _take(connection, screen_id, rater_id, +1)
+    kind = connection.execute(select(screen.c.kind).where(screen.c.id == screen_id)).scalar_one()
+    return Assigned(new, rater_id, screen_id, kind, turn, "open")
+
+
+def _unseen(rater_id: str) -> object:
+    return ~exists().where(and_(assignment.c.screen_id == screen.c.id, assignment.c.rater_id == rater_id))
+
+
+def free_screens(
+    connection: Connection, rater_id: str, kind: str, group: int | None, *, limit: int = 50
+) -> list[int]:
+    """Screens with room that this rater has not had, in the order in which blocks are to be filled."""
+    wanted = [screen.c.kind == kind, screen.c.taken < screen.c.target, _unseen(rater_id)]
+    if group is not None:
+        wanted.append(screen.c.group_no == group)
+    found = connection.execute(
+        select(screen.c.id)
+        .where(*wanted)  # type: ignore[arg-type]
+        .order_by(screen.c.block_no, screen.c.taken, screen.c.id)
+        .limit(limit)
+    )
+    return list(found.scalars())
+
+
+def neediest_group(connection: Connection, rater_id: str) -> int | None:
+    """The group of questions with most room left that this rater can still work on."""
+    row = connection.execute(
+        select(screen.c.group_no)
+        .where(screen.c.kind == "main", screen.c.taken < screen.c.target, _unseen(rater_id))  # type: ignore[arg-type]
+        .group_by(screen.c.group_no)
+        .order_by(func.sum(screen.c.target - screen.c.taken).desc(), screen.c.group_no)
+        .limit(1)
+    ).first()
+    return row[0] if row else None
+
+
+def finish(connection: Connection, held: Assigned, now: float) -> str:
+    """All is answered: counted as `done` if there is room, kept as `late` if there is none."""
+    status = "done"
+    if held.status == "expired":
+        room = connection.execute(
+            select(screen.c.taken < screen.c.target).where(screen.c.id == held.screen)
+        ).scalar_one()
+        status = "done" if room or held.kind != "main" else "late"
+        if status == "done":
+            _take(connection, held.screen, held.rater, +1)
+    connection.execute(
+        update(assignment).where(assignment.c.id == held.id).values(status=status, done_at=now)
+    )
+    return status
+
+
+def set_excluded(connection: Connection, rater_id: str, excluded: bool) -> None:
+    """A rater's screens stop counting (screened out, excluded by the admin), or count again."""
+    changed = connection.execute(
+        update(rater).where(rater.c.id == rater_id, rater.c.excluded != excluded).values(excluded=excluded)
+    ).rowcount
+    if not changed:
+        return
+    held = connection.execute(
+        select(assignment.c.screen_id).where(
+            assignment.c.rater_id == rater_id, assignment.c.status.in_(("open", "done"))
+        )
+    ).scalars()
+    for screen_id in list(held):
+        change = -1 if excluded else +1
+        connection.execute(
+            update(screen).where(screen.c.id == screen_id).values(taken=screen.c.taken + change)
+        )
+
+
+def progress(connection: Connection, rater_id: str) -> int:
+    """How many real screens a rater has answered."""
+    return connection.execute(
+        select(func.count())
+        .select_from(assignment.join(screen, screen.c.id == assignment.c.screen_id))
+        .where(
+            assignment.c.rater_id == rater_id,
+            assignment.c.status.in_(("done", "late")),
+            screen.c.kind == "main",
+        )
+    ).scalar_one()

@@ -1,0 +1,248 @@
+"""The admin's page: the same state as data (for programs) and as pieces of HTML (for the page itself).
+
+The pieces are rendered here and nowhere else: the page begins with them, and its script puts newer ones in
+their place.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import asdict, dataclass, is_dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from palaver.reports import names, numbers, wording
+from palaver.server.database import Database
+from palaver.server.live import CriterionNow, Findings, Live, Point
+from palaver.server.oversight import RaterStatus, Status, rater_table, status
+from palaver.server.render import environment, static_files
+from palaver.studies.raters import FLAGS
+
+SECTIONS = ("progress", "results", "raters")
+MOST_RATERS = 500
+"""Rows in the table; the download has everybody."""
+ALL_FLAGS = {**FLAGS, "check failed": "gave a wrong answer to a check"}
+_STATES = {
+    "consent": "reading the consent",
+    "instructions": "reading the instructions",
+    "training": "in training",
+    "working": "rating",
+    "survey": "at the survey",
+    "done": "finished",
+    "screened": "screened out",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaterLine:
+    """One line of the table of raters."""
+
+    rater: RaterStatus
+    flags: tuple[str, ...]
+    median_seconds: float
+    agreement: float
+    n_ratings: int
+
+    @property
+    def name(self) -> str:
+        return self.rater.external or self.rater.id[:8]
+
+    @property
+    def standing(self) -> str:
+        if self.rater.state == "done" and not self.rater.screens:
+            return "found nothing left to do"
+        return _STATES.get(self.rater.state, self.rater.state)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dashboard:
+    """Everything the page shows."""
+
+    status: Status
+    findings: Findings | None
+    raters: tuple[RaterLine, ...]
+
+    @property
+    def fresh(self) -> bool:
+        return self.findings is not None and self.findings.answers == self.status.answers
+
+
+def look(database: Database, live: Live, *, wait: bool = False, now: float | None = None) -> Dashboard:
+    """The state of the study; `wait` for statistics that are not there yet."""
+    now = time.time() if now is None else now
+    findings = live.wait() if wait else live.current()
+    lines = [_line(r, findings) for r in rater_table(database, now)]
+    lines.sort(key=lambda line: (line.rater.excluded, -len(line.flags)))  # stable: the latest seen first
+    return Dashboard(status=status(database, now), findings=findings, raters=tuple(lines))
+
+
+def _line(rater: RaterStatus, findings: Findings | None) -> RaterLine:
+    habits = findings.raters.get(rater.id) if findings else None
+    flags = (*(("check failed",) if rater.checks_failed else ()), *(habits.flags if habits else ()))
+    return RaterLine(
+        rater=rater,
+        flags=flags,
+        median_seconds=habits.median_seconds if habits else math.nan,
+        agreement=habits.agreement if habits else math.nan,
+        n_ratings=habits.n_ratings if habits else 0,
+    )
+
+
+def as_data(board: Dashboard) -> dict[str, Any]:
+    """For programs: undefined numbers are null, with the reason beside them."""
+    found = board.findings
+    state = asdict(board.status)
+    state["groups"] = [{"criteria": c, "done": d, "target": t} for c, d, t in board.status.groups]
+    data = {
+        "status": state,
+        "statistics": None,
+        "raters": [
+            {
+                **asdict(line.rater),
+                "flags": line.flags,
+                "median_seconds": line.median_seconds,
+                "agreement": line.agreement,
+                "ratings": line.n_ratings,
+            }
+            for line in board.raters[:MOST_RATERS]
+        ],
+    }
+    if found is not None:
+        data["statistics"] = {
+            "answers": found.answers,
+            "up_to_date": board.fresh,
+            "median_seconds_per_screen": found.screen_seconds,
+            "problem": found.problem,
+            "criteria": [_criterion_data(c) for c in found.criteria],
+        }
+    return {key: _plain(value) for key, value in data.items()}
+
+
+def _criterion_data(criterion: CriterionNow) -> dict[str, Any]:
+    row = criterion.agreement
+    return {
+        "criterion": criterion.criterion,
+        "agreement": row,
+        "in_words": wording.in_words_by(row) if row else "",
+        "course": [asdict(point) for point in criterion.course],
+        "rankings": [
+            {
+                "criterion": r.criterion,
+                "label": r.label,
+                "groups": r.groups,
+                "unit": r.unit,
+                "scores": r.scores,
+                "reason": r.reason,
+            }
+            for r in criterion.rankings
+        ],
+    }
+
+
+def _plain(value: object) -> object:
+    if is_dataclass(value) and not isinstance(value, type):
+        return _plain(asdict(value))
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+# --- the page -----------------------------------------------------------------------------------------------
+
+
+class Pages:
+    """The admin's templates, compiled once."""
+
+    def __init__(self, root_path: str) -> None:
+        self._environment = environment(root_path, static_files())
+        self._environment.finalize = lambda value: names.scrub(value) if type(value) is str else value
+        self._environment.filters.update(
+            statistic=numbers.statistic,
+            number=numbers.number,
+            count=numbers.count,
+            seconds=numbers.seconds,
+            percent=numbers.percent,
+            name=_name,
+        )
+        self._environment.globals.update(
+            some=numbers.some,
+            interval=numbers.interval,
+            measure_name=wording.measure_name,
+            in_words=wording.in_words_by,
+            ranking_basis=wording.ranking_basis,
+            rank_labels=wording.rank_labels,
+            isfinite=math.isfinite,
+            nan=math.nan,
+            chart=chart,
+            ago=ago,
+            flags=ALL_FLAGS,
+            most_raters=MOST_RATERS,
+        )
+
+    def page(self, template: str, **values: Any) -> str:
+        """A whole page."""
+        return self._environment.get_template(template).render(**values)
+
+    def sections(self, board: Dashboard, csrf: str) -> dict[str, str]:
+        """The pieces of the page that change, by the id of the element that holds each."""
+        return {
+            name: self.page(f"admin_{name}.html.j2", board=board, csrf=csrf, now=board.status.now)
+            for name in SECTIONS
+        }
+
+
+def _name(text: str, width: int = 28) -> Markup:
+    """A name from the data, on its own against the direction of writing; the whole one in `title`."""
+    short, whole = names.shorten(text, width), names.clean(text)
+    if short == whole:
+        return Markup("<bdi>{}</bdi>").format(whole)
+    return Markup('<bdi title="{}">{}</bdi>').format(whole, short)
+
+
+def ago(then: float, now: float) -> str:
+    """`just now`, `4 min ago`, `3 h ago`, `2 days ago`."""
+    passed = max(0.0, now - then)
+    if passed < 60:
+        return "just now"
+    if passed < 3600:
+        return f"{passed // 60:.0f} min ago"
+    return f"{passed // 3600:.0f} h ago" if passed < 172_800 else f"{passed // 86_400:.0f} days ago"
+
+
+_WIDE, _HIGH = 240, 64
+
+
+def chart(course: tuple[Point, ...]) -> dict[str, Any] | None:
+    """The course of an agreement as coordinates: a band for the interval, a line for the value."""
+    known = [p for p in course if math.isfinite(p.value)]
+    if len(known) < 2:
+        return None
+    last = known[-1].answers
+
+    def x(point: Point) -> float:
+        return round(_WIDE * point.answers / last, 1)
+
+    def y(value: float) -> float:
+        return round(_HIGH * (1 - min(max(value, 0.0), 1.0)), 1)  # below 0 there is nothing to see
+
+    def end(value: float, instead: float) -> float:
+        return y(value if math.isfinite(value) else instead)
+
+    upper = [f"{x(p)},{end(p.high, p.value)}" for p in known]
+    lower = [f"{x(p)},{end(p.low, p.value)}" for p in reversed(known)]
+    return {
+        "width": _WIDE,
+        "height": _HIGH,
+        "band": " ".join([*upper, *lower]),
+        "line": " ".join(f"{x(p)},{y(p.value)}" for p in known),
+        "x": x(known[-1]),
+        "y": y(known[-1].value),
+        "first": known[0],
+        "last": known[-1],
+    }

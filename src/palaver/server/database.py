@@ -1,0 +1,107 @@
+"""One study's database: SQLite in WAL mode beside the study file, or PostgreSQL by URL.
+
+Every change happens in `writing()`, one transaction that sees what is committed and lets no other writer
+in between: `BEGIN IMMEDIATE` on SQLite, an advisory lock on PostgreSQL. What `writing()` has left without
+an error is on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, OperationalError
+
+from palaver.errors import UserError, require
+
+_LOCK = 0x70616C61  # "pala": the same for every process of a study, as a database holds one study
+
+
+class Database:
+    """Connections to one study's database."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.engine = _engine(url)
+        self.is_sqlite = self.engine.dialect.name == "sqlite"
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A consistent look at what is committed."""
+        with self.engine.connect() as connection:
+            if self.is_sqlite:
+                connection.exec_driver_sql("BEGIN")
+            else:
+                connection = connection.execution_options(isolation_level="REPEATABLE READ")
+            yield connection
+            connection.rollback()
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """One transaction that excludes other writers; committed when the block ends without an error."""
+        with self.engine.connect() as connection:
+            if self.is_sqlite:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            else:
+                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+            try:
+                yield connection
+            except BaseException:
+                connection.rollback()
+                raise
+            connection.commit()
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+
+def sqlite_url(path: Path) -> str:
+    return f"sqlite:///{path}"
+
+
+def _engine(url: str) -> Engine:
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        raise UserError(
+            f"not a database URL: {url!r}",
+            "expected sqlite:///study.db or postgresql+psycopg://user@host/name",
+        ) from None
+    backend = parsed.get_backend_name()
+    if backend == "sqlite":
+        return _sqlite(url)
+    if backend == "postgresql":
+        require("psycopg", "postgres")
+        engine = create_engine(
+            parsed.set(drivername="postgresql+psycopg"), pool_size=20, max_overflow=20, pool_pre_ping=True
+        )
+        try:
+            engine.connect().close()
+        except OperationalError as error:
+            raise UserError(
+                f"cannot reach {parsed.render_as_string(hide_password=True)}: {error.orig}"
+            ) from None
+        return engine
+    raise UserError(f"{backend} is not supported", "use sqlite:///study.db or postgresql+psycopg://…")
+
+
+def _sqlite(url: str) -> Engine:
+    engine = create_engine(
+        url, pool_size=20, max_overflow=20, connect_args={"timeout": 30, "check_same_thread": False}
+    )
+
+    @event.listens_for(engine, "connect")
+    def _prepare(connection: Any, record: object) -> None:
+        connection.isolation_level = None  # transactions are begun by us, as readers or as writers
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA journal_mode = WAL")
+        cursor.execute("PRAGMA synchronous = FULL")  # an acknowledged answer survives a power cut
+        cursor.execute("PRAGMA foreign_keys = ON")
+        cursor.execute("PRAGMA busy_timeout = 30000")
+        cursor.close()
+
+    return engine

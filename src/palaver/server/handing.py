@@ -1,0 +1,125 @@
+"""The next screen for a rater: the one in hand, training, a check that is due, or real work."""
+
+from __future__ import annotations
+
+import hashlib
+
+from sqlalchemy import Connection, func, select, update
+
+from palaver.server import assignment as leases
+from palaver.server.active import most_telling
+from palaver.server.screening import screen_out
+from palaver.server.served import Rater, Served, answers_of, log, rater_of
+from palaver.server.tables import answer, assignment, rater, screen
+from palaver.studies.checks import met
+
+
+def next_screen(connection: Connection, served: Served, me: Rater, now: float) -> leases.Assigned | None:
+    """Hand out the next screen; None when there is nothing (more) for this rater."""
+    lease = served.study.lease_minutes * 60
+    leases.reclaim(connection, now)
+    held = leases.current(connection, me.id)
+    if held is not None and leases.renew(connection, held, now, lease):
+        return held
+    if me.state == "training":
+        trained, chosen = _training(connection, served, me, now)
+        if not trained:
+            return leases.give(connection, me.id, chosen, now, lease) if chosen is not None else None
+    done = leases.progress(connection, me.id)
+    chosen = _due_check(connection, served, me, done)
+    if chosen is None and (served.study.items_per_rater is None or done < served.study.items_per_rater):
+        chosen = _work(connection, served, me)
+    return leases.give(connection, me.id, chosen, now, lease) if chosen is not None else None
+
+
+def _work(connection: Connection, served: Served, me: Rater) -> int | None:
+    """Real work; one group of questions until nothing of it is left, so that criteria stay apart."""
+    group = me.group
+    free = leases.free_screens(connection, me.id, "main", group) if group is not None else []
+    if not free:
+        group = leases.neediest_group(connection, me.id)
+        if group is None:
+            return None
+        connection.execute(update(rater).where(rater.c.id == me.id).values(group_no=group))
+        free = leases.free_screens(connection, me.id, "main", group)
+    if served.study.assignment == "active":
+        return _most_telling(connection, served, free)
+    return free[0]
+
+
+def _most_telling(connection: Connection, served: Served, free: list[int]) -> int:
+    rows = connection.execute(select(screen.c.id, screen.c.item).where(screen.c.id.in_(free)))
+    pairs = {s: tuple(o.system for o in served.items[item].outputs) for s, item in rows}
+    told = connection.execute(
+        select(answer.c.system, answer.c.against, answer.c.value)
+        .join(assignment, assignment.c.id == answer.c.assignment_id)
+        .join(screen, screen.c.id == assignment.c.screen_id)
+        .join(rater, rater.c.id == answer.c.rater_id)
+        .where(answer.c.against.is_not(None), screen.c.kind == "main", ~rater.c.excluded)
+        .order_by(answer.c.number)
+    )
+    return most_telling(pairs, [(a, b, value) for a, b, value in told])
+
+
+def _due_check(connection: Connection, served: Served, me: Rater, done: int) -> int | None:
+    """A check is due every 1/rate real screens, at a place that differs from rater to rater."""
+    checks = served.study.checks
+    if done == 0 or not (checks.items or checks.degraded):
+        return None
+    given = connection.execute(
+        select(func.count())
+        .select_from(assignment.join(screen, screen.c.id == assignment.c.screen_id))
+        .where(assignment.c.rater_id == me.id, screen.c.kind.in_(("check", "degraded")))
+    ).scalar_one()
+    offset = int(hashlib.sha256(me.id.encode()).hexdigest()[:8], 16) / 2**32
+    if int(done * checks.rate + offset) <= given:
+        return None
+    known = leases.free_screens(connection, me.id, "check", me.group)
+    if known:
+        return known[int(offset * 997 + given) % len(known)]
+    return _broken_copy(connection, me) if checks.degraded else None
+
+
+def _broken_copy(connection: Connection, me: Rater) -> int | None:
+    """A screen this rater has answered, again, with one output spoiled."""
+    answered = connection.execute(
+        select(screen.c.item, screen.c.group_no)
+        .join(assignment, assignment.c.screen_id == screen.c.id)
+        .where(assignment.c.rater_id == me.id, assignment.c.status == "done", screen.c.kind == "main")
+    )
+    mine = {(item, group) for item, group in answered}
+    free = leases.free_screens(connection, me.id, "degraded", me.group, limit=len(mine) * 50)
+    places = connection.execute(
+        select(screen.c.id, screen.c.item, screen.c.group_no).where(screen.c.id.in_(free))
+    )
+    return next((s for s, item, group in places if (item, group) in mine), None)
+
+
+def _training(connection: Connection, served: Served, me: Rater, now: float) -> tuple[bool, int | None]:
+    """(passed, next training screen). Failing the last attempt screens the rater out."""
+    training = served.study.training
+    if training is None:
+        return True, None
+    rows = connection.execute(
+        select(screen.c.id, assignment.c.id, assignment.c.status)
+        .outerjoin(assignment, (assignment.c.screen_id == screen.c.id) & (assignment.c.rater_id == me.id))
+        .where(screen.c.kind == "training", screen.c.block_no == me.attempts)
+        .order_by(screen.c.id)
+    ).all()
+    unanswered = [s for s, held, status in rows if held is None or status not in ("done", "late")]
+    if unanswered:
+        return False, unanswered[0]
+    right: list[bool] = []
+    for screen_id, held, _ in rows:
+        right += met(served.place(connection, screen_id).expected, answers_of(connection, held))
+    score = f"{sum(right)} of {len(right)}"
+    if sum(right) >= training.pass_mark * len(right):
+        connection.execute(update(rater).where(rater.c.id == me.id).values(state="working"))
+        log(connection, now, me.id, "trained", score)
+        return True, None
+    connection.execute(update(rater).where(rater.c.id == me.id).values(attempts=me.attempts + 1))
+    log(connection, now, me.id, "training failed", score)
+    if me.attempts + 1 >= training.attempts:
+        screen_out(connection, me, "failed the training", now)
+        return False, None
+    return _training(connection, served, rater_of(connection, me.id), now)

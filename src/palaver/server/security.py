@@ -1,0 +1,232 @@
+"""Who may do what from where: signed cookies, form tokens, origins, limits, and the headers of a response.
+
+Signatures are HMAC-SHA256 under the study's own secret with a purpose in front, so that a token made for one
+use is worth nothing in another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from palaver.server.service import Refused
+from palaver.server.settings import Settings
+
+RATER_COOKIE = "palaver_rater"
+MAX_BODY = 1_000_000
+"""Bytes of one request; a page of answers takes a few thousand."""
+MTURK = "https://*.mturk.com"
+_MONTH = 30 * 24 * 3600
+
+
+class Signer:
+    """Signs short texts with the study's secret."""
+
+    def __init__(self, secret: str) -> None:
+        self._key = secret.encode()
+
+    def mac(self, purpose: str, text: str) -> str:
+        return hmac.new(self._key, f"{purpose}\x1f{text}".encode(), hashlib.sha256).hexdigest()
+
+    def sign(self, purpose: str, text: str) -> str:
+        """`text` with its signature behind it."""
+        return f"{text}.{self.mac(purpose, text)}"
+
+    def read(self, purpose: str, token: str) -> str | None:
+        """The text of a token that was signed for this purpose; None for any other."""
+        text, _, mac = token.rpartition(".")
+        if not text or not token.isascii() or not hmac.compare_digest(mac, self.mac(purpose, text)):
+            return None
+        return text
+
+    def csrf(self, session: str) -> str:
+        """The token that forms of this session carry."""
+        return self.mac("csrf", session)
+
+    def check_csrf(self, session: str, token: str | None) -> None:
+        if not token or not token.isascii() or not hmac.compare_digest(token, self.csrf(session)):
+            raise Refused("this page has grown old: reload it and try again", 403)
+
+
+def cookie(
+    name: str, value: str, settings: Settings, *, framed: bool = False, max_age: int = _MONTH, path: str = ""
+) -> str:
+    """A `Set-Cookie` header. `framed`: the page stands in MTurk's frame, where Lax cookies are not sent."""
+    cross_site = framed and settings.secure_cookies
+    parts = [f"{name}={value}", f"Path={path or settings.root_path or '/'}", f"Max-Age={max_age}", "HttpOnly"]
+    parts += ["SameSite=None" if cross_site else "SameSite=Lax"]
+    if settings.secure_cookies:
+        parts.append("Secure")
+    if cross_site:
+        parts.append("Partitioned")
+    return "; ".join(parts)
+
+
+def check_origin(request: Request, settings: Settings) -> None:
+    """A POST comes from a page of this very server.
+
+    Browsers always name the origin of a POST. Programs may leave it out: what they lack is the form token.
+    """
+    origin = request.headers.get("origin")
+    if origin is None:
+        if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+            raise Refused("this request comes from another site", 403)
+        return
+    scheme = "https" if settings.secure_cookies else request.url.scheme
+    if origin != f"{scheme}://{request.headers.get('host', '')}":
+        raise Refused("this request comes from another site", 403)
+
+
+def client_address(request: Request) -> str:
+    return request.client.host if request.client else ""
+
+
+class RateLimit:
+    """At most `limit` events per key within `window` seconds, counted in this process's memory.
+
+    With several workers each counts its own share, so the limit of the whole server is up to `workers` times
+    as high; it exists to stop floods, not to keep accounts.
+    """
+
+    _MOST_KEYS = 10_000
+
+    def __init__(self, limit: int, window: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self.limit, self.window, self._clock = limit, window, clock
+        self._seen: dict[str, deque[float]] = {}
+
+    def allow(self, key: str) -> bool:
+        """Count an event; False if there were too many."""
+        now = self._clock()
+        if len(self._seen) >= self._MOST_KEYS:
+            self._seen = {k: times for k, times in self._seen.items() if times[-1] > now - self.window}
+            while len(self._seen) >= self._MOST_KEYS:
+                self._seen.pop(next(iter(self._seen)))
+        times = self._seen.setdefault(key, deque())
+        while times and times[0] <= now - self.window:
+            times.popleft()
+        if len(times) >= self.limit:
+            return False
+        times.append(now)
+        return True
+
+    def check(self, key: str) -> None:
+        if not self.allow(key):
+            raise Refused("too many requests from your address: wait a minute and try again", 429)
+
+
+def clean(text: str) -> str:
+    """Text as every database takes it: no NUL, no half of a surrogate pair."""
+    if "\0" in text:
+        raise Refused("the text contains a NUL character, which cannot be stored", 422)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise Refused("the text is not valid Unicode", 422) from None
+    return text
+
+
+def mturk_submit(parameters: Mapping[str, str]) -> str | None:
+    """Where MTurk wants its form: the submit address if it is MTurk's own, else nowhere."""
+    try:
+        host = urlsplit(parameters.get("turkSubmitTo", ""))
+        port = host.port
+    except ValueError:
+        return None
+    name = (host.hostname or "").lower()
+    if host.scheme != "https" or port not in (None, 443) or host.username is not None:
+        return None
+    if not re.fullmatch(r"([a-z0-9-]+\.)+mturk\.com", name):
+        return None
+    return f"https://{name}/mturk/externalSubmit"
+
+
+def security_headers(*, framed: bool = False) -> dict[str, str]:
+    """What every response carries. Only a rater who came through MTurk may see it in a frame, MTurk's."""
+    target, frames = (f" {MTURK}", MTURK) if framed else ("", "'none'")
+    policy = (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+        f"form-action 'self'{target}; base-uri 'none'; frame-ancestors {frames}"
+    )
+    headers = {
+        "content-security-policy": policy,
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "same-origin",  # "no-referrer" would turn the Origin of our own forms into null
+        "cross-origin-opener-policy": "same-origin",
+    }
+    if not framed:
+        headers["x-frame-options"] = "DENY"
+    return headers
+
+
+class Guard:
+    """Around the whole app: the size limit going in, the security headers coming out.
+
+    A proxy may leave the root path on or take it off (and uvicorn may put it on again): routes never see it.
+    """
+
+    def __init__(self, app: ASGIApp, root_path: str = "") -> None:
+        self.app, self._root = app, root_path
+        self._headers = {framed: security_headers(framed=framed) for framed in (False, True)}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        scope = {
+            **scope,
+            "root_path": "",
+            "path": self._inner(scope["path"]),
+            "state": scope.get("state", {}),
+        }
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                framed = scope.get("state", {}).get("framed", False)
+                headers = MutableHeaders(scope=message)
+                for name, value in self._headers[framed].items():
+                    headers.setdefault(name, value)
+                headers.setdefault("cache-control", "no-store")
+            await send(message)
+
+        length = Headers(scope=scope).get("content-length", "0")
+        if not length.isdigit() or int(length) > MAX_BODY:
+            await _too_large(scope, send_guarded)
+            return
+        await self.app(scope, _limited(receive), send_guarded)
+
+    def _inner(self, path: str) -> str:
+        while self._root and (path == self._root or path.startswith(f"{self._root}/")):
+            path = path[len(self._root) :] or "/"
+        return path
+
+
+def _limited(receive: Receive) -> Callable[[], Awaitable[Message]]:
+    """Bodies that do not say how long they are get counted as they come."""
+    taken = 0
+
+    async def receive_limited() -> Message:
+        nonlocal taken
+        message = await receive()
+        taken += len(message.get("body", b""))
+        if taken > MAX_BODY:
+            raise Refused(f"the request is larger than {MAX_BODY} bytes", 413)
+        return message
+
+    return receive_limited
+
+
+async def _too_large(scope: Scope, send: Send) -> None:
+    body = b'{"error":"the request is larger than %d bytes"}' % MAX_BODY
+    head = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": 413, "headers": [*head, (b"connection", b"close")]})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,319 @@
+"""What raters do, as calls: come in, agree, train, answer, leave. Every call is one transaction.
+
+Pages and programs go through here; nothing about a study's course is kept in the process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from palaver import __version__
+from palaver.errors import UserError
+from palaver.schema import Item, Pairwise, Question, Study
+from palaver.server import assignment as leases
+from palaver.server.answers import Given, answer_row, is_complete, store
+from palaver.server.database import Database
+from palaver.server.handing import next_screen
+from palaver.server.screening import judge_check
+from palaver.server.served import (
+    Place,
+    Rater,
+    Refused,
+    Served,
+    answers_of,
+    log,
+    rater_of,
+    screen_rows,
+    storable,
+)
+from palaver.server.tables import assignment, comment, rater, screen
+from palaver.server.tables import study as study_table
+from palaver.studies.checks import met
+from palaver.studies.screens import shown_order, side_by_side
+
+__all__ = ["Given", "Refused", "Saved", "Service", "Task", "Visit"]
+
+Clock = Callable[[], float]
+MAX_COMMENT = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A screen in a rater's hands, with everything its page shows."""
+
+    assignment: int
+    kind: str
+    item: Item
+    questions: tuple[Question, ...]
+    order: tuple[int, ...]
+    """Outputs by shown position."""
+    side_by_side: bool
+    answered: Mapping[tuple[str, int], str]
+    """(criterion, position) -> value, as far as it was answered before."""
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """Where a rater stands."""
+
+    rater: str
+    state: str
+    """consent, instructions, training, working, survey, done, screened or blocked."""
+    task: Task | None = None
+    code: str = ""
+    url: str | None = None
+    platform: str = "link"
+    parameters: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What a submission did: the ids that are now in the database, and what a trainee should hear."""
+
+    ids: tuple[str, ...]
+    finished: bool
+    feedback: tuple[str, ...] = ()
+    passed: bool | None = None
+
+
+class Service:
+    """One served study."""
+
+    def __init__(self, database: Database, clock: Clock = time.time) -> None:
+        self.database = database
+        self.clock = clock
+        with database.reading() as connection:
+            row = connection.execute(select(study_table)).first()
+        if row is None:
+            raise UserError("this database holds no study yet", "begin with: palaver study serve study.toml")
+        self.study = Study.model_validate_json(row.document)
+        self.served = Served(self.study)
+        self.secret: str = row.secret
+        self.source: str = row.source
+        self.hash: str = row.hash
+
+    @classmethod
+    def create(cls, database: Database, study: Study, source: str, clock: Clock = time.time) -> Service:
+        """Open the study in this database, putting it there first if the database is new."""
+        document = study.model_dump_json()
+        if "\\u0000" in document.replace("\\\\", ""):  # the character, not a text that spells it
+            raise UserError(
+                "the study holds a NUL character, which no database takes", "take it out of the file"
+            )
+        digest = hashlib.sha256(document.encode()).hexdigest()
+        with database.writing() as connection:
+            row = connection.execute(select(study_table.c.hash, study_table.c.name)).first()
+            if row is None:
+                connection.execute(
+                    insert(study_table).values(
+                        id=1,
+                        name=study.name,
+                        document=document,
+                        source=source,
+                        hash=digest,
+                        version=__version__,
+                        secret=secrets.token_hex(32),
+                        created_at=clock(),
+                    )
+                )
+                connection.execute(insert(screen), screen_rows(study))
+            elif row.hash != digest:
+                raise UserError(
+                    f"the database holds the study {row.name!r} as it began, and the file has changed since",
+                    "serve the changed file with another --database, so that no answers are mixed",
+                )
+        return cls(database, clock)
+
+    def enter(
+        self,
+        platform: str = "link",
+        external: str | None = None,
+        parameters: Mapping[str, str] | None = None,
+    ) -> str:
+        """The rater's id: a new one, or the one this person had before."""
+        now = self.clock()
+        given = json.dumps({k: storable(v, k, 500) for k, v in (parameters or {}).items()})
+        if external is not None:
+            storable(external, "name", 200)
+        with self.database.writing() as connection:
+            if external is not None:
+                known = connection.execute(
+                    select(rater.c.id).where(rater.c.platform == platform, rater.c.external == external)
+                ).scalar()
+                if known is not None:  # perhaps with another assignment of the platform's
+                    connection.execute(update(rater).where(rater.c.id == known).values(parameters=given))
+                    return str(known)
+            new = secrets.token_hex(16)
+            connection.execute(
+                insert(rater).values(
+                    id=new,
+                    external=external,
+                    platform=platform,
+                    parameters=given,
+                    state="consent" if self.study.consent else "instructions",
+                    entered_at=now,
+                    seen_at=now,
+                    attempts=0,
+                    checks_failed=0,
+                    blocked=False,
+                    excluded=False,
+                    code=secrets.token_hex(4).upper(),
+                )
+            )
+            log(connection, now, new, "entered", platform)
+            return new
+
+    def visit(self, rater_id: str) -> Visit:
+        """Where the rater stands; hands out the next screen to somebody who is working."""
+        now = self.clock()
+        with self.database.writing() as connection:
+            me = rater_of(connection, rater_id)
+            connection.execute(update(rater).where(rater.c.id == rater_id).values(seen_at=now))
+            if me.blocked and me.state not in ("done", "screened"):
+                return self._visit(me, "blocked")
+            if me.state not in ("training", "working"):
+                return self._visit(me, me.state)
+            held = next_screen(connection, self.served, me, now)
+            if held is None:
+                return self._visit(me, self._leave_work(connection, me, now))
+            state = rater_of(connection, rater_id).state  # the training may just have been passed
+            return self._visit(me, state, self._task(connection, rater_id, held))
+
+    def _visit(self, me: Rater, state: str, task: Task | None = None) -> Visit:
+        end, out = self.study.completion, state == "screened"
+        code = (end.screen_out_code if out else end.code) or me.code
+        url = end.screen_out_url if out else end.url
+        return Visit(me.id, state, task, code, url, me.platform, me.parameters)
+
+    def _leave_work(self, connection: Connection, me: Rater, now: float) -> str:
+        """Nothing is left for this rater: the survey, then done."""
+        state = rater_of(connection, me.id).state
+        if state in ("training", "working"):
+            state = "survey" if self.study.survey else "done"
+            connection.execute(update(rater).where(rater.c.id == me.id).values(state=state))
+            log(connection, now, me.id, state)
+        return state
+
+    def agree(self, rater_id: str) -> None:
+        """Consent is given."""
+        self._advance(rater_id, "consent", "instructions")
+
+    def begin(self, rater_id: str) -> None:
+        """The instructions are read."""
+        self._advance(rater_id, "instructions", "training" if self.study.training else "working")
+
+    def _advance(self, rater_id: str, before: str, after: str) -> None:
+        with self.database.writing() as connection:
+            if rater_of(connection, rater_id).state == before:  # twice is once
+                connection.execute(update(rater).where(rater.c.id == rater_id).values(state=after))
+                log(connection, self.clock(), rater_id, after)
+
+    def answer_survey(self, rater_id: str, answers: Mapping[str, str]) -> None:
+        """The questions at the end."""
+        asked = {q.name: q for q in self.study.survey}
+        kept = {n: storable(text, n, MAX_COMMENT) for n, text in answers.items() if n in asked and text}
+        lacking = [q.text for q in self.study.survey if q.required and q.name not in kept]
+        if lacking:
+            raise Refused(f"please answer: {'; '.join(lacking)}", 422)
+        for name, text in kept.items():
+            if asked[name].options and text not in asked[name].options:
+                raise Refused(f"{asked[name].text}: choose one of the options", 422)
+        with self.database.writing() as connection:
+            if rater_of(connection, rater_id).state == "survey":
+                values = {"state": "done", "survey": json.dumps(kept)}
+                connection.execute(update(rater).where(rater.c.id == rater_id).values(values))
+                log(connection, self.clock(), rater_id, "done")
+
+    def submit(self, rater_id: str, assignment_id: int, given: Sequence[Given], remark: str = "") -> Saved:
+        """Store answers. The same answer (by its id) sent again is one row, and is acknowledged again."""
+        now = self.clock()
+        with self.database.writing() as connection:
+            me = rater_of(connection, rater_id)
+            if me.blocked:
+                raise Refused("you can no longer take part in this study", 403)
+            held = _assigned(connection, rater_id, assignment_id)
+            place = self.served.place(connection, held.screen)
+            order = shown_order(self.study, place.screen, len(place.item.outputs), held.turn, rater_id)
+            store(connection, [answer_row(g, place, held.id, rater_id, order, now) for g in given])
+            if remark.strip() and self.study.comments:
+                _keep_comment(
+                    connection, held.id, rater_id, storable(remark.strip(), "comment", MAX_COMMENT), now
+                )
+            connection.execute(update(rater).where(rater.c.id == rater_id).values(seen_at=now))
+            ids = tuple(g.id for g in given)
+            if held.status in ("done", "late"):
+                return Saved(ids, True)
+            if not is_complete(connection, held.id, place.item, place.questions):
+                return Saved(ids, False)
+            leases.finish(connection, held, now)
+            return self._finished(connection, me, place, held.id, ids, now)
+
+    def _finished(
+        self,
+        connection: Connection,
+        me: Rater,
+        place: Place,
+        assignment_id: int,
+        ids: tuple[str, ...],
+        now: float,
+    ) -> Saved:
+        """Known items are judged at once; in the training, wrong answers are explained."""
+        if place.kind == "training":
+            right = met(place.expected, answers_of(connection, assignment_id))
+            hints = [e.feedback for e, ok in zip(place.expected, right, strict=True) if not ok and e.feedback]
+            return Saved(ids, True, tuple(hints), all(right))
+        if place.kind != "main":
+            judge_check(connection, self.served, me, place, assignment_id, now)
+        return Saved(ids, True)
+
+    def _task(self, connection: Connection, rater_id: str, held: leases.Assigned) -> Task:
+        place = self.served.place(connection, held.screen)
+        order = shown_order(self.study, place.screen, len(place.item.outputs), held.turn, rater_id)
+        where = {place.item.outputs[o].system: position for position, o in enumerate(order)}
+        pairs = {q.criterion for q in place.questions if isinstance(q.scale, Pairwise)}
+        answered = {
+            (criterion, 0 if criterion in pairs else where[system]): value
+            for (criterion, system), value in answers_of(connection, held.id).items()
+        }
+        main = select(func.count()).select_from(screen).where(screen.c.kind == "main")
+        most = connection.execute(main).scalar_one()
+        return Task(
+            assignment=held.id,
+            kind=held.kind,
+            item=place.item,
+            questions=place.questions,
+            order=order,
+            side_by_side=side_by_side(place.questions),
+            answered=answered,
+            done=leases.progress(connection, rater_id),
+            total=min(self.study.items_per_rater or most, most),
+        )
+
+
+def _assigned(connection: Connection, rater_id: str, assignment_id: int) -> leases.Assigned:
+    row = None
+    if 0 < assignment_id < 2**31:
+        row = connection.execute(
+            select(*leases.HELD)
+            .join(screen, screen.c.id == assignment.c.screen_id)
+            .where(assignment.c.id == assignment_id, assignment.c.rater_id == rater_id)
+        ).first()
+    if row is None:
+        raise Refused("this screen is not yours", 404)
+    return leases.Assigned(*row)
+
+
+def _keep_comment(connection: Connection, assignment_id: int, rater_id: str, text: str, now: float) -> None:
+    """One comment per screen: a later one takes the place of an earlier one, and sent twice it is one."""
+    connection.execute(delete(comment).where(comment.c.assignment_id == assignment_id))
+    row = {"assignment_id": assignment_id, "rater_id": rater_id, "text": text, "received_at": now}
+    connection.execute(insert(comment).values(row))

@@ -1,0 +1,352 @@
+// The rating page: an answer goes to this device's outbox first, then to the server, and is called saved only
+// after the server said so. Without this module the form still works by an ordinary POST.
+
+const form = document.getElementById("rate");
+const state = document.getElementById("state");
+const go = document.getElementById("go");
+const { post, next, rater, assignment, position } = form.dataset;
+const token = document.querySelector("meta[name=csrf]").content;
+
+// --- storage: may be forbidden (frames, private windows); then this page's memory must do ---
+
+function store(kind) {
+  try {
+    const box = window[kind];
+    box.setItem("palaver:probe", "1");
+    box.removeItem("palaver:probe");
+    return box;
+  } catch {
+    const kept = new Map();
+    return {
+      get length() { return kept.size; },
+      key: (n) => [...kept.keys()][n] ?? null,
+      getItem: (k) => kept.get(k) ?? null,
+      setItem: (k, v) => kept.set(k, v),
+      removeItem: (k) => kept.delete(k),
+    };
+  }
+}
+
+function read(box, key, otherwise) {
+  try {
+    return JSON.parse(box.getItem(key)) ?? otherwise;
+  } catch {
+    return otherwise;
+  }
+}
+
+const local = store("localStorage");
+const session = store("sessionStorage");
+const prefix = `palaver:${rater}:`;
+const draftKey = `${prefix}${assignment}:${position}`;
+
+const outbox = {
+  keys: () => Array.from({ length: local.length }, (_, n) => local.key(n)).filter((k) => k.startsWith(prefix)),
+  batches: () => outbox.keys().sort().flatMap((k) => read(local, k, [])),
+  add(batch) {
+    const key = prefix + batch.assignment;
+    const all = JSON.stringify([...read(local, key, []), batch]);
+    try {
+      local.setItem(key, all);
+    } catch {
+      unstored.push(batch); // the device is full: what cannot be kept can still be sent
+    }
+  },
+  remove(batch) {
+    const key = prefix + batch.assignment;
+    const rest = read(local, key, []).filter((b) => b.id !== batch.id);
+    if (rest.length) local.setItem(key, JSON.stringify(rest));
+    else local.removeItem(key);
+    const at = unstored.findIndex((b) => b.id === batch.id);
+    if (at >= 0) unstored.splice(at, 1);
+  },
+};
+const unstored = [];
+
+function uuid() {
+  if (crypto.randomUUID) return crypto.randomUUID(); // only where the page came over TLS or from this machine
+  const b = crypto.getRandomValues(new Uint8Array(16));
+  b[6] = (b[6] & 0x0f) | 0x40;
+  b[8] = (b[8] & 0x3f) | 0x80;
+  const hex = [...b].map((x) => x.toString(16).padStart(2, "0")).join("");
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+}
+
+// --- active seconds: only while the page is visible, and at most a minute after the last sign of life ---
+
+const IDLE = 60_000;
+const clock = {
+  active: 0,
+  since: document.hidden ? null : performance.now(),
+  sign: performance.now(),
+  settle() {
+    const now = performance.now();
+    if (clock.since !== null) clock.active += Math.max(0, Math.min(now, clock.sign + IDLE) - clock.since);
+    clock.since = document.hidden ? null : now;
+    clock.sign = now;
+  },
+};
+for (const kind of ["pointerdown", "pointermove", "keydown", "wheel", "touchmove", "visibilitychange"]) {
+  document.addEventListener(kind, clock.settle, { passive: true });
+}
+document.addEventListener("scroll", clock.settle, { passive: true, capture: true });
+
+// --- the questions ---
+
+const questions = [...form.querySelectorAll(".question")];
+const inputs = (q) => [...q.querySelectorAll("input")];
+
+function value(q) {
+  const all = inputs(q);
+  if (q.dataset.kind === "number") return all[0].value.trim().replace(",", ".");
+  const chosen = all.filter((i) => i.checked).map((i) => i.value);
+  return q.dataset.kind === "boxes" ? chosen : (chosen[0] ?? "");
+}
+
+const answered = (q) => value(q).length > 0;
+
+function checkBoxes() {
+  for (const q of questions.filter((q) => q.dataset.kind === "boxes")) {
+    const optional = q.querySelector(".optional") !== null;
+    inputs(q)[0].setCustomValidity(optional || answered(q) ? "" : "Tick at least one box.");
+  }
+}
+
+form.addEventListener("change", (event) => {
+  const box = event.target;
+  if (box.type === "checkbox" && box.checked) {
+    for (const other of inputs(box.closest(".question"))) {
+      if (other !== box && (box.dataset.alone !== undefined || other.dataset.alone !== undefined)) {
+        other.checked = false;
+      }
+    }
+  }
+  checkBoxes();
+});
+
+function focusOn(q) {
+  const all = inputs(q);
+  (all.find((i) => i.checked) ?? all[0]).focus();
+}
+
+const open = () => questions.find((q) => !answered(q) && !q.querySelector(".optional"));
+
+function onward() {
+  const question = open();
+  if (question) focusOn(question);
+  else go.focus();
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey && event.key === "Enter") return form.hidden || form.requestSubmit(go);
+  if (event.ctrlKey || event.altKey || event.metaKey || form.hidden) return;
+  const at = event.target;
+  if (at.matches("textarea, summary, a, button")) {
+    if (at !== go || !/^[0-9]$/.test(event.key)) return;
+  }
+  if (event.key === "Enter") {
+    event.preventDefault();
+    const q = at.closest(".question");
+    if (q && answered(q) && at.checkValidity() && open()) onward(); // first to what is still open, then send
+    else form.requestSubmit(go);
+  } else if (/^[0-9]$/.test(event.key) && !at.matches("input[type=text]")) {
+    digit(event, at.closest(".question") ?? questions.find((q) => !answered(q)));
+  }
+});
+
+function digit(event, q) {
+  if (!q) return;
+  if (q.dataset.kind === "number") return inputs(q)[0].focus(); // and the digit is typed there
+  const choice = inputs(q).find((i) => i.dataset.key === event.key);
+  if (!choice) return;
+  event.preventDefault();
+  choice.focus();
+  choice.click();
+  if (choice.type === "radio") onward();
+}
+
+// --- a draft survives a reload ---
+
+function saveDraft() {
+  clock.settle();
+  const values = questions.map((q) => inputs(q).map((i) => (i.type === "text" ? i.value : i.checked)));
+  const comment = form.elements.comment?.value ?? "";
+  try {
+    session.setItem(draftKey, JSON.stringify({ values, comment, active: clock.active }));
+  } catch { /* a draft that does not fit is only a draft */ }
+}
+
+function restoreDraft() {
+  const draft = read(session, draftKey, null);
+  if (!draft) return;
+  clock.active = draft.active;
+  questions.forEach((q, n) => inputs(q).forEach((input, m) => {
+    const kept = draft.values[n]?.[m];
+    if (kept === undefined) return;
+    if (input.type === "text") input.value = kept;
+    else input.checked = kept;
+  }));
+  if (form.elements.comment && draft.comment) {
+    form.elements.comment.value = draft.comment;
+    form.elements.comment.closest("details").open = true;
+  }
+}
+
+form.addEventListener("input", saveDraft);
+window.addEventListener("pagehide", () => { if (!busy) saveDraft(); });
+
+// --- sending ---
+
+let busy = false;
+
+function say(text, mood = "") {
+  state.textContent = text;
+  state.className = mood;
+}
+
+function lock(on) {
+  busy = on;
+  go.setAttribute("aria-disabled", String(on)); // not `disabled`: focus would be lost
+  form.classList.toggle("busy", on);
+}
+
+function collect() {
+  clock.settle();
+  const given = questions.filter(answered);
+  const now = Date.now() / 1000;
+  const seconds = Math.round(clock.active) / 1000;
+  return {
+    id: uuid(),
+    assignment: Number(assignment),
+    comment: form.elements.comment?.value ?? "",
+    answers: given.map((q) => ({
+      id: uuid(),
+      criterion: q.dataset.criterion,
+      position: Number(q.dataset.position),
+      value: value(q),
+      seconds, // the page's, for each of its answers
+      given_at: now,
+    })),
+  };
+}
+
+class Refusal extends Error {
+  constructor(message, status) {
+    super(message);
+    this.status = status;
+  }
+}
+
+async function send(batch) {
+  const { id, ...body } = batch;
+  const reply = await fetch(post, {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-csrf-token": token },
+    body: JSON.stringify(body),
+    cache: "no-store",
+    signal: AbortSignal.timeout?.(30_000),
+  });
+  if (reply.ok) return reply.json();
+  if (reply.status >= 500 || reply.status === 429 || reply.status === 408) throw new Error("try again");
+  const problem = await reply.json().catch(() => ({}));
+  throw new Refusal(problem.error ?? "The server did not accept this.", reply.status);
+}
+
+function pause(milliseconds) {
+  return new Promise((resume) => {
+    const timer = setTimeout(done, milliseconds);
+    function done() {
+      clearTimeout(timer);
+      window.removeEventListener("online", done);
+      resume();
+    }
+    window.addEventListener("online", done);
+  });
+}
+
+async function deliver() {
+  // Sends everything that waits, oldest first; gives back the last reply.
+  let wait = 1000;
+  let reply = null;
+  for (;;) {
+    const batch = outbox.batches()[0] ?? unstored[0];
+    if (!batch) return reply;
+    try {
+      reply = await send(batch);
+      outbox.remove(batch);
+      wait = 1000;
+    } catch (error) {
+      if (error instanceof Refusal) {
+        if (error.status !== 401 && error.status !== 403) outbox.remove(batch);
+        throw error;
+      }
+      say("Not sent yet. Your answer is kept on this device and sent when the connection is back.", "waiting");
+      await pause(wait);
+      say("Trying again…", "waiting");
+      wait = Math.min(wait * 2, 30_000);
+    }
+  }
+}
+
+function explain(reply) {
+  form.hidden = true;
+  const box = document.getElementById("feedback");
+  document.getElementById("verdict").textContent = reply.passed ? "That is right." : "Not quite.";
+  document.getElementById("hints").replaceChildren(...reply.feedback.map((text) => {
+    const p = document.createElement("p");
+    p.className = "prose";
+    p.textContent = text;
+    return p;
+  }));
+  box.hidden = false;
+  window.scrollTo(0, 0);
+  document.getElementById("on").focus();
+}
+
+async function run(prepare) {
+  lock(true);
+  try {
+    prepare();
+    const reply = await deliver();
+    say("Saved", "saved");
+    session.removeItem(draftKey);
+    if (reply && reply.passed !== null) explain(reply);
+    else location.replace(next);
+  } catch (error) {
+    say(error.message, "problem");
+    lock(false);
+    if (error.status === 404 || error.status === 409) location.replace(next);
+  }
+}
+
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  if (busy) return;
+  run(() => {
+    outbox.add(collect());
+    say("Saving…");
+  });
+});
+
+// A page that comes back from the browser's memory shows a screen that may be done.
+window.addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
+
+// --- beginning ---
+
+function markScrolling() {
+  for (const box of document.querySelectorAll(".scroll")) {
+    if (box.scrollHeight > box.clientHeight + 1) {
+      box.tabIndex = 0;
+      box.setAttribute("role", "group");
+      box.setAttribute("aria-labelledby", box.previousElementSibling.id);
+    } else {
+      box.removeAttribute("tabindex");
+    }
+  }
+}
+
+restoreDraft();
+checkBoxes();
+markScrolling();
+window.addEventListener("resize", markScrolling);
+if (outbox.batches().length) run(() => say("Sending what was kept on this device…", "waiting"));

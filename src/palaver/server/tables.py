@@ -1,0 +1,137 @@
+"""What a running study remembers. Rows of `answer` are only ever added; states change elsewhere.
+
+Times are seconds since 1970 (UTC) in double precision: one type on both databases, and a lease is a
+comparison.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+study = Table(
+    "study",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),  # always 1: a database holds one study
+    Column("name", Text, nullable=False),
+    Column("document", Text, nullable=False),  # the study as JSON
+    Column("source", Text, nullable=False),  # the file as it was written
+    Column("hash", String(64), nullable=False),
+    Column("version", Text, nullable=False),
+    Column("secret", String(64), nullable=False),  # signs cookies and form tokens
+    Column("admin_hash", String(64)),  # sha256 of the admin's token
+    Column("created_at", Double, nullable=False),
+)
+
+screen = Table(
+    "screen",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("kind", String(10), nullable=False),  # main, check, degraded, training
+    Column("item", Text, nullable=False),
+    Column("criteria", Text, nullable=False),  # JSON list
+    Column("group_no", Integer, nullable=False),
+    Column("place", Integer, nullable=False),  # among the screens of its group; training: the attempt
+    Column("block_no", Integer, nullable=False),
+    Column("target", Integer, nullable=False),
+    Column("taken", Integer, nullable=False),  # assignments that count: done, or open and not expired
+    Index("ix_screen_order", "kind", "group_no", "block_no", "id"),
+)
+
+rater = Table(
+    "rater",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("external", Text),  # the platform's name for the person
+    Column("platform", String(12), nullable=False),  # link, prolific, mturk
+    Column("parameters", Text, nullable=False),  # JSON: STUDY_ID, SESSION_ID, assignmentId …
+    Column(
+        "state", String(14), nullable=False
+    ),  # consent, instructions, training, working, survey, done, screened
+    Column("entered_at", Double, nullable=False),
+    Column("seen_at", Double, nullable=False),
+    Column("group_no", Integer),
+    Column("attempts", Integer, nullable=False),  # at the training
+    Column("checks_failed", Integer, nullable=False),
+    Column("blocked", Boolean, nullable=False),
+    Column("excluded", Boolean, nullable=False),
+    Column("code", String(16), nullable=False),
+    Column("survey", Text),  # JSON
+    UniqueConstraint("platform", "external"),
+)
+
+assignment = Table(
+    "assignment",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("screen_id", Integer, ForeignKey("screen.id"), nullable=False),
+    Column("rater_id", String(32), ForeignKey("rater.id"), nullable=False),
+    Column("status", String(8), nullable=False),  # open, done, expired, late
+    Column("turn", Integer, nullable=False),  # how many raters had this screen before
+    Column("given_at", Double, nullable=False),
+    Column("expires_at", Double, nullable=False),
+    Column("done_at", Double),
+    UniqueConstraint("screen_id", "rater_id"),
+    Index("ix_assignment_status", "status", "expires_at"),
+    Index("ix_assignment_rater_id", "rater_id", "status"),
+)
+
+answer = Table(
+    "answer",
+    metadata,
+    Column("id", String(36), primary_key=True),  # made by the rater's page, so that sending twice is one row
+    Column("number", Integer, nullable=False),  # the order of arrival
+    Column("assignment_id", Integer, ForeignKey("assignment.id"), nullable=False),
+    Column("rater_id", String(32), ForeignKey("rater.id"), nullable=False),
+    Column("item", Text, nullable=False),
+    Column("system", Text, nullable=False),
+    Column("against", Text),
+    Column("output", Text),
+    Column("criterion", Text, nullable=False),
+    Column("value", Text, nullable=False),
+    Column("given_at", Double, nullable=False),
+    Column("received_at", Double, nullable=False),
+    Column("seconds", Double),
+    Column("shown_position", Integer),
+    Index("ix_answer_assignment_id", "assignment_id"),
+    Index("ix_answer_number", "number", unique=True),
+)
+
+comment = Table(
+    "comment",
+    metadata,
+    Column("assignment_id", Integer, ForeignKey("assignment.id"), primary_key=True, autoincrement=False),
+    Column("rater_id", String(32), ForeignKey("rater.id"), nullable=False),
+    Column("text", Text, nullable=False),
+    Column("received_at", Double, nullable=False),
+)
+
+event = Table(
+    "event",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("at", Double, nullable=False),
+    Column("rater_id", String(32)),
+    Column("kind", String(20), nullable=False),  # entered, trained, screened, blocked, excluded, …
+    Column("detail", Text, nullable=False),
+)

@@ -1,0 +1,385 @@
+"""`palaver study serve` and what goes with it, on a real server in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.cookiejar import CookieJar
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Palaver = Callable[..., Any]
+SCRIPT = "from palaver.cli.main import run; run()"
+
+
+@dataclass
+class Server:
+    """A server that was started with the command line, and what it printed."""
+
+    process: subprocess.Popen[str]
+    lines: list[str] = field(default_factory=list)
+
+    def read_on(self) -> None:
+        """Up to the last line before it serves, then until it answers."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line.rstrip("\n"))
+            if line.startswith("Ctrl+C"):
+                break
+        else:
+            assert self.process.stderr is not None
+            raise RuntimeError(self.process.stderr.read())
+        for _ in range(1000):
+            try:
+                urllib.request.urlopen(f"{self.link}health", timeout=5).close()
+                return
+            except OSError:
+                if self.process.poll() is not None:
+                    raise
+                import time
+
+                time.sleep(0.02)
+
+    def named(self, what: str) -> str:
+        return next(line for line in self.lines if line.strip().startswith(what)).split()[2]
+
+    @property
+    def link(self) -> str:
+        return self.named("for raters")
+
+    def stop(self) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        try:
+            self.process.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.communicate()
+        return self.process.returncode
+
+
+class Browser:
+    """Keeps cookies."""
+
+    def __init__(self) -> None:
+        self._open = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar())).open
+
+    def get(self, url: str) -> str:
+        with self._open(url, timeout=20) as reply:
+            return str(reply.read().decode())
+
+    def post(self, url: str, data: bytes, **headers: str) -> str:
+        request = urllib.request.Request(url, data, {k.replace("_", "-"): v for k, v in headers.items()})
+        with self._open(request, timeout=20) as reply:
+            return str(reply.read().decode())
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
+    running: list[Server] = []
+
+    def start(*words: object, **environment: str) -> Server:
+        paths = {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONIOENCODING": "utf-8"}
+        process = subprocess.Popen(
+            [sys.executable, "-c", SCRIPT, "study", "serve", *map(str, words), "--port", "0"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            cwd=tmp_path,
+            env={**os.environ, **paths, **environment},
+        )
+        running.append(Server(process))
+        running[-1].read_on()
+        return running[-1]
+
+    yield start
+    for server in running:
+        server.stop()
+
+
+@pytest.fixture
+def study(palaver: Palaver, tmp_path: Path) -> Path:
+    assert palaver("study", "new", "--preset", "likert", "--layout", "joint", "--out", "study.toml").code == 0
+    return tmp_path / "study.toml"
+
+
+def begin(browser: Browser, link: str) -> str:
+    """Come in and read the instructions; the page after that."""
+    page = browser.get(link)
+    token = re.search(r'name="csrf"[^>]*value="([^"]+)"', page)
+    assert token is not None
+    return browser.post(f"{link}study/begin", f"csrf={token[1]}".encode(), Origin=link.rstrip("/"))
+
+
+def test_serve_stop_and_serve_again(serve: Callable[..., Server], study: Path, palaver: Palaver) -> None:
+    first = serve(study)
+    assert first.link.startswith("http://127.0.0.1:")
+    assert any("▀" in line or "█" in line for line in first.lines)
+    assert study.with_suffix(".db").exists()
+    rater, admin = Browser(), Browser()
+    assert "csrf" in begin(rater, first.link)
+    assert "Progress" in admin.get(first.named("for you"))
+    assert json.loads(admin.get(f"{first.link}admin/api/status"))["status"]["raters"] == 1
+    # Other commands work on the same database meanwhile.
+    assert "by 1 rater, 1 at work" in palaver("study", "status", study).out
+    assert palaver("study", "backup", study, "--out", "b.gz").code == 0
+    assert first.stop() == 0
+    again = serve(study)
+    assert again.named("for you").partition("token=")[2] != first.named("for you").partition("token=")[2]
+    status = json.loads(palaver("study", "status", study, "--json").out)
+    assert (status["status"]["raters"], status["raters"][0]["state"]) == (1, "working")
+
+
+def test_several_workers_and_a_path(serve: Callable[..., Server], study: Path, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'other.db'}"
+    server = serve(study, "--workers", 2, "--database", url, "--no-qr", "--admin-token", "mine")
+    assert len(server.lines) == 5
+    assert server.named("for you").endswith("token=mine")
+    for _ in range(4):
+        assert 'name="csrf"' in begin(Browser(), server.link)
+    assert (tmp_path / "other.db").exists()
+    assert not study.with_suffix(".db").exists()
+    assert server.stop() == 0
+
+
+def test_a_token_from_the_environment_and_a_path(serve: Callable[..., Server], study: Path) -> None:
+    server = serve(study, "--root-path", "s", PALAVER_ADMIN_TOKEN="from outside & in")
+    assert server.link.endswith("/s/")
+    assert server.named("for you").endswith("/s/admin/login?token=from%20outside%20%26%20in")
+    assert "Progress" in Browser().get(server.named("for you"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "address"),
+    [
+        ({}, "http://127.0.0.1:8000"),
+        ({"port": 80}, "http://127.0.0.1"),
+        ({"host": "::1"}, "http://[::1]:8000"),
+        ({"secure_cookies": True, "port": 443, "root_path": "s/"}, "https://127.0.0.1/s"),
+    ],
+)
+def test_links(settings: dict[str, Any], address: str) -> None:
+    from palaver.cli.serve import _address
+    from palaver.server.settings import Settings
+
+    assert _address(Settings(database="sqlite:///x.db", **settings)) == address
+
+
+def test_the_link_of_a_server_on_all_networks_names_one_address() -> None:
+    from palaver.cli.serve import _address
+    from palaver.server.settings import Settings
+
+    assert "0.0.0.0" not in _address(Settings(database="sqlite:///x.db", host="0.0.0.0"))
+
+
+def test_a_public_address_is_printed_as_it_is(
+    palaver: Palaver, study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("palaver.cli.serve._run", lambda settings: None)
+    ran = palaver("study", "serve", study, "--public-url", "https://example.org/s", "--port", "0")
+    assert "  for raters  https://example.org/s/\n" in ran.out
+    assert "https://example.org/s/admin/login?token=" in ran.out
+
+
+@pytest.fixture
+def served(palaver: Palaver, study: Path, tmp_path: Path) -> Path:
+    """A study's database with answers in it, without a server."""
+    from palaver.cli.serve import _prepare
+    from palaver.server.database import Database, sqlite_url
+    from palaver.server.service import Given, Service
+    from palaver.server.settings import Settings
+
+    path = study.with_suffix(".db")
+    _prepare(Settings(study_file=study, database=sqlite_url(path)))
+    database = Database(sqlite_url(path))
+    service = Service(database)
+    for r in range(3):
+        me = service.enter("prolific", f"person {r}")
+        service.begin(me)
+        for s in range(3):
+            task = service.visit(me).task
+            assert task is not None
+            given = [
+                Given(
+                    f"{r}-{s}-{q.criterion}-{p}",
+                    q.criterion,
+                    p,
+                    ["ok"] if q.criterion == "content" else 1 + (p + r + s) % 6,
+                )
+                for q in task.questions
+                for p in range(3)
+            ]
+            service.submit(me, task.assignment, given)
+    database.close()
+    return path
+
+
+def test_status(palaver: Palaver, served: Path) -> None:
+    ran = palaver("study", "status", served)
+    assert ran.code == 0
+    assert "9 of 9 screens done" in ran.out
+    assert "3 of 3 items complete" in ran.out
+    assert "naturalness" in ran.out
+    data = json.loads(palaver("study", "status", f"sqlite:///{served}", "--json").out)
+    assert data["status"]["answers"] == 108
+
+
+def test_a_new_admin_link(palaver: Palaver, served: Path) -> None:
+    from palaver.server.database import Database, sqlite_url
+    from palaver.server.oversight import redeem_token
+
+    ran = palaver("study", "status", served, "--new-admin-link", "--url", "https://example.org/s")
+    address, token = ran.out.strip().split("?token=")
+    assert address == "https://example.org/s/admin/login"
+    database = Database(sqlite_url(served))
+    assert redeem_token(database, token)
+    database.close()
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_export(palaver: Palaver, served: Path, kind: str) -> None:
+    ran = palaver("study", "export", served, "--out", f"r.{kind}")
+    assert ran.out == f"wrote 108 ratings to r.{kind}\n"
+    assert palaver("study", "export", served, "--out", f"r.{kind}").code == 1
+    assert palaver("study", "export", served, "--out", f"r.{kind}", "--force").code == 0
+
+
+def test_export_of_raters(palaver: Palaver, served: Path, tmp_path: Path) -> None:
+    assert (
+        palaver("study", "export", served, "--raters", "--out", "r.jsonl").out
+        == "wrote 3 raters to r.jsonl\n"
+    )
+    people = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
+    assert {p["external"] for p in people} == {"person 0", "person 1", "person 2"}
+    assert "JSON lines" in palaver("study", "export", served, "--raters", "--out", "r.csv").err
+
+
+def test_an_empty_export_is_an_error(palaver: Palaver, study: Path, tmp_path: Path) -> None:
+    from palaver.cli.serve import _prepare
+    from palaver.server.database import sqlite_url
+    from palaver.server.settings import Settings
+
+    _prepare(Settings(study_file=study, database=sqlite_url(tmp_path / "study.db")))
+    for words in (("export", "study.db", "--out", "r.csv"), ("analyse", "study.db")):
+        ran = palaver("study", *words)
+        assert ran.code == 1
+        assert "nobody has answered yet" in ran.err
+    assert sorted(p.name for p in tmp_path.iterdir() if not p.name.startswith("study.")) == []
+
+
+def test_backup_and_restore(palaver: Palaver, served: Path, tmp_path: Path) -> None:
+    ran = palaver("study", "backup", served, "--out", "b.gz")
+    assert "108 answers by 3 raters" in ran.out
+    assert palaver("study", "backup", served, "--out", "b.gz").code == 1
+    assert "108 answers by 3 raters" in palaver("study", "restore", "b.gz", "--database", "new.db").out
+    for name in ("study", "new"):
+        assert palaver("study", "export", f"{name}.db", "--out", f"{name}.csv").code == 0
+    assert (tmp_path / "study.csv").read_bytes() == (tmp_path / "new.csv").read_bytes()
+    again = palaver("study", "restore", "b.gz", "--database", "new.db")
+    assert again.code == 1
+    assert "nothing is overwritten" in again.err
+    assert "expected study.db or a database URL" in palaver("study", "restore", "b.gz", "--database", "x").err
+
+
+def test_analyse_takes_a_database(palaver: Palaver, served: Path, tmp_path: Path) -> None:
+    from palaver.server.database import Database, sqlite_url
+    from palaver.server.oversight import exclude, rater_table
+
+    def analysed(*words: object) -> Any:
+        ran = palaver("study", "analyse", *words, "--out", "found", "--replicates", "20", "--quiet")
+        assert ran.code == 0, ran.err
+        return json.loads((tmp_path / "found" / "results.json").read_text())
+
+    before = analysed(served)
+    assert before["title"] == "How good are these restaurant descriptions?"
+    assert before["reading"]["n_ratings"] == 108
+    database = Database(sqlite_url(served))
+    exclude(database, rater_table(database)[0].id)
+    database.close()
+    assert analysed("study.db")["reading"]["n_ratings"] == 72
+    assert analysed("study.toml")["reading"]["n_ratings"] == 72
+    assert analysed(f"sqlite:///{served}", "--include-excluded")["reading"]["n_ratings"] == 108
+
+
+# --- mistakes -----------------------------------------------------------------------------------------------
+
+
+def test_a_port_in_use(palaver: Palaver, study: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        ran = palaver("study", "serve", study, "--port", port)
+    assert ran.code == 1
+    assert f"cannot listen on 127.0.0.1, port {port}: address already in use" in ran.err
+    assert "--port" in ran.err
+
+
+def test_an_address_that_is_not_ours(palaver: Palaver, study: Path) -> None:
+    ran = palaver("study", "serve", study, "--host", "192.0.2.1")
+    assert ran.code == 1
+    assert "cannot listen on 192.0.2.1" in ran.err
+
+
+def test_a_changed_study_file(palaver: Palaver, served: Path, study: Path) -> None:
+    study.write_text(study.read_text().replace("raters_per_item = 3", "raters_per_item = 4"))
+    ran = palaver("study", "serve", study)
+    assert ran.code == 1
+    assert "the file has changed" in ran.err
+    assert "--database" in ran.err
+
+
+def test_a_folder_that_cannot_be_written(palaver: Palaver, study: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    ran = palaver("study", "serve", study, "--database", f"sqlite:///{tmp_path}/file/study.db")
+    assert ran.code == 1
+    assert "is a file, not a folder" in ran.err
+    assert "--database" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("none.db", "there is no database"),
+        ("none.toml", "there is no database"),
+        ("ratings.csv", "neither a study file nor a database"),
+        ("fake.db", "is not a study's database"),
+        ("mysql://x/y", "mysql is not supported"),
+        ("://", "not a database URL"),
+        ("sqlite://", "kept in memory"),
+        ("sqlite:///:memory:", "kept in memory"),
+    ],
+)
+def test_what_is_no_database(palaver: Palaver, tmp_path: Path, named: str, said: str) -> None:
+    (tmp_path / "fake.db").write_text(
+        "this is not a database, but it is long enough to be read as one\n" * 20
+    )
+    ran = palaver("study", "status", named)
+    assert ran.code == 1
+    assert said in ran.err
+
+
+def test_a_database_without_a_study(palaver: Palaver, tmp_path: Path) -> None:
+    sqlite3.connect(tmp_path / "empty.db").execute("CREATE TABLE other (x)").connection.close()
+    ran = palaver("study", "status", "empty.db")
+    assert ran.code == 1
+    assert "holds no study yet" in ran.err
+
+
+def test_a_broken_study_file_makes_no_database(palaver: Palaver, study: Path) -> None:
+    study.write_text("name = 3\n")
+    ran = palaver("study", "serve", study)
+    assert ran.code == 1
+    assert not study.with_suffix(".db").exists()

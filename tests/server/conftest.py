@@ -1,0 +1,281 @@
+"""Databases and servers for the tests: SQLite in a file, a real PostgreSQL, the real app under uvicorn.
+
+PostgreSQL tests are skipped where no server is installed; with PALAVER_REQUIRE_POSTGRES=1 (CI) they fail.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palaver.schema import Study
+from palaver.server.database import Database
+from palaver.server.migrations import migrate
+from palaver.server.service import Service
+
+PLACES = ("/usr/lib/postgresql/*/bin", "/usr/local/pgsql/bin", "/opt/homebrew/opt/postgresql*/bin")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Postgres:
+    """A PostgreSQL server of our own: own data directory, own port, trusted on loopback only."""
+
+    def __init__(self, binaries: Path) -> None:
+        self.binaries = binaries
+        self.folder = Path(tempfile.mkdtemp(prefix="palaver-postgres-"))
+        self.data = self.folder / "data"
+        self.port = free_port()
+        self.made = 0
+        if os.getuid() == 0:  # PostgreSQL refuses to run as root
+            shutil.chown(self.folder, "postgres")
+        self._run("initdb", "-D", self.data, "-U", "palaver", "-A", "trust", "-E", "UTF8", "--no-sync")
+        # What is tested is a killed web server, not a power cut: the disk need not be waited for.
+        options = f"-p {self.port} -c listen_addresses=127.0.0.1 -k {self.folder} -c fsync=off"
+        options += " -c max_connections=300"
+        self._run("pg_ctl", "-D", self.data, "-w", "-l", self.folder / "log", "-o", options, "start")
+
+    def _run(self, program: str, *words: object) -> None:
+        command = [str(self.binaries / program), *map(str, words)]
+        if os.getuid() == 0:
+            quoted = " ".join("'" + word.replace("'", "'\\''") + "'" for word in command)
+            command = ["su", "-s", "/bin/bash", "postgres", "-c", quoted]
+        done = subprocess.run(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd="/", timeout=60, check=False
+        )
+        if done.returncode:
+            raise RuntimeError(f"{program}: {done.stderr.decode(errors='replace')}")
+
+    def url(self, name: str) -> str:
+        return f"postgresql+psycopg://palaver@127.0.0.1:{self.port}/{name}"
+
+    def new(self, template: str = "template1") -> str:
+        """The URL of a fresh database."""
+        import psycopg
+
+        self.made += 1
+        name = f"test_{self.made}"
+        with psycopg.connect(
+            host="127.0.0.1", port=self.port, user="palaver", dbname="postgres", autocommit=True
+        ) as connection:
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")  # type: ignore[arg-type]
+        return self.url(name)
+
+    def stop(self) -> None:
+        try:
+            self._run("pg_ctl", "-D", self.data, "-m", "immediate", "-w", "stop")
+        finally:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _binaries() -> Path | None:
+    found = [p for pattern in PLACES for p in Path("/").glob(pattern[1:])]
+    on_path = shutil.which("initdb")
+    if on_path:
+        found.append(Path(on_path).resolve().parent)
+    whole = [p for p in sorted(found) if (p / "initdb").exists() and (p / "pg_ctl").exists()]
+    return whole[-1] if whole else None
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """One PostgreSQL server for all tests of a session."""
+    binaries = _binaries()
+    if binaries is None:
+        reason = "no PostgreSQL server found (Debian: apt-get install postgresql)"
+        if os.environ.get("PALAVER_REQUIRE_POSTGRES"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    server = Postgres(binaries)
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of an empty database, once on each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'study.db'}"
+    return str(request.getfixturevalue("postgres").new())
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    """A database with the newest schema and no study in it."""
+    made = Database(database_url)
+    try:
+        migrate(made)
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> Iterator[Database]:
+    """The same, on SQLite alone."""
+    made = Database(f"sqlite:///{tmp_path / 'study.db'}")
+    try:
+        migrate(made)
+        yield made
+    finally:
+        made.close()
+
+
+def study_of(
+    n_items: int = 3,
+    n_outputs: int = 2,
+    scale: dict[str, Any] | None = None,
+    criteria: tuple[str, ...] = ("quality",),
+    **fields: Any,
+) -> Study:
+    """A small study; further fields replace or add."""
+    data: dict[str, Any] = {
+        "name": "small",
+        "layout": "joint",
+        "raters_per_item": 2,
+        "lease_minutes": 1,
+        "questions": [
+            {"criterion": c, "text": f"How is its {c}?", "scale": scale or {"kind": "likert"}}
+            for c in criteria
+        ],
+        "items": [
+            {
+                "id": f"item-{i}",
+                "outputs": [
+                    {"system": f"system-{s}", "text": f"the answer number {s} to question {i} in words"}
+                    for s in range(n_outputs)
+                ],
+            }
+            for i in range(n_items)
+        ],
+    }
+    return Study.model_validate({**data, **fields})
+
+
+@pytest.fixture(scope="session")
+def make_study() -> Callable[..., Study]:
+    """`study_of`, for test files, which cannot import from here."""
+    return study_of
+
+
+class Clock:
+    """Time that passes when it is told to."""
+
+    def __init__(self, now: float = 1_700_000_000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+START = """
+import json, sys
+from pathlib import Path
+from palaver.server.app import create_app
+from palaver.server.settings import Settings
+import uvicorn
+given = json.loads(sys.argv[1])
+app = create_app(Settings(study_file=None, **given))
+uvicorn.run(app, host=given["host"], port=given["port"], log_level="warning", access_log=False)
+"""
+
+
+class Served:
+    """The real app in a process of its own, which can be killed and started again."""
+
+    def __init__(self, database_url: str, **settings: Any) -> None:
+        self.settings = {"database": database_url, "host": "127.0.0.1", "port": free_port(), **settings}
+        self.process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.settings['port']}"
+
+    def start(self, wait: float = 20) -> None:
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", START, json.dumps(self.settings)], env=environment, cwd="/"
+        )
+        until = time.monotonic() + wait
+        while time.monotonic() < until:
+            if self.process.poll() is not None:
+                raise RuntimeError(f"the server ended with {self.process.returncode}")
+            try:
+                with urllib.request.urlopen(self.url + "/health", timeout=5) as reply:
+                    if reply.status == 200:
+                        return
+            except (urllib.error.URLError, ConnectionError, TimeoutError):
+                time.sleep(0.02)
+        self.kill()
+        raise RuntimeError("the server did not come up")
+
+    def kill(self) -> None:
+        """As the power would: no handler runs."""
+        if self.process is not None:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+            self.process = None
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.terminate()
+            try:
+                self.process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                self.kill()
+            self.process = None
+
+
+@pytest.fixture
+def served() -> Iterator[Callable[..., Served]]:
+    """`served(study, url, **settings)` puts the study into the database and serves it until the test ends."""
+    pytest.importorskip("palaver.server.app", reason="the web app is not there")
+    running: list[Served] = []
+
+    def serve(study: Study, url: str, **settings: Any) -> Served:
+        database = Database(url)
+        try:
+            migrate(database)
+            Service.create(database, study, study.model_dump_json())
+        finally:
+            database.close()
+        running.append(Served(url, **settings))
+        return running[-1]
+
+    yield serve
+    for server in running:
+        server.stop()
+
+
+@pytest.fixture
+def unused_port() -> int:
+    return free_port()

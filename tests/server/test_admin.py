@@ -1,0 +1,385 @@
+"""The admin's side of the web: signing in once, deciding, downloading; and the page in a real browser."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import io
+import json
+import random
+import re
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from fastapi.testclient import TestClient
+
+from palaver import __version__
+from palaver.schema import Study
+from palaver.server.app import create_app
+from palaver.server.database import Database
+from palaver.server.oversight import arm_token, rater_table
+from palaver.server.service import Service
+from palaver.server.settings import Settings
+
+MakeStudy = Callable[..., Study]
+SOURCE = "# as it was written\nname = 'small'\n"
+PATHS = (
+    "/admin/api/status",
+    "/admin/export/csv",
+    "/admin/export/jsonl",
+    "/admin/export/parquet",
+    "/admin/raters.jsonl",
+    "/admin/study-file",
+    "/admin/record.json",
+    "/admin/report.html",
+)
+
+
+def _load(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+sham = _load("sham")
+
+
+class Site:
+    """An app with a study in it, and browsers to visit it."""
+
+    def __init__(self, service: Service, **settings: Any) -> None:
+        self.service = service
+        self.database = service.database
+        self.app = create_app(Settings(database=service.database.url, **settings))
+        self.base = "https://testserver" if settings.get("secure_cookies") else "http://testserver"
+        self.root = settings.get("root_path", "")
+
+    def visitor(self) -> TestClient:
+        return TestClient(self.app, base_url=self.base, follow_redirects=False)
+
+    def admin(self) -> TestClient:
+        client = self.visitor()
+        reply = client.get(f"{self.root}/admin/login", params={"token": arm_token(self.database)})
+        assert (reply.status_code, reply.headers["location"]) == (303, f"{self.root}/admin")
+        return client
+
+
+@pytest.fixture
+def service(sqlite: Database, make_study: MakeStudy) -> Service:
+    return Service.create(sqlite, make_study(n_items=4, comments=True), SOURCE)
+
+
+@pytest.fixture
+def site(service: Service) -> Site:
+    return Site(service)
+
+
+@pytest.fixture
+def answered(service: Service) -> list[str]:
+    """The answers of two raters, by their ids."""
+    rng = random.Random(4)
+    return [i for _ in range(2) for i in sham.work(service, sham.come_in(service), rng)]
+
+
+def csrf_in(page: str) -> str:
+    found = re.search(r'name="csrf" value="([0-9a-f]+)"', page)
+    assert found is not None
+    return found[1]
+
+
+# --- signing in ---------------------------------------------------------------------------------------------
+
+
+def test_the_link_signs_in_once(site: Site) -> None:
+    token = arm_token(site.database)
+    first, second = site.visitor(), site.visitor()
+    reply = first.get("/admin/login", params={"token": token})
+    assert reply.status_code == 303
+    said = reply.headers["set-cookie"]
+    assert "HttpOnly" in said
+    assert "SameSite=Lax" in said
+    assert "Path=/admin" in said
+    assert token not in said
+    assert first.get("/admin").status_code == 200
+    again = second.get("/admin/login", params={"token": token})
+    assert again.status_code == 403
+    assert "used already" in again.text
+    assert "set-cookie" not in again.headers
+
+
+def test_the_token_can_be_typed(site: Site) -> None:
+    token = arm_token(site.database)
+    client = site.visitor()
+    assert client.get("/admin").status_code == 401
+    foreign = client.post("/admin/login", data={"token": token}, headers={"origin": "https://evil.example"})
+    assert foreign.status_code == 403
+    reply = client.post("/admin/login", data={"token": f" {token} "}, headers={"origin": site.base})
+    assert reply.status_code == 303
+    assert client.get("/admin").status_code == 200
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_strangers_see_nothing(site: Site, answered: list[str], path: str) -> None:
+    rater = site.visitor()
+    rater.get("/")
+    for client in (site.visitor(), rater):
+        reply = client.get(path)
+        assert reply.status_code == 401
+        assert "item-0" not in reply.text
+
+
+@pytest.mark.parametrize(
+    "spoil", [lambda c: c[:-1] + "0", lambda c: "9" + c, lambda c: c.split(".")[0], lambda c: ""]
+)
+def test_forged_cookies(site: Site, spoil: Callable[[str], str]) -> None:
+    cookie = site.admin().cookies["palaver_admin"]
+    client = site.visitor()
+    spoilt = spoil(cookie)
+    if spoilt == cookie:
+        pytest.skip("the last digit happened to be that one")
+    client.cookies.set("palaver_admin", spoilt)
+    assert client.get("/admin/api/status").status_code == 401
+
+
+def test_a_raters_cookie_is_no_admins(site: Site) -> None:
+    client = site.visitor()
+    client.get("/")
+    client.cookies.set("palaver_admin", client.cookies["palaver_rater"])
+    assert client.get("/admin/api/status").status_code == 401
+
+
+def test_sessions_end(
+    sqlite: Database, service: Service, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = site.admin()
+    now = site.app.state.service.clock()
+    monkeypatch.setattr(site.app.state.service, "clock", lambda: now + 7 * 24 * 3600 + 1)
+    assert client.get("/admin/api/status").status_code == 401
+
+
+def test_signing_out(site: Site) -> None:
+    client = site.admin()
+    csrf = csrf_in(client.get("/admin").text)
+    assert client.post("/admin/logout", data={"csrf": "wrong"}).status_code == 403
+    assert client.post("/admin/logout", data={"csrf": csrf}).status_code == 303
+    assert client.get("/admin").status_code == 401
+
+
+def test_guessing_is_limited(site: Site, service: Service) -> None:
+    client = site.visitor()
+    codes = [client.get("/admin/login", params={"token": f"guess {n}"}).status_code for n in range(12)]
+    assert codes == [403] * 10 + [429] * 2
+    unlimited = Site(service, rate_limits=False).visitor()
+    assert {unlimited.get("/admin/login", params={"token": "x"}).status_code for _ in range(12)} == {403}
+
+
+def test_a_token_of_ones_own(service: Service) -> None:
+    client = Site(service, admin_token="my own").visitor()
+    assert client.get("/admin/login", params={"token": "my own"}).status_code == 303
+
+
+def test_behind_tls_and_a_proxy(service: Service, answered: list[str]) -> None:
+    site = Site(service, root_path="/study-1", secure_cookies=True)
+    client = site.visitor()
+    reply = client.get("/study-1/admin/login", params={"token": arm_token(site.database)})
+    assert reply.headers["location"] == "/study-1/admin"
+    assert "Secure" in reply.headers["set-cookie"]
+    assert "Path=/study-1/admin" in reply.headers["set-cookie"]
+    page = client.get("/study-1/admin").text
+    links = set(re.findall(r'(?:href|src|action|data-url)="(/[^"]*)"', page))
+    assert links
+    assert all(link.startswith("/study-1/") for link in links)
+    for link in links:
+        if "/raters/" not in link and "logout" not in link:
+            assert client.get(link).status_code == 200, link
+
+
+# --- deciding -----------------------------------------------------------------------------------------------
+
+
+def test_decisions(site: Site, service: Service, answered: list[str]) -> None:
+    client = site.admin()
+    csrf = csrf_in(client.get("/admin").text)
+    me = rater_table(site.database)[0].id
+
+    def marks() -> tuple[bool, bool]:
+        row = next(r for r in rater_table(site.database) if r.id == me)
+        return row.blocked, row.excluded
+
+    for action, after in (
+        ("exclude", (False, True)),
+        ("block", (True, True)),
+        ("include", (True, False)),
+        ("unblock", (False, False)),
+    ):
+        reply = client.post(
+            f"/admin/raters/{me}/{action}", data={"csrf": csrf}, headers={"origin": site.base}
+        )
+        assert (reply.status_code, reply.headers["location"]) == (303, "/admin#raters")
+        assert marks() == after
+    assert len(client.get("/admin/export/jsonl").text.splitlines()) == len(answered)
+
+
+def test_decisions_need_the_form(site: Site, answered: list[str]) -> None:
+    client, me = site.admin(), rater_table(site.database)[0].id
+    csrf = csrf_in(client.get("/admin").text)
+    other = csrf_in(site.admin().get("/admin").text)
+    address = f"/admin/raters/{me}/exclude"
+    assert client.post(address).status_code == 403
+    assert client.post(address, data={"csrf": other}).status_code == 403
+    for origin in ("https://evil.example", "null", "http://testserver.evil.example", "http://testserver:81"):
+        assert client.post(address, data={"csrf": csrf}, headers={"origin": origin}).status_code == 403
+    assert site.visitor().post(address, data={"csrf": csrf}).status_code == 401
+    assert client.get(address).status_code == 405
+    assert client.post(f"/admin/raters/{me}/delete", data={"csrf": csrf}).status_code == 422
+    assert client.post("/admin/raters/nobody/block", data={"csrf": csrf}).status_code == 404
+    assert not any(r.excluded or r.blocked for r in rater_table(site.database))
+
+
+# --- what is seen and taken away ----------------------------------------------------------------------------
+
+
+def test_status_as_data(site: Site, service: Service, answered: list[str]) -> None:
+    client = site.admin()
+    data = client.get("/admin/api/status").json()
+    assert data["status"]["done"] == data["status"]["target"] == 8
+    assert data["status"]["answers"] == len(answered)
+    assert {r["state"] for r in data["raters"]} <= {"done", "working"}
+    assert "page" not in data
+    if data["statistics"] is None:
+        for thread in threading.enumerate():
+            if thread.name == "live statistics":
+                thread.join(60)
+    data = client.get("/admin/api/status?page=true").json()
+    assert [c["criterion"] for c in data["statistics"]["criteria"]] == ["quality"]
+    assert set(data["page"]) == {"progress", "results", "raters"}
+
+
+def test_downloads(site: Site, answered: list[str]) -> None:
+    client = site.admin()
+    read = {"csv": pl.read_csv, "jsonl": pl.read_ndjson, "parquet": pl.read_parquet}
+    for kind, reader in read.items():
+        reply = client.get(f"/admin/export/{kind}")
+        assert reply.headers["content-disposition"] == f'attachment; filename="small.{kind}"'
+        assert reader(io.BytesIO(reply.content)).height == len(answered)
+    assert len(client.get("/admin/raters.jsonl").text.splitlines()) == 2
+    assert client.get("/admin/study-file").text == SOURCE
+    record = client.get("/admin/record.json").json()
+    assert record["sha256_of_file"] == hashlib.sha256(SOURCE.encode()).hexdigest()
+    assert record["sha256_of_study"] == site.service.hash
+    assert (record["seed"], record["palaver"]) == (site.service.study.seed, __version__)
+    assert Study.model_validate_json(json.dumps(record["design"])) == site.service.study
+    report = client.get("/admin/report.html")
+    assert report.headers["content-disposition"].startswith("attachment")
+    assert "<!doctype html>" in report.text.lower()
+
+
+@pytest.mark.parametrize("path", [p for p in PATHS if "export" in p or "report" in p or "raters" in p])
+def test_nothing_to_export_is_an_error_that_says_so(site: Site, path: str) -> None:
+    reply = site.admin().get(path)
+    assert reply.status_code == 409
+    assert "there is nothing to export" in reply.text
+    assert "content-disposition" not in reply.headers
+
+
+def test_paths_are_not_taken_from_requests(site: Site, answered: list[str]) -> None:
+    client = site.admin()
+    for path in ("/admin/export/..%2f..%2fetc%2fpasswd", "/admin/export/toml", "/admin/study-file/../x"):
+        assert client.get(path).status_code in (404, 422)
+
+
+def test_a_hostile_name_stays_text(sqlite: Database, make_study: MakeStudy) -> None:
+    evil = '"><script>alert(1)</script>'
+    study = make_study(n_items=3, title=evil, criteria=(f"q{evil}",), name=f"n{evil}")
+    service = Service.create(sqlite, study, "")
+    sham.work(service, sham.come_in(service, platform="prolific", external=evil), random.Random(1))
+    client = Site(service).admin()
+    page = client.get("/admin")
+    assert "<script>alert" not in page.text
+    assert "&lt;script&gt;" in page.text
+    policy = page.headers["content-security-policy"]
+    assert "script-src 'self'" in policy
+    assert "unsafe" not in policy
+    assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=", page.text)
+    assert client.get("/admin/export/csv").headers["content-disposition"] == (
+        'attachment; filename="n---script-alert-1---script.csv"'
+    )
+
+
+# --- the page in a browser ----------------------------------------------------------------------------------
+
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("no Chromium found (Debian: apt-get install chromium)")
+    with playwright.sync_playwright() as started:
+        made = started.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        yield made
+        made.close()
+
+
+def test_the_page_updates_by_itself(browser: Any, served: Any, make_study: MakeStudy, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'study.db'}"
+    site = served(make_study(n_items=6), url)
+    database = Database(url)
+    service = Service(database)
+    page = browser.new_page(viewport={"width": 1200, "height": 800})
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+    try:
+        page.goto(f"{site.url}/admin/login?token={arm_token(database)}")
+        page.get_by_text("Nobody has come in yet").wait_for()
+        page.get_by_text("Up to date").wait_for()
+        rng = random.Random(1)
+        first = sham.come_in(service)
+        for me in (first, sham.come_in(service), sham.come_in(service)):
+            sham.work(service, me, rng)
+        page.get_by_text("12 of 12 screens done").wait_for()
+        page.locator("#results .value").first.wait_for()
+        page.get_by_role("button", name=f"Exclude {first[:8]}").focus()
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name=f"Include {first[:8]}").wait_for()
+        page.get_by_text("6 of 12 screens done").wait_for()
+        assert page.evaluate("document.activeElement.getAttribute('aria-label')") == f"Include {first[:8]}"
+        for width in (1200, 360):
+            page.set_viewport_size({"width": width, "height": 800})
+            assert page.evaluate("document.documentElement.scrollWidth") == width
+            for scheme in ("light", "dark"):
+                page.emulate_media(color_scheme=scheme)
+                assert violations(page) == []
+        site.kill()
+        page.get_by_text("No connection").wait_for()
+        problems = [p for p in problems if "ERR_CONNECTION" not in p and "Failed to fetch" not in p]
+        site.start()
+        page.get_by_text("Up to date").wait_for()
+        assert problems == []
+    finally:
+        page.close()
+        database.close()
+
+
+def violations(page: Any) -> list[str]:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    found = axe.run(page).response["violations"]
+    return [f"{v['id']}: {v['nodes'][0]['html']}" for v in found if v["impact"] in ("serious", "critical")]

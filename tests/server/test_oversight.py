@@ -1,0 +1,228 @@
+"""What the admin sees is what the database holds; what the admin decides changes marks and places only."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+
+from palaver.schema import Study
+from palaver.server.database import Database
+from palaver.server.oversight import (
+    arm_token,
+    block,
+    exclude,
+    include,
+    rater_table,
+    redeem_token,
+    status,
+    unblock,
+)
+from palaver.server.service import Refused, Service
+from palaver.server.tables import answer, assignment, event, rater, screen
+from palaver.server.tables import study as study_table
+
+MakeStudy = Callable[..., Study]
+
+
+def _load(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+sham = _load("sham")
+
+
+def recounted(database: Database) -> dict[int, tuple[int, int]]:
+    """screen -> (taken as stored, taken as the assignments say), for screens of the study's own items."""
+    counts = (
+        select(assignment.c.screen_id, func.count().label("n"))
+        .join(rater, rater.c.id == assignment.c.rater_id)
+        .where(assignment.c.status.in_(("open", "done")), rater.c.excluded.is_(False))
+        .group_by(assignment.c.screen_id)
+        .subquery()
+    )
+    with database.reading() as connection:
+        rows = connection.execute(
+            select(screen.c.id, screen.c.taken, counts.c.n).outerjoin(
+                counts, counts.c.screen_id == screen.c.id
+            )
+        ).all()
+    return {number: (taken, n or 0) for number, taken, n in rows}
+
+
+def places_are_right(database: Database) -> bool:
+    return all(stored == true for stored, true in recounted(database).values())
+
+
+def n_answers(database: Database) -> int:
+    with database.reading() as connection:
+        return connection.execute(select(func.count()).select_from(answer)).scalar_one()
+
+
+def test_status_counts(database: Database, make_study: MakeStudy, clock: Any) -> None:
+    study = make_study(n_items=3, criteria=("quality", "ease"), layout="separate", raters_per_item=2)
+    service = Service.create(database, study, "", clock)
+    empty = status(database, clock())
+    assert (empty.done, empty.target, empty.items_done, empty.items, empty.raters) == (0, 12, 0, 3, 0)
+    rng = random.Random(1)
+    first, second = sham.come_in(service), sham.come_in(service)
+    sham.work(service, first, rng)
+    sham.work(service, second, rng, screens=2)
+    service.visit(second)
+    service.enter()
+    now = status(database, clock())
+    assert (now.done, now.open, now.answers) == (8, 1, 16)
+    assert (now.raters, now.at_work) == (3, 2)
+    assert dict(now.states) == {"done": 1, "working": 1, "instructions": 1}
+    assert [(c, t) for c, _, t in now.groups] == [(("quality",), 6), (("ease",), 6)]
+    assert sum(d for _, d, _ in now.groups) == 8
+    clock.sleep(301)
+    later = status(database, clock())
+    assert (later.at_work, later.open) == (0, 0)
+    sham.work(service, second, rng)
+    full = status(database, clock())
+    assert (full.done, full.items_done) == (12, 3)
+
+
+def test_the_table_of_raters(database: Database, make_study: MakeStudy, clock: Any) -> None:
+    service = Service.create(database, make_study(n_items=2), "", clock)
+    early = sham.come_in(service, platform="prolific", external="p1")
+    sham.work(service, early, random.Random(1))
+    clock.sleep(10)
+    late = service.enter()
+    rows = rater_table(database, clock())
+    assert [r.id for r in rows] == [late, early]
+    assert (rows[1].external, rows[1].platform, rows[1].screens, rows[1].state) == (
+        "p1",
+        "prolific",
+        2,
+        "done",
+    )
+    assert [r.at_work for r in rows] == [True, False]
+
+
+def test_excluding_frees_places_and_including_takes_them_again(
+    database: Database, make_study: MakeStudy
+) -> None:
+    service = Service.create(database, make_study(n_items=3, raters_per_item=2), "")
+    rng = random.Random(1)
+    first, second = sham.come_in(service), sham.come_in(service)
+    sham.work(service, first, rng)
+    sham.work(service, second, rng, screens=1)
+    service.visit(second)  # and one in hand
+    before, answers = recounted(database), n_answers(database)
+    for me in (first, second):
+        exclude(database, me)
+        exclude(database, me)  # twice is once
+        assert places_are_right(database)
+    assert status(database).done == 0
+    assert {taken for taken, _ in recounted(database).values()} == {0}
+    for me in (first, second):
+        include(database, me)
+        include(database, me)
+        assert places_are_right(database)
+    assert recounted(database) == before
+    assert n_answers(database) == answers
+
+
+def test_including_never_makes_a_surplus(database: Database, make_study: MakeStudy) -> None:
+    """Somebody else has the places meanwhile: the answers are kept, and marked as late."""
+    service = Service.create(database, make_study(n_items=3, raters_per_item=1), "")
+    rng = random.Random(1)
+    first, second = sham.come_in(service), sham.come_in(service)
+    sham.work(service, first, rng, screens=2)
+    service.visit(first)
+    exclude(database, first)
+    sham.work(service, second, rng, screens=1)
+    include(database, first)
+    assert places_are_right(database)
+    assert all(taken <= 1 for taken, _ in recounted(database).values())
+    now = status(database)
+    assert now.late == 1
+    assert n_answers(database) == 6
+    sham.work(service, first, rng)
+    sham.work(service, second, rng)
+    assert places_are_right(database)
+    assert status(database).done == 3
+
+
+def test_excluded_raters_at_work_take_nobodys_place(
+    database: Database, make_study: MakeStudy, clock: Any
+) -> None:
+    service = Service.create(database, make_study(n_items=2, raters_per_item=1), "", clock)
+    rng = random.Random(1)
+    out, other = sham.come_in(service), sham.come_in(service)
+    service.visit(out)
+    exclude(database, out, clock())
+    clock.sleep(61)
+    sham.work(service, out, rng)
+    assert places_are_right(database)
+    sham.work(service, other, rng)
+    assert places_are_right(database)
+    assert status(database, clock()).done == 2
+
+
+def test_blocked_raters_get_nothing_and_their_screen_is_free_at_once(
+    database: Database, make_study: MakeStudy
+) -> None:
+    service = Service.create(database, make_study(n_items=1, raters_per_item=1), "")
+    me, other = sham.come_in(service), sham.come_in(service)
+    task = service.visit(me).task
+    assert task is not None
+    block(database, me)
+    block(database, me)
+    assert places_are_right(database)
+    assert service.visit(me).state == "blocked"
+    with pytest.raises(Refused):
+        service.submit(me, task.assignment, sham.answers_to(task, random.Random(1)))
+    assert service.visit(other).task is not None
+    unblock(database, me)
+    assert service.visit(me).state != "blocked"
+    assert places_are_right(database)
+
+
+def test_decisions_are_in_the_diary(database: Database, make_study: MakeStudy) -> None:
+    service = Service.create(database, make_study(), "")
+    me = service.enter()
+    for decide in (block, unblock, exclude, include):
+        decide(database, me)
+        decide(database, me)
+    with database.reading() as connection:
+        kinds = connection.execute(select(event.c.kind).order_by(event.c.id)).scalars().all()
+    assert list(kinds) == ["entered", "blocked", "unblocked", "excluded", "included"]
+
+
+@pytest.mark.parametrize("decide", [block, unblock, exclude, include])
+def test_unknown_raters(decide: Callable[..., None], sqlite: Database, make_study: MakeStudy) -> None:
+    Service.create(sqlite, make_study(), "")
+    with pytest.raises(Refused) as refused:
+        decide(sqlite, "nobody")
+    assert refused.value.status == 404
+
+
+def test_a_token_works_once_and_only_its_hash_is_kept(database: Database, make_study: MakeStudy) -> None:
+    Service.create(database, make_study(), "")
+    assert not redeem_token(database, "")
+    token = arm_token(database)
+    assert len(token) >= 32
+    with database.reading() as connection:
+        kept = connection.execute(select(study_table)).one()
+    assert token not in repr(tuple(kept))
+    for wrong in ("", token[:-1], token + "x", "\ud800", "ü" * 50, kept.admin_hash):
+        assert not redeem_token(database, wrong)
+    assert redeem_token(database, token)
+    assert not redeem_token(database, token)
+    older = arm_token(database)
+    arm_token(database, "chosen")
+    assert not redeem_token(database, older)
+    assert redeem_token(database, "chosen")

@@ -1,0 +1,493 @@
+"""The rater's pages in a real browser: keyboard, phone, reload, lost network, two at once, accessibility."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import uvicorn
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from sqlalchemy import select
+
+from palaver.server.app import create_app
+from palaver.server.settings import Settings
+from palaver.server.tables import answer
+from palaver.studies.design import PRESETS, preset_study, preset_text
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+ARGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+ARGS += ["--disable-sync", "--no-first-run"]
+
+LONG = "\n".join(
+    f'  {{ speaker = "{"user" if n % 2 else "system"}", text = "Turn {n} of a long conversation." }},'
+    for n in range(40)
+)
+FULL = f'''
+name = "full"
+title = "Everything"
+layout = "joint"
+raters_per_item = 5
+comments = true
+consent = "We ask for your consent."
+instructions = "Read everything."
+[training]
+[[training.items]]
+[training.items.item]
+id = "t"
+outputs = [{{ system = "zebra", text = "Hello!" }}, {{ system = "quagga", text = "Bye!" }}]
+[[training.items.expected]]
+criterion = "good"
+system = "zebra"
+low = 150
+feedback = "Hello is good."
+[[survey]]
+name = "age"
+text = "How old are you?"
+options = ["young", "old"]
+required = true
+[[survey]]
+name = "more"
+text = "Anything else?"
+[completion]
+code = "C0DE"
+url = "https://app.prolific.com/submissions/complete?cc=C0DE"
+[[questions]]
+criterion = "good"
+text = "How good?"
+help = "Beside the standard."
+scale = {{ kind = "rank-magnitude" }}
+[[questions]]
+criterion = "content"
+text = "What about it?"
+scale = {{ kind = "checkboxes" }}
+[[questions]]
+criterion = "better"
+text = "Which is better?"
+scale = {{ kind = "pairwise", ties = false }}
+[[items]]
+id = "one"
+reference = "A standard."
+[[items.outputs]]
+system = "zebra"
+[items.outputs.dialogue]
+id = "d1"
+turns = [
+{LONG}
+]
+[[items.outputs]]
+system = "quagga"
+text = "{"A long word: " + "w" * 200}"
+'''
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("no Chromium found (Debian: apt-get install chromium)")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGS)
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Server:
+    url: str
+    app: object
+
+    def rows(self) -> list[tuple[str, str, str, float | None, int | None]]:
+        columns = answer.c
+        with self.app.state.service.database.reading() as connection:  # type: ignore[attr-defined]
+            wanted = select(
+                columns.rater_id, columns.criterion, columns.value, columns.seconds, columns.shown_position
+            )
+            return [tuple(row) for row in connection.execute(wanted.order_by(columns.number))]  # type: ignore[misc]
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Callable[[str], Server]]:
+    running: list[tuple[uvicorn.Server, threading.Thread]] = []
+
+    def start(text: str) -> Server:
+        file = tmp_path / "study.toml"
+        file.write_text(text, encoding="utf-8")
+        app = create_app(Settings(study_file=file, database=f"sqlite:///{tmp_path / 'study.db'}"))
+        listener = socket.socket()
+        listener.bind(("127.0.0.1", 0))
+        config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        running.append((server, thread))
+        while not server.started:
+            assert thread.is_alive()
+            time.sleep(0.01)
+        return Server(f"http://127.0.0.1:{listener.getsockname()[1]}", app)
+
+    yield start
+    for server, thread in running:
+        server.should_exit = True
+        thread.join(10)
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    context = browser.new_context(viewport={"width": 1200, "height": 800})
+    context.set_default_timeout(10_000)
+    yield context
+    context.close()
+
+
+PROBLEMS: list[str] = []
+"""What went wrong in a page: errors of scripts, and what the content policy stopped."""
+
+
+@pytest.fixture(autouse=True)
+def _no_problems() -> Iterator[None]:
+    PROBLEMS.clear()
+    yield
+    assert PROBLEMS == []
+
+
+def _listen(message: ConsoleMessage) -> None:
+    if message.type == "error" and "Failed to load resource" not in message.text:  # lost on purpose
+        PROBLEMS.append(message.text)
+
+
+def open_page(context: BrowserContext, url: str) -> Page:
+    page = context.new_page()
+    page.on("pageerror", lambda error: PROBLEMS.append(str(error)))
+    page.on("console", _listen)
+    page.goto(url)
+    return page
+
+
+def here(page: Page) -> str:
+    """What tells one page from the next."""
+    return str(
+        page.evaluate(
+            "() => { const d = document.getElementById('rate')?.dataset;"
+            " return d ? `${d.assignment}:${d.position}` : document.querySelector('h1').textContent }"
+        )
+    )
+
+
+def turned(page: Page, before: str) -> None:
+    """Wait until the next page is there."""
+    page.wait_for_function(
+        "(before) => { const d = document.getElementById('rate')?.dataset;"
+        " const now = d ? `${d.assignment}:${d.position}` : document.querySelector('h1')?.textContent;"
+        " return document.readyState === 'complete' && now && now !== before }",
+        arg=before,
+    )
+
+
+def press_go(page: Page) -> None:
+    """A page of words by keyboard: the button has the focus, or Tab reaches it."""
+    before = here(page)
+    for _ in range(20):
+        if page.evaluate("document.activeElement.classList.contains('go')"):
+            break
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    turned(page, before)
+
+
+def click_go(page: Page) -> None:
+    before = here(page)
+    page.locator(".go").click()
+    turned(page, before)
+
+
+def answer_by_keys(page: Page) -> None:
+    """Answer a rating page with digits and Enter alone."""
+    kinds = page.eval_on_selector_all(".question", "all => all.map(q => q.dataset.kind)")
+    before = here(page)
+    for kind in kinds:
+        if kind in ("number", "boxes"):  # Enter goes to the next open question, and from the last one sends
+            page.keyboard.type("150" if kind == "number" else "1")
+            page.keyboard.press("Enter")
+        else:  # a digit chooses and goes on by itself
+            page.keyboard.press("1")
+    if kinds[-1] not in ("number", "boxes"):
+        page.keyboard.press("Enter")
+    turned(page, before)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_whole_study_by_keyboard_alone(
+    name: str, serve: Callable[[str], Server], context: BrowserContext
+) -> None:
+    server = serve(preset_text(name))
+    page = open_page(context, server.url)
+    press_go(page)
+    pages = 0
+    while page.locator("#rate").count():
+        answer_by_keys(page)
+        pages += 1
+        assert pages < 60
+    assert page.locator("h1").inner_text() == "Thank you!"
+    study = preset_study(name)
+    pair = any(q.scale.kind == "pairwise" for q in study.questions)
+    outputs = sum(1 if pair else len(item.outputs) for item in study.items)
+    rows = server.rows()
+    assert len(rows) == outputs * len(study.questions)
+    assert all(row[3] is not None and row[3] >= 0 for row in rows), "active seconds are recorded"
+
+
+def no_sideways_scroll(page: Page) -> None:
+    width = page.evaluate("document.documentElement.scrollWidth")
+    assert width <= page.viewport_size["width"], here(page)  # type: ignore[index]
+
+
+def accessible(page: Page) -> None:
+    found = Axe().run(page).response["violations"]
+    grave = [(v["id"], v["nodes"][0]["html"]) for v in found if v["impact"] in ("serious", "critical")]
+    assert not grave, here(page)
+
+
+def fill(page: Page) -> None:
+    for question in page.locator(".question").all():
+        if question.get_attribute("data-kind") == "number":
+            question.locator("input").fill("150")
+        else:
+            question.locator(".choice").first.click()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1200, "light")])
+def test_every_kind_of_page_fits_and_is_accessible(
+    width: int, scheme: str, serve: Callable[[str], Server], browser: Browser
+) -> None:
+    server = serve(FULL)
+    context = browser.new_context(
+        viewport={"width": width, "height": 640},
+        color_scheme=scheme,  # type: ignore[arg-type]
+        has_touch=width < 500,
+    )
+    page = open_page(context, f"{server.url}/?PROLIFIC_PID=p")
+    seen = []
+
+    def look() -> None:
+        seen.append(here(page))
+        no_sideways_scroll(page)
+        accessible(page)
+
+    for _ in range(2):  # consent, instructions
+        look()
+        click_go(page)
+    for _ in range(2):  # training, the item
+        expect(page.locator("#rate")).to_be_visible()
+        look()
+        fill(page)
+        accessible(page)
+        before, training = here(page), page.locator(".progress").inner_text() == "Training"
+        page.locator("#go").click()
+        if training:
+            expect(page.locator("#verdict")).to_have_text("That is right.")
+            accessible(page)
+            page.locator("#on").click()
+        turned(page, before)
+    look()
+    page.locator(".choice").first.click()
+    click_go(page)
+    expect(page.locator("h1")).to_have_text("Thank you!")
+    look()
+    page.goto(f"{server.url}/nothing")
+    look()
+    assert len(set(seen)) == len(seen)
+    context.close()
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_rating_pages_of_presets_on_a_phone(
+    name: str, serve: Callable[[str], Server], browser: Browser
+) -> None:
+    server = serve(preset_text(name, layout="joint"))
+    context = browser.new_context(viewport={"width": 360, "height": 640}, has_touch=True, is_mobile=True)
+    page = open_page(context, server.url)
+    click_go(page)
+    for _ in range(2):
+        expect(page.locator("#rate")).to_be_visible()
+        no_sideways_scroll(page)
+        accessible(page)
+        before = here(page)
+        fill(page)
+        page.locator("#go").tap()
+        turned(page, before)
+    context.close()
+
+
+def test_a_long_dialogue_scrolls_and_the_question_stays(
+    serve: Callable[[str], Server], context: BrowserContext
+) -> None:
+    text = preset_text("pairwise").replace("turns = [", "turns = [\n" + LONG)
+    page = open_page(context, serve(text).url)
+    press_go(page)
+    boxes = page.locator(".scroll")
+    expect(boxes).to_have_count(2)
+    assert all(
+        box.evaluate("b => b.scrollHeight > b.clientHeight && b.tabIndex === 0") for box in boxes.all()
+    )
+    boxes.first.focus()
+    page.keyboard.press("End")
+    page.wait_for_function("() => document.querySelector('.scroll').scrollTop > 50")
+    assert boxes.nth(1).evaluate("b => b.scrollTop") == 0
+    expect(page.locator("fieldset.question")).to_be_in_viewport()
+    expect(page.locator("#go")).to_be_in_viewport()
+
+
+def test_a_reload_in_mid_item_resumes(serve: Callable[[str], Server], context: BrowserContext) -> None:
+    server = serve(preset_text("rankme"))
+    page = open_page(context, server.url)
+    press_go(page)
+    before = here(page)
+    texts = page.locator(".judged .text").all_inner_texts()
+    page.locator("input[type=text]").nth(1).fill("77")
+    page.reload()
+    assert here(page) == before
+    assert page.locator(".judged .text").all_inner_texts() == texts, "in the same order"
+    expect(page.locator("input[type=text]").nth(1)).to_have_value("77")
+    assert server.rows() == []
+
+
+def test_an_incomplete_page_is_not_sent(serve: Callable[[str], Server], context: BrowserContext) -> None:
+    server = serve(preset_text("rankme"))
+    page = open_page(context, server.url)
+    press_go(page)
+    before = here(page)
+    page.locator("input[type=text]").first.fill("77")
+    page.locator("#go").click()
+    page.locator("input[type=text]").nth(1).fill("-3")
+    page.locator("#go").click()
+    assert here(page) == before
+    assert server.rows() == []
+
+
+def test_an_answer_given_offline_arrives_once(
+    serve: Callable[[str], Server], context: BrowserContext
+) -> None:
+    server = serve(preset_text("likert"))
+    page = open_page(context, server.url)
+    press_go(page)
+    before = here(page)
+    context.set_offline(True)
+    page.keyboard.press("4")
+    page.keyboard.press("Enter")
+    expect(page.locator("#state")).to_contain_text("kept on this device")
+    page.keyboard.press("Enter")  # impatience sends nothing twice
+    assert page.evaluate("Object.keys(localStorage).length") == 1
+    assert server.rows() == []
+    context.set_offline(False)
+    turned(page, before)
+    assert [row[2] for row in server.rows()] == ["4"]
+    assert page.evaluate("Object.keys(localStorage).length") == 0
+
+
+def test_an_answer_whose_acknowledgement_was_lost_is_sent_after_a_reload_and_is_one_row(
+    serve: Callable[[str], Server], context: BrowserContext
+) -> None:
+    server = serve(preset_text("likert"))
+    page = open_page(context, server.url)
+    press_go(page)
+    before = here(page)
+
+    def lose(route: object) -> None:
+        route.fetch()  # type: ignore[attr-defined]
+        route.abort()  # type: ignore[attr-defined]
+
+    page.route("**/api/answers", lose)
+    page.keyboard.press("5")
+    page.keyboard.press("Enter")
+    expect(page.locator("#state")).to_contain_text("kept on this device")
+    page.unroute("**/api/answers")
+    page.reload()
+    page.wait_for_function("() => Object.keys(localStorage).length === 0")
+    assert [row[2] for row in server.rows()] == ["5"]
+    turned(page, before)
+
+
+def test_saved_is_said_only_after_the_server_said_so_and_nothing_jumps(
+    serve: Callable[[str], Server], context: BrowserContext
+) -> None:
+    server = serve(preset_text("likert"))
+    page = open_page(context, server.url)
+    press_go(page)
+    held: list[object] = []
+    page.route("**/api/answers", lambda route: held.append(route))
+    page.keyboard.press("5")
+    top = page.locator("#go").bounding_box()
+    page.keyboard.press("Enter")
+    expect(page.locator("#state")).to_have_text("Saving…")
+    page.locator("#go").click(force=True)
+    assert page.locator("#go").bounding_box() == top
+    assert server.rows() == []
+    page.wait_for_timeout(50)
+    assert len(held) == 1
+    before = here(page)
+    held[0].continue_()  # type: ignore[attr-defined]
+    turned(page, before)
+    assert len(server.rows()) == 1
+
+
+def test_a_server_that_fails_is_tried_again(serve: Callable[[str], Server], context: BrowserContext) -> None:
+    server = serve(preset_text("likert"))
+    page = open_page(context, server.url)
+    press_go(page)
+    before = here(page)
+    page.route("**/api/answers", lambda route: route.fulfill(status=503, body="{}"), times=1)
+    page.keyboard.press("2")
+    page.keyboard.press("Enter")
+    turned(page, before)
+    assert [row[2] for row in server.rows()] == ["2"]
+
+
+def test_two_raters_at_once(serve: Callable[[str], Server], browser: Browser) -> None:
+    server = serve(preset_text("pairwise"))
+    contexts = [browser.new_context() for _ in range(2)]
+    pages = [open_page(context, server.url) for context in contexts]
+    for page in pages:
+        press_go(page)
+    for _ in range(2):
+        for page in pages:
+            answer_by_keys(page)
+    for page in pages:
+        expect(page.locator("h1")).to_have_text("Thank you!")
+    rows = server.rows()
+    assert len(rows) == 4
+    assert len({row[0] for row in rows}) == 2
+    for context in contexts:
+        context.close()
+
+
+def test_exclusive_boxes_stand_alone(serve: Callable[[str], Server], context: BrowserContext) -> None:
+    page = open_page(context, serve(preset_text("likert", layout="joint")).url)
+    press_go(page)
+    boxes = page.locator("input[type=checkbox]")
+    labels = page.locator(".boxes .choice")
+    labels.nth(0).click()
+    labels.nth(1).click()
+    labels.nth(2).click()
+    assert [box.is_checked() for box in boxes.all()] == [False, False, True]
+    labels.nth(0).click()
+    assert [box.is_checked() for box in boxes.all()] == [True, False, False]
+
+
+def test_without_scripts_the_form_works(serve: Callable[[str], Server], browser: Browser) -> None:
+    server = serve(preset_text("likert"))
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(server.url)
+    page.locator(".go").click()
+    page.wait_for_selector("#rate")
+    page.locator(".choice").nth(2).click()
+    page.locator("#go").click()
+    expect(page.locator(".part")).to_have_text("2 of 3 for this item")
+    assert [row[2] for row in server.rows()] == ["3"]
+    context.close()

@@ -1,0 +1,149 @@
+"""Signatures, cookies, origins, limits and headers, each by itself."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.requests import Request
+
+from palaver.server.security import (
+    RateLimit,
+    Signer,
+    check_origin,
+    clean,
+    cookie,
+    mturk_submit,
+    security_headers,
+)
+from palaver.server.service import Refused
+from palaver.server.settings import Settings
+
+SIGNER = Signer("a" * 64)
+PLAIN = Settings(database="sqlite://")
+TLS = Settings(database="sqlite://", secure_cookies=True, root_path="study-1/")
+
+
+@given(st.text(min_size=1).filter(lambda t: t.isascii()), st.sampled_from(["rater", "admin"]))
+def test_a_signed_text_is_read_back_and_only_for_its_purpose(text: str, purpose: str) -> None:
+    token = SIGNER.sign(purpose, text)
+    assert SIGNER.read(purpose, token) == text
+    assert SIGNER.read("other", token) is None
+    assert Signer("b" * 64).read(purpose, token) is None
+
+
+@given(st.text())
+def test_no_made_up_token_is_read(token: str) -> None:
+    assert SIGNER.read("rater", token) is None
+
+
+def test_a_changed_token_is_not_read() -> None:
+    token = SIGNER.sign("rater", "abc")
+    for place in range(len(token)):
+        other = "0" if token[place] != "0" else "1"
+        assert SIGNER.read("rater", token[:place] + other + token[place + 1 :]) is None
+
+
+def test_a_form_token_belongs_to_one_session() -> None:
+    SIGNER.check_csrf("me", SIGNER.csrf("me"))
+    for token in (None, "", "ü", SIGNER.csrf("you"), SIGNER.mac("rater", "me")):
+        with pytest.raises(Refused) as refused:
+            SIGNER.check_csrf("me", token)
+        assert refused.value.status == 403
+
+
+def test_cookies_say_how_careful_they_are() -> None:
+    assert cookie("c", "v", PLAIN) == "c=v; Path=/; Max-Age=2592000; HttpOnly; SameSite=Lax"
+    assert cookie("c", "v", PLAIN, framed=True).endswith("SameSite=Lax"), "None needs TLS"
+    assert cookie("c", "v", TLS).endswith("Path=/study-1; Max-Age=2592000; HttpOnly; SameSite=Lax; Secure")
+    assert cookie("c", "v", TLS, framed=True).endswith("SameSite=None; Secure; Partitioned")
+
+
+def request(**headers: str) -> Request:
+    raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+    scope = {"type": "http", "scheme": "http", "path": "/", "headers": raw, "query_string": b""}
+    return Request({**scope, "server": ("h", 80)})
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "http://evil.example",
+        "https://h:8000",
+        "http://h",
+        "http://h:8000.evil.example",
+        "null",
+        "http://h:80000",
+    ],
+)
+def test_another_origin_is_refused(origin: str) -> None:
+    with pytest.raises(Refused) as refused:
+        check_origin(request(host="h:8000", origin=origin), PLAIN)
+    assert refused.value.status == 403
+
+
+def test_our_own_origin_is_accepted() -> None:
+    check_origin(request(host="h:8000", origin="http://h:8000"), PLAIN)
+    check_origin(request(host="h", origin="https://h"), TLS)
+    check_origin(request(host="h"), PLAIN)
+    with pytest.raises(Refused):
+        check_origin(request(host="h", origin="http://h"), TLS)
+    with pytest.raises(Refused):
+        check_origin(request(host="h", sec_fetch_site="cross-site"), PLAIN)
+
+
+def test_the_limit_slides() -> None:
+    now = 0.0
+    limit = RateLimit(2, 10, lambda: now)
+    assert [limit.allow("a") for _ in range(3)] == [True, True, False]
+    assert limit.allow("b"), "others are not meant"
+    now = 9.9
+    assert not limit.allow("a")
+    now = 10.0
+    assert limit.allow("a")
+
+
+def test_the_limit_forgets_addresses_rather_than_fill_the_memory() -> None:
+    limit = RateLimit(1, 10, lambda: 0.0)
+    for n in range(20_001):
+        limit.allow(str(n))
+    assert len(limit._seen) <= RateLimit._MOST_KEYS
+
+
+@pytest.mark.parametrize("text", ["a\0b", "\ud800"])
+def test_text_that_no_database_takes_is_refused(text: str) -> None:
+    with pytest.raises(Refused) as refused:
+        clean(text)
+    assert refused.value.status == 422
+
+
+@pytest.mark.parametrize(
+    ("address", "target"),
+    [
+        ("https://www.mturk.com", "https://www.mturk.com/mturk/externalSubmit"),
+        ("https://workersandbox.mturk.com/", "https://workersandbox.mturk.com/mturk/externalSubmit"),
+        ("http://www.mturk.com", None),
+        ("https://www.mturk.com.evil.example", None),
+        ("https://evilmturk.com", None),
+        ("https://www.mturk.com@evil.example", None),
+        ("https://evil.example\\.mturk.com", None),
+        ("https://www.mturk.com:8443", None),
+        ("https://www.mturk.com:99999999", None),
+        ("https://[", None),
+        ("javascript:alert(1)//.mturk.com", None),
+        ("", None),
+    ],
+)
+def test_answers_go_back_to_mturk_only(address: str, target: str | None) -> None:
+    assert mturk_submit({"turkSubmitTo": address}) == target
+
+
+def test_the_policy_allows_nothing_inline_and_no_frame() -> None:
+    policy = security_headers()["content-security-policy"]
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "mturk" not in policy
+    framed = security_headers(framed=True)
+    assert "frame-ancestors https://*.mturk.com" in framed["content-security-policy"]
+    assert "form-action 'self' https://*.mturk.com" in framed["content-security-policy"]
+    assert "x-frame-options" not in framed

@@ -1,0 +1,510 @@
+"""A rater's way through a study, call by call, on both databases; and what is refused on the way."""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from sqlalchemy import select
+
+from palaver.errors import UserError
+from palaver.schema import Study
+from palaver.server import assignment as leases
+from palaver.server.database import Database
+from palaver.server.service import Given, Refused, Saved, Service, Task
+from palaver.server.tables import answer, assignment, comment, event, rater, screen
+
+Open = Callable[..., Service]
+GOLD = {
+    "item": {
+        "id": "gold",
+        "outputs": [{"system": "x", "text": "a fine answer"}, {"system": "y", "text": "no"}],
+    },
+    "expected": [{"criterion": "quality", "system": "x", "low": 4, "feedback": "x was fine"}],
+}
+
+
+@pytest.fixture
+def open_study(database: Database, clock: Any, make_study: Callable[..., Study]) -> Open:
+    return lambda **fields: Service.create(database, make_study(**fields), "the file", clock)
+
+
+def come(service: Service, **who: Any) -> str:
+    someone = service.enter(**who)
+    service.agree(someone)
+    service.begin(someone)
+    return someone
+
+
+def task_of(service: Service, someone: str) -> Task:
+    task = service.visit(someone).task
+    assert task is not None
+    return task
+
+
+def answers(task: Task, value: Any = 3) -> list[Given]:
+    """`value` may depend on the system whose output stands there."""
+    return [
+        Given(
+            str(uuid.uuid4()),
+            q.criterion,
+            place,
+            value(task.item.outputs[o].system) if callable(value) else value,
+        )
+        for q in task.questions
+        for place, o in enumerate(task.order[: 1 if q.scale.kind == "pairwise" else None])
+    ]
+
+
+def work(service: Service, someone: str, value: Any = 3) -> Saved:
+    task = task_of(service, someone)
+    return service.submit(someone, task.assignment, answers(task, value))
+
+
+def rows(service: Service, table: Any) -> list[Any]:
+    with service.database.reading() as connection:
+        return list(connection.execute(select(table)).all())
+
+
+# --- the study and its file
+
+
+def test_the_study_is_kept_as_it_was(open_study: Open) -> None:
+    service = open_study(consent="Do you agree?")
+    again = Service(service.database)
+    assert again.study == service.study
+    assert (again.secret, again.hash, again.source) == (service.secret, service.hash, "the file")
+    assert open_study(consent="Do you agree?").secret == service.secret
+
+
+def test_a_changed_file_is_refused(open_study: Open) -> None:
+    open_study()
+    with pytest.raises(UserError, match="changed") as caught:
+        open_study(raters_per_item=7)
+    assert caught.value.hint
+
+
+def test_an_empty_database_says_so(database: Database) -> None:
+    with pytest.raises(UserError, match="no study"):
+        Service(database)
+
+
+def test_a_nul_in_a_study_is_refused_and_its_name_is_not(open_study: Open) -> None:
+    with pytest.raises(UserError, match="NUL"):
+        open_study(instructions="a\0b")
+    assert open_study(instructions="how to write \\u0000 in JSON").study.instructions
+
+
+# --- coming in
+
+
+def test_the_states_of_a_plain_study(open_study: Open) -> None:
+    service = open_study(
+        n_items=1,
+        consent="Do you agree?",
+        survey=[{"name": "age", "text": "Your age?"}],
+        completion={"code": "DONE1", "url": "https://app.prolific.com/x?cc=DONE1"},
+    )
+    someone = service.enter()
+    assert service.visit(someone).state == "consent"
+    service.begin(someone)  # too early: nothing happens
+    assert service.visit(someone).state == "consent"
+    service.agree(someone)
+    service.agree(someone)
+    assert service.visit(someone).state == "instructions"
+    service.begin(someone)
+    found = service.visit(someone)
+    assert (found.state, found.task is not None) == ("working", True)
+    assert work(service, someone).finished
+    assert service.visit(someone).state == "survey"
+    service.answer_survey(someone, {"age": "30", "unknown": "left out"})
+    found = service.visit(someone)
+    assert (found.state, found.code) == ("done", "DONE1")
+    assert found.url == "https://app.prolific.com/x?cc=DONE1"
+    assert rows(service, rater)[0].survey == '{"age": "30"}'
+    assert [e.kind for e in rows(service, event)] == [
+        "entered",
+        "instructions",
+        "working",
+        "survey",
+        "done",
+    ]
+
+
+def test_without_a_code_everybody_has_their_own(open_study: Open) -> None:
+    service = open_study()
+    codes = {service.visit(service.enter()).code for _ in range(5)}
+    assert len(codes) == 5
+    assert all(codes)
+
+
+def test_a_person_who_comes_back_is_the_same(open_study: Open) -> None:
+    service = open_study()
+    first = service.enter("prolific", "p1", {"SESSION_ID": "one"})
+    assert service.enter("prolific", "p1", {"SESSION_ID": "two"}) == first
+    assert service.visit(first).parameters == {"SESSION_ID": "two"}
+    assert service.enter("mturk", "p1") != first
+    assert service.enter() != service.enter()
+
+
+def test_nobody_unknown_gets_anything(open_study: Open) -> None:
+    service = open_study()
+    for call in (service.visit, service.agree, service.begin, lambda r: service.submit(r, 1, [])):
+        with pytest.raises(Refused) as caught:
+            call("nobody")
+        assert caught.value.status == 401
+
+
+def test_blocked_people_are_told_and_store_nothing(open_study: Open) -> None:
+    service = open_study()
+    someone = come(service)
+    task = task_of(service, someone)
+    with service.database.writing() as connection:
+        connection.execute(rater.update().values(blocked=True))
+    assert service.visit(someone).state == "blocked"
+    assert service.visit(someone).task is None
+    with pytest.raises(Refused) as caught:
+        service.submit(someone, task.assignment, answers(task))
+    assert caught.value.status == 403
+    assert rows(service, answer) == []
+
+
+# --- answering
+
+
+def test_an_answer_is_stored_under_the_system_that_stood_there(open_study: Open, clock: Any) -> None:
+    service = open_study(n_items=1, n_outputs=3)
+    someone = come(service)
+    task = task_of(service, someone)
+    sent = [
+        Given(str(uuid.uuid4()), "quality", place, place + 1, 2.5, clock() - 5)
+        for place in range(len(task.order))
+    ]
+    clock.sleep(3)
+    assert service.submit(someone, task.assignment, sent) == Saved(tuple(g.id for g in sent), True)
+    stored = sorted(rows(service, answer), key=lambda r: r.number)
+    assert [r.system for r in stored] == [task.item.outputs[o].system for o in task.order]
+    assert [r.value for r in stored] == ["1", "2", "3"]
+    assert [r.shown_position for r in stored] == [0, 1, 2]
+    assert {(r.seconds, r.given_at, r.received_at) for r in stored} == {(2.5, clock() - 8, clock())}
+    assert [r.number for r in stored] == [1, 2, 3]
+
+
+def test_part_by_part(open_study: Open) -> None:
+    service = open_study(n_items=1, criteria=("a", "b"))
+    someone = come(service)
+    task = task_of(service, someone)
+    sent = answers(task)
+    for n, given in enumerate(sent):
+        assert service.submit(someone, task.assignment, [given]).finished == (n == len(sent) - 1)
+        if n < len(sent) - 1:
+            seen = task_of(service, someone).answered
+            assert seen == {(g.criterion, g.position): "3" for g in sent[: n + 1]}
+
+
+def test_optional_questions_may_be_left_out(open_study: Open) -> None:
+    likert = {"kind": "likert"}
+    asked = [
+        {"criterion": "a", "text": "?", "scale": likert},
+        {"criterion": "b", "text": "?", "scale": likert, "required": False},
+    ]
+    service = open_study(questions=asked)
+    someone = come(service)
+    task = task_of(service, someone)
+    sent = [g for g in answers(task) if g.criterion == "a"]
+    assert service.submit(someone, task.assignment, sent).finished
+
+
+def test_the_same_answer_twice_is_one_row(open_study: Open) -> None:
+    service = open_study(n_items=1, comments=True)
+    someone = come(service)
+    task = task_of(service, someone)
+    sent = answers(task)
+    for _ in range(3):
+        saved = service.submit(someone, task.assignment, sent, "well")
+        assert saved == Saved(tuple(g.id for g in sent), True)
+    assert len(rows(service, answer)) == len(sent)
+    assert [c.text for c in rows(service, comment)] == ["well"]
+
+
+def test_a_changed_mind_is_a_later_row(open_study: Open) -> None:
+    service = open_study(n_items=1, n_outputs=1)
+    someone = come(service)
+    task = task_of(service, someone)
+    for value in (2, 5):
+        service.submit(someone, task.assignment, answers(task, value))
+    assert [r.value for r in sorted(rows(service, answer), key=lambda r: r.number)] == ["2", "5"]
+
+
+def test_an_id_is_never_acknowledged_for_another_answer(open_study: Open) -> None:
+    service = open_study(n_items=2)
+    someone, other = come(service), come(service)
+    task, theirs = task_of(service, someone), task_of(service, other)
+    service.submit(someone, task.assignment, [Given("same-id", "quality", 0, 1)])
+    cases = [
+        (someone, task, [Given("same-id", "quality", 0, 2)]),
+        (someone, task, [Given("same-id", "quality", 1, 1)]),
+        (other, theirs, [Given("same-id", "quality", 0, 1)]),
+        (someone, task, [Given("new-id", "quality", 0, 1), Given("new-id", "quality", 1, 1)]),
+    ]
+    for who, what, sent in cases:
+        with pytest.raises(Refused) as caught:
+            service.submit(who, what.assignment, sent)
+        assert caught.value.status == 409
+    assert len(rows(service, answer)) == 1
+
+
+def test_one_wrong_answer_stores_none_of_its_request(open_study: Open) -> None:
+    service = open_study()
+    someone = come(service)
+    task = task_of(service, someone)
+    with pytest.raises(Refused):
+        service.submit(
+            someone, task.assignment, [Given("good", "quality", 0, 1), Given("bad", "quality", 1, 99)]
+        )
+    assert rows(service, answer) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [
+        (Given("i", "nothing asked", 0, 1), 422),
+        (Given("i", "quality", 2, 1), 422),
+        (Given("i", "quality", -1, 1), 422),
+        (Given("i", "quality", 10**30, 1), 422),
+        (Given("i", "quality", 0, 0), 422),
+        (Given("i", "quality", 0, 7), 422),
+        (Given("i", "quality", 0, 2.5), 422),
+        (Given("i", "quality", 0, True), 422),
+        (Given("i", "quality", 0, None), 422),
+        (Given("i", "quality", 0, [1]), 422),
+        (Given("i", "quality", 0, {"a": 1}), 422),
+        (Given("i", "quality", 0, math.nan), 422),
+        (Given("i", "quality", 0, "1" * 10_000), 422),
+        (Given("i", "quality", 0, 10**400), 422),
+        (Given("x" * 37, "quality", 0, 1), 422),
+        (Given("nul\0", "quality", 0, 1), 422),
+        (Given("half \ud800", "quality", 0, 1), 422),
+    ],
+    ids=str,
+)
+def test_what_does_not_fit_is_refused(open_study: Open, given: Given, status: int) -> None:
+    service = open_study()
+    someone = come(service)
+    task = task_of(service, someone)
+    with pytest.raises(Refused) as caught:
+        service.submit(someone, task.assignment, [given])
+    assert caught.value.status == status
+    assert rows(service, answer) == []
+
+
+def test_an_empty_id_is_no_id(open_study: Open) -> None:
+    service = open_study()
+    someone = come(service)
+    task = task_of(service, someone)
+    with pytest.raises(Refused):
+        service.submit(someone, task.assignment, [Given("", "quality", 0, 1)])
+
+
+@pytest.mark.parametrize("number", [0, -1, 2, 10**6, 2**31, 10**30])
+def test_only_ones_own_screens(open_study: Open, number: int) -> None:
+    service = open_study()
+    someone, other = come(service), come(service)
+    assert task_of(service, someone).assignment == 1
+    assert task_of(service, other).assignment == 2
+    with pytest.raises(Refused) as caught:
+        service.submit(someone, number, [Given("i", "quality", 0, 1)])
+    assert caught.value.status == 404
+
+
+@pytest.mark.parametrize(
+    ("seconds", "given_at"),
+    [(-1.0, None), (math.nan, math.nan), (math.inf, math.inf), (1e300, -1e300), (None, 0.0), (None, 1e18)],
+)
+def test_impossible_times_are_left_out(
+    open_study: Open, clock: Any, seconds: float | None, given_at: float | None
+) -> None:
+    service = open_study()
+    someone = come(service)
+    task = task_of(service, someone)
+    service.submit(someone, task.assignment, [Given("i", "quality", 0, 1, seconds, given_at)])
+    [row] = rows(service, answer)
+    assert row.seconds is None
+    assert row.given_at == clock()
+
+
+@pytest.mark.parametrize("order", ["counterbalanced", "random", "fixed"])
+def test_a_comparison_is_stored_from_the_first_outputs_side(open_study: Open, order: str) -> None:
+    """The page sends the place that was chosen; the stored value is the item's first output's."""
+    service = open_study(n_items=6, scale={"kind": "pairwise"}, order=order, raters_per_item=1)
+    someone = come(service)
+    for _ in range(6):
+        task = task_of(service, someone)
+        service.submit(someone, task.assignment, [Given(str(uuid.uuid4()), "quality", 0, "0")])
+        row = max(rows(service, answer), key=lambda r: r.number)
+        assert (row.system, row.against) == ("system-0", "system-1")
+        assert row.value == ("win" if task.order[0] == 0 else "loss")
+        assert row.shown_position == task.order.index(0)
+
+
+def test_the_other_values_of_a_comparison(open_study: Open) -> None:
+    service = open_study(n_items=9, scale={"kind": "pairwise", "ties": False}, raters_per_item=1)
+    someone = come(service)
+    task = task_of(service, someone)
+    for bad in ("tie", True, False, 2, "2", None, 0.5, "left", [0]):
+        with pytest.raises(Refused) as caught:
+            service.submit(someone, task.assignment, [Given("i", "quality", 0, bad)])
+        assert caught.value.status == 422
+    assert service.submit(someone, task.assignment, [Given("i", "quality", 0, "loss")]).finished
+
+
+# --- training and checks
+
+
+@pytest.mark.parametrize("layout", ["joint", "separate"])
+def test_training_is_passed_and_explained(open_study: Open, layout: str) -> None:
+    expected = [
+        {"criterion": c, "system": "x", "low": 4, "feedback": f"{c}: x was fine"} for c in ("quality", "ease")
+    ]
+    known = {"item": GOLD["item"], "expected": expected}
+    service = open_study(
+        criteria=("quality", "ease"), layout=layout, training={"items": [known], "pass_mark": 1.0}
+    )
+    someone = come(service)
+    n_screens = 1 if layout == "joint" else 2
+    assert service.visit(someone).state == "training"
+    feedback: list[str] = []
+    for _ in range(n_screens):
+        saved = work(service, someone, 1)
+        assert saved.passed is False
+        feedback += saved.feedback
+    assert feedback == ["quality: x was fine", "ease: x was fine"]
+    for _ in range(n_screens):
+        assert task_of(service, someone).kind == "training"  # the second attempt
+        assert work(service, someone, 5) == Saved(saved_ids(service, someone), True, (), True)
+    assert task_of(service, someone).kind == "main"
+    assert service.visit(someone).state == "working"
+
+
+def saved_ids(service: Service, someone: str) -> tuple[str, ...]:
+    """The ids of the latest submission."""
+    mine = [r for r in rows(service, answer) if r.rater_id == someone]
+    last = max(mine, key=lambda r: r.number).assignment_id
+    return tuple(r.id for r in sorted(mine, key=lambda r: r.number) if r.assignment_id == last)
+
+
+def test_failing_the_training_twice_is_the_end(open_study: Open) -> None:
+    service = open_study(
+        training={"items": [GOLD]},
+        completion={"code": "IN", "screen_out_code": "OUT", "screen_out_url": "https://example.org/out"},
+    )
+    someone = come(service)
+    for _ in range(2):
+        work(service, someone, 1)
+    found = service.visit(someone)
+    assert (found.state, found.code, found.url) == ("screened", "OUT", "https://example.org/out")
+    assert rows(service, rater)[0].excluded
+
+
+def test_checks_come_at_their_rate_and_only_the_careless_leave(open_study: Open) -> None:
+    checks = {
+        "items": [{**GOLD, "item": {**GOLD["item"], "id": f"gold-{n}"}} for n in range(4)],
+        "rate": 0.5,
+        "allowed_failures": 1,
+    }
+    service = open_study(n_items=8, raters_per_item=3, checks=checks)
+    careful, careless = come(service), come(service)
+    kinds = []
+    while (found := service.visit(careful)).task is not None:
+        kinds.append(found.task.kind)
+        work(service, careful, 5)
+    assert found.state == "done"
+    assert kinds.count("main") == 8
+    assert 3 <= kinds.count("check") <= 4
+    assert kinds[0] == "main"
+    failed = 0
+    while (found := service.visit(careless)).task is not None:
+        failed += found.task.kind == "check"
+        work(service, careless, 1)
+    assert (found.state, failed) == ("screened", 2)
+    with service.database.reading() as connection:
+        taken = connection.execute(select(screen.c.taken).where(screen.c.kind == "main")).scalars()
+        assert set(taken) == {1}, "the careless one's places are free again"
+    kept = [r for r in rows(service, answer) if r.rater_id == careless]
+    assert kept, "and the rows are kept"
+
+
+def degraded(open_study: Open, **fields: Any) -> Service:
+    checks = {"degraded": True, "rate": 0.5, "allowed_failures": 0}
+    return open_study(n_items=6, raters_per_item=3, checks=checks, **fields)
+
+
+def through(service: Service, someone: str, value: Callable[[Task], Any]) -> tuple[str, list[str]]:
+    kinds = []
+    while (found := service.visit(someone)).task is not None:
+        kinds.append(found.task.kind)
+        task = found.task
+        service.submit(someone, task.assignment, answers(task, value(task)))
+    return found.state, kinds
+
+
+def test_who_rates_the_broken_output_lower_stays(open_study: Open) -> None:
+    service = degraded(open_study)
+    sound = {(i.id, o.system): o.text for i in service.study.items for o in i.outputs}
+
+    def read(task: Task) -> Any:
+        broken = {o.system for o in task.item.outputs if o.text != sound[task.item.id, o.system]}
+        assert len(broken) == (task.kind == "degraded")
+        return lambda system: 2 if system in broken else 5
+
+    state, kinds = through(service, come(service), read)
+    assert state == "done"
+    assert kinds.count("degraded") >= 2
+    state, kinds = through(service, come(service), lambda task: 4)
+    assert (state, kinds.count("degraded")) == ("screened", 1)
+    state, kinds = through(service, come(service), lambda task: 1)  # nothing is lower than the lowest
+    assert state == "done"
+
+
+def test_comparisons_alone_cannot_be_checked_by_breaking_outputs(open_study: Open) -> None:
+    with pytest.raises(ValidationError, match="degraded"):
+        degraded(open_study, scale={"kind": "pairwise"})
+
+
+def test_late_answers_of_somebody_screened_out_take_no_place(open_study: Open, clock: Any) -> None:
+    service = open_study(n_items=2, raters_per_item=1)
+    out = come(service)
+    held = task_of(service, out)
+    clock.sleep(10_000)
+    with service.database.writing() as connection:
+        leases.reclaim(connection, clock())
+        leases.set_excluded(connection, out, True)
+    service.submit(out, held.assignment, answers(held))
+    assert {s.taken for s in rows(service, screen)} == {0}
+    assert len(rows(service, assignment)) == 1
+
+
+# --- the survey
+
+
+def test_the_survey_is_checked(open_study: Open) -> None:
+    asked = [
+        {"name": "native", "text": "Native speaker?", "options": ["yes", "no"], "required": True},
+        {"name": "else", "text": "Anything else?"},
+    ]
+    service = open_study(n_items=1, survey=asked)
+    someone = come(service)
+    work(service, someone)
+    assert service.visit(someone).state == "survey"
+    for bad in ({}, {"native": ""}, {"native": "perhaps"}, {"native": "yes", "else": "\0"}):
+        with pytest.raises(Refused) as caught:
+            service.answer_survey(someone, bad)
+        assert caught.value.status == 422
+        assert service.visit(someone).state == "survey"
+    service.answer_survey(someone, {"native": "no"})
+    service.answer_survey(someone, {"native": "yes"})  # twice is once: the first stays
+    assert rows(service, rater)[0].survey == '{"native": "no"}'
