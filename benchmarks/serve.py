@@ -2,7 +2,7 @@
 
     python -m benchmarks.serve                       # SQLite with one process, PostgreSQL with two
     python -m benchmarks.serve --potato PYTHON       # and the rival, from a virtual environment of its own:
-                                                     #   python3 -m venv P && P/bin/pip install potato-annotation
+                                          # python3 -m venv P && P/bin/pip install potato-annotation
                                                      #   python -m benchmarks.serve --potato P/bin/python
 
 Each rater is a browser as far as the server can tell: a connection that is kept, a page for each screen, and

@@ -1,4 +1,4 @@
-"""The rival of `benchmarks.serve`: potato-annotation with an equal Likert task, from an environment of its own.
+"""The rival of `benchmarks.serve`: potato-annotation with an equal Likert task, in its own environment.
 
 Its page does the same work for an answer: it shows an instance, stores the choice (`/updateinstance`) and
 asks for the next instance (`/annotate`).

@@ -1,8 +1,8 @@
 """The rater's pages: come in, agree, read, answer, leave. Each handler is one call of the service.
 
 The calls are made in the event loop itself. They take a few milliseconds and the database lets one writer in
-at a time, so threads would add nothing but the fight for the interpreter's lock: with 200 raters on two cores
-they made the slowest twentieth of requests two to seven times as slow.
+at a time, so threads add little but the fight for the interpreter's lock: under load the p95 was higher with
+them in every run. The price is that a long wait for the database's lock holds up the whole process.
 """
 
 from __future__ import annotations
