@@ -1,9 +1,8 @@
 """Simulated raters on loopback against the real server: answers per second, latency, and what was lost.
 
-    python -m benchmarks.serve                       # SQLite with one process, PostgreSQL with two
-    python -m benchmarks.serve --potato PYTHON       # and the rival, from a virtual environment of its own:
-                                          # python3 -m venv P && P/bin/pip install potato-annotation
-                                                     #   python -m benchmarks.serve --potato P/bin/python
+    python -m benchmarks.serve                    # SQLite with one process, PostgreSQL with two
+    python3 -m venv P && P/bin/pip install potato-annotation
+    python -m benchmarks.serve --potato P/bin/python       # and the rival beside it
 
 Each rater is a browser as far as the server can tell: a connection that is kept, a page for each screen, and
 answers that count only when they are acknowledged. The client speaks HTTP over plain sockets, so that it is

@@ -231,7 +231,7 @@ def test_many_at_once_never_make_a_surplus(database: Database, make_study: Make)
             .where(assignment.c.status.in_(("open", "done")))
             .group_by(assignment.c.screen_id)
         )
-        per_screen = dict(connection.execute(held))
+        per_screen = dict(connection.execute(held).all())  # type: ignore[arg-type]
         counted = {s: n for s, n in connection.execute(select(screen.c.id, screen.c.taken)) if n}
     assert per_screen == counted
     assert max(per_screen.values()) <= 3

@@ -210,7 +210,7 @@ def test_no_acknowledged_answer_is_lost(
     database = Database(url)
     try:
         with database.reading() as connection:
-            stored = dict(connection.execute(select(answer.c.id, answer.c.value)))
+            stored = dict(connection.execute(select(answer.c.id, answer.c.value)).all())  # type: ignore[arg-type]
             per_screen = connection.execute(
                 select(func.count())
                 .where(assignment.c.status.in_(("open", "done")))
@@ -235,3 +235,22 @@ def test_no_acknowledged_answer_is_lost(
     assert twice == [], "what was sent again is one row"
     assert most <= study.raters_per_item
     assert taken == held
+
+
+def test_everybody_resumes_after_a_restart(
+    served: Callable[..., Any], make_study: Callable[..., Study], database_url: str
+) -> None:
+    server = served(make_study(n_items=4, n_outputs=1), database_url, rate_limits=False)
+    client = Client(server.settings["port"], "somebody", threading.Event())
+    for _ in range(3):  # in, begin, one answer
+        client.step()
+    held = re.search(r'data-assignment="(\d+)"', client.ask("GET", "/study")[1])
+    server.stop()
+    server.start()
+    again = re.search(r'data-assignment="(\d+)"', client.ask("GET", "/study")[1])
+    assert held
+    assert again
+    assert held[1] == again[1]
+    client.step()
+    assert client.wrong == []
+    assert len(client.acknowledged) == 3

@@ -228,8 +228,8 @@ class Raters(RuleBasedStateMachine):
                 .join(rater, rater.c.id == assignment.c.rater_id)
                 .join(screen, screen.c.id == assignment.c.screen_id)
             ).all()
-            taken = dict(connection.execute(select(screen.c.id, screen.c.taken)))
-            stored = dict(connection.execute(select(answer.c.id, answer.c.value)))
+            taken = dict(connection.execute(select(screen.c.id, screen.c.taken)).all())  # type: ignore[arg-type]
+            stored = dict(connection.execute(select(answer.c.id, answer.c.value)).all())  # type: ignore[arg-type]
         target = self.service.study.raters_per_item
         for place, number in taken.items():
             here = [row for row in rows if row.screen_id == place]

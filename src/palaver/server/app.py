@@ -34,10 +34,12 @@ def create_app(settings: Settings) -> FastAPI:
     static = render.static_files()
     jinja = render.environment(settings.root_path, static)
     pages = raters.Pages(settings, service, jinja, Signer(service.secret))
+    work = raters.Worker()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
+        work.close()
         service.database.close()
 
     app = FastAPI(
@@ -50,14 +52,17 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.service = service
     app.add_middleware(Guard, root_path=settings.root_path)
     _add_errors(app, pages)
-    app.include_router(raters.router(settings, service, pages))
+    app.include_router(raters.router(settings, service, pages, work))
     _add_admin(app, settings, service)
+
+    def alive() -> None:
+        with service.database.reading() as connection:
+            connection.execute(text("SELECT 1"))
 
     @app.get("/health", tags=["server"])
     async def health() -> dict[str, str]:
         """Whether the server and its database answer."""
-        with service.database.reading() as connection:
-            connection.execute(text("SELECT 1"))
+        await work(alive)
         return {"status": "ok", "version": __version__}
 
     @app.get("/static/{name}", include_in_schema=False)
