@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, bindparam, func, insert, select
 
 from palaver.schema import Item, Pairwise, Question
 from palaver.schema.study import value_text
@@ -76,6 +76,14 @@ def _plausible(given_at: float | None, now: float) -> float:
     return given_at
 
 
+_LAST = select(func.coalesce(func.max(answer.c.number), 0))
+_ADD = insert(answer)
+_KNOWN = select(answer).where(answer.c.id.in_(bindparam("ids", expanding=True)))
+_ANSWERED = select(answer.c.criterion, answer.c.system).where(
+    answer.c.assignment_id == bindparam("of_assignment")
+)
+
+
 def store(connection: Connection, rows: Sequence[dict[str, object]]) -> None:
     """Add the rows that are not there yet. Needs the writer's lock, as it numbers them."""
     if not rows:
@@ -84,23 +92,21 @@ def store(connection: Connection, rows: Sequence[dict[str, object]]) -> None:
     for row in rows:
         if new.setdefault(row["id"], row) is not row and not _same(new[row["id"]], row):
             raise Refused("two answers share an id", 409)
-    known = connection.execute(select(answer).where(answer.c.id.in_(list(new)))).mappings()
+    known = connection.execute(_KNOWN, {"ids": list(new)}).mappings()
     for there in [{str(k): v for k, v in found.items()} for found in known]:
         if not _same(there, new.pop(there["id"])):
             raise Refused("another answer has this id already", 409)
-    last = connection.execute(select(func.coalesce(func.max(answer.c.number), 0))).scalar_one()
+    last = connection.execute(_LAST).scalar_one()
     numbered = [{**row, "number": last + n} for n, row in enumerate(new.values(), start=1)]
     if numbered:
-        connection.execute(insert(answer), numbered)
+        connection.execute(_ADD, numbered)
 
 
 def is_complete(
     connection: Connection, assignment_id: int, item: Item, questions: Sequence[Question]
 ) -> bool:
     """Whether every required question has an answer for every output (a comparison needs one)."""
-    rows = connection.execute(
-        select(answer.c.criterion, answer.c.system).where(answer.c.assignment_id == assignment_id)
-    )
+    rows = connection.execute(_ANSWERED, {"of_assignment": assignment_id})
     there = {(criterion, system) for criterion, system in rows}
     return all(
         (q.criterion, output.system) in there

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, and_, exists, func, insert, select, update
+from sqlalchemy import Connection, and_, bindparam, exists, func, insert, select, update
 
 from palaver.server.tables import assignment, rater, screen
 
@@ -25,6 +25,8 @@ class Assigned:
     kind: str
     turn: int
     status: str
+    fresh: bool = False
+    """Just handed out, so that nothing can have been answered."""
 
 
 HELD = (
@@ -38,14 +40,61 @@ HELD = (
 """The columns of `Assigned`."""
 
 
+# Statements are built once: building one costs more than running it.
+_RECLAIM = (
+    update(assignment)
+    .where(assignment.c.status == "open", assignment.c.expires_at <= bindparam("now"))
+    .values(status="expired")
+    .returning(assignment.c.screen_id, assignment.c.rater_id)
+)
+_TAKE = (
+    update(screen)
+    .where(
+        screen.c.id == bindparam("of_screen"),
+        exists().where(rater.c.id == bindparam("by_rater"), ~rater.c.excluded),
+    )
+    .values(taken=screen.c.taken + bindparam("change"))
+)
+_CURRENT = (
+    select(*HELD)
+    .join(screen, screen.c.id == assignment.c.screen_id)
+    .where(assignment.c.rater_id == bindparam("by_rater"), assignment.c.status.in_(("open", "expired")))
+    .order_by(assignment.c.id.desc())
+    .limit(1)
+)
+_TURN = select(func.count()).select_from(assignment).where(assignment.c.screen_id == bindparam("of_screen"))
+_GIVE = insert(assignment).returning(assignment.c.id)
+_UNSEEN = ~exists().where(
+    and_(assignment.c.screen_id == screen.c.id, assignment.c.rater_id == bindparam("by_rater"))
+)
+_FREE = (
+    select(screen.c.id)
+    .where(screen.c.kind == bindparam("of_kind"), screen.c.taken < screen.c.target, _UNSEEN)
+    .order_by(screen.c.block_no, screen.c.taken, screen.c.id)
+    .limit(bindparam("most"))
+)
+_FREE_IN_GROUP = _FREE.where(screen.c.group_no == bindparam("of_group"))
+_NEEDIEST = (
+    select(screen.c.group_no)
+    .where(screen.c.kind == "main", screen.c.taken < screen.c.target, _UNSEEN)
+    .group_by(screen.c.group_no)
+    .order_by(func.sum(screen.c.target - screen.c.taken).desc(), screen.c.group_no)
+    .limit(1)
+)
+_PROGRESS = (
+    select(func.count())
+    .select_from(assignment.join(screen, screen.c.id == assignment.c.screen_id))
+    .where(
+        assignment.c.rater_id == bindparam("by_rater"),
+        assignment.c.status.in_(("done", "late")),
+        screen.c.kind == "main",
+    )
+)
+
+
 def reclaim(connection: Connection, now: float) -> int:
     """Take back the leases that ran out; how many."""
-    expired = connection.execute(
-        update(assignment)
-        .where(assignment.c.status == "open", assignment.c.expires_at <= now)
-        .values(status="expired")
-        .returning(assignment.c.screen_id, assignment.c.rater_id)
-    ).all()
+    expired = connection.execute(_RECLAIM, {"now": now}).all()
     for screen_id, rater_id in expired:
         _take(connection, screen_id, rater_id, -1)
     return len(expired)
@@ -53,21 +102,12 @@ def reclaim(connection: Connection, now: float) -> int:
 
 def _take(connection: Connection, screen_id: int, rater_id: str, change: int) -> None:
     """Change how many a screen has; raters who are excluded were never among them."""
-    counts = exists().where(rater.c.id == rater_id, ~rater.c.excluded)
-    connection.execute(
-        update(screen).where(screen.c.id == screen_id, counts).values(taken=screen.c.taken + change)
-    )
+    connection.execute(_TAKE, {"of_screen": screen_id, "by_rater": rater_id, "change": change})
 
 
 def current(connection: Connection, rater_id: str) -> Assigned | None:
     """The screen a rater has been given and not yet answered, its lease running or not."""
-    row = connection.execute(
-        select(*HELD)
-        .join(screen, screen.c.id == assignment.c.screen_id)
-        .where(assignment.c.rater_id == rater_id, assignment.c.status.in_(("open", "expired")))
-        .order_by(assignment.c.id.desc())
-        .limit(1)
-    ).first()
+    row = connection.execute(_CURRENT, {"by_rater": rater_id}).first()
     return Assigned(*row) if row else None
 
 
@@ -86,58 +126,30 @@ def renew(connection: Connection, held: Assigned, now: float, lease: float) -> b
     return True
 
 
-def give(connection: Connection, rater_id: str, screen_id: int, now: float, lease: float) -> Assigned:
+def give(
+    connection: Connection, rater_id: str, screen_id: int, kind: str, now: float, lease: float
+) -> Assigned:
     """Lease a screen to a rater."""
-    turn = connection.execute(
-        select(func.count()).select_from(assignment).where(assignment.c.screen_id == screen_id)
-    ).scalar_one()
-    new = connection.execute(
-        insert(assignment)
-        .values(
-            screen_id=screen_id,
-            rater_id=rater_id,
-            status="open",
-            turn=turn,
-            given_at=now,
-            expires_at=now + lease,
-        )
-        .returning(assignment.c.id)
-    ).scalar_one()
+    turn = connection.execute(_TURN, {"of_screen": screen_id}).scalar_one()
+    row = {"screen_id": screen_id, "rater_id": rater_id, "status": "open", "turn": turn}
+    new = connection.execute(_GIVE, {**row, "given_at": now, "expires_at": now + lease}).scalar_one()
     _take(connection, screen_id, rater_id, +1)
-    kind = connection.execute(select(screen.c.kind).where(screen.c.id == screen_id)).scalar_one()
-    return Assigned(new, rater_id, screen_id, kind, turn, "open")
-
-
-def _unseen(rater_id: str) -> object:
-    return ~exists().where(and_(assignment.c.screen_id == screen.c.id, assignment.c.rater_id == rater_id))
+    return Assigned(new, rater_id, screen_id, kind, turn, "open", fresh=True)
 
 
 def free_screens(
     connection: Connection, rater_id: str, kind: str, group: int | None, *, limit: int = 50
 ) -> list[int]:
     """Screens with room that this rater has not had, in the order in which blocks are to be filled."""
-    wanted = [screen.c.kind == kind, screen.c.taken < screen.c.target, _unseen(rater_id)]
-    if group is not None:
-        wanted.append(screen.c.group_no == group)
-    found = connection.execute(
-        select(screen.c.id)
-        .where(*wanted)  # type: ignore[arg-type]
-        .order_by(screen.c.block_no, screen.c.taken, screen.c.id)
-        .limit(limit)
-    )
-    return list(found.scalars())
+    values = {"by_rater": rater_id, "of_kind": kind, "most": limit}
+    if group is None:
+        return list(connection.execute(_FREE, values).scalars())
+    return list(connection.execute(_FREE_IN_GROUP, {**values, "of_group": group}).scalars())
 
 
 def neediest_group(connection: Connection, rater_id: str) -> int | None:
     """The group of questions with most room left that this rater can still work on."""
-    row = connection.execute(
-        select(screen.c.group_no)
-        .where(screen.c.kind == "main", screen.c.taken < screen.c.target, _unseen(rater_id))  # type: ignore[arg-type]
-        .group_by(screen.c.group_no)
-        .order_by(func.sum(screen.c.target - screen.c.taken).desc(), screen.c.group_no)
-        .limit(1)
-    ).first()
-    return row[0] if row else None
+    return connection.execute(_NEEDIEST, {"by_rater": rater_id}).scalar()
 
 
 def finish(connection: Connection, held: Assigned, now: float) -> str:
@@ -177,12 +189,4 @@ def set_excluded(connection: Connection, rater_id: str, excluded: bool) -> None:
 
 def progress(connection: Connection, rater_id: str) -> int:
     """How many real screens a rater has answered."""
-    return connection.execute(
-        select(func.count())
-        .select_from(assignment.join(screen, screen.c.id == assignment.c.screen_id))
-        .where(
-            assignment.c.rater_id == rater_id,
-            assignment.c.status.in_(("done", "late")),
-            screen.c.kind == "main",
-        )
-    ).scalar_one()
+    return connection.execute(_PROGRESS, {"by_rater": rater_id}).scalar_one()

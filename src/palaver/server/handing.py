@@ -13,6 +13,9 @@ from palaver.server.served import Rater, Served, answers_of, log, rater_of
 from palaver.server.tables import answer, assignment, rater, screen
 from palaver.studies.checks import met
 
+Choice = tuple[int, str]
+"""A screen and its kind."""
+
 
 def next_screen(connection: Connection, served: Served, me: Rater, now: float) -> leases.Assigned | None:
     """Hand out the next screen; None when there is nothing (more) for this rater."""
@@ -24,15 +27,15 @@ def next_screen(connection: Connection, served: Served, me: Rater, now: float) -
     if me.state == "training":
         trained, chosen = _training(connection, served, me, now)
         if not trained:
-            return leases.give(connection, me.id, chosen, now, lease) if chosen is not None else None
+            return chosen and leases.give(connection, me.id, chosen[0], chosen[1], now, lease)
     done = leases.progress(connection, me.id)
     chosen = _due_check(connection, served, me, done)
     if chosen is None and (served.study.items_per_rater is None or done < served.study.items_per_rater):
         chosen = _work(connection, served, me)
-    return leases.give(connection, me.id, chosen, now, lease) if chosen is not None else None
+    return chosen and leases.give(connection, me.id, chosen[0], chosen[1], now, lease)
 
 
-def _work(connection: Connection, served: Served, me: Rater) -> int | None:
+def _work(connection: Connection, served: Served, me: Rater) -> Choice | None:
     """Real work; one group of questions until nothing of it is left, so that criteria stay apart."""
     group = me.group
     free = leases.free_screens(connection, me.id, "main", group) if group is not None else []
@@ -43,8 +46,8 @@ def _work(connection: Connection, served: Served, me: Rater) -> int | None:
         connection.execute(update(rater).where(rater.c.id == me.id).values(group_no=group))
         free = leases.free_screens(connection, me.id, "main", group)
     if served.study.assignment == "active":
-        return _most_telling(connection, served, free)
-    return free[0]
+        return _most_telling(connection, served, free), "main"
+    return free[0], "main"
 
 
 def _most_telling(connection: Connection, served: Served, free: list[int]) -> int:
@@ -61,7 +64,7 @@ def _most_telling(connection: Connection, served: Served, free: list[int]) -> in
     return most_telling(pairs, [(a, b, value) for a, b, value in told])
 
 
-def _due_check(connection: Connection, served: Served, me: Rater, done: int) -> int | None:
+def _due_check(connection: Connection, served: Served, me: Rater, done: int) -> Choice | None:
     """A check is due every 1/rate real screens, at a place that differs from rater to rater."""
     checks = served.study.checks
     if done == 0 or not (checks.items or checks.degraded):
@@ -76,11 +79,11 @@ def _due_check(connection: Connection, served: Served, me: Rater, done: int) -> 
         return None
     known = leases.free_screens(connection, me.id, "check", me.group)
     if known:
-        return known[int(offset * 997 + given) % len(known)]
+        return known[int(offset * 997 + given) % len(known)], "check"
     return _broken_copy(connection, me) if checks.degraded else None
 
 
-def _broken_copy(connection: Connection, me: Rater) -> int | None:
+def _broken_copy(connection: Connection, me: Rater) -> Choice | None:
     """A screen this rater has answered, again, with one output spoiled."""
     answered = connection.execute(
         select(screen.c.item, screen.c.group_no)
@@ -92,10 +95,10 @@ def _broken_copy(connection: Connection, me: Rater) -> int | None:
     places = connection.execute(
         select(screen.c.id, screen.c.item, screen.c.group_no).where(screen.c.id.in_(free))
     )
-    return next((s for s, item, group in places if (item, group) in mine), None)
+    return next(((s, "degraded") for s, item, group in places if (item, group) in mine), None)
 
 
-def _training(connection: Connection, served: Served, me: Rater, now: float) -> tuple[bool, int | None]:
+def _training(connection: Connection, served: Served, me: Rater, now: float) -> tuple[bool, Choice | None]:
     """(passed, next training screen). Failing the last attempt screens the rater out."""
     training = served.study.training
     if training is None:
@@ -108,7 +111,7 @@ def _training(connection: Connection, served: Served, me: Rater, now: float) -> 
     ).all()
     unanswered = [s for s, held, status in rows if held is None or status not in ("done", "late")]
     if unanswered:
-        return False, unanswered[0]
+        return False, (unanswered[0], "training")
     right: list[bool] = []
     for screen_id, held, _ in rows:
         right += met(served.place(connection, screen_id).expected, answers_of(connection, held))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, bindparam, insert, select
 
 from palaver.errors import UserError
 from palaver.schema import Item, Question, Study
@@ -81,9 +81,16 @@ class Served:
         self.groups = question_groups(study)
         known = [*(study.training.items if study.training else ()), *study.checks.items]
         self.known: dict[str, KnownItem] = {k.item.id: k for k in known}
+        self.n_screens = len(plan_screens(study))
+        self._places: dict[int, Place] = {}
 
     def place(self, connection: Connection, screen_id: int) -> Place:
-        """What is on a screen."""
+        """What is on a screen. Only its count of raters ever changes, so the rest is read once."""
+        if screen_id not in self._places:
+            self._places[screen_id] = self._read_place(connection, screen_id)
+        return self._places[screen_id]
+
+    def _read_place(self, connection: Connection, screen_id: int) -> Place:
         row = connection.execute(select(screen).where(screen.c.id == screen_id)).one()
         where = Screen(row.id, row.item, tuple(json.loads(row.criteria)), row.group_no, row.place)
         questions = self.groups[row.group_no]
@@ -97,9 +104,17 @@ class Served:
         )
 
 
+_RATER = select(rater).where(rater.c.id == bindparam("rater_id"))
+_ANSWERS = (
+    select(answer.c.criterion, answer.c.system, answer.c.value)
+    .where(answer.c.assignment_id == bindparam("of_assignment"))
+    .order_by(answer.c.number)
+)
+
+
 def rater_of(connection: Connection, rater_id: str) -> Rater:
     """Who this is."""
-    row = connection.execute(select(rater).where(rater.c.id == rater_id)).first()
+    row = connection.execute(_RATER, {"rater_id": rater_id}).first()
     if row is None:
         raise Refused("you have not entered this study", 401)
     return Rater(
@@ -118,11 +133,7 @@ def rater_of(connection: Connection, rater_id: str) -> Rater:
 
 def answers_of(connection: Connection, assignment_id: int) -> dict[tuple[str, str], str]:
     """(criterion, system) -> value as it stands: of several, the latest."""
-    rows = connection.execute(
-        select(answer.c.criterion, answer.c.system, answer.c.value)
-        .where(answer.c.assignment_id == assignment_id)
-        .order_by(answer.c.number)
-    )
+    rows = connection.execute(_ANSWERS, {"of_assignment": assignment_id})
     return {(criterion, system): value for criterion, system, value in rows}
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from palaver import __version__
 from palaver.errors import UserError
@@ -177,7 +177,7 @@ class Service:
         now = self.clock()
         with self.database.writing() as connection:
             me = rater_of(connection, rater_id)
-            connection.execute(update(rater).where(rater.c.id == rater_id).values(seen_at=now))
+            connection.execute(_SEEN, {"of_rater": rater_id, "now": now})
             if me.blocked and me.state not in ("done", "screened"):
                 return self._visit(me, "blocked")
             if me.state not in ("training", "working"):
@@ -185,7 +185,7 @@ class Service:
             held = next_screen(connection, self.served, me, now)
             if held is None:
                 return self._visit(me, self._leave_work(connection, me, now))
-            state = rater_of(connection, rater_id).state  # the training may just have been passed
+            state = "working" if held.kind != "training" else me.state  # the training may just be passed
             return self._visit(me, state, self._task(connection, rater_id, held))
 
     def _visit(self, me: Rater, state: str, task: Task | None = None) -> Visit:
@@ -248,7 +248,6 @@ class Service:
                 _keep_comment(
                     connection, held.id, rater_id, storable(remark.strip(), "comment", MAX_COMMENT), now
                 )
-            connection.execute(update(rater).where(rater.c.id == rater_id).values(seen_at=now))
             ids = tuple(g.id for g in given)
             if held.status in ("done", "late"):
                 return Saved(ids, True)
@@ -282,10 +281,9 @@ class Service:
         pairs = {q.criterion for q in place.questions if isinstance(q.scale, Pairwise)}
         answered = {
             (criterion, 0 if criterion in pairs else where[system]): value
-            for (criterion, system), value in answers_of(connection, held.id).items()
+            for (criterion, system), value in ({} if held.fresh else answers_of(connection, held.id)).items()
         }
-        main = select(func.count()).select_from(screen).where(screen.c.kind == "main")
-        most = connection.execute(main).scalar_one()
+        most = self.served.n_screens
         return Task(
             assignment=held.id,
             kind=held.kind,
@@ -299,14 +297,18 @@ class Service:
         )
 
 
+_SEEN = update(rater).where(rater.c.id == bindparam("of_rater")).values(seen_at=bindparam("now"))
+_HELD = (
+    select(*leases.HELD)
+    .join(screen, screen.c.id == assignment.c.screen_id)
+    .where(assignment.c.id == bindparam("number"), assignment.c.rater_id == bindparam("of_rater"))
+)
+
+
 def _assigned(connection: Connection, rater_id: str, assignment_id: int) -> leases.Assigned:
     row = None
     if 0 < assignment_id < 2**31:
-        row = connection.execute(
-            select(*leases.HELD)
-            .join(screen, screen.c.id == assignment.c.screen_id)
-            .where(assignment.c.id == assignment_id, assignment.c.rater_id == rater_id)
-        ).first()
+        row = connection.execute(_HELD, {"of_rater": rater_id, "number": assignment_id}).first()
     if row is None:
         raise Refused("this screen is not yours", 404)
     return leases.Assigned(*row)
