@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 import html
 import json
 import re
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -16,6 +19,7 @@ from sqlalchemy import select
 
 from palaver.schema import Study
 from palaver.server.database import Database
+from palaver.server.export import write_export
 from palaver.server.service import Given, Refused, Service
 from palaver.server.tables import answer, comment, rater
 
@@ -124,7 +128,7 @@ def answers_to(task: Any, study: Study) -> list[Given]:
 
 
 @texts
-def test_through_the_service_and_back(database: Database, text: str) -> None:
+def test_through_the_service_and_back(database: Database, text: str, tmp_path: Path) -> None:
     study = hostile_study(text)
     Service.create(database, study, text)
     service = Service(database)
@@ -153,6 +157,25 @@ def test_through_the_service_and_back(database: Database, text: str) -> None:
     assert remarks == [text[:5000].strip()] * 2
     assert person.external == text[:200]
     assert json.loads(person.survey) == {study.survey[0].name: study.survey[0].options[0]}
+    wanted = {(row.item, row.system, row.criterion) for row in stored if row.item == study.items[0].id}
+    for ending, read in READERS.items():
+        write_export(database, tmp_path / f"answers.{ending}")
+        assert {
+            (r["item"], r["system"], r["criterion"]) for r in read(tmp_path / f"answers.{ending}")
+        } == wanted
+
+
+def read_csv(path: Path) -> list[dict[str, Any]]:
+    csv.field_size_limit(1 << 30)
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+READERS: dict[str, Callable[[Path], list[dict[str, Any]]]] = {
+    "jsonl": lambda path: [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line],
+    "csv": read_csv,
+    "parquet": lambda path: pl.read_parquet(path).to_dicts(),
+}
 
 
 @pytest.mark.parametrize("text", BAD.values(), ids=BAD)

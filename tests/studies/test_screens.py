@@ -109,7 +109,7 @@ def test_the_seed_mixes_the_items_unless_the_order_is_fixed() -> None:
 def test_presets_are_shown_as_their_scale_demands(preset: str) -> None:
     study = preset_study(preset)
     together = [side_by_side(group) for group in question_groups(study)]
-    assert together == [preset in ("rankme", "pairwise")] * len(together)
+    assert together == [preset in ("rankme", "pairwise", "acute")] * len(together)
 
 
 @pytest.mark.parametrize("n", range(1, 9))

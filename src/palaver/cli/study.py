@@ -27,6 +27,7 @@ class Preset(StrEnum):
     plain_me = "plain-me"
     likert = "likert"
     pairwise = "pairwise"
+    acute = "acute"
     snippet = "snippet"
 
 

@@ -25,6 +25,7 @@ PRESETS = {
     "plain-me": "plain magnitude estimation: one output at a time against a reference of 100",
     "likert": "6-point Likert scales",
     "pairwise": "two whole dialogues side by side, with 'cannot tell' (Liang et al. 2020)",
+    "acute": "two whole dialogues side by side, four questions, no ties (Li et al. 2019)",
     "snippet": "one reply to a dialogue so far: five quick questions (Gopalakrishnan et al. 2019)",
 }
 
