@@ -139,11 +139,12 @@ def _continue_numbering(connection: Connection) -> None:
 
 
 def _lines(path: Path) -> Iterator[Any]:
+    with path.open("rb") as raw:
+        if raw.read(2) != b"\x1f\x8b":  # how every gzip file begins
+            raise DataError(f"{path} is not a backup of a study", "make one with: palaver study backup")
     try:
         with gzip.open(path, "rt", encoding="utf-8") as file:
             for line in file:
                 yield json.loads(line)
-    except gzip.BadGzipFile:
-        raise DataError(f"{path} is not a backup of a study", "make one with: palaver study backup") from None
-    except (EOFError, zlib.error, ValueError) as error:
+    except (EOFError, zlib.error, gzip.BadGzipFile, ValueError) as error:
         raise DataError(f"{path} is damaged or cut short: {error}", _HINT) from None
