@@ -189,7 +189,7 @@ def murder(url: str, times: int, study: Study, port: int, rng: random.Random) ->
     return clients
 
 
-@pytest.mark.parametrize(("kind", "times"), [("sqlite", 20), ("postgresql", 5)])
+@pytest.mark.parametrize(("kind", "times"), [("sqlite", 20), ("postgresql", 20)])
 def test_no_acknowledged_answer_is_lost(
     kind: str,
     times: int,
