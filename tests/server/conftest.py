@@ -27,6 +27,8 @@ from palaver.server.database import Database
 from palaver.server.migrations import migrate
 from palaver.server.service import Service
 
+sys.path.append(str(Path(__file__).parent))  # for `sham`: tests are no package
+
 PLACES = ("/usr/lib/postgresql/*/bin", "/usr/local/pgsql/bin", "/opt/homebrew/opt/postgresql*/bin")
 
 

@@ -1,4 +1,4 @@
-"""Raters made up for the tests: they answer whatever they are shown. Loaded by path: tests are no package."""
+"""Raters made up for the tests: they answer whatever they are shown."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import io
 import json
 import random
@@ -16,6 +15,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+import sham
 from fastapi.testclient import TestClient
 
 from palaver import __version__
@@ -38,18 +38,6 @@ PATHS = (
     "/admin/record.json",
     "/admin/report.html",
 )
-
-
-def _load(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-sham = _load("sham")
 
 
 class Site:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import random
 import threading
 from collections.abc import Callable, Iterator
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sham
 from sqlalchemy import select
 
 from palaver.errors import DataError, UserError
@@ -24,18 +24,6 @@ from palaver.server.service import Service
 from palaver.server.tables import metadata
 
 MakeStudy = Callable[..., Study]
-
-
-def _load(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-sham = _load("sham")
 
 
 def export_of(database: Database) -> tuple[bytes, list[bytes]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import json
 import random
@@ -12,6 +11,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+import sham
 
 from palaver.errors import DataError
 from palaver.schema import Study
@@ -24,18 +24,6 @@ from palaver.studies import read_ratings
 from palaver.studies.design import PRESETS, preset_study
 
 MakeStudy = Callable[..., Study]
-
-
-def _load(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-sham = _load("sham")
 
 
 def rows_of(database: Database, **choice: bool) -> list[dict[str, Any]]:

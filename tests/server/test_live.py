@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import sham
 
 from palaver.schema import Study
 from palaver.server import live
@@ -25,18 +24,6 @@ from palaver.studies.design import PRESETS, preset_study
 from palaver.studies.simulate import example_study
 
 MakeStudy = Callable[..., Study]
-
-
-def _load(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-sham = _load("sham")
 
 
 @pytest.fixture

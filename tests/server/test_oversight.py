@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
+import sham
 from sqlalchemy import func, select
 
 from palaver.schema import Study
@@ -28,18 +27,6 @@ from palaver.server.tables import answer, assignment, event, rater, screen
 from palaver.server.tables import study as study_table
 
 MakeStudy = Callable[..., Study]
-
-
-def _load(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-sham = _load("sham")
 
 
 def recounted(database: Database) -> dict[int, tuple[int, int]]:

@@ -11,11 +11,11 @@ from palaver.server.security import (
     RateLimit,
     Signer,
     check_origin,
-    clean,
     cookie,
     mturk_submit,
     security_headers,
 )
+from palaver.server.served import clean
 from palaver.server.service import Refused
 from palaver.server.settings import Settings
 

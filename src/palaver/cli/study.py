@@ -57,6 +57,13 @@ SeedOption = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")]
 
+# The simulated raters' habits, for every verb that simulates.
+Bias = Annotated[float, typer.Option(help="How far raters differ in leniency (sd).")]
+Spread = Annotated[float, typer.Option(help="How far they differ in use of the scale (sd of the log).")]
+Noise = Annotated[float, typer.Option(help="How far a rater varies from judgement to judgement (sd).")]
+Careless = Annotated[float, typer.Option(help="Share of raters who answer without reading.")]
+JShaped = Annotated[float, typer.Option(help="Share who put nearly everything at the top.")]
+
 
 def _refuse_overwrite(path: Path, force: bool) -> None:
     from palaver.errors import UserError
@@ -126,15 +133,11 @@ def simulate(
     truth: Annotated[
         list[str] | None, typer.Option(help="A system's quality, NAME=NUMBER; repeat it.")
     ] = None,
-    bias: Annotated[float, typer.Option(help="How far raters differ in leniency (sd).")] = 0.5,
-    spread: Annotated[
-        float, typer.Option(help="How far they differ in use of the scale (sd of the log).")
-    ] = 0.25,
-    noise: Annotated[
-        float, typer.Option(help="How far a rater varies from judgement to judgement (sd).")
-    ] = 0.7,
-    careless: Annotated[float, typer.Option(help="Share of raters who answer without reading.")] = 0.05,
-    j_shaped: Annotated[float, typer.Option(help="Share who put nearly everything at the top.")] = 0.1,
+    bias: Bias = 0.5,
+    spread: Spread = 0.25,
+    noise: Noise = 0.7,
+    careless: Careless = 0.05,
+    j_shaped: JShaped = 0.1,
     seed: SeedOption = 0,
     study_out: Annotated[
         Path | None, typer.Option(help="Also write the study file that was answered.")
@@ -244,15 +247,11 @@ def power(
         float, typer.Option(min=0.51, max=0.9999, help="Confidence of the bootstrap.")
     ] = 0.95,
     studies: Annotated[int, typer.Option(min=10, help="Simulated studies per design.")] = 200,
-    bias: Annotated[float, typer.Option(help="How far raters differ in leniency (sd).")] = 0.5,
-    spread: Annotated[
-        float, typer.Option(help="How far they differ in use of the scale (sd of the log).")
-    ] = 0.25,
-    noise: Annotated[
-        float, typer.Option(help="How far a rater varies from judgement to judgement (sd).")
-    ] = 0.7,
-    careless: Annotated[float, typer.Option(help="Share of raters who answer without reading.")] = 0.05,
-    j_shaped: Annotated[float, typer.Option(help="Share who put nearly everything at the top.")] = 0.1,
+    bias: Bias = 0.5,
+    spread: Spread = 0.25,
+    noise: Noise = 0.7,
+    careless: Careless = 0.05,
+    j_shaped: JShaped = 0.1,
     seed: SeedOption = 0,
 ) -> None:
     """How many items and raters does a study need to separate two systems? (by simulation)

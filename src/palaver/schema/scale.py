@@ -7,6 +7,7 @@ A scale says which values are permitted, which widget asks for them, at which le
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -23,25 +24,26 @@ class _Scale(Noun):
     widget: ClassVar[str]
     numeric: ClassVar[bool]
 
+    @abstractmethod
     def describe(self) -> str:
         """The permitted values in words, for pages, help texts and error messages."""
-        raise NotImplementedError
 
+    @abstractmethod
     def parse(self, raw: object) -> Value:
         """The stored value for what was read or typed; ValueError says what was expected."""
-        raise NotImplementedError
 
+    @abstractmethod
     def score(self, value: Value) -> float:
         """The number that statistics use."""
-        raise NotImplementedError
 
 
 class _Numeric(_Scale):
     numeric: ClassVar[bool] = True
 
     @property
+    @abstractmethod
     def minimum(self) -> float:
-        raise NotImplementedError
+        """The lowest permitted value."""
 
     @property
     def maximum(self) -> float:

@@ -7,8 +7,6 @@ import json
 import secrets
 import time
 from collections.abc import Iterator
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Form, Request
@@ -244,10 +242,9 @@ def pre_registration(service: Service) -> dict[str, Any]:
 
 def report_page(service: Service) -> bytes:
     """The HTML report on the answers so far, without excluded raters."""
-    from palaver.reports import write_report
+    from palaver.reports import render_report
     from palaver.studies import analyse, read_ratings
 
-    with exported(service.database, FOR_ANALYSIS) as path, TemporaryDirectory(prefix="palaver-") as folder:
+    with exported(service.database, FOR_ANALYSIS) as path:
         table = read_ratings(path, study=service.study)
-        found = analyse(table, study=service.study, seed=service.study.seed)
-        return write_report(found, Path(folder) / "report.html").read_bytes()
+    return render_report(analyse(table, study=service.study, seed=service.study.seed)).encode()

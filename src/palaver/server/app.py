@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
@@ -17,8 +15,9 @@ from starlette.requests import Request
 
 from palaver import __version__
 from palaver.errors import UserError
-from palaver.server import raters, render
+from palaver.server import admin, raters, render
 from palaver.server.database import Database
+from palaver.server.migrations import migrate
 from palaver.server.security import Guard, Signer, security_headers
 from palaver.server.service import Refused, Service
 from palaver.server.settings import Settings
@@ -53,7 +52,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(Guard, root_path=settings.root_path)
     _add_errors(app, pages)
     app.include_router(raters.router(settings, service, pages, work))
-    _add_admin(app, settings, service)
+    app.include_router(admin.router(settings, service))
 
     def alive() -> None:
         with service.database.reading() as connection:
@@ -83,33 +82,11 @@ def app_from_environment() -> FastAPI:
 
 def _open(settings: Settings) -> Service:
     database = Database(settings.database)
-    _migrate(database)
+    migrate(database)
     if settings.study_file is None:
         return Service(database)
     study = load_study(settings.study_file)
     return Service.create(database, study, settings.study_file.read_text(encoding="utf-8"))
-
-
-def _optional(module: str, name: str) -> Callable[..., object] | None:
-    if importlib.util.find_spec(module) is None:
-        return None
-    return getattr(importlib.import_module(module), name, None)
-
-
-def _migrate(database: Database) -> None:
-    migrate = _optional("palaver.server.migrations", "migrate")
-    if migrate is not None:
-        migrate(database)
-        return
-    from palaver.server.tables import metadata
-
-    metadata.create_all(database.engine)
-
-
-def _add_admin(app: FastAPI, settings: Settings, service: Service) -> None:
-    router = _optional("palaver.server.admin", "router")
-    if router is not None:
-        app.include_router(router(settings, service))  # type: ignore[arg-type]
 
 
 # --- errors, rendered once ----------------------------------------------------------------------------------

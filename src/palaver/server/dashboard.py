@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from markupsafe import Markup
@@ -19,6 +19,7 @@ from palaver.server.live import CriterionNow, Findings, Live, Point
 from palaver.server.oversight import RaterStatus, Status, rater_table, status
 from palaver.server.render import environment, static_files
 from palaver.studies.raters import FLAGS
+from palaver.studies.results import plain
 
 SECTIONS = ("progress", "results", "raters")
 MOST_RATERS = 500
@@ -117,7 +118,7 @@ def as_data(board: Dashboard) -> dict[str, Any]:
             "problem": found.problem,
             "criteria": [_criterion_data(c) for c in found.criteria],
         }
-    return {key: _plain(value) for key, value in data.items()}
+    return {key: plain(value) for key, value in data.items()}
 
 
 def _criterion_data(criterion: CriterionNow) -> dict[str, Any]:
@@ -139,18 +140,6 @@ def _criterion_data(criterion: CriterionNow) -> dict[str, Any]:
             for r in criterion.rankings
         ],
     }
-
-
-def _plain(value: object) -> object:
-    if is_dataclass(value) and not isinstance(value, type):
-        return _plain(asdict(value))
-    if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(v) for v in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 # --- the page -----------------------------------------------------------------------------------------------

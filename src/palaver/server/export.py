@@ -26,15 +26,11 @@ from palaver.schema import Checkboxes, Study
 from palaver.server.database import Database
 from palaver.server.tables import answer, assignment, comment, rater, screen
 from palaver.server.tables import study as study_table
+from palaver.studies.rows import SCHEMA as LONG
 
 BATCH = 5000
 SCHEMA: dict[str, Any] = {
-    **dict.fromkeys(
-        ("study", "item", "system", "against", "output", "rater", "criterion", "value"), pl.String
-    ),
-    "given_at": pl.Datetime("us"),
-    "seconds": pl.Float64,
-    "shown_position": pl.Int32,
+    **LONG,
     **dict.fromkeys(("excluded", "screened", "late"), pl.Boolean),
     "kind": pl.String,
 }

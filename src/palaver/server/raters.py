@@ -27,11 +27,11 @@ from palaver.server.security import (
     RateLimit,
     Signer,
     check_origin,
-    clean,
     client_address,
     cookie,
     mturk_submit,
 )
+from palaver.server.served import clean
 from palaver.server.service import Given, Refused, Saved, Service, Visit
 from palaver.server.settings import Settings
 

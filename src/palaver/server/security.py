@@ -123,17 +123,6 @@ class RateLimit:
             raise Refused("too many requests from your address: wait a minute and try again", 429)
 
 
-def clean(text: str) -> str:
-    """Text as every database takes it: no NUL, no half of a surrogate pair."""
-    if "\0" in text:
-        raise Refused("the text contains a NUL character, which cannot be stored", 422)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise Refused("the text is not valid Unicode", 422) from None
-    return text
-
-
 def mturk_submit(parameters: Mapping[str, str]) -> str | None:
     """Where MTurk wants its form: the submit address if it is MTurk's own, else nowhere."""
     try:

@@ -23,17 +23,18 @@ def storable(text: str, what: str, longest: int, *, shortest: int = 0) -> str:
     """Text that every database takes: no NUL, no half characters, not too long."""
     if not shortest <= len(text) <= longest:
         raise Refused(f"{what}: expected {shortest} to {longest:,} characters, found {len(text):,}", 422)
-    if "\0" in text or not _encodes(text):
-        raise Refused(f"{what}: holds a character that cannot be stored", 422)
-    return text
+    return clean(text, what)
 
 
-def _encodes(text: str) -> bool:
+def clean(text: str, what: str = "the text") -> str:
+    """Text as every database takes it: no NUL, no half of a surrogate pair."""
+    if "\0" in text:
+        raise Refused(f"{what} contains a NUL character, which cannot be stored", 422)
     try:
         text.encode()
     except UnicodeEncodeError:
-        return False
-    return True
+        raise Refused(f"{what} is not valid Unicode", 422) from None
+    return text
 
 
 class Refused(UserError):

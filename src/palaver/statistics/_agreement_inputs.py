@@ -7,6 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from palaver.statistics.bootstrap import check_confidence
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Rng = np.random.Generator | int | None
@@ -14,8 +16,7 @@ Rng = np.random.Generator | int | None
 
 def check_options(confidence: float, n_replicates: int, rng: Rng) -> None:
     """Refuse a confidence outside (0, 1), a negative number of replicates, a bootstrap without a seed."""
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1, not {confidence}")
+    check_confidence(confidence)
     if n_replicates < 0:
         raise ValueError(f"n_replicates must be 0 or more, not {n_replicates}")
     if n_replicates and rng is None:

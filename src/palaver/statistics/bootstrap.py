@@ -30,6 +30,12 @@ class Interval:
     """Replicates on which the statistic was undefined; they are left out of the percentiles."""
 
 
+def check_confidence(confidence: float) -> None:
+    """Raise unless 0 < confidence < 1."""
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1, not {confidence}")
+
+
 def resample_sums(stats: ArrayLike, n_replicates: int, rng: np.random.Generator) -> Floats:
     """Column sums of `n_replicates` bootstrap samples of the rows of `stats`, as (replicates, columns).
 

@@ -21,12 +21,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from palaver.statistics._connectivity import is_finite, obstacle
-from palaver.statistics.bootstrap import Interval, percentile_interval
+from palaver.statistics.bootstrap import Interval, check_confidence, percentile_interval
 from palaver.statistics.ranking import (
     Comparisons,
     RankGroup,
     WinMatrix,
-    check_confidence,
     check_replicates,
     rank_groups,
     win_fractions,

@@ -18,7 +18,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from palaver.statistics.bootstrap import Interval, percentile_interval, resample_sums
+from palaver.statistics.bootstrap import Interval, check_confidence, percentile_interval, resample_sums
 
 Floats = NDArray[np.float64]
 Method = Literal["pearson", "spearman", "kendall"]
@@ -82,8 +82,7 @@ def correlate(
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1, not {confidence}")
+    check_confidence(confidence)
     if n_replicates < 0:
         raise ValueError(f"n_replicates must be 0 or more, not {n_replicates}")
     if n_replicates and rng is None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from palaver.statistics.bootstrap import resample_sums
+from palaver.statistics.bootstrap import check_confidence, resample_sums
 
 Floats = NDArray[np.float64]
 Rng = np.random.Generator | int
@@ -93,8 +93,7 @@ def estimate_power(
             "n_items, n_raters, n_studies and n_replicates must be at least 1, "
             f"found {n_items}, {n_raters}, {n_studies}, {n_replicates}"
         )
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1, not {confidence}")
+    check_confidence(confidence)
     generator = np.random.default_rng(rng)
     means, n_separated, dropped = [], 0, 0
     for study in range(n_studies):

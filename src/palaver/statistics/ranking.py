@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from palaver.statistics.bootstrap import Interval, percentile_interval, resample_sums
+from palaver.statistics.bootstrap import Interval, check_confidence, percentile_interval, resample_sums
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
@@ -341,12 +341,6 @@ def check_codes(comparisons: Comparisons, n_systems: int) -> None:
             raise ValueError(
                 f"{name} must hold codes from 0 to {n_systems - 1}; found {codes.min()} to {codes.max()}"
             )
-
-
-def check_confidence(confidence: float) -> None:
-    """Raise unless 0 < confidence < 1."""
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1, found {confidence}")
 
 
 def check_replicates(n_replicates: int) -> None:

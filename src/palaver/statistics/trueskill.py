@@ -16,13 +16,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from palaver.statistics.bootstrap import Interval, percentile_interval
+from palaver.statistics.bootstrap import Interval, check_confidence, percentile_interval
 from palaver.statistics.ranking import (
     Comparisons,
     RankGroup,
     as_comparisons,
     check_codes,
-    check_confidence,
     check_replicates,
     rank_groups,
     win_fractions,

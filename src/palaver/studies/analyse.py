@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Literal
 
@@ -130,7 +130,8 @@ def correlate_criteria(
     """Every two criteria, over the outputs' means and, where one rater gave both, over single ratings."""
     numeric = [j for j in judged if j.treatment.kind == "number"]
     for over, keys in _OVER:
-        means = [_means_by(j, keys, numeric) for j in numeric]
+        places = {key: _places(key, numeric) for key in keys}
+        means = [_means_by(j, places) for j in numeric]
         for (a, left), (b, right) in combinations(zip(numeric, means, strict=True), 2):
             shared, at_left, at_right = np.intersect1d(
                 left[0], right[0], assume_unique=True, return_indices=True
@@ -154,16 +155,18 @@ def correlate_criteria(
             )
 
 
-def _means_by(
-    judged: Judgements, keys: tuple[str, ...], everybody: Sequence[Judgements]
-) -> tuple[Ints, Floats]:
-    """Mean score of each combination of names, which is coded alike in all criteria, in ascending order."""
+def _places(key: str, judged: Sequence[Judgements]) -> dict[str, int]:
+    """One code for each name of a kind, the same in all criteria."""
+    names = sorted({name for j in judged for name in getattr(j, f"{key}s")})
+    return {name: i for i, name in enumerate(names)}
+
+
+def _means_by(judged: Judgements, places: Mapping[str, Mapping[str, int]]) -> tuple[Ints, Floats]:
+    """Mean score of each combination of names, by its code, in ascending order."""
     combined = np.zeros(judged.item.size, dtype=np.int64)
-    for key in keys:
-        names = sorted({name for j in everybody for name in getattr(j, f"{key}s")})
-        place = {name: i for i, name in enumerate(names)}
+    for key, place in places.items():
         shared_code = np.array([place[name] for name in getattr(judged, f"{key}s")])
-        combined = combined * len(names) + shared_code[getattr(judged, key)]
+        combined = combined * len(place) + shared_code[getattr(judged, key)]
     known = np.isfinite(judged.score)
     cells, where = np.unique(combined[known], return_inverse=True)
     return cells, np.bincount(where, weights=judged.score[known]) / np.bincount(where)

@@ -19,6 +19,16 @@ from palaver.schema.study import value_text
 from palaver.studies.ratings import long_frames, parsed_time
 from palaver.tables import ROW, open_table
 
+SCHEMA: dict[str, Any] = {
+    **dict.fromkeys(
+        ("study", "item", "system", "against", "output", "rater", "criterion", "value"), pl.String
+    ),
+    "given_at": pl.Datetime("us"),
+    "seconds": pl.Float64,
+    "shown_position": pl.Int32,
+}
+"""The columns of the long format and their types."""
+
 
 def iter_ratings(path: str | Path, *, columns: Mapping[str, str] | None = None) -> Iterator[Rating]:
     """Ratings one by one in constant memory, values as they stand in the file (numbers where they are)."""
@@ -109,14 +119,6 @@ def _json_line(row: Mapping[str, Any]) -> bytes:
 
 
 def _to_frame(batch: Sequence[Rating]) -> pl.DataFrame:
-    schema: dict[str, Any] = {
-        **dict.fromkeys(
-            ("study", "item", "system", "against", "output", "rater", "criterion", "value"), pl.String
-        ),
-        "given_at": pl.Datetime("us"),
-        "seconds": pl.Float64,
-        "shown_position": pl.Int32,
-    }
     rows = [
         {**r.model_dump(), "value": value_text(r.value), "given_at": _naive_utc(r.given_at)} for r in batch
     ]
@@ -124,7 +126,7 @@ def _to_frame(batch: Sequence[Rating]) -> pl.DataFrame:
     if unread is not None:
         place = ", ".join(str(unread[name]) for name in ("item", "system", "rater", "criterion"))
         raise DataError(f"a rating without a value cannot be written: {place}")
-    return pl.DataFrame(rows, schema=schema)
+    return pl.DataFrame(rows, schema=SCHEMA)
 
 
 def _naive_utc(moment: datetime | None) -> datetime | None:
