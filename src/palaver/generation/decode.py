@@ -1,0 +1,232 @@
+"""From contexts to responses: greedy, beam search, sampling. Batched by length; finished rows leave.
+
+Responses do not depend on the batch size or the order of the examples: each is drawn with its own random
+numbers (`palaver.generation.choose`), and padding changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from palaver.errors import ConfigError, UserError
+from palaver.generation import choose
+from palaver.generation.beam import search
+from palaver.generation.rows import take
+from palaver.models import Responder
+from palaver.text.vocabulary import BOS, EOS, PAD
+
+Method = Literal["greedy", "beam", "sample", "stochastic-greedy"]
+Tell = Callable[[int], None]
+_BATCH = {"cpu": 64, "cuda": 8192}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decoding:
+    """How responses are made. Settings that a method does not use are ignored by it."""
+
+    method: Method = "greedy"
+    temperature: float = 1.0
+    top_k: int = 0
+    """`sample`: only among so many; 0 for all."""
+    top_p: float = 1.0
+    """`sample`: only among the fewest tokens that hold this share of the probability."""
+    k: int = 5
+    """`stochastic-greedy`: draw among the k most probable tokens at each step."""
+    beam_size: int = 5
+    length_penalty: float = 1.0
+    """`beam`: scores are divided by the length to this power."""
+    no_repeat_ngram: int = 0
+    """No sequence of so many tokens twice in a response; 0 for no such rule."""
+    min_length: int = 1
+    max_length: int = 50
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        wrong = []
+        if self.method not in get_args(Method):
+            wrong.append(f"method should be one of {', '.join(get_args(Method))}, found {self.method!r}")
+        if not 0 < self.temperature < float("inf"):
+            wrong.append(f"temperature should be above 0, found {self.temperature}")
+        if not 0 < self.top_p <= 1:
+            wrong.append(f"top_p should be above 0 and at most 1, found {self.top_p}")
+        least_of = {
+            "top_k": 0,
+            "k": 1,
+            "beam_size": 1,
+            "length_penalty": 0,
+            "no_repeat_ngram": 0,
+            "max_length": 1,
+        }
+        for name, least in least_of.items():
+            if getattr(self, name) < least:
+                wrong.append(f"{name} should be {least} or more, found {getattr(self, name)}")
+        if not 0 <= self.min_length <= self.max_length:
+            wrong.append(f"min_length should be from 0 to max_length, found {self.min_length}")
+        if wrong:
+            raise ConfigError("these decoding settings are not possible:", problems=wrong)
+
+    def __str__(self) -> str:
+        """What matters for this method: `stochastic-greedy k=5 seed=0 …`."""
+        used = {"sample": ("temperature", "top_k", "top_p", "seed"), "stochastic-greedy": ("k", "seed")}
+        used |= {"beam": ("beam_size", "length_penalty"), "greedy": ()}
+        names = (*used[self.method], "no_repeat_ngram", "min_length", "max_length")
+        shown = [f"{f.name}={getattr(self, f.name)}" for f in fields(self) if f.name in names]
+        return " ".join([self.method, *shown])
+
+
+class Decoded(NamedTuple):
+    """A response without its end mark, and ln p of its tokens and end under the model itself."""
+
+    tokens: list[int]
+    logprob: float
+
+
+class Rows(NamedTuple):
+    """A batch on its way through the decoder."""
+
+    numbers: Tensor  # (B,) which example each row belongs to
+    keys: Tensor  # (B,) int64
+    state: Any
+
+
+@torch.inference_mode()
+def decode(
+    model: Responder,
+    contexts: Sequence[Sequence[int]],
+    decoding: Decoding,
+    *,
+    knowledge: Sequence[Sequence[int]] | None = None,
+    speaker: Sequence[int] | None = None,
+    ocean: Sequence[Sequence[float]] | None = None,
+    keys: Sequence[int] | None = None,
+    batch_size: int = 0,
+    tell: Tell | None = None,
+) -> list[Decoded]:
+    """A response to every context. `keys` are the examples' own seeds; without them their numbers serve.
+
+    Equal contexts are encoded once, whoever is to answer them. `tell` hears how many are done.
+    """
+    n = len(contexts)
+    for name, given in {"knowledge": knowledge, "speaker": speaker, "ocean": ocean, "keys": keys}.items():
+        if given is not None and len(given) != n:
+            raise UserError(f"{n} contexts need {n} entries in {name}, found {len(given)}")
+    if model.training:
+        raise UserError("the model is in training mode", "call model.eval() first")
+    longest = min(decoding.max_length, model.config.max_response)
+    tokens = np.full((n, longest), PAD, dtype=np.int32)
+    logprobs = np.zeros(n, dtype=np.float64)
+    seeds = np.arange(n) if keys is None else np.array([choose.as_signed(k) for k in keys], dtype=np.int64)
+    size = batch_size or _BATCH.get(model.device.type, 64)
+    done = 0
+    for batch in _by_length(contexts, knowledge, size):
+        state = _start(model, batch, contexts, knowledge, speaker, ocean)
+        rows = Rows(torch.from_numpy(batch), torch.from_numpy(seeds[batch]).to(model.device), state)
+        if decoding.method == "beam":
+            found, scores = search(model, state, len(batch), decoding, longest)
+        else:
+            found, scores = _sample(model, rows, decoding, longest)
+        tokens[batch], logprobs[batch] = found, scores
+        done += len(batch)
+        if tell:
+            tell(done)
+    ends = np.where((tokens == EOS).any(1), (tokens == EOS).argmax(1), longest)
+    return [Decoded(tokens[i, : ends[i]].tolist(), float(logprobs[i])) for i in range(n)]
+
+
+def _by_length(
+    contexts: Sequence[Sequence[int]], knowledge: Sequence[Sequence[int]] | None, size: int
+) -> Iterator[np.ndarray]:
+    """Numbers of the examples in batches of about equal length, the longest first (it needs most memory)."""
+    if not len(contexts):
+        return
+    lengths = np.array([len(c) for c in contexts])
+    more = np.array([len(k) for k in knowledge]) if knowledge is not None else np.zeros_like(lengths)
+    order = np.lexsort((np.arange(len(lengths)), -more, -lengths))
+    for begin in range(0, len(order), size):
+        yield order[begin : begin + size]
+
+
+def _start(
+    model: Responder,
+    batch: np.ndarray,
+    contexts: Sequence[Sequence[int]],
+    knowledge: Sequence[Sequence[int]] | None,
+    speaker: Sequence[int] | None,
+    ocean: Sequence[Sequence[float]] | None,
+) -> Any:
+    """The decoder's first state for a batch; what several rows share is encoded once."""
+    places: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+    row_of = []
+    for i in batch:
+        told = (tuple(contexts[i]), tuple(knowledge[i]) if knowledge is not None else ())
+        row_of.append(places.setdefault(told, len(places)))
+    device = model.device
+    limits = model.config
+    context = pad([c[-limits.max_context :] for c, _ in places], device)
+    sentences = None
+    if knowledge is not None and limits.knowledge:
+        sentences = pad([k[: limits.max_knowledge] for _, k in places], device)
+    memory = model.encode(context, sentences)
+    if len(places) < len(batch):
+        memory = take(memory, torch.tensor(row_of, device=device))
+    who = None if speaker is None else torch.tensor([speaker[i] for i in batch], device=device)
+    traits = None if ocean is None else torch.tensor([list(ocean[i]) for i in batch], device=device)
+    return model.start(memory, speaker=who, ocean=traits)
+
+
+def pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Tensor:
+    """Token ids as (B, longest), filled up on the right; at least one column."""
+    lengths = np.array([len(row) for row in rows])
+    filled = np.full((len(rows), max(1, int(lengths.max(initial=0)))), PAD, dtype=np.int64)
+    filled[np.arange(filled.shape[1]) < lengths[:, None]] = np.fromiter(
+        (token for row in rows for token in row), dtype=np.int64, count=int(lengths.sum())
+    )
+    return torch.from_numpy(filled).to(device)
+
+
+def _sample(model: Responder, rows: Rows, decoding: Decoding, longest: int) -> tuple[np.ndarray, np.ndarray]:
+    """Greedy and random decoding. Rows that have ended are taken out once they are a quarter of the batch."""
+    device = model.device
+    n = len(rows.numbers)
+    place = torch.arange(n, device=device)
+    keys, state = rows.keys, rows.state
+    output = torch.full((n, longest), PAD, device=device)
+    logprobs = torch.zeros(n, dtype=torch.float64, device=device)
+    last = torch.full((n,), BOS, device=device)
+    running = torch.ones(n, dtype=torch.bool, device=device)
+    for step in range(longest):
+        logits, state = model.step(state, last)  # (B, V)
+        total = choose.total(logits)  # before any token is forbidden: the model's own probabilities
+        choose.forbid(logits, step, decoding.min_length)
+        if decoding.no_repeat_ngram:
+            choose.forbid_repeats(logits, output[place, :step], decoding.no_repeat_ngram)
+        if decoding.method == "greedy":
+            last = logits.argmax(1)
+        else:
+            stochastic = decoding.method == "stochastic-greedy"
+            last = choose.draw(
+                logits,
+                choose.uniform(decoding.seed, keys, step),
+                temperature=1.0 if stochastic else decoding.temperature,
+                top_k=decoding.k if stochastic else decoding.top_k,
+                top_p=1.0 if stochastic else decoding.top_p,
+            )
+        chosen = logits.gather(1, last.unsqueeze(1)).squeeze(1).to(total.dtype)
+        last = torch.where(running, last, PAD)
+        output[place, step] = last
+        logprobs[place] += torch.where(running, (chosen - total).double(), 0.0)
+        running = running & (last != EOS)
+        left = int(running.sum())
+        if not left:
+            break
+        if left <= 0.75 * len(place):
+            kept = running.nonzero().squeeze(1)
+            place, keys, last, running = place[kept], keys[kept], last[kept], running[kept]
+            state = take(state, kept)
+    return output.cpu().numpy(), logprobs.cpu().numpy()

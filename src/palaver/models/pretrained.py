@@ -1,0 +1,277 @@
+"""What both response models share: the call they answer, their configuration, the folder they are kept in.
+
+A checkpoint folder holds `config.json`, `model.safetensors` and `tokenizer.json`, as with `transformers`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple, Self
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from palaver.errors import ConfigError, DataError, UserError, nearest
+from palaver.files import check_writable, write_atomically
+from palaver.text.vocabulary import PAD, Vocabulary
+
+FORMAT = 1
+Conditioning = Literal["none", "speaker", "personality"]
+
+
+class TokenLoss(NamedTuple):
+    """What a batch cost. Sums, so that batches of any size and on any number of processes add up."""
+
+    loss: Tensor
+    """What is back-propagated, with label smoothing."""
+    nll: Tensor
+    n_tokens: Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResponderConfig:
+    """What every response model is told. `speakers` are names; a speaker's id is the place in the list."""
+
+    model: ClassVar[str]
+    vocab_size: int
+    dropout: float = 0.2
+    tied: bool = False
+    max_context: int = 50
+    max_response: int = 50
+    max_knowledge: int = 0
+    knowledge: bool = False
+    conditioning: Conditioning = "none"
+    speakers: tuple[str, ...] = ()
+    ocean: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    """Personality models: the OCEAN scores of the speakers they were trained on, by name."""
+
+    def problems(self) -> list[str]:
+        """Everything that is wrong with the values."""
+        found = []
+        for name in ("vocab_size", "max_context", "max_response"):
+            if getattr(self, name) < 1:
+                found.append(f"{name} should be 1 or more, found {getattr(self, name)}")
+        if not 0 <= self.dropout < 1:
+            found.append(f"dropout should be from 0 to below 1, found {self.dropout}")
+        if self.conditioning not in ("none", "speaker", "personality"):
+            found.append(f"conditioning should be none, speaker or personality, found {self.conditioning!r}")
+        if self.conditioning == "speaker" and not self.speakers:
+            found.append("conditioning on speakers needs their names in `speakers`")
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """The content of `config.json`."""
+        return {"format": FORMAT, "model": self.model, **dataclasses.asdict(self)}
+
+
+class Responder(nn.Module):
+    """A model of p(response | history, speaker or personality, knowledge). Subclasses fill in the network.
+
+    `step` goes on from a state one token at a time for decoding; `forward` scores whole responses.
+    """
+
+    config: ResponderConfig
+    config_class: ClassVar[type[ResponderConfig]]
+    moving: ClassVar[tuple[str, ...]]
+    """Fields of the decoder's state that differ between beams of one example."""
+
+    def forward(
+        self,
+        context: Tensor,
+        response: Tensor,
+        *,
+        knowledge: Tensor | None = None,
+        speaker: Tensor | None = None,
+        ocean: Tensor | None = None,
+        label_smoothing: float = 0.0,
+    ) -> TokenLoss:
+        """The cost of `response` (B, T): tokens, end mark, padding; no beginning mark."""
+        memory = self.encode(context, knowledge)  # (B, S, …)
+        features = self.features(memory, response, speaker=speaker, ocean=ocean)  # (B, T, C)
+        wanted = response != PAD
+        targets = response[wanted]  # (N,)
+        logits = self.logits(features[wanted])  # (N, V): padding costs no multiplication with the vocabulary
+        return token_loss(logits, targets, label_smoothing)
+
+    def encode(self, context: Tensor, knowledge: Tensor | None = None) -> Any:
+        """What the decoder looks at. Does not depend on the speaker, so that many can share it."""
+        raise NotImplementedError
+
+    def features(
+        self, memory: Any, response: Tensor, *, speaker: Tensor | None, ocean: Tensor | None
+    ) -> Tensor:
+        """Decoder outputs (B, T, C) that predict each token of `response` from those before it."""
+        raise NotImplementedError
+
+    def logits(self, features: Tensor) -> Tensor:
+        """(…, C) -> (…, V)."""
+        raise NotImplementedError
+
+    def start(self, memory: Any, *, speaker: Tensor | None = None, ocean: Tensor | None = None) -> Any:
+        """The state before the first token of a response."""
+        raise NotImplementedError
+
+    def step(self, state: Any, tokens: Tensor) -> tuple[Tensor, Any]:
+        """One more token (B,) into `state`: logits (B, V) of the next, and the new state."""
+        raise NotImplementedError
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.parameters()).device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return next(self.parameters()).dtype
+
+    def check_condition(self, speaker: Tensor | None, ocean: Tensor | None) -> None:
+        """A model says at once that it was not told who speaks, not by a wrong shape further down."""
+        kind = self.config.conditioning
+        if kind == "speaker" and speaker is None:
+            raise UserError("this model needs a speaker", f"known: {', '.join(self.config.speakers)}")
+        if kind == "personality" and ocean is None:
+            raise UserError("this model needs a personality", "give five OCEAN scores from 1 to 7")
+        if kind == "none" and (speaker is not None or ocean is not None):
+            raise UserError("this model was trained without speakers and personalities")
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write `config.json` and `model.safetensors`; what was there stays whole until both are written."""
+        folder = Path(folder)
+        check_writable(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        part = folder / ".model.safetensors.part"
+        weights = {name: w.detach().cpu().contiguous() for name, w in self.state_dict().items()}
+        try:
+            save_file(weights, part, metadata={"format": "pt"})
+            with open(part, "rb+") as file:
+                os.fsync(file.fileno())
+            with write_atomically(folder / "config.json") as text:
+                json.dump(self.config.to_json(), text, indent=1, ensure_ascii=False)
+                text.write("\n")
+            os.replace(part, folder / "model.safetensors")
+        except (OSError, SafetensorError) as error:
+            part.unlink(missing_ok=True)
+            raise UserError(
+                f"the model could not be saved in {folder}: {error}", "is the disk full?"
+            ) from None
+
+    @classmethod
+    def from_pretrained(
+        cls, folder: str | Path, *, device: str | torch.device = "cpu", dtype: torch.dtype | None = None
+    ) -> Self:
+        """The model in `folder`, ready to answer (in evaluation mode), in float32 unless told otherwise."""
+        folder = Path(folder)
+        model = build(_read_config(folder))
+        if not isinstance(model, cls):
+            raise DataError(f"{folder} holds a {model.config.model} model, not a {cls.config_class.model}")
+        path = folder / "model.safetensors"
+        try:
+            weights = load_file(path)
+        except FileNotFoundError:
+            raise DataError(f"there are no weights in {folder}", "expected model.safetensors") from None
+        except (SafetensorError, OSError) as error:
+            raise DataError(f"{path} is damaged or cut short: {error}") from None
+        expected = model.state_dict()
+        wrong = [f"{name} is missing" for name in sorted(set(expected) - set(weights))]
+        wrong += [f"{name} is not part of this model" for name in sorted(set(weights) - set(expected))]
+        wrong += [
+            f"{name} has shape {tuple(weights[name].shape)}, expected {tuple(expected[name].shape)}"
+            for name in sorted(set(weights) & set(expected))
+            if weights[name].shape != expected[name].shape
+        ]
+        if wrong:
+            raise DataError(f"{path} does not fit its config.json:", problems=wrong[:10])
+        model.load_state_dict(weights)
+        return model.to(device=device, dtype=dtype or torch.float32).eval()
+
+
+def token_loss(logits: Tensor, targets: Tensor, label_smoothing: float) -> TokenLoss:
+    """Cross-entropy summed over tokens, in float32 where the logits are less exact."""
+    exact = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    nll = F.cross_entropy(exact, targets, reduction="sum")
+    loss = nll
+    if label_smoothing:
+        loss = F.cross_entropy(exact, targets, reduction="sum", label_smoothing=label_smoothing)
+    return TokenLoss(loss, nll.detach(), torch.tensor(len(targets), device=targets.device))
+
+
+def personality(ocean: Tensor) -> Tensor:
+    """OCEAN scores from [1, 7] to [-1, 1] (Xing & Fernández 2018, section 2.2)."""
+    return (ocean - 4) / 3
+
+
+def _classes() -> dict[str, type[Responder]]:
+    from palaver.models.seq2seq import Seq2Seq
+    from palaver.models.transformer import KnowledgeTransformer
+
+    return {cls.config_class.model: cls for cls in (Seq2Seq, KnowledgeTransformer)}
+
+
+def build(config: dict[str, Any]) -> Responder:
+    """A new model from `{"model": "seq2seq" | "knowledge-transformer", …}`, with random weights."""
+    classes = _classes()
+    kind = config.get("model", "")
+    if kind not in classes:
+        known = ", ".join(classes)
+        raise ConfigError(f"there is no model {kind!r}{nearest(str(kind), list(classes))}", f"known: {known}")
+    cls = classes[kind]
+    fields = {f.name for f in dataclasses.fields(cls.config_class)}
+    given = {k: v for k, v in config.items() if k not in ("model", "format")}
+    wrong = [f"{k} is no setting of {kind}{nearest(k, sorted(fields))}" for k in given if k not in fields]
+    if "vocab_size" not in given:
+        wrong.append("vocab_size is missing")
+    if wrong:
+        raise ConfigError(f"the model's settings have {len(wrong)} mistakes:", problems=wrong)
+    given["speakers"] = tuple(given.get("speakers", ()))
+    given["ocean"] = {name: tuple(scores) for name, scores in given.get("ocean", {}).items()}
+    settings = cls.config_class(**given)
+    try:
+        wrong = settings.problems()
+    except TypeError as error:  # a text where a number belongs
+        wrong = [str(error)]
+    if wrong:
+        raise ConfigError(f"the model's settings have {len(wrong)} mistakes:", problems=wrong)
+    return cls(settings)
+
+
+def load(
+    folder: str | Path, *, device: str | torch.device = "cpu", dtype: torch.dtype | None = None
+) -> tuple[Responder, Vocabulary]:
+    """A whole checkpoint: the model, ready to answer, and its vocabulary."""
+    folder = Path(folder)
+    model = Responder.from_pretrained(folder, device=device, dtype=dtype)
+    vocabulary = Vocabulary.load(folder)
+    if len(vocabulary) != model.config.vocab_size:
+        raise DataError(
+            f"{folder}: the vocabulary has {len(vocabulary)} tokens, the model expects "
+            f"{model.config.vocab_size}",
+            "tokenizer.json and model.safetensors come from different runs",
+        )
+    return model, vocabulary
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    path = folder / "config.json"
+    if not folder.is_dir():
+        siblings = [p.name for p in folder.parent.iterdir()] if folder.parent.is_dir() else []
+        raise DataError(f"there is no checkpoint folder {folder}{nearest(folder.name, siblings)}")
+    if not path.is_file():
+        raise DataError(f"{folder} is not a checkpoint", "expected config.json and model.safetensors in it")
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise DataError(f"{path} is damaged or cut short: {error}") from None
+    if not isinstance(config, dict) or "format" not in config:
+        raise DataError(f"{path} was not written by Palaver", "for other models use a systems file")
+    if config["format"] != FORMAT:
+        raise DataError(
+            f"{folder} is in checkpoint format {config['format']}, this version of Palaver reads {FORMAT}",
+            "use the version that wrote it, or train again",
+        )
+    return config

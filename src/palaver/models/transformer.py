@@ -1,0 +1,285 @@
+"""A Transformer that answers from the history and one knowledge sentence, both through the same encoder.
+
+Gopalakrishnan et al. (2019), sections 4.1 and 4.2: history H and the selected sentence k are encoded by a
+shared encoder, the outputs are concatenated, and the decoder attends to both. Without knowledge it is the
+plain Transformer. The paper's sizes are the defaults; "one-hot" positions add the unit vector of the position,
+which is not learned. A speaker's vector or W_o (o - 4)/3 of OCEAN scores may be added to the decoder's input.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from palaver.models.pretrained import Responder, ResponderConfig, personality
+from palaver.text.vocabulary import BOS, PAD
+
+Positions = Literal["one-hot", "sinusoidal", "learned", "rotary"]
+_ROOM = 16
+"""By how many steps the cache of a running decoder grows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnowledgeTransformerConfig(ResponderConfig):
+    """The paper's sizes by default."""
+
+    model: ClassVar[str] = "knowledge-transformer"
+    dim: int = 300
+    heads: int = 2
+    layers: int = 2
+    feed_forward: int = 300
+    positions: Positions = "one-hot"
+    norm: Literal["post", "pre"] = "post"
+    knowledge: bool = True
+    max_context: int = 32
+    max_knowledge: int = 128
+    max_response: int = 64
+
+    @property
+    def longest(self) -> int:
+        """Of all sequences; a response has the beginning mark in front."""
+        return max(self.max_context, self.max_knowledge if self.knowledge else 0, self.max_response + 1)
+
+    def problems(self) -> list[str]:
+        found = super().problems()
+        for name in ("dim", "heads", "layers", "feed_forward"):
+            if getattr(self, name) < 1:
+                found.append(f"{name} should be 1 or more, found {getattr(self, name)}")
+        if self.heads > 0 and self.dim % self.heads:
+            found.append(f"dim ({self.dim}) should be a multiple of heads ({self.heads})")
+        if self.positions not in ("one-hot", "sinusoidal", "learned", "rotary"):
+            found.append(
+                f"positions should be one-hot, sinusoidal, learned or rotary, found {self.positions!r}"
+            )
+        if self.positions == "one-hot" and self.dim < self.longest:
+            found.append(f"one-hot positions need dim of {self.longest} or more, found {self.dim}")
+        if self.positions == "rotary" and self.heads > 0 and self.dim // self.heads % 2:
+            found.append(f"rotary positions need an even size per head, found {self.dim // self.heads}")
+        if self.norm not in ("post", "pre"):
+            found.append(f"norm should be post or pre, found {self.norm!r}")
+        if self.knowledge and self.max_knowledge < 1:
+            found.append(f"max_knowledge should be 1 or more, found {self.max_knowledge}")
+        return found
+
+
+class Memory(NamedTuple):
+    """What the encoder leaves of history and knowledge."""
+
+    values: Tensor  # (B, S [+ K], C)
+    visible: Tensor  # (B, S [+ K]) bool
+
+
+class State(NamedTuple):
+    """The decoder between two steps; tensors have the batch in front."""
+
+    cross: Tensor  # (B, L, 2, heads, S, C/heads): keys and values of the memory
+    visible: Tensor  # (B, 1, 1, S)
+    cache: Tensor  # (B, L, 2, heads, room, C/heads): keys and values of the tokens so far
+    length: int
+    condition: Tensor | None  # (B, C)
+
+
+def rotate(x: Tensor, turns: Tensor) -> Tensor:
+    """Rotary positions: pairs of features of x (…, T, d) turned by `turns` (T, d/2)."""
+    a, b = x.unflatten(-1, (2, -1)).unbind(-2)
+    cos, sin = turns.cos().to(x.dtype), turns.sin().to(x.dtype)
+    return torch.cat((a * cos - b * sin, a * sin + b * cos), -1)
+
+
+class Attention(nn.Module):
+    """Multi-head attention; `source` is what is looked at."""
+
+    def __init__(self, config: KnowledgeTransformerConfig) -> None:
+        super().__init__()
+        self.heads = config.heads
+        self.query = nn.Linear(config.dim, config.dim)
+        self.key_value = nn.Linear(config.dim, 2 * config.dim)
+        self.out = nn.Linear(config.dim, config.dim)
+
+    def split(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (self.heads, -1)).transpose(-3, -2)  # (B, T, C) -> (B, heads, T, d)
+
+    def keys_values(self, source: Tensor) -> tuple[Tensor, Tensor]:
+        keys, values = self.key_value(source).chunk(2, -1)
+        return self.split(keys), self.split(values)
+
+    def attend(
+        self, query: Tensor, keys: Tensor, values: Tensor, visible: Tensor | None, causal: bool = False
+    ) -> Tensor:
+        found = F.scaled_dot_product_attention(query, keys, values, attn_mask=visible, is_causal=causal)
+        return self.out(found.transpose(1, 2).flatten(2))  # (B, T, C)
+
+
+class Layer(nn.Module):
+    """Self-attention, in the decoder attention to the memory, feed-forward; norm before or after each."""
+
+    def __init__(self, config: KnowledgeTransformerConfig, *, decoder: bool) -> None:
+        super().__init__()
+        self.pre = config.norm == "pre"
+        self.own = Attention(config)
+        self.cross = Attention(config) if decoder else None
+        self.feed = nn.Sequential(
+            nn.Linear(config.dim, config.feed_forward),
+            nn.GELU() if self.pre else nn.ReLU(),
+            nn.Linear(config.feed_forward, config.dim),
+        )
+        self.norms = nn.ModuleList(nn.LayerNorm(config.dim) for _ in range(3 if decoder else 2))
+        self.dropout = nn.Dropout(config.dropout)
+
+    def before(self, x: Tensor, norm: int) -> Tensor:
+        return self.norms[norm](x) if self.pre else x
+
+    def after(self, x: Tensor, change: Tensor, norm: int) -> Tensor:
+        x = x + self.dropout(change)
+        return x if self.pre else self.norms[norm](x)
+
+
+class KnowledgeTransformer(Responder):
+    """Encoder and decoder share the word embeddings (and the output layer too when `tied`)."""
+
+    config_class = KnowledgeTransformerConfig
+    moving = ("cache",)
+    angles: Tensor
+
+    def __init__(self, config: KnowledgeTransformerConfig) -> None:
+        super().__init__()
+        self.config: KnowledgeTransformerConfig = config
+        c = config
+        self.embed = nn.Embedding(c.vocab_size, c.dim, padding_idx=PAD)
+        nn.init.normal_(self.embed.weight, std=c.dim**-0.5)
+        self.place = nn.Embedding(c.longest, c.dim) if c.positions == "learned" else None
+        if self.place is not None:
+            nn.init.normal_(self.place.weight, std=c.dim**-0.5)
+        self.register_buffer("fixed", self._fixed_positions(), persistent=False)
+        self.register_buffer("angles", self._angles(), persistent=False)
+        self.encoder = nn.ModuleList(Layer(c, decoder=False) for _ in range(c.layers))
+        self.decoder = nn.ModuleList(Layer(c, decoder=True) for _ in range(c.layers))
+        self.last = nn.ModuleList(nn.LayerNorm(c.dim) for _ in range(2)) if c.norm == "pre" else None
+        if c.conditioning == "speaker":
+            self.speaker = nn.Embedding(len(c.speakers), c.dim)
+            nn.init.normal_(self.speaker.weight, std=1.0)
+        elif c.conditioning == "personality":
+            self.personality = nn.Linear(5, c.dim, bias=False)
+        self.output = None if c.tied else nn.Linear(c.dim, c.vocab_size, bias=False)
+        self.dropout = nn.Dropout(c.dropout)
+
+    def _fixed_positions(self) -> Tensor | None:
+        c = self.config
+        if c.positions == "one-hot":
+            return torch.eye(c.longest, c.dim)
+        if c.positions != "sinusoidal":
+            return None
+        rates = torch.exp(-math.log(10000) * torch.arange(0, c.dim, 2) / c.dim)  # (C/2,)
+        turns = torch.arange(c.longest).unsqueeze(1) * rates  # (T, C/2)
+        return torch.stack((turns.sin(), turns.cos()), 2).flatten(1)[:, : c.dim]
+
+    def _angles(self) -> Tensor | None:
+        c = self.config
+        if c.positions != "rotary":
+            return None
+        half = c.dim // c.heads // 2
+        rates = torch.exp(-math.log(10000) * torch.arange(half) / half)
+        return torch.arange(c.longest).unsqueeze(1) * rates  # (T, d/2)
+
+    def place_words(self, tokens: Tensor, begin: int = 0) -> Tensor:
+        """Embeddings of `tokens` (B, T) at positions `begin`, `begin` + 1, …: (B, T, C)."""
+        x = self.embed(tokens) * self.config.dim**0.5
+        end = begin + tokens.shape[1]
+        if self.place is not None:
+            x = x + self.place.weight[begin:end] * self.config.dim**0.5
+        elif self.fixed is not None:
+            x = x + self.fixed[begin:end].to(x.dtype)
+        return self.dropout(x)
+
+    def turned(self, x: Tensor, begin: int = 0) -> Tensor:
+        """Queries or keys (B, heads, T, d) with rotary positions, where those are used."""
+        return x if self.angles is None else rotate(x, self.angles[begin : begin + x.shape[2]])
+
+    def read(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """The shared encoder: states (B, S, C) and which of them are no padding."""
+        visible = tokens != PAD
+        visible[:, 0] = True  # an empty text still leaves something to look at
+        x = self.place_words(tokens)
+        mask = visible[:, None, None, :]  # (B, 1, 1, S)
+        for layer in self.encoder:
+            normed = layer.before(x, 0)
+            keys, values = layer.own.keys_values(normed)
+            query = self.turned(layer.own.split(layer.own.query(normed)))
+            x = layer.after(x, layer.own.attend(query, self.turned(keys), values, mask), 0)
+            x = layer.after(x, layer.feed(layer.before(x, 1)), 1)
+        return (x if self.last is None else self.last[0](x)), visible
+
+    def encode(self, context: Tensor, knowledge: Tensor | None = None) -> Memory:
+        values, visible = self.read(context)
+        if self.config.knowledge and knowledge is not None and knowledge.shape[1]:
+            more, also = self.read(knowledge)
+            also = also & (knowledge != PAD)  # a turn without knowledge looks at the history alone
+            values, visible = torch.cat((values, more), 1), torch.cat((visible, also), 1)
+        return Memory(values, visible)
+
+    def condition(self, speaker: Tensor | None, ocean: Tensor | None) -> Tensor | None:
+        """What is added to the decoder's input: (B, C)."""
+        self.check_condition(speaker, ocean)
+        if self.config.conditioning == "speaker":
+            return self.speaker(speaker)
+        if self.config.conditioning == "personality" and ocean is not None:
+            return self.personality(personality(ocean.to(self.personality.weight.dtype)))
+        return None
+
+    def features(
+        self, memory: Memory, response: Tensor, *, speaker: Tensor | None, ocean: Tensor | None
+    ) -> Tensor:
+        begin = response.new_full((len(response), 1), BOS)
+        x = self.place_words(torch.cat((begin, response[:, :-1]), 1))  # (B, T, C)
+        v = self.condition(speaker, ocean)
+        if v is not None:
+            x = x + v.unsqueeze(1)
+        visible = memory.visible[:, None, None, :]
+        for layer in self.decoder:
+            normed = layer.before(x, 0)
+            keys, values = layer.own.keys_values(normed)
+            query = self.turned(layer.own.split(layer.own.query(normed)))
+            x = layer.after(x, layer.own.attend(query, self.turned(keys), values, None, causal=True), 0)
+            query = layer.cross.split(layer.cross.query(layer.before(x, 1)))
+            keys, values = layer.cross.keys_values(memory.values)
+            x = layer.after(x, layer.cross.attend(query, keys, values, visible), 1)
+            x = layer.after(x, layer.feed(layer.before(x, 2)), 2)
+        return x if self.last is None else self.last[1](x)
+
+    def logits(self, features: Tensor) -> Tensor:
+        return F.linear(features, self.embed.weight) if self.output is None else self.output(features)
+
+    def start(self, memory: Memory, *, speaker: Tensor | None = None, ocean: Tensor | None = None) -> State:
+        cross = torch.stack(
+            [torch.stack(layer.cross.keys_values(memory.values), 1) for layer in self.decoder], 1
+        )  # (B, L, 2, heads, S, d)
+        cache = cross.new_zeros((*cross.shape[:4], _ROOM, cross.shape[5]))
+        return State(cross, memory.visible[:, None, None, :], cache, 0, self.condition(speaker, ocean))
+
+    def step(self, state: State, tokens: Tensor) -> tuple[Tensor, State]:
+        cache, t = state.cache, state.length
+        if t == cache.shape[4]:
+            cache = F.pad(cache, (0, 0, 0, _ROOM))
+        x = self.place_words(tokens.unsqueeze(1), t)  # (B, 1, C)
+        if state.condition is not None:
+            x = x + state.condition.unsqueeze(1)
+        for number, layer in enumerate(self.decoder):
+            normed = layer.before(x, 0)
+            keys, values = layer.own.keys_values(normed)
+            cache[:, number, 0, :, t] = self.turned(keys, t)[:, :, 0]
+            cache[:, number, 1, :, t] = values[:, :, 0]
+            query = self.turned(layer.own.split(layer.own.query(normed)), t)
+            own = cache[:, number, :, :, : t + 1]
+            x = layer.after(x, layer.own.attend(query, own[:, 0], own[:, 1], None), 0)
+            query = layer.cross.split(layer.cross.query(layer.before(x, 1)))
+            cross = state.cross[:, number]
+            x = layer.after(x, layer.cross.attend(query, cross[:, 0], cross[:, 1], state.visible), 1)
+            x = layer.after(x, layer.feed(layer.before(x, 2)), 2)
+        features = x if self.last is None else self.last[1](x)
+        new = State(state.cross, state.visible, cache, t + 1, state.condition)
+        return self.logits(features[:, 0]), new

@@ -1,0 +1,1 @@
+"""Words, sentences, vocabularies and term weights; knows nothing of models."""

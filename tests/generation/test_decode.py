@@ -1,0 +1,215 @@
+"""Decoding against exhaustive search, and its independence of batch size and order."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from palaver.errors import ConfigError, UserError
+from palaver.generation import choose
+from palaver.generation.decode import Decoding, decode, pad
+from palaver.models import KnowledgeTransformer, KnowledgeTransformerConfig, Responder, Seq2Seq, Seq2SeqConfig
+from palaver.text.vocabulary import EOS
+
+WORDS = [5, 6, 7]
+
+
+def tiny(kind: str, vocab_size: int = 8) -> Responder:
+    torch.manual_seed(2)
+    if kind == "seq2seq":
+        config = Seq2SeqConfig(
+            vocab_size=vocab_size,
+            embedding=6,
+            hidden=8,
+            layers=2,
+            init_range=1.5,
+            conditioning="speaker",
+            speakers=("a", "b"),
+        )
+        model: Responder = Seq2Seq(config)
+        model.output.weight.data[EOS] *= 3  # or hardly anything would end
+        return model.double().eval()
+    sizes = {"dim": 16, "heads": 2, "layers": 1, "feed_forward": 16, "max_context": 12, "max_response": 15}
+    model = KnowledgeTransformer(
+        KnowledgeTransformerConfig(vocab_size=vocab_size, max_knowledge=6, norm="pre", **sizes)
+    )
+    for parameter in model.parameters():
+        parameter.data.mul_(2)
+    model.output.weight.data[EOS] *= 3
+    return model.double().eval()
+
+
+def told(kind: str, n: int) -> dict[str, list]:
+    if kind == "seq2seq":
+        return {"speaker": [i % 2 for i in range(n)]}
+    return {"knowledge": [[5 + i % 3] * (i % 4) for i in range(n)]}
+
+
+def logprob(model: Responder, kind: str, context: list[int], tokens: list[int], n: int = 0) -> float:
+    given = {name: values[n] for name, values in told(kind, n + 1).items()}
+    arguments = {}
+    if "speaker" in given:
+        arguments["speaker"] = torch.tensor([given["speaker"]])
+    if "knowledge" in given:
+        arguments["knowledge"] = torch.tensor([given["knowledge"]], dtype=torch.int64)
+    with torch.inference_mode():
+        return -model(torch.tensor([context]), torch.tensor([tokens]), **arguments).nll.item()
+
+
+@pytest.mark.parametrize("kind", ["seq2seq", "transformer"])
+@pytest.mark.parametrize("penalty", [0.0, 1.0, 2.0])
+@pytest.mark.parametrize("context", [[5], [7, 6, 5, 5], [6, 6]])
+def test_beam_search_is_exhaustive_when_the_beam_is_wide_enough(
+    kind: str, penalty: float, context: list[int]
+) -> None:
+    model = tiny(kind)
+    longest = 3
+    every = []
+    for length in range(1, longest):
+        every += [[*s, EOS] for s in itertools.product(WORDS, repeat=length)]
+    every += [list(s) for s in itertools.product(WORDS, repeat=longest)]  # cut off without an end
+    scored = {tuple(s): logprob(model, kind, context, s) for s in every}
+    best = max(every, key=lambda s: scored[tuple(s)] / len(s) ** penalty)
+    settings = Decoding(method="beam", beam_size=30, length_penalty=penalty, max_length=longest)
+    [found] = decode(model, [context], settings, **told(kind, 1))
+    assert found.tokens == [t for t in best if t != EOS]
+    assert found.logprob == pytest.approx(scored[tuple(best)], rel=1e-9)
+
+
+METHODS = [
+    Decoding(),
+    Decoding(method="beam", beam_size=3, max_length=12),
+    Decoding(method="beam", beam_size=4, length_penalty=0.0, no_repeat_ngram=2),
+    Decoding(method="sample", seed=4),
+    Decoding(method="sample", top_p=0.8, temperature=1.3, seed=5),
+    Decoding(method="sample", top_k=6, top_p=0.9, no_repeat_ngram=2),
+    Decoding(method="stochastic-greedy", k=4, seed=1),
+]
+
+
+@pytest.mark.parametrize("kind", ["seq2seq", "transformer"])
+@pytest.mark.parametrize("settings", METHODS, ids=str)
+def test_batch_size_and_order_change_nothing(kind: str, settings: Decoding) -> None:
+    model = tiny(kind, vocab_size=200)
+    rng = random.Random(3)
+    n = 23
+    contexts = [[rng.randrange(5, 200) for _ in range(rng.randrange(1, 9))] for _ in range(n)]
+    contexts[4] = contexts[9]
+    given = told(kind, n)
+    keys = [rng.getrandbits(64) for _ in range(n)]
+    alone = decode(model, contexts, settings, keys=keys, batch_size=1, **given)
+    by_seven = decode(model, contexts, settings, keys=keys, batch_size=7, **given)
+    assert [d.tokens for d in by_seven] == [d.tokens for d in alone]
+    order = rng.sample(range(n), n)
+    moved = {name: [values[i] for i in order] for name, values in given.items()}
+    shuffled = decode(
+        model,
+        [contexts[i] for i in order],
+        settings,
+        keys=[keys[i] for i in order],
+        batch_size=n,
+        **moved,
+    )
+    for i, found in zip(order, shuffled, strict=True):
+        assert found.tokens == alone[i].tokens
+        assert found.logprob == pytest.approx(alone[i].logprob, rel=1e-9)
+    assert len({tuple(d.tokens) for d in alone}) > 2
+    if settings.method == "sample" and not settings.top_k:
+        assert len({len(d.tokens) for d in alone}) > 1  # so that some rows left the batch before others
+
+
+@pytest.mark.parametrize("kind", ["seq2seq", "transformer"])
+@pytest.mark.parametrize("settings", METHODS, ids=str)
+def test_the_log_probability_is_the_models_own(kind: str, settings: Decoding) -> None:
+    model = tiny(kind, vocab_size=50)
+    contexts = [[5, 6], [7, 8, 9], [10]]
+    for n, found in enumerate(decode(model, contexts, settings, **told(kind, 3))):
+        longest = min(settings.max_length, model.config.max_response)
+        whole = [*found.tokens, EOS] if len(found.tokens) < longest else found.tokens
+        assert found.logprob == pytest.approx(logprob(model, kind, contexts[n], whole, n), rel=1e-9)
+
+
+def test_drawn_tokens_have_the_probabilities_of_the_nucleus() -> None:
+    logits = torch.tensor([0.5, 0.2, 0.15, 0.1, 0.05]).double().log().repeat(20000, 1)
+    numbers = choose.uniform(3, torch.arange(20000), 0)
+    cases = {(0, 1.0): 5, (3, 1.0): 3, (0, 0.72): 3, (2, 0.9): 2, (0, 0.4): 1}
+    for (top_k, top_p), size in cases.items():
+        found = Counter(choose.draw(logits, numbers, top_k=top_k, top_p=top_p).tolist())
+        assert len(found) == size, (top_k, top_p)
+        kept = logits[0, :size].exp() / logits[0, :size].exp().sum()
+        for token, share in enumerate(kept.tolist()):
+            assert abs(found[token] / 20000 - share) < 4 * math.sqrt(share * (1 - share) / 20000) + 1e-9
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 10**6), st.floats(0.05, 0.999), st.sampled_from([0.3, 1.0, 3.0]))
+def test_the_quick_nucleus_is_the_sorted_one(seed: int, top_p: float, scale: float) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    logits = torch.randn(6, 1000, generator=generator, dtype=torch.float64) * scale
+    numbers = choose.uniform(seed, torch.arange(6), 0)
+    for row, token in enumerate(choose.draw(logits, numbers, top_p=top_p).tolist()):
+        order = logits[row].argsort(descending=True)
+        p = torch.softmax(logits[row], 0)[order]
+        kept = (p.cumsum(0) - p < top_p).double() * p
+        place = int((kept.cumsum(0) > numbers[row] * kept.sum()).double().argmax())
+        assert token == order[place]
+
+
+def test_random_numbers_are_uniform_and_differ_by_seed_key_and_step() -> None:
+    keys = torch.arange(100000)
+    numbers = choose.uniform(0, keys, 0).numpy()
+    assert numbers.min() >= 0
+    assert numbers.max() < 1
+    counts, _ = np.histogram(numbers, 20, (0, 1))
+    assert abs(counts - 5000).max() < 5 * math.sqrt(5000)
+    for other in (choose.uniform(1, keys, 0), choose.uniform(0, keys, 1), choose.uniform(0, keys + 1, 0)):
+        assert abs(np.corrcoef(numbers, other.numpy())[0, 1]) < 0.02
+
+
+def test_no_repeated_ngrams_and_no_marks() -> None:
+    model = tiny("seq2seq", vocab_size=9)
+    for how in (Decoding(no_repeat_ngram=2), Decoding(method="beam", no_repeat_ngram=2, min_length=6)):
+        for found in decode(model, [[5], [6, 7], [8]], how, speaker=[0, 1, 0]):
+            pairs = list(itertools.pairwise(found.tokens))
+            assert len(pairs) == len(set(pairs))
+            assert min(found.tokens, default=5) >= 5
+            assert len(found.tokens) >= how.min_length
+
+
+def test_a_context_longer_than_the_model_keeps_its_end() -> None:
+    model = tiny("transformer", vocab_size=50)
+    long = [random.Random(1).randrange(5, 50) for _ in range(5000)]
+    assert decode(model, [long], Decoding()) == decode(model, [long[-12:]], Decoding())
+
+
+def test_empty_input_and_empty_context() -> None:
+    model = tiny("seq2seq")
+    assert decode(model, [], Decoding(), speaker=[]) == []
+    assert len(decode(model, [[]], Decoding(), speaker=[0])) == 1
+    assert pad([], "cpu").shape == (0, 1)
+
+
+def test_wrong_settings_are_all_named() -> None:
+    with pytest.raises(ConfigError) as caught:
+        Decoding(method="bean", temperature=0, top_p=2, k=0, beam_size=0, max_length=0)  # type: ignore[arg-type]
+    assert len(caught.value.problems) >= 6
+
+
+def test_lists_of_different_lengths_are_an_error() -> None:
+    with pytest.raises(UserError, match="2 contexts need 2 entries in speaker, found 1"):
+        decode(tiny("seq2seq"), [[5], [6]], Decoding(), speaker=[0])
+
+
+def test_who_speaks_must_be_said() -> None:
+    with pytest.raises(UserError, match="needs a speaker"):
+        decode(tiny("seq2seq"), [[5]], Decoding())
+    with pytest.raises(UserError, match="without speakers"):
+        decode(tiny("transformer"), [[5]], Decoding(), speaker=[0])
