@@ -18,6 +18,7 @@ import palaver
 
 SOURCE = Path(palaver.__file__).parent
 ROWS = [
+    {"__main__"},
     {"cli"},
     {"reproduce"},
     {"server"},

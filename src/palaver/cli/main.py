@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from palaver import __version__
-from palaver.cli import analyse, reproduce, serve, study
+from palaver.cli import analyse, chat, corpus, generate, knowledge, reproduce, serve, study, train
 
 if TYPE_CHECKING:
     from palaver.errors import UserError
@@ -23,6 +23,11 @@ app = typer.Typer(
 )
 _ADDED = (analyse, serve)  # their import adds verbs to those of `study`
 app.add_typer(study.app, name="study")
+app.command()(chat.chat)
+app.command()(generate.generate)
+app.add_typer(corpus.app, name="corpus")
+app.add_typer(knowledge.app, name="knowledge")
+app.add_typer(train.app, name="train")
 app.add_typer(reproduce.app, name="reproduce")
 
 

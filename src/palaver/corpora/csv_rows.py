@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
+from palaver.corpora.reading import json_object
 from palaver.errors import DataError, nearest
 from palaver.files import TextStream
 from palaver.schema import Dialogue
-from palaver.tables import json_row, read_header
 
 COLUMNS = ("dialogue", "turn", "speaker", "text", "knowledge", "labels", "source", "about")
 _ABOUT = ("speakers", "labels", "knowledge")
@@ -148,13 +148,15 @@ def _object(row: dict[str, str], name: str) -> dict[str, Any]:
     if not cell:
         return {}
     try:
-        return json_row(cell.encode())
+        return json_object(cell.encode())
     except ValueError as error:
         raise ValueError(f"{name}: expected a JSON object, found {cell!r} ({error})") from None
 
 
 def _rows(stream: BinaryIO, path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """Rows by column name, numbered as a spreadsheet does; blank ones are passed over."""
+    from palaver.tables import read_header  # brings polars, which corpora in their own layouts do without
+
     with TextStream(path) as peek:
         header = read_header(peek, path)
     for name in ("dialogue", "speaker", "text"):

@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from palaver.config import dotted
 from palaver.corpora.csv_rows import read_csv, write_csv
 from palaver.corpora.parquet_rows import read_parquet, write_parquet
+from palaver.corpora.reading import json_object
 from palaver.errors import DataError
 from palaver.files import (
     Encoding,
@@ -30,7 +31,6 @@ from palaver.files import (
     write_atomically,
 )
 from palaver.schema import Dialogue
-from palaver.tables import json_row
 
 Row = tuple[Sequence[int], dict[str, Any]]
 """A dialogue as it stands in a file, and where: its line or row, in a CSV the row of each turn."""
@@ -126,7 +126,7 @@ def _read_json(lines: Iterable[bytes], path: Path) -> Iterator[Row]:
     for number, line in enumerate(lines, start=1):
         if line.strip():
             try:
-                row = json_row(line)
+                row = json_object(line)
             except ValueError as error:
                 raise DataError(
                     f"{path}, line {number}: {error}", "expected one JSON object per line"

@@ -14,7 +14,6 @@ from typing import IO, Any
 
 from palaver.errors import DataError
 from palaver.schema import Dialogue
-from palaver.tables import open_parquet
 
 _BATCH = 1000
 """Dialogues in a row group, which is what `datasets` writes as well."""
@@ -63,6 +62,8 @@ def _json(value: object) -> str:
 def read_parquet(path: Path) -> Iterator[tuple[Sequence[int], dict[str, Any]]]:
     """The dialogues as plain values with the row of each."""
     import pyarrow as pa
+
+    from palaver.tables import open_parquet
 
     number = 0
     with open_parquet(path) as file:

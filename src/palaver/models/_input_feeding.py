@@ -107,8 +107,13 @@ def _on(device: torch.device, kernel: Callable[..., Any]) -> Callable[..., Any]:
     if device.type != "cuda":
         return kernel
     if kernel not in _compiled:
-        _compiled[kernel] = torch.compile(kernel, dynamic=False)
+        _compiled[kernel] = torch.compile(kernel, dynamic=True)
     return _compiled[kernel]
+
+
+# With and without dropout, bias or projection, gradients: more variants of a kernel than torch expects, which
+# would run the later ones unfused.
+_many_variants = torch._dynamo.config.patch(recompile_limit=64)
 
 
 class _Loop:
@@ -266,7 +271,8 @@ def _recorded_for(key: tuple[Any, ...], make: Callable[[], _Loop], *, backward: 
         _seen[key] = _seen.get(key, 0) + 1
         if _seen[key] < 2:
             return None
-        _recorded[key] = _Recorded(make(), backward=backward)
+        with _many_variants:
+            _recorded[key] = _Recorded(make(), backward=backward)
         if len(_recorded) > _MOST_GRAPHS:
             _recorded.popitem(last=False)
     _recorded.move_to_end(key)
@@ -304,7 +310,8 @@ class InputFeeding(torch.autograd.Function):
             ctx.recorded = _recorded_for((*key, projected.device), make, backward=needs_backward)
         if ctx.recorded is None:
             ctx.loop = make()
-            ctx.loop.forward()
+            with _many_variants:
+                ctx.loop.forward()
             return ctx.loop.hidden.clone(), ctx.loop.contexts.clone()
         ctx.loop = ctx.recorded.loop
         ctx.recorded.turn += 1
@@ -323,7 +330,8 @@ class InputFeeding(torch.autograd.Function):
         loop.dhidden.copy_(gradients[0])
         loop.dcontexts.copy_(gradients[1])
         if ctx.recorded is None:
-            loop.backward()
+            with _many_variants:
+                loop.backward()
         else:
             ctx.recorded.graphs[1].replay()
         flat = [dgates.view(n_steps * n, 4 * size) for dgates in loop.dgates]

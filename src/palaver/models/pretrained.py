@@ -130,6 +130,12 @@ class Responder(nn.Module):
     def dtype(self) -> torch.dtype:
         return next(self.parameters()).dtype
 
+    @property
+    def compute_dtype(self) -> torch.dtype:
+        """What matrix products are done in: autocast's type where that is on."""
+        kind = self.device.type
+        return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else self.dtype
+
     def check_condition(self, speaker: Tensor | None, ocean: Tensor | None) -> None:
         """A model says at once that it was not told who speaks, not by a wrong shape further down."""
         kind = self.config.conditioning

@@ -102,8 +102,10 @@ class Seq2Seq(Responder):
         lengths = (context != PAD).sum(1).clamp(min=1)  # (B,)
         embedded = F.dropout(self.embed(context), self.config.dropout, self.training)  # (B, S, E)
         packed = pack_padded_sequence(embedded, lengths.cpu(), batch_first=True, enforce_sorted=False)
-        states, (hidden, cells) = self.encoder(packed)
+        with torch.autocast(context.device.type, enabled=False):  # it would copy all weights at every step
+            states, (hidden, cells) = self.encoder(packed)
         values, _ = pad_packed_sequence(states, batch_first=True, total_length=context.shape[1])  # (B, S, H)
+        values = values.to(self.compute_dtype)
         place = torch.arange(context.shape[1], device=context.device)
         exact = torch.promote_types(values.dtype, torch.float32)
         bias = torch.zeros(context.shape, device=context.device, dtype=exact)
@@ -123,7 +125,7 @@ class Seq2Seq(Responder):
         self, memory: Memory, response: Tensor, *, speaker: Tensor | None, ocean: Tensor | None
     ) -> Tensor:
         c = self.config
-        dtype = memory.values.dtype  # under autocast the encoder has chosen it
+        dtype = memory.values.dtype
         begin = response.new_full((len(response), 1), BOS)
         given = torch.cat((begin, response[:, :-1]), 1).t()  # (T, B)
         embedded = F.dropout(self.embed(given), c.dropout, self.training)  # (T, B, E)

@@ -2,8 +2,8 @@
 
 Gopalakrishnan et al. (2019), sections 4.1 and 4.2: history H and the selected sentence k are encoded by a
 shared encoder, the outputs are concatenated, and the decoder attends to both. Without knowledge it is the
-plain Transformer. The paper's sizes are the defaults; "one-hot" positions add the unit vector of the position,
-which is not learned. A speaker's vector or W_o (o - 4)/3 of OCEAN scores may be added to the decoder's input.
+plain Transformer. The paper's sizes are the defaults; "one-hot" positions add a unit vector per position,
+which is not learned. A speaker's vector or W_o (o - 4)/3 of OCEAN scores may be added to its input.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def join_words(tokens: Sequence[str]) -> str:
             right = not left
             open_quotes ^= {token}
         run = [*run[-2:], token] if close or left else [token]
-        if words("".join(run)) != run:
+        if len(run) > 1 and words("".join(run)) != run:
             run = [token]
         if len(run) == 1 and pieces:
             pieces.append(" ")

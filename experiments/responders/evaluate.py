@@ -1,0 +1,127 @@
+"""Perplexity and generated responses on Topical-Chat's test sets (Table 3 of Gopalakrishnan et al. 2019).
+
+python experiments/responders/evaluate.py runs/tf runs/tf-knowledge --data DATA --out results.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from palaver.corpora import read_corpus
+from palaver.generation.decode import Decoding, decode, pad
+from palaver.knowledge import make_selector, reading_sentences, select_for
+from palaver.metrics import evaluate
+from palaver.models import Responder, load
+from palaver.text.vocabulary import EOS, UNK, Vocabulary
+from palaver.text.words import count_words
+
+SPLITS = ("test_freq", "test_rare")
+METRICS = ["unigram_f1", "diversity_1", "diversity_2", "distinct_1", "distinct_2", "words"]
+
+
+class Example(NamedTuple):
+    history: tuple[str, ...]
+    response: str
+    knowledge: str
+
+
+def examples(data: Path, split: str, selector: str) -> list[Example]:
+    """Every turn but the first of each conversation, with the sentence that `selector` finds for it."""
+    sentences = reading_sentences(read_corpus("topical-chat", root=data))
+    chosen = select_for(
+        read_corpus("topical-chat", root=data, split=split), make_selector(selector, sentences)
+    )
+    found = []
+    for dialogue, picks in chosen:
+        texts = [turn.text.strip() for turn in dialogue.turns]
+        for i in range(1, len(texts)):
+            if texts[i] and any(texts[:i]):
+                pick = picks[i]
+                found.append(Example(tuple(texts[:i]), texts[i], pick.sentence if pick else ""))
+    return found
+
+
+@torch.inference_mode()
+def score(model: Responder, vocabulary: Vocabulary, some: list[Example]) -> dict[str, float]:
+    """Perplexity per token and per word (the end of a response counts as one of each)."""
+    limits = model.config
+    rows = []
+    for e in some:
+        response = [*vocabulary.encode(e.response)[: limits.max_response - 1], EOS]
+        knowledge = vocabulary.encode(e.knowledge)[: limits.max_knowledge] if limits.knowledge else []
+        rows.append((vocabulary.history(e.history, limits.max_context), response, knowledge))
+    order = sorted(range(len(rows)), key=lambda i: len(rows[i][1]))
+    nll, n_tokens = 0.0, 0
+    for begin in range(0, len(order), 256):
+        batch = [rows[i] for i in order[begin : begin + 256]]
+        context, response, knowledge = (pad([row[k] for row in batch], model.device) for k in range(3))
+        found = model(context, response, knowledge=knowledge if limits.knowledge else None)
+        nll += float(found.nll)
+        n_tokens += int(found.n_tokens)
+    n_words = sum(count_words(e.response) + 1 for e in some)
+    unknown = sum(token == UNK for _, response, _ in rows for token in response)
+    return {
+        "ppl_token": math.exp(nll / n_tokens),
+        "ppl_word": math.exp(nll / n_words),
+        "unknown_share": unknown / n_tokens,
+    }
+
+
+def answers(model: Responder, vocabulary: Vocabulary, some: list[Example], how: Decoding) -> list[str]:
+    limits = model.config
+    contexts = [vocabulary.history(e.history, limits.max_context) for e in some]
+    knowledge = None
+    if limits.knowledge:
+        knowledge = [vocabulary.encode(e.knowledge)[: limits.max_knowledge] for e in some]
+    return [
+        vocabulary.decode(d.tokens) for d in decode(model, contexts, how, knowledge=knowledge, batch_size=512)
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("runs", type=Path, nargs="+")
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--limit", type=int, default=0, help="only so many examples of each set")
+    given = parser.parse_args()
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    sets = {split: examples(given.data, split, "oracle") for split in SPLITS}
+    results: dict[str, dict[str, object]] = {}
+    for run in given.runs:
+        if not (run / "best").exists():
+            print(f"{run}: no model, left out")
+            continue
+        model, vocabulary = load(run / "best", device=device)
+        rows = results[run.name] = {}
+        for split, found in sets.items():
+            some = found[: given.limit or None]
+            began = time.perf_counter()
+            numbers: dict[str, object] = dict(score(model, vocabulary, some))
+            how = Decoding(method="beam", beam_size=5, max_length=model.config.max_response)
+            said = answers(model, vocabulary, some, how)
+            table = evaluate(said, [e.response for e in some], metrics=METRICS)
+            numbers |= {row.name: [row.value, row.low, row.high] for row in table}
+            numbers |= {"n": len(some), "seconds": time.perf_counter() - began}
+            numbers["samples"] = [
+                {"history": list(e.history[-2:]), "knowledge": e.knowledge, "true": e.response, "said": s}
+                for e, s in list(zip(some, said, strict=True))[:: max(1, len(some) // 8)]
+            ]
+            rows[split] = numbers
+            shown = {k: v for k, v in numbers.items() if isinstance(v, float)}
+            shown |= {k: v[0] for k, v in numbers.items() if isinstance(v, list) and isinstance(v[0], float)}
+            print(run.name, split, " ".join(f"{k}={v:.3f}" for k, v in shown.items()), flush=True)
+    given.out.write_text(json.dumps(results, indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

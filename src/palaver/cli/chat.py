@@ -1,0 +1,348 @@
+"""`palaver chat`: talk with one or more systems in the terminal, or through a pipe."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from palaver.cli import decoding as d
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from palaver.generation.conversation import Conversation, Said
+
+DEFAULTS: dict[str, Any] = {"method": "sample", "temperature": 0.8, "top_p": 0.9, "no_repeat_ngram": 3}
+"""How replies are drawn in a chat unless the systems file or an option says otherwise."""
+
+COMMANDS = {
+    "/help": "what can be typed",
+    "/speaker NAME": "speak as NAME; off: as nobody in particular",
+    "/ocean O,C,E,A,N": "speak with this personality, five numbers from 1 to 7; off",
+    "/knowledge TEXT|FILE": "a sentence to use, or a file to choose sentences from; off",
+    "/retry": "another reply to the last turn",
+    "/undo": "take back the last turn and its replies",
+    "/save FILE": "write the conversation to FILE (.jsonl, .csv or .parquet)",
+    "/quit": "leave (also Ctrl-D)",
+}
+_COLOURS = ("green", "magenta", "yellow", "blue", "red", "cyan")
+
+
+def chat(
+    systems: Annotated[
+        list[str],
+        typer.Argument(help="Names from systems.toml, default…, or checkpoint folders.", metavar="SYSTEM…"),
+    ],
+    speaker: Annotated[str | None, typer.Option(help="Who the systems speak as, such as Joey.")] = None,
+    ocean: Annotated[
+        str | None, typer.Option(help="Or their personality: five numbers from 1 to 7, joined by commas.")
+    ] = None,
+    knowledge: Annotated[
+        Path | None, typer.Option(help="A text file; the sentence that fits best is used in each turn.")
+    ] = None,
+    systems_file: d.Systems = None,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed gives other replies.")] = 0,
+    method: d.MethodOption = None,
+    temperature: d.Temperature = None,
+    top_k: d.TopK = None,
+    top_p: d.TopP = None,
+    k: d.K = None,
+    beam: d.Beam = None,
+    length_penalty: d.LengthPenalty = None,
+    no_repeat_ngram: d.NoRepeat = None,
+    max_length: d.MaxLength = None,
+    device: d.Device = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Also say which knowledge was used, and ln p of replies.")
+    ] = False,
+) -> None:
+    """Talk with a system, or with several side by side. /help says what can be typed.
+
+    When the input is no terminal, each line is a turn, and only the replies are printed.
+
+    Example: palaver chat default
+    """
+    from palaver.errors import UserError
+    from palaver.generation.conversation import Conversation
+    from palaver.generation.system import parse_ocean
+    from palaver.generation.systems_file import find_system
+
+    if speaker is not None and ocean is not None:
+        raise UserError(
+            "--speaker and --ocean were both given", "a speaker has a personality; give one of them"
+        )
+    scores = parse_ocean(ocean) if ocean is not None else None
+    options = d.chosen(
+        method, temperature, top_k, top_p, k, beam, length_penalty, no_repeat_ngram, max_length
+    )
+    specs = [find_system(name, systems_file) for name in dict.fromkeys(systems)]
+    screen = _Screen(verbose)
+    with screen.waiting("opening " + ", ".join(spec.name for spec in specs)):
+        opened = [spec(device=device, decoding=options, defaults=DEFAULTS) for spec in specs]
+        conversation = Conversation(opened, seed=seed)
+        session = _Session(conversation, screen)
+        if speaker is not None:
+            session.note(*conversation.set_speaker(speaker))
+        if scores is not None:
+            session.note(*conversation.set_ocean(scores))
+        if knowledge is not None:
+            session.use_knowledge(knowledge)
+    session.run()
+
+
+class _Session:
+    """The loop: lines in, replies out."""
+
+    def __init__(self, conversation: Conversation, screen: _Screen) -> None:
+        self.conversation = conversation
+        self.screen = screen
+        self._saved: set[Path] = set()
+        self._told: set[str] = set()
+
+    def run(self) -> None:
+        from palaver.errors import UserError
+
+        self.screen.greet(self.conversation)
+        for line in self.screen.lines():
+            try:
+                if not self.heed(line):
+                    return
+            except UserError as error:
+                if not self.screen.interactive:
+                    raise
+                self.screen.error(error)
+            except KeyboardInterrupt:
+                if not self.screen.interactive:
+                    raise
+                self.screen.say("stopped; nothing of this turn is kept")
+
+    def heed(self, line: str) -> bool:
+        """Do what a line says; False when it says to leave."""
+        text = line.strip()
+        if not text:
+            return True
+        if not text.startswith("/") or text.startswith("//"):
+            said = text.removeprefix("/") if text.startswith("//") else text
+            with self.screen.waiting("…"):
+                replies = self.conversation.say(said)
+            self._show(replies)
+            return True
+        command, _, rest = text.partition(" ")
+        if command in ("/quit", "/exit", "/q"):
+            return False
+        self._command(command, rest.strip())
+        return True
+
+    def _command(self, command: str, rest: str) -> None:
+        from palaver.errors import UserError, nearest
+
+        names = [name.split()[0] for name in COMMANDS]
+        if command == "/help":
+            self.screen.help()
+        elif command == "/retry":
+            self._retry()
+        elif command == "/undo":
+            self.screen.say(f"taken back: {self.conversation.undo()}")
+        elif command == "/save":
+            self._save(rest)
+        elif command == "/speaker":
+            self._speaker(rest)
+        elif command == "/ocean":
+            self._ocean(rest)
+        elif command == "/knowledge":
+            self._knowledge(rest)
+        else:
+            raise UserError(
+                f"there is no command {command}{nearest(command, names)}",
+                f"there are {', '.join(names)}; begin with // to say something that begins with /",
+            )
+
+    def _retry(self) -> None:
+        before = [dialogue.turns[-1].text for dialogue in self.conversation.dialogues()]
+        with self.screen.waiting("…"):
+            replies = self.conversation.retry()
+        self._show(replies)
+        if before == [said.reply.text for said in replies]:
+            self.screen.say("(the same again; --method sample or a higher --temperature gives others)")
+
+    def _save(self, name: str) -> None:
+        from palaver.corpora import write_dialogues
+        from palaver.errors import UserError
+
+        if not name:
+            raise UserError("/save needs the name of a file", "for example /save chat.jsonl")
+        path = Path(name).expanduser()
+        if path.exists() and path.resolve() not in self._saved:
+            raise UserError(f"{path} is there already", "choose another name")
+        dialogues = self.conversation.dialogues()
+        if not dialogues:
+            raise UserError("there is nothing to save yet")
+        write_dialogues(dialogues, path)
+        self._saved.add(path.resolve())
+        self.screen.say(f"saved {len(dialogues)} dialogue{'s' * (len(dialogues) > 1)} in {path}")
+
+    def _speaker(self, name: str) -> None:
+        known = dict.fromkeys(n for s in self.conversation.systems for n in getattr(s, "speakers", ()))
+        if not name:
+            self.screen.say(
+                f"speaker: {self.conversation.speaker or 'none'}; known: {', '.join(known) or 'none'}"
+            )
+            return
+        self.note(*self.conversation.set_speaker(None if name == "off" else name))
+        self.screen.say(f"speaker: {self.conversation.speaker or 'none'}")
+
+    def _ocean(self, text: str) -> None:
+        from palaver.generation.system import TRAITS, parse_ocean
+
+        if text:
+            self.note(*self.conversation.set_ocean(None if text == "off" else parse_ocean(text)))
+        scores = self.conversation.ocean
+        shown = ", ".join(f"{trait} {score:g}" for trait, score in zip(TRAITS, scores or (), strict=False))
+        self.screen.say(f"personality: {shown or 'none'}")
+
+    def _knowledge(self, text: str) -> None:
+        from palaver.errors import UserError
+
+        if not text:
+            raise UserError("/knowledge needs a sentence or a file", "or off, to go on without")
+        if text == "off":
+            self.conversation.set_knowledge(None)
+            self.screen.say("knowledge: none")
+        elif _is_file(text):
+            self.use_knowledge(Path(text).expanduser())
+        else:
+            self.note(*self.conversation.set_knowledge(lambda history: text))
+            self.screen.say(f"knowledge: {text}")
+
+    def use_knowledge(self, path: Path) -> None:
+        from palaver.cli.knowledge_file import KnowledgeFile
+
+        found = KnowledgeFile(path)
+        self.note(*self.conversation.set_knowledge(found.choose))
+        if self.screen.interactive or self.screen.verbose:
+            self.screen.say(f"knowledge: {len(found.sentences):,} sentences of {path}", error=True)
+
+    def note(self, *texts: str) -> None:
+        """Things to know, each said once, never among the replies."""
+        for text in texts:
+            if text not in self._told:
+                self._told.add(text)
+                self.screen.say(f"note: {text}", error=True)
+
+    def _show(self, replies: Sequence[Said]) -> None:
+        from palaver.generation.system import notes
+
+        self.screen.replies(replies)
+        for system in self.conversation.systems:
+            self.note(*notes(system))
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).expanduser().is_file()
+    except (OSError, ValueError, RuntimeError):  # a sentence may be no possible name of a file
+        return False
+
+
+class _Screen:
+    """What is seen: colours and columns for a person, bare replies in a pipe."""
+
+    def __init__(self, verbose: bool) -> None:
+        from rich.console import Console
+
+        self.verbose = verbose
+        self.interactive = sys.stdin is not None and sys.stdin.isatty()
+        self._console: Console = Console(highlight=False)
+        self._aside: Console = Console(highlight=False, stderr=True)
+
+    def lines(self) -> Iterator[str]:
+        if not self.interactive:
+            if isinstance(sys.stdin, io.TextIOWrapper):
+                sys.stdin.reconfigure(errors="replace")
+            yield from sys.stdin
+            return
+        with contextlib.suppress(ImportError):  # arrow keys and history, where Python has it
+            import readline  # noqa: F401
+        prompt = "you › "
+        if self._console.color_system and "readline" in sys.modules:
+            prompt = "\001\033[1;36m\002you ›\001\033[0m\002 "  # \001 \002: takes no room on the line
+        while True:
+            try:
+                yield input(prompt)
+            except (EOFError, KeyboardInterrupt):
+                self._console.print()
+                return
+
+    @contextlib.contextmanager
+    def waiting(self, what: str) -> Iterator[None]:
+        if not self.interactive or not self._aside.is_terminal:
+            yield
+            return
+        with self._aside.status(what, spinner="dots"):
+            yield
+
+    def greet(self, conversation: Conversation) -> None:
+        if self.interactive:
+            names = ", ".join(system.name for system in conversation.systems)
+            self._console.print(
+                f"Talking with {names}. /help says what can be typed.", style="dim", markup=False
+            )
+
+    def help(self) -> None:
+        for command, what in COMMANDS.items():
+            self.say(f"{command:<22}{what}")
+
+    def say(self, text: str, *, error: bool = False) -> None:
+        """About the chat, not part of it; in a pipe such lines stay out of the replies."""
+        console = self._console if self.interactive and not error else self._aside
+        console.print(_clean(text), style="dim", markup=False, soft_wrap=True)
+
+    def error(self, error: Any) -> None:
+        from palaver.cli.main import show_error
+
+        show_error(error)
+
+    def replies(self, replies: Sequence[Said]) -> None:
+        if not self.interactive:
+            for said in replies:
+                text = " ".join(_clean(said.reply.text).split())
+                print(f"{said.system}: {text}" if len(replies) > 1 else text, flush=True)
+        elif len(replies) > 1 and self._console.width >= 36 * len(replies):
+            self._columns(replies)
+        else:
+            self._below(replies)
+        if self.verbose:
+            for said in replies:
+                used = f"; knowledge: {said.knowledge}" if said.knowledge else ""
+                lnp = "" if said.reply.logprob is None else f"; ln p {said.reply.logprob:.2f}"
+                if used or lnp:
+                    self.say(f"{said.system}{lnp}{used}", error=True)
+
+    def _below(self, replies: Sequence[Said]) -> None:
+        from rich.text import Text
+
+        for place, said in enumerate(replies):
+            who = Text(f"{said.who} › ", style=f"bold {_COLOURS[place % len(_COLOURS)]}")
+            self._console.print(who + Text(_clean(said.reply.text), style="none"))
+
+    def _columns(self, replies: Sequence[Said]) -> None:
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, expand=True, padding=(0, 2, 0, 0))
+        for place, said in enumerate(replies):
+            who = Text(said.who, style=f"bold {_COLOURS[place % len(_COLOURS)]}")
+            table.add_column(who, ratio=1, overflow="fold")
+        table.add_row(*(Text(_clean(said.reply.text)) for said in replies))
+        self._console.print(table)
+
+
+def _clean(text: str) -> str:
+    """Without control characters: a reply must not move the cursor or colour the terminal."""
+    return "".join(c if c.isprintable() or c in "\n\t" else " " for c in text)

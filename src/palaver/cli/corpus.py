@@ -1,0 +1,261 @@
+"""`palaver corpus`: list, get, show and convert corpora of dialogues."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from palaver.corpora import CorpusCard, CorpusReader
+    from palaver.corpora.catalogue import Found
+    from palaver.corpora.transfer import Tell
+    from palaver.schema import Dialogue
+
+app = typer.Typer(
+    help="List, get, show and convert corpora of dialogues.", no_args_is_help=True, rich_markup_mode=None
+)
+
+Root = Annotated[
+    Path | None,
+    typer.Option(help="Folder (or file) to look in, instead of PALAVER_DATA and ~/.cache/palaver/corpora."),
+]
+Split = Annotated[str | None, typer.Option(help="Only this split: train, valid, test, or the corpus's own.")]
+MergeTurns = Annotated[
+    bool, typer.Option("--merge-turns", help="Join consecutive turns of one speaker (and say how many).")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+
+
+@app.command("list")
+def list_corpora(root: Root = None) -> None:
+    """List the corpora we know: licence, size, and where a copy lies.
+
+    "May ship" says whether the corpus, and a model trained on it, may be passed on by anybody.
+
+    Example: palaver corpus list
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from palaver.corpora import corpus, corpus_names
+    from palaver.corpora.catalogue import usual_roots
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("name", min_width=max(map(len, corpus_names())))
+    for heading in ("licence", "may ship"):
+        table.add_column(heading)
+    for heading in ("dialogues", "turns"):
+        table.add_column(heading, justify="right")
+    table.add_column("present in", overflow="fold")
+    roots = usual_roots() if root is None else (root,)
+    for name in corpus_names():
+        known = corpus(name)
+        size = (f"{known.card.counts.get(what, 0):,}" for what in ("dialogues", "turns"))
+        places = [(folder, found) for folder in roots if (found := known.locate(folder))]
+        present = _folder(*places[0]) if places else "–"
+        ship = "yes" if known.card.redistributable else "no"
+        table.add_row(name, known.card.licence, ship, *("–" if n == "0" else n for n in size), present)
+    console = Console(highlight=False)
+    console.print(table)
+    console.print(f"looked in {', '.join(map(str, roots))}", markup=False, soft_wrap=True)
+    console.print("Some counts are of a part: `palaver corpus show NAME` says which.", markup=False)
+
+
+def _folder(root: Path, found: Found) -> str:
+    """Where a copy lies, as short as can be."""
+    folder = found.base
+    return folder.relative_to(root).as_posix() if folder.is_relative_to(root) else str(folder)
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(help="A corpus's name, or a file of dialogues.")],
+    split: Split = None,
+    n: Annotated[int, typer.Option("-n", min=0, help="How many dialogues to print.")] = 3,
+    quick: Annotated[bool, typer.Option("--quick", help="Do not read to the end to count.")] = False,
+    merge_turns: MergeTurns = False,
+    root: Root = None,
+) -> None:
+    """Show a corpus: its card, its first dialogues, and how much there is of it.
+
+    Example: palaver corpus show friends
+
+    Example: palaver corpus show topical-chat --split valid_rare -n 1
+
+    Example: palaver corpus show my-dialogues.jsonl --quick
+    """
+    from rich.console import Console
+
+    from palaver.cli.progress import progress
+    from palaver.corpora import corpus, corpus_names, read_corpus
+
+    console = Console(highlight=False, soft_wrap=True)
+    if name in corpus_names():
+        card = corpus(name).card
+        _print_card(console, card)
+        if root is None and corpus(name).find() is None:
+            console.print(f"\nThere is no copy here. Get one with: palaver corpus get {name}", markup=False)
+            return
+    reader = read_corpus(name, root=root, split=split, merge_turns=merge_turns)
+    console.print(f"\n{reader.path}", style="bold", markup=False)
+    with progress() as tell:
+        counts = _Counts()
+        for dialogue in _told(reader, tell):
+            if counts.dialogues < n:
+                _print_dialogue(console, dialogue)
+            elif quick:
+                break
+            counts.add(dialogue)
+    console.print(f"\n{'first dialogues' if quick else 'counted'}: {counts}", markup=False)
+    for note in reader.notes:
+        console.print(f"note: {note}", markup=False)
+
+
+class _Counts:
+    """What `show` says at the end."""
+
+    def __init__(self) -> None:
+        self.dialogues = self.turns = self.words = 0
+        self.speakers: set[str] = set()
+        self.splits: dict[str, int] = {}
+
+    def add(self, dialogue: Dialogue) -> None:
+        self.dialogues += 1
+        self.turns += len(dialogue.turns)
+        self.words += sum(len(turn.text.split()) for turn in dialogue.turns)
+        self.speakers.update(dialogue.speakers)
+        split = str(dialogue.labels.get("split", ""))
+        if split:
+            self.splits[split] = self.splits.get(split, 0) + 1
+
+    def __str__(self) -> str:
+        parts = f" ({', '.join(f'{name} {n:,}' for name, n in self.splits.items())})" if self.splits else ""
+        return (
+            f"{_many(self.dialogues, 'dialogue')}{parts}, {_many(self.turns, 'turn')}, "
+            f"{_many(self.words, 'word')} between spaces, {_many(len(self.speakers), 'speaker')}"
+        )
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def _print_card(console: Console, card: CorpusCard) -> None:
+    console.print(card.title, style="bold", markup=False)
+    console.print(card.description, markup=False)
+    ship = "may be passed on" if card.redistributable else "not to be passed on, nor a model trained on it"
+    rows = [("name", card.name), ("licence", f"{card.licence} ({ship})"), ("source", card.source)]
+    if card.splits:
+        rows.append(("splits", ", ".join(card.splits)))
+    if card.counts:
+        counted = ", ".join(f"{what} {n:,}" for what, n in card.counts.items())
+        rows.append(("size", f"{counted} (counted in the copy with these hashes)"))
+    rows += [("sha256", f"{hash[:16]}… {file}") for file, hash in card.sha256.items()]
+    if not card.sha256:
+        rows.append(("sha256", "not pinned"))
+    rows += [("note", note) for note in card.notes]
+    if card.manual:
+        rows.append(("by hand", card.manual))
+    for key, value in rows:
+        console.print(f"  {key + ':':9} {value}", markup=False)
+
+
+def _print_dialogue(console: Console, dialogue: Dialogue) -> None:
+    labels = ", ".join(f"{key} {value}" for key, value in dialogue.labels.items())
+    console.print(f"\n{dialogue.id}" + (f"  ({labels})" if labels else ""), style="cyan", markup=False)
+    for turn in dialogue.turns[:12]:
+        console.print(f"  {turn.speaker}: {turn.text}", markup=False)
+    if len(dialogue.turns) > 12:
+        console.print(f"  … {len(dialogue.turns) - 12} more turns", markup=False)
+
+
+def _told(reader: CorpusReader, tell: Tell) -> Iterator[Dialogue]:
+    expected = reader.card.counts.get(reader.split or "dialogues", 0) if reader.card else 0
+    for count, dialogue in enumerate(reader, start=1):
+        tell("reading dialogues", count, max(count, expected))
+        yield dialogue
+
+
+@app.command()
+def get(
+    name: Annotated[str, typer.Argument(help="The corpus's name, as in `palaver corpus list`.")],
+    copy: Annotated[
+        Path | None, typer.Option("--from", help="Take this local file or folder instead of downloading.")
+    ] = None,
+    to: Annotated[
+        Path | None, typer.Option(help="Folder to put it in; ~/.cache/palaver/corpora if not given.")
+    ] = None,
+    url: Annotated[str | None, typer.Option(help="Download from here instead of the usual address.")] = None,
+    check: Annotated[
+        bool, typer.Option("--check/--no-check", help="Refuse a file with another sha256 than the known one.")
+    ] = True,
+    force: Force = False,
+) -> None:
+    """Get a corpus from its makers, or take a copy you have.
+
+    A download that breaks off goes on where it stopped when the command is run again.
+
+    Example: palaver corpus get self-dialogue
+
+    Example: palaver corpus get friends --from friends_turns.csv
+
+    Example: palaver corpus get dailydialog --url https://example.org/mirror/ijcnlp_dailydialog.zip
+    """
+    from palaver.cli.progress import progress
+    from palaver.corpora import corpus
+    from palaver.corpora.download import get as get_corpus
+
+    card = corpus(name).card
+    with progress() as tell:
+        got = get_corpus(
+            name,
+            to,
+            copy=copy,
+            url=url,
+            check=check,
+            force=force,
+            tell=lambda what, done, total: tell(what, done, max(done, total)),
+        )
+    typer.echo(f"{card.title} is in {got.folder}")
+    typer.echo(f"licence: {card.licence}")
+    for note in got.notes:
+        typer.echo(f"note: {note}")
+    typer.echo(f"next: palaver corpus show {name}" + (f" --root {got.folder}" if to is not None else ""))
+
+
+@app.command()
+def convert(
+    name: Annotated[str, typer.Argument(help="A corpus's name, or a file of dialogues.")],
+    out: Annotated[Path, typer.Argument(help="What to write: .jsonl, .jsonl.gz, .csv or .parquet.")],
+    split: Split = None,
+    merge_turns: MergeTurns = False,
+    root: Root = None,
+    force: Force = False,
+) -> None:
+    """Write a corpus, or a file of dialogues, in another format.
+
+    Example: palaver corpus convert dailydialog valid.jsonl.gz --split valid
+
+    Example: palaver corpus convert switchboard merged.parquet --merge-turns
+
+    Example: palaver corpus convert dialogues.jsonl dialogues.csv
+    """
+    from palaver.cli.progress import progress
+    from palaver.corpora import read_corpus, write_dialogues
+    from palaver.errors import UserError
+    from palaver.files import format_by_name
+
+    format_by_name(out)
+    if out.exists() and not force:
+        raise UserError(f"{out} is there already", "choose another name, or add --force to replace it")
+    reader = read_corpus(name, root=root, split=split, merge_turns=merge_turns)
+    with progress() as tell:
+        count = write_dialogues(_told(reader, tell), out)
+    typer.echo(f"wrote {count:,} dialogues, {reader.n_turns:,} turns to {out}")
+    for note in reader.notes:
+        typer.echo(f"note: {note}")

@@ -1,0 +1,260 @@
+"""The corpora we know by name: a card for each (`cards.toml`), where they may lie, and how they are read.
+
+`read_corpus("friends")` looks in the folder given, or else in `PALAVER_DATA` and in the folder that
+`palaver corpus get` fills. A path reads any dialogue file.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, cast
+
+from palaver.corpora.reading import Loader, Tally, in_split, merge_turns, named, normal_split
+from palaver.errors import DataError, UserError, nearest
+from palaver.registry import Registry
+from palaver.schema import Dialogue
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusCard:
+    """What one should know about a corpus before using it."""
+
+    name: str
+    title: str
+    licence: str
+    source: str
+    """The page of the people who made it."""
+    redistributable: bool
+    """Whether it, and what is trained on it, may be passed on by anybody, under the licence's terms."""
+    description: str
+    counts: dict[str, int] = field(default_factory=dict)
+    """Dialogues and turns as we counted them in the copy whose hashes are in `sha256`."""
+    sha256: dict[str, str] = field(default_factory=dict)
+    """File name -> hash, of the copy that was counted. Files that are not here are not pinned."""
+    splits: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    urls: tuple[str, ...] = ()
+    """What `get` downloads."""
+    keep: tuple[str, ...] = ()
+    """Patterns of the files in a downloaded archive that are wanted; all, if there are none."""
+    manual: str = ""
+    """What a person has to do first, where nothing can be downloaded just so."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A file or folder by which a copy is known, and what reads it ("module:function")."""
+
+    file: str
+    loader: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """A copy of a corpus: what to read, in which layout, and the folder the layout's name starts from."""
+
+    path: Path
+    layout: Layout
+    base: Path
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A card with the layouts in which the corpus comes, the ones to prefer first."""
+
+    card: CorpusCard
+    layouts: tuple[Layout, ...]
+    folder: str = ""
+    """Where it lies in a collection of corpora, besides a folder of its own name."""
+
+    def find(self, root: str | Path | None = None) -> Path | None:
+        """The file or folder to read under `root`, or under the usual folders."""
+        roots = usual_roots() if root is None else (Path(root).expanduser(),)
+        found = next((found for folder in roots if (found := self.locate(folder))), None)
+        return found.path if found else None
+
+    def read(self, path: str | Path, split: str | None = None, *, merge_turns: bool = False) -> CorpusReader:
+        """The dialogues of a copy: its file, its folder, or the folder that holds that."""
+        wanted = self._split(split)
+        path = Path(path).expanduser()
+        found = self.locate(path)
+        if found is None:
+            if not path.exists():
+                raise DataError(
+                    f"there is no {path}", f"get the corpus with: palaver corpus get {self.card.name}"
+                )
+            expected = ", ".join(layout.file for layout in self.layouts)
+            raise DataError(f"{path} does not look like {self.card.title}", f"expected one of: {expected}")
+        tally: Tally = Tally()
+        dialogues = _loader(found.layout)(found.path, wanted, tally)
+        return CorpusReader(dialogues, found.path, tally, wanted, self.card, merge=merge_turns)
+
+    def _split(self, split: str | None) -> str | None:
+        if split is None:
+            return None
+        if not self.card.splits:
+            raise UserError(f"{self.card.name} has no splits, found {split!r}", "leave the split out")
+        wanted = normal_split(split)
+        if any(in_split(known, wanted) for known in self.card.splits):
+            return wanted
+        raise UserError(
+            f"{self.card.name} has no split {split!r}{nearest(wanted, self.card.splits)}",
+            f"it has: {', '.join(self.card.splits)}",
+        )
+
+    def locate(self, path: Path) -> Found | None:
+        """The copy that `path` is, or holds; None if it is neither."""
+        if path.is_dir():
+            own = (path / self.folder,) if self.folder else ()
+            for base in (*own, path / self.card.name, path):
+                for layout in self.layouts:
+                    at = named(base, layout.file)
+                    if at is not None:
+                        return Found(at, layout, base)
+            for layout in self.layouts:  # the folder itself, as in `swda_data`
+                if Path(layout.file).name == path.name:
+                    return Found(path, layout, path.parent)
+        elif path.exists():
+            plain = path.name.removesuffix(".gz")
+            for layout in self.layouts:
+                if Path(layout.file).name == plain:
+                    return Found(path, layout, path.parent)
+            for layout in self.layouts:  # a file of another name
+                if Path(layout.file).suffix == Path(plain).suffix != "":
+                    return Found(path, layout, path.parent)
+        return None
+
+
+class CorpusReader(Iterator[Dialogue]):
+    """Dialogues one by one. The counts are about those taken so far; after the last, `notes` are complete."""
+
+    def __init__(
+        self,
+        dialogues: Iterator[Dialogue],
+        path: Path,
+        tally: Tally,
+        split: str | None = None,
+        card: CorpusCard | None = None,
+        *,
+        merge: bool = False,
+    ) -> None:
+        self.path = path
+        self.card = card
+        self.split = split
+        self.n_dialogues = 0
+        self.n_turns = 0
+        self.n_merged = 0
+        """Turns that were joined to the one before, of the same speaker."""
+        self._dialogues = dialogues
+        self._tally = tally
+        self._merge = merge
+
+    def __next__(self) -> Dialogue:
+        for dialogue in self._dialogues:
+            if in_split(dialogue.labels.get("split"), self.split):
+                break
+        else:
+            if not self.n_dialogues:
+                of = f" of split {self.split!r}" if self.split else ""
+                raise DataError(f"{self.path}: there is no dialogue{of} in it")
+            raise StopIteration
+        if self._merge:
+            dialogue, n_joined = merge_turns(dialogue)
+            self.n_merged += n_joined
+        if self.card is not None and not dialogue.source:
+            dialogue = dialogue.model_copy(update={"source": self.card.name})
+        self.n_dialogues += 1
+        self.n_turns += len(dialogue.turns)
+        return dialogue
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out or is odd, with counts."""
+        notes = [f"{what}: {count:,}" for what, count in self._tally.items() if count]
+        if self.n_merged:
+            notes.append(f"turns joined to the one before, of the same speaker: {self.n_merged:,}")
+        return tuple(notes)
+
+
+def usual_roots() -> tuple[Path, ...]:
+    """Where corpora are looked for: `PALAVER_DATA`, then the folder that `get` fills."""
+    named_root = os.environ.get("PALAVER_DATA")
+    return (*((Path(named_root).expanduser(),) if named_root else ()), cache_root())
+
+
+def cache_root() -> Path:
+    """Where `get` puts what it downloads."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "palaver" / "corpora"
+
+
+def corpus(name: str) -> Corpus:
+    """The corpus called `name`."""
+    return _catalogue().get(name)
+
+
+def corpus_names() -> tuple[str, ...]:
+    """All names of the catalogue."""
+    return tuple(_catalogue())
+
+
+def read_corpus(
+    name_or_path: str | Path,
+    *,
+    root: str | Path | None = None,
+    split: str | None = None,
+    merge_turns: bool = False,
+) -> CorpusReader:
+    """The dialogues of a corpus by its name, or of any dialogue file by its path."""
+    name = str(name_or_path)
+    if name in _catalogue():
+        known = corpus(name)
+        found = known.find(root)
+        if found is None:
+            looked = ", ".join(map(str, (root,) if root is not None else usual_roots()))
+            hint = f"get it with: palaver corpus get {name} (or say where it is: --root, PALAVER_DATA)"
+            raise UserError(f"{known.card.title} is not here; looked in {looked}", hint)
+        return known.read(found, split, merge_turns=merge_turns)
+    path = Path(name_or_path).expanduser()
+    if not path.exists() and path.name == name and "." not in name:
+        _catalogue().get(name)  # raises: a name, misspelled
+    if path.is_dir():
+        raise UserError(f"{path} is a folder", "say which corpus it holds: NAME --root FOLDER")
+    return _read_path(path, split, merge_turns)
+
+
+def _read_path(path: Path, split: str | None, merge: bool) -> CorpusReader:
+    from palaver.corpora.plain import read_plain
+    from palaver.corpora.scripts import COLUMNS, read_script
+    from palaver.files import TextStream
+
+    tally: Tally = Tally()
+    wanted = normal_split(split) if split is not None else None
+    with TextStream(path) as stream:
+        script = stream.readline(1000).decode(errors="replace").strip().startswith(",".join(COLUMNS))
+    loader: Loader = read_script if script else read_plain
+    return CorpusReader(loader(path, wanted, tally), path, tally, wanted, merge=merge)
+
+
+def _loader(layout: Layout) -> Loader:
+    module, _, function = layout.loader.partition(":")
+    return cast(Loader, getattr(importlib.import_module(f"palaver.corpora.{module}"), function))
+
+
+@cache
+def _catalogue() -> Registry[Corpus]:
+    text = resources.files("palaver.corpora").joinpath("cards.toml").read_text(encoding="utf-8")
+    return Registry("corpus", {name: _corpus(name, card) for name, card in tomllib.loads(text).items()})
+
+
+def _corpus(name: str, data: dict[str, Any]) -> Corpus:
+    layouts = tuple(Layout(**layout) for layout in data.pop("layouts"))
+    folder = data.pop("folder", "")
+    lists = {key: tuple(value) for key, value in data.items() if isinstance(value, list)}
+    return Corpus(CorpusCard(name=name, **{**data, **lists}), layouts, folder)

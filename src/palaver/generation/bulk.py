@@ -1,0 +1,294 @@
+"""Replies to whole files of contexts: streamed, and taken up again where a run was stopped or killed.
+
+Rows are appended chunk by chunk, so a killed run leaves whole chunks and perhaps the beginning of one, which
+is cut off and made again; the file in the end is that of a run nobody stopped. `OUT.json` beside it holds the
+settings: a run with other settings does not go on with the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from palaver.errors import DataError, UserError
+from palaver.files import write_atomically
+from palaver.generation.contexts import Condition, Context, Contexts
+from palaver.generation.system import Reply, Request, System, chunk_size, settings, takes
+from palaver.schema import Dialogue
+
+T = TypeVar("T")
+Tell = Callable[[str, int, int], None]
+Choose = Callable[[Sequence[Dialogue]], Sequence[str | None]]
+"""Knowledge sentences for dialogues."""
+
+
+def generate(
+    system: System,
+    requests: Iterable[Request],
+    *,
+    batch_size: int = 0,
+    tell: Callable[[int], None] | None = None,
+) -> Iterator[Reply]:
+    """A reply to each request, in their order, as they come; requests may be a stream without end."""
+    done = 0
+    for chunk in _chunks(requests, batch_size or chunk_size(system)):
+        replies = _replies(system, chunk)
+        done += len(chunk)
+        if tell is not None:
+            tell(done)
+        yield from replies
+
+
+def _replies(system: System, requests: Sequence[Request]) -> list[Reply]:
+    replies = system.reply(requests)
+    if len(replies) != len(requests):
+        raise DataError(f"{system.name} gave {len(replies)} replies to {len(requests)} requests")
+    return replies
+
+
+def _chunks(things: Iterable[T], size: int) -> Iterator[list[T]]:
+    chunk: list[T] = []
+    for thing in things:
+        chunk.append(thing)
+        if len(chunk) >= size:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+@dataclass(frozen=True)
+class Generated:
+    """What a run did."""
+
+    out: Path
+    n_rows: int
+    """In the file now."""
+    n_new: int
+    """Of these, made by this run."""
+    n_contexts: int
+    left_out: dict[str, int]
+    """Contexts nobody could reply to, by reason."""
+    skipped: dict[str, int]
+    """Replies of this run that a system left out, by system."""
+
+
+def generate_file(
+    systems: Sequence[System],
+    contexts: Contexts,
+    out: str | Path,
+    *,
+    conditions: Mapping[str, Sequence[Condition]] | None = None,
+    batch_size: int = 0,
+    knowledge: Choose | None = None,
+    knowledge_signature: str | None = None,
+    fresh: bool = False,
+    tell: Tell | None = None,
+) -> Generated:
+    """Write one JSON row per system, context and condition to `out`; go on if it is there half done.
+
+    `conditions` are by system name; `knowledge` chooses sentences for the systems that take one; `fresh`
+    begins anew. Rows: id, system, speaker, ocean, context (the last turn), reference (where known), response,
+    logprob; knowledge and skipped where there are any.
+    """
+    out = Path(out)
+    if not out.name.lower().endswith((".jsonl", ".ndjson")):
+        raise UserError(f"cannot write responses to {out.name!r}", "end the name in .jsonl")
+    names = [system.name for system in systems]
+    if len(set(names)) != len(names) or not names:
+        raise UserError(f"expected systems with different names, found {', '.join(names) or 'none'}")
+    who = {name: list((conditions or {}).get(name, [Condition()])) for name in names}
+    survey = contexts.survey()
+    record = {
+        "contexts": {
+            "count": survey.count,
+            "digest": survey.digest,
+            "split": contexts.split,
+            "limit": contexts.limit,
+            "every_turn": contexts.every_turn,
+        },
+        "systems": {system.name: settings(system) for system in systems},
+        "conditions": {name: [[c.speaker, c.ocean] for c in who[name]] for name in names},
+        "knowledge": knowledge_signature,
+    }
+    total = survey.count * sum(map(len, who.values()))
+    n_rows = n_new = 0
+    skipped: dict[str, int] = {}
+    with _opened(out, json.loads(json.dumps(record, default=str)), fresh) as file:
+        kept = _Kept(file, out)
+        for system in systems:
+            mine = who[system.name]
+            size = max(1, (batch_size or chunk_size(system)) // len(mine))
+            for chunk in _chunks(contexts, size):
+                jobs = [(context, condition) for context in chunk for condition in mine]
+                n_rows += len(jobs)
+                if not kept.holds(jobs, system.name):
+                    try:
+                        rows = _rows(system, jobs, knowledge if "knowledge" in takes(system) else None)
+                    except UserError as error:
+                        if file.tell():
+                            so_far = f"the rows so far are kept in {out}; the same command goes on"
+                            error.hint = f"{error.hint}; {so_far}" if error.hint else so_far
+                        raise
+                    file.write("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode())
+                    file.flush()
+                    n_new += len(jobs)
+                    skipped[system.name] = skipped.get(system.name, 0) + sum("skipped" in row for row in rows)
+                if tell is not None:
+                    tell(f"replies of {system.name}", n_rows, total)
+        if kept.rest():
+            raise DataError(f"{out} has more rows than this run makes", "choose another file, or use --force")
+        os.fsync(file.fileno())
+    return Generated(
+        out, n_rows, n_new, survey.count, survey.skipped, {name: n for name, n in skipped.items() if n}
+    )
+
+
+def _rows(
+    system: System, jobs: Sequence[tuple[Context, Condition]], knowledge: Choose | None
+) -> list[dict[str, Any]]:
+    sentences: dict[int, str | None] = {}
+    if knowledge is not None:
+        dialogues = {id(context): context.dialogue for context, _ in jobs}
+        sentences = dict(zip(dialogues, knowledge(list(dialogues.values())), strict=True))
+    requests = [who.request(context, sentences.get(id(context))) for context, who in jobs]
+    rows = []
+    for (context, who), request, reply in zip(jobs, requests, _replies(system, requests), strict=True):
+        row: dict[str, Any] = {"id": context.id, "system": system.name, "speaker": who.speaker}
+        row |= {"ocean": who.ocean, "context": context.dialogue.turns[-1].text}
+        if request.knowledge is not None:
+            row["knowledge"] = request.knowledge
+        if context.reference is not None:
+            row["reference"] = context.reference
+        finite = reply.logprob is not None and math.isfinite(reply.logprob)
+        row |= {"response": reply.text, "logprob": reply.logprob if finite else None}
+        if reply.skipped is not None:
+            row |= {"response": None, "skipped": reply.skipped}
+        rows.append(row)
+    return rows
+
+
+class _Kept:
+    """The rows of an earlier run, gone through side by side with the work until they end."""
+
+    def __init__(self, file: IO[bytes], path: Path) -> None:
+        self._file = file
+        self._path = path
+        self._going_on = True
+
+    def holds(self, jobs: Sequence[tuple[Context, Condition]], system: str) -> bool:
+        """Whether the file goes on with the rows of these jobs; if not, it is cut off here, for good."""
+        if not self._going_on:
+            return False
+        start = self._file.tell()
+        lines = [self._file.readline() for _ in jobs]
+        last = _row(lines[-1])
+        if last is None or not all(line.endswith(b"\n") for line in lines):
+            self._file.seek(start)
+            self._file.truncate()
+            self._going_on = False
+            return False
+        context, condition = jobs[-1]
+        if (last.get("id"), last.get("system"), last.get("speaker")) != (
+            context.id,
+            system,
+            condition.speaker,
+        ):
+            raise DataError(
+                f"{self._path} does not hold the rows of this run: expected {context.id!r} of {system}, "
+                f"found {last.get('id')!r} of {last.get('system')}",
+                "choose another file, or use --force to begin anew",
+            )
+        return True
+
+    def rest(self) -> int:
+        """Bytes after the last row that was looked at or written."""
+        place = self._file.tell()
+        return self._file.seek(0, os.SEEK_END) - place
+
+
+def _row(line: bytes) -> dict[str, Any] | None:
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return None
+    return row if isinstance(row, dict) else None
+
+
+@contextlib.contextmanager
+def _opened(out: Path, record: dict[str, Any], fresh: bool) -> Iterator[IO[bytes]]:
+    """The file, locked, with the record of its settings beside it, which must be the same as before."""
+    beside = out.with_name(out.name + ".json")
+    if out.exists() and not out.is_file():
+        raise UserError(f"cannot write {out}: it is no file")
+    begun = out.exists() and out.stat().st_size > 0
+    if begun and not fresh:
+        _check_same(out, beside, record)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with open(out, "r+b" if begun else "w+b") as file:
+            _lock(file, out)
+            if fresh:
+                file.truncate(0)
+            with write_atomically(beside) as text:  # before the first row: without it nobody could go on
+                json.dump(record, text, indent=1, ensure_ascii=False)
+            yield file
+    except OSError as error:
+        if error.filename not in (None, str(out)):
+            raise
+        raise UserError(
+            f"cannot write {out}: {error.strerror or error}",
+            "is the disk full? the rows so far are kept; the same command goes on",
+        ) from None
+
+
+def _check_same(out: Path, beside: Path, record: dict[str, Any]) -> None:
+    try:
+        before = json.loads(beside.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(
+            f"{out} is there already, and {beside.name}, which would say how it was made, is not",
+            "choose another name, or add --force to replace it",
+        ) from None
+    except ValueError:
+        raise DataError(f"{beside} is damaged", "choose another name, or add --force to begin anew") from None
+    was, now = dict(_flat(before)), dict(_flat(record))
+    differences = [
+        f"{key}: was {was.get(key, 'not there')!r}, is {now.get(key, 'not there')!r}"
+        for key in dict.fromkeys([*was, *now])
+        if was.get(key) != now.get(key)
+    ]
+    if differences:
+        raise UserError(
+            f"{out} was begun with other settings:",
+            "use the same settings to go on, choose another name, or add --force to begin anew",
+            differences,
+        )
+
+
+def _flat(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from _flat(inner, f"{place}.{key}" if place else str(key))
+    else:
+        yield place, value
+
+
+def _lock(file: IO[bytes], out: Path) -> None:
+    """Two runs at once would write into each other's rows."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise UserError(f"another run is writing to {out}", "wait for it, or choose another file") from None
+    except OSError:  # a file system that knows no locks
+        return

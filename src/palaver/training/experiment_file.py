@@ -1,0 +1,282 @@
+"""Experiment files: preset, file and `--set` put together and checked; every mistake named in its line."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+
+from palaver.config import Lines, Location, config_error, parse_toml, read_toml
+from palaver.errors import ConfigError, UserError, nearest
+from palaver.training.experiment import Experiment, Source
+
+PRESETS = {
+    "tiny": "a small transformer for trying things out: a minute on a laptop",
+    "xing2018-pretrain": "Seq2Seq 4 x 1024 on subtitles, before the fine-tuning (Xing & Fernández 2018)",
+    "xing2018-speaker": "Seq2Seq with a vector per character, after pre-training (Xing & Fernández 2018)",
+    "xing2018-personality": "the same with five OCEAN scores in place of the character",
+    "topicalchat-pretrain": "transformer as language model over windows (Gopalakrishnan et al. 2019)",
+    "topicalchat-tf": "transformer on Topical-Chat without knowledge (Gopalakrishnan et al. 2019)",
+    "topicalchat-tf-knowledge": "the same with the oracle's sentence of the reading set",
+    "modern-pretrain": "pre-norm transformer, tied, rotary, AdamW, bf16: base for the other modern ones",
+    "modern-speaker": "modern recipe of xing2018-speaker",
+    "modern-personality": "modern recipe of xing2018-personality",
+    "modern-tf": "modern recipe of topicalchat-tf",
+    "modern-tf-knowledge": "modern recipe of topicalchat-tf-knowledge",
+}
+_FILLED_IN = ("vocab_size", "speakers", "ocean")
+"""Settings of a model that follow from the data."""
+_INSTEAD = (
+    (("optimiser", "batch_size"), ("optimiser", "batch_tokens")),
+    (("data", "speakers"), ("data", "min_turns")),
+)
+"""Whoever gives one of these does not want the preset's other."""
+
+
+def load_experiment(path: str | Path, assignments: Sequence[str] = ()) -> Experiment:
+    """The experiment of a file, with `KEY=VALUE` assignments on top. All mistakes are reported together."""
+    path = Path(path)
+    return _build(path, *read_toml(path), assignments)
+
+
+def preset_experiment(name: str, assignments: Sequence[str] = ()) -> Experiment:
+    """A preset by itself."""
+    data = {"preset": name, "name": name}
+    return _build(Path(f"preset {name}"), data, Lines(""), assignments)
+
+
+def _build(path: Path, data: dict[str, Any], lines: Lines, assignments: Sequence[str]) -> Experiment:
+    given = _assigned(assignments)
+    tables = _with_preset(_merged(data, given))
+    mistakes: list[tuple[Location, str]] = []
+    experiment: Experiment | None = None
+    try:
+        experiment = Experiment.model_validate(tables)
+    except ValidationError as error:
+        mistakes += _explain(error, Experiment, ())
+    model = tables.get("model", {})
+    if isinstance(model, dict):
+        mistakes += _model_mistakes(model)
+    if experiment is not None and not mistakes:
+        experiment = _found_paths(experiment, path.parent)
+        mistakes += _missing_paths(experiment)
+        mistakes += _contradictions(experiment)
+    if mistakes or experiment is None:
+        raise config_error(path, lines, [_from_set(given, mistake) for mistake in mistakes])
+    return experiment
+
+
+def preset_tables(name: str) -> dict[str, Any]:
+    """The keys of a preset, those of the preset it builds on included."""
+    if name not in PRESETS:
+        raise ConfigError(
+            f"there is no preset {name!r}{nearest(name, list(PRESETS))}", f"known: {', '.join(PRESETS)}"
+        )
+    text = (files("palaver.training") / "presets" / f"{name}.toml").read_text(encoding="utf-8")
+    return {**_with_preset(parse_toml(text, name)[0]), "preset": name}
+
+
+def _with_preset(data: dict[str, Any]) -> dict[str, Any]:
+    name = data.get("preset")
+    return _merged(preset_tables(name), data) if isinstance(name, str) and name else data
+
+
+def _merged(base: dict[str, Any], top: dict[str, Any]) -> dict[str, Any]:
+    """`top` over `base`, table by table; a list replaces a list."""
+    result = copy.deepcopy(base)
+    for pair in _INSTEAD:
+        for mine, other in (pair, pair[::-1]):
+            table = top.get(mine[0])
+            if isinstance(table, dict) and mine[1] in table and other[1] not in table:
+                result.get(other[0], {}).pop(other[1], None)
+    for key, value in top.items():
+        below = result.get(key)
+        both = isinstance(value, dict) and isinstance(below, dict)
+        result[key] = _merged(below, value) if both else copy.deepcopy(value)
+    return result
+
+
+def _assigned(assignments: Sequence[str]) -> dict[str, Any]:
+    """`optimiser.epochs=3` -> {"optimiser": {"epochs": 3}}; what is no TOML value is taken as text."""
+    tables: dict[str, Any] = {}
+    for word in assignments:
+        key, equals, text = word.partition("=")
+        parts = key.strip().split(".")
+        if not equals or not all(parts):
+            raise UserError(f"--set: expected KEY=VALUE such as optimiser.epochs=3, found {word!r}")
+        try:
+            value = tomllib.loads(f"value = {text}")["value"]
+        except ValueError:
+            value = text
+        for part in reversed(parts):
+            value = {part: value}
+        tables = _merged(tables, value)
+    return tables
+
+
+def _from_set(given: dict[str, Any], mistake: tuple[Location, str]) -> tuple[Location, str]:
+    location, text = mistake
+    here: Any = given
+    for part in location:
+        if not isinstance(here, dict) or part not in here:
+            return mistake
+        here = here[part]
+        if not isinstance(here, dict):
+            return location, f"{text} (given with --set)"
+    return mistake
+
+
+def _explain(error: ValidationError, table: type[BaseModel], at: Location) -> Iterator[tuple[Location, str]]:
+    """Place and words of each mistake; pydantic's words, in the manner of this project."""
+    for mistake in error.errors():
+        place: Location = (*at, *mistake["loc"])
+        if mistake["type"] == "extra_forbidden":
+            yield place, f"there is no such key{nearest(str(place[-1]), _keys(table, mistake['loc'][:-1]))}"
+        elif mistake["type"] == "value_error":
+            yield place, str(mistake["ctx"]["error"])
+        elif mistake["type"] == "missing":
+            yield place, "is missing"
+        else:
+            words = mistake["msg"].replace("Input should be", "expected")
+            found = repr(mistake["input"])
+            choices = re.findall("'([^']+)'", words) if mistake["type"] == "literal_error" else []
+            close = nearest(str(mistake["input"]), choices)
+            yield place, f"{words}, found {found if len(found) <= 60 else found[:57] + '...'}{close}"
+
+
+def _keys(table: type[BaseModel], way: Location) -> list[str]:
+    """The keys that exist in the table `way` leads to."""
+    for part in way:
+        if isinstance(part, int):
+            table = Source
+        else:
+            found = table.model_fields[part].annotation
+            table = found if isinstance(found, type) and issubclass(found, BaseModel) else table
+    return [field.alias or name for name, field in table.model_fields.items()]
+
+
+@cache
+def model_table(kind: str) -> type[BaseModel]:
+    """The settings of a model as a table, read off the model's own configuration."""
+    from palaver.models import KnowledgeTransformerConfig, ResponderConfig, Seq2SeqConfig
+
+    config: type[ResponderConfig] = (
+        Seq2SeqConfig if kind == Seq2SeqConfig.model else KnowledgeTransformerConfig
+    )
+    hints = get_type_hints(config)
+    fields: dict[str, Any] = {
+        field.name: (
+            hints[field.name],
+            field.default if field.default is not dataclasses.MISSING else field.default_factory(),
+        )
+        for field in dataclasses.fields(config)
+        if field.name not in _FILLED_IN
+    }
+    strict = ConfigDict(extra="forbid", allow_inf_nan=False, protected_namespaces=())
+    return create_model(f"{kind} settings", __config__=strict, **fields)
+
+
+def _model_mistakes(model: dict[str, Any]) -> Iterator[tuple[Location, str]]:
+    kind = model.get("kind", "seq2seq")
+    if kind not in ("seq2seq", "knowledge-transformer"):
+        return  # said already
+    table = model_table(kind)
+    own = {key: value for key, value in model.items() if key not in ("kind", "initialise_from")}
+    for name in _FILLED_IN:
+        if own.pop(name, None) is not None:
+            yield ("model", name), "is filled in from the data; do not give it"
+    try:
+        table.model_validate(own)
+    except ValidationError as error:
+        yield from _explain(error, table, ("model",))
+
+
+def _contradictions(experiment: Experiment) -> Iterator[tuple[Location, str]]:
+    data = experiment.data
+    settings: Any = model_table(experiment.model.kind)(**experiment.model_fields_given)
+    conditioning, wants_knowledge = settings.conditioning, bool(settings.knowledge)
+    if data.task == "windows" and conditioning != "none":
+        yield ("data", "task"), "windows of text have no speaker: set model.conditioning to none"
+    if data.task == "windows" and data.knowledge != "none":
+        yield ("data", "knowledge"), "windows of text have no knowledge sentence: expected none"
+    if data.task == "response" and wants_knowledge != (data.knowledge != "none"):
+        yield (
+            ("data", "knowledge"),
+            f"found {data.knowledge!r}, but model.knowledge is {str(wants_knowledge).lower()}",
+        )
+    if data.task == "windows" and data.window > min(settings.max_context, settings.max_response):
+        yield ("data", "window"), f"found {data.window}, more than model.max_context or model.max_response"
+    if conditioning == "speaker" and not (data.speakers or data.min_turns):
+        yield ("model", "conditioning"), "speakers need data.speakers (names) or data.min_turns"
+    if conditioning == "personality" and data.ocean is None:
+        yield ("model", "conditioning"), "personalities need data.ocean, a table of scores per speaker"
+    if conditioning != "personality" and data.ocean is not None:
+        yield ("data", "ocean"), f"is of no use: model.conditioning is {conditioning!r}"
+
+
+_PATHS: tuple[Location, ...] = (
+    ("data", "root"),
+    ("data", "ocean"),
+    ("vocabulary", "from_"),
+    ("model", "initialise_from"),
+)
+
+
+def _found_paths(experiment: Experiment, beside: Path) -> Experiment:
+    """Relative paths are taken from the working folder; what is not there, from the file's own folder."""
+
+    def find(path: Path | None) -> Path | None:
+        if path is None or path.is_absolute() or path.exists() or not (beside / path).exists():
+            return path.absolute() if path is not None and path.exists() else path
+        return (beside / path).absolute()
+
+    def found(sources: tuple[Source, ...]) -> tuple[Source, ...]:
+        return tuple(s.model_copy(update={"path": find(s.path), "root": find(s.root)}) for s in sources)
+
+    tables: dict[str, dict[str, Any]] = {"data": {}, "vocabulary": {}, "model": {}}
+    for table, name in _PATHS:
+        tables[str(table)][str(name)] = find(getattr(getattr(experiment, str(table)), str(name)))
+    tables["data"] |= {"train": found(experiment.data.train), "valid": found(experiment.data.valid)}
+    changed = {name: getattr(experiment, name).model_copy(update=new) for name, new in tables.items()}
+    return experiment.model_copy(update=changed)
+
+
+def _missing_paths(experiment: Experiment) -> Iterator[tuple[Location, str]]:
+    named: list[tuple[Location, Path | None]] = [
+        (place, getattr(getattr(experiment, str(place[0])), str(place[1]))) for place in _PATHS
+    ]
+    for key in ("train", "valid"):
+        for i, source in enumerate(getattr(experiment.data, key)):
+            named += [(("data", key, i, name), getattr(source, name)) for name in ("path", "root")]
+    for place, path in named:
+        if path is not None and not path.exists():
+            siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+            location = tuple("from" if part == "from_" else part for part in place)
+            yield location, f"there is no {path}{nearest(path.name, siblings)}"
+
+
+def experiment_toml(experiment: Experiment) -> str:
+    """The experiment as a file that `load_experiment` reads back to the same value."""
+    plain = experiment.plain()
+    tables = {key: plain.pop(key) for key in list(plain) if isinstance(plain[key], dict)}
+    lines = [f"{key} = {_toml(value)}" for key, value in plain.items()]
+    for name, table in tables.items():
+        lines += ["", f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in table.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_toml(v)}" for key, v in value.items()) + " }"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

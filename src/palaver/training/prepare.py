@@ -1,0 +1,278 @@
+"""From an experiment to what training reads: speakers, vocabulary, tokenised examples, each made once.
+
+Everything is a stream over the sources: one pass to count speakers (where they are asked for), one for the
+vocabulary, one to tokenise.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from palaver.errors import UserError
+from palaver.files import sha256_of, write_atomically
+from palaver.text.vocabulary import Vocabulary
+from palaver.training.examples import Cast, Episode, Select, choose_cast, count_turns, episodes, read_source
+from palaver.training.experiment import Experiment, Source
+from palaver.training.experiment_file import model_table
+from palaver.training.ocean import Scores, check_speakers, read_ocean
+from palaver.training.store import Limits, Store, signature, write_store
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Where everything is. Small, so that one process can tell the others."""
+
+    vocabulary: Path
+    train: Path
+    valid: Path | None
+    """Missing when the validation examples are held out from `train`."""
+    speakers: tuple[str, ...]
+    ocean: dict[str, Scores]
+    hashes: dict[str, str]
+    """Data file -> sha256."""
+    notes: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class Split:
+    """Some examples of a store."""
+
+    store: Store
+    ids: np.ndarray
+
+
+def prepare(experiment: Experiment, *, select: Select | None = None, tell: Tell | None = None) -> Prepared:
+    """Make what is not there yet. `select` chooses knowledge; `tell` hears what is being done."""
+    tell = tell or (lambda text: None)
+    data = experiment.data
+    if not data.train:
+        raise UserError(
+            "no training data is named", 'give data.train, such as [{ corpus = "self-dialogue" }]'
+        )
+    hashes = _hashes(experiment)
+    folder = experiment.prepared
+    folder.mkdir(parents=True, exist_ok=True)
+    ocean = read_ocean(data.ocean) if data.ocean is not None else {}
+    cast = _cast(experiment, ocean, tell)
+    names = cast.names if cast else ()
+    vocabulary_at = _vocabulary(experiment, folder, hashes, tell)
+    vocabulary = Vocabulary.load(vocabulary_at)
+    hashes[str(vocabulary_at / "tokenizer.json")] = sha256_of(vocabulary_at / "tokenizer.json")
+    parts = dict.fromkeys(("train", "valid"), None) | {
+        which: _store(experiment, which, sources, folder, vocabulary, cast, hashes, select, tell)
+        for which, sources in (("train", data.train), ("valid", data.valid))
+        if sources
+    }
+    train, valid = parts["train"], parts["valid"]
+    assert train is not None
+    notes = [_describe("training", Store(train)), *([_describe("validation", Store(valid))] if valid else [])]
+    return Prepared(
+        vocabulary_at,
+        train,
+        valid,
+        names,
+        {name: ocean[name] for name in names if name in ocean},
+        hashes,
+        tuple(notes),
+    )
+
+
+def open_splits(experiment: Experiment, prepared: Prepared) -> tuple[Split, Split | None]:
+    """Training and validation examples; the latter held out by the seed where it has no source."""
+    train = Store(prepared.train)
+    everything = np.arange(len(train))
+    if prepared.valid is not None:
+        valid = Store(prepared.valid)
+        return Split(train, everything), Split(valid, np.arange(len(valid)))
+    n_held = experiment.data.valid_examples
+    if not n_held:
+        return Split(train, everything), None
+    if n_held >= len(train):
+        raise UserError(
+            f"{n_held:,} examples are to be held out for validation, but there are only {len(train):,}",
+            "lower data.valid_examples, or name data.valid",
+        )
+    held = np.random.default_rng((experiment.seed, 0x48454C44)).permutation(len(train))[:n_held]
+    return Split(train, np.setdiff1d(everything, held)), Split(train, np.sort(held))
+
+
+def _describe(what: str, store: Store) -> str:
+    parts = [f"{len(store):,} {what} examples"]
+    parts += [f"{n:,} left out: {why}" for why, n in store.skipped.items() if n]
+    parts += [f"{n:,} {why}" for why, n in store.cut.items() if n]
+    return "; ".join(parts)
+
+
+def limits_of(experiment: Experiment) -> Limits:
+    """How long sequences may be, by the model's settings."""
+    settings: Any = model_table(experiment.model.kind)(**experiment.model_fields_given)
+    return Limits(
+        settings.max_context, settings.max_response, settings.max_knowledge if settings.knowledge else 0
+    )
+
+
+def _cast(experiment: Experiment, ocean: dict[str, Scores], tell: Tell) -> Cast | None:
+    data = experiment.data
+    if not (data.speakers or data.min_turns or ocean):
+        return None
+    tell("counting the turns of each speaker")
+    counts = [count_turns(read_source(source, data)) for source in data.train]
+    cast = choose_cast(data, counts, tuple(ocean))
+    heard = sum(counts, Counter[str]())
+    if cast is not None and ocean and data.ocean is not None:
+        check_speakers(ocean, cast.names, list(heard), data.ocean)
+    silent = [name for name in (cast.names if cast else ()) if not heard[name]]
+    if silent:
+        from palaver.errors import nearest
+
+        raise UserError(
+            "data.speakers names people who never speak in the training data:",
+            problems=[f"{name!r}{nearest(name, list(heard))}" for name in silent],
+        )
+    return cast
+
+
+def _vocabulary(experiment: Experiment, folder: Path, hashes: dict[str, str], tell: Tell) -> Path:
+    settings = experiment.vocabulary
+    start = experiment.model.initialise_from
+    if start is not None:
+        if (
+            settings.from_ is not None
+            and Vocabulary.load(start).signature != Vocabulary.load(settings.from_).signature
+        ):
+            raise UserError(
+                f"vocabulary.from ({settings.from_}) is not that of model.initialise_from ({start})",
+                "leave vocabulary.from out: the vocabulary comes with the checkpoint",
+            )
+        return start
+    if settings.from_ is not None:
+        return settings.from_
+    data = experiment.data
+    name = signature(
+        hashes=[hashes[f] for f in _files_of(experiment, data.train)],
+        splits=[source.split for source in data.train],
+        vocabulary=settings.model_dump(mode="json"),
+    )
+    target = folder / f"vocabulary-{name}"
+    if not (target / "tokenizer.json").is_file():
+        tell("making the vocabulary")
+        texts = (
+            turn.text for s in data.train for dialogue in read_source(s, data) for turn in dialogue.turns
+        )
+        made = Vocabulary.train(texts, kind=settings.kind, size=settings.size, lowercase=settings.lowercase)
+        made.save(target)
+    return target
+
+
+def _store(
+    experiment: Experiment,
+    which: str,
+    sources: Sequence[Source],
+    folder: Path,
+    vocabulary: Vocabulary,
+    cast: Cast | None,
+    hashes: dict[str, str],
+    select: Select | None,
+    tell: Tell,
+) -> Path:
+    data = experiment.data
+    limits = limits_of(experiment)
+    kept = ("task", "window", "history_turns", "merge_turns", "knowledge")
+    by_source = (
+        [cast.ids(i) if which == "train" else cast.everyone for i in range(len(sources))] if cast else None
+    )
+    maximum = data.max_examples if which == "train" else None
+    name = signature(
+        hashes=[hashes[f] for f in _files_of(experiment, sources)],
+        sources=[[s.corpus, s.split] for s in sources],
+        vocabulary=vocabulary.signature,
+        settings={key: getattr(data, key) for key in kept},
+        limits=vars(limits),
+        speakers=[list(ids.items()) for ids in by_source] if by_source else None,
+        maximum=maximum,
+    )
+    target = folder / f"examples-{name}"
+    if target.is_dir():
+        return target
+    if data.knowledge != "none" and select is None:
+        raise UserError(f"knowledge is to be chosen by {data.knowledge!r}, but no selector was passed in")
+    skipped: Counter[str] = Counter()
+
+    def found() -> Iterator[Episode]:
+        for i, source in enumerate(sources):
+            yield from episodes(
+                read_source(source, data),
+                data,
+                ids=by_source[i] if by_source else None,
+                select=select if data.knowledge != "none" else None,
+                skipped=skipped,
+            )
+
+    tell(f"preparing {'training' if which == 'train' else 'validation'} examples")
+    write_store(
+        target,
+        found(),
+        vocabulary,
+        limits,
+        window=data.window if data.task == "windows" else 0,
+        max_examples=maximum,
+        skipped=skipped,
+        tell=_now_and_then(lambda n: tell(f"  {n:,} examples so far")),
+    )
+    return target
+
+
+def _now_and_then(tell: Callable[[int], None], seconds: float = 5.0) -> Callable[[int], None]:
+    last = time.monotonic()
+
+    def maybe(n: int) -> None:
+        nonlocal last
+        if time.monotonic() - last > seconds:
+            last = time.monotonic()
+            tell(n)
+
+    return maybe
+
+
+def _files_of(experiment: Experiment, sources: Sequence[Source]) -> list[str]:
+    """The files of the sources, each once; of a folder, all that is in it."""
+    found: dict[str, None] = {}
+    for source in sources:
+        at = read_source(source, experiment.data).path
+        for place in (
+            at,
+            at.parent / "reading_sets",
+        ):  # Topical-Chat's knowledge lies beside its conversations
+            inside = sorted(p for p in place.rglob("*") if p.is_file()) if place.is_dir() else []
+            found |= dict.fromkeys(map(str, inside or [place][: place == at]))
+    return list(found)
+
+
+def _hashes(experiment: Experiment) -> dict[str, str]:
+    """File -> sha256, remembered by size and time of change: subtitles are not read anew at every start."""
+    memory_at = experiment.prepared / "hashes.json"
+    try:
+        memory = json.loads(memory_at.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        memory = {}
+    hashes, known = {}, dict(memory)
+    data = experiment.data
+    table = [str(data.ocean)] if data.ocean is not None else []
+    for name in [*_files_of(experiment, (*data.train, *data.valid)), *table]:
+        about = Path(name).stat()
+        key = f"{name}|{about.st_size}|{about.st_mtime_ns}"
+        hashes[name] = known[key] = memory.get(key) or sha256_of(Path(name))
+    if known != memory:
+        with write_atomically(memory_at) as file:
+            json.dump(known, file, indent=1)
+    return hashes

@@ -1,0 +1,103 @@
+"""The table of metrics."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from palaver.errors import UserError
+from palaver.metrics import METRICS, Metric, distinct_n, evaluate, unigram_f1
+
+PREDICTIONS = ["I like cats a lot", "no idea", "", "cats cats cats"]
+REFERENCES = ["I like dogs a lot", ["no clue", "no idea at all"], "hello", "..."]
+KNOWLEDGE = ["Dogs like cats.", "", "A cat sleeps.", "Cats purr."]
+
+
+def test_figures_and_intervals() -> None:
+    found = evaluate(PREDICTIONS, REFERENCES, knowledge=KNOWLEDGE, n_replicates=500, seed=1)
+    assert [row.name for row in found] == list(METRICS)
+    f1 = found["unigram_f1"]
+    scores = [unigram_f1(p, r) for p, r in zip(PREDICTIONS, REFERENCES, strict=True)][:3]
+    assert f1.value == pytest.approx(np.mean(scores))
+    assert (f1.n, f1.n_undefined) == (3, 1)
+    assert min(scores) <= f1.low < f1.value < f1.high <= max(scores)
+    assert found["knowledge_overlap_1"].n == 2  # one has no words, one no knowledge
+    assert found["diversity_2"].n_undefined == 1
+    assert found["words"].value == pytest.approx((5 + 2 + 0 + 3) / 4)
+    again = evaluate(PREDICTIONS, REFERENCES, knowledge=KNOWLEDGE, n_replicates=500, seed=1)
+    assert repr(found) == repr(again)
+    assert found.as_dict()["rows"][0]["name"] == "unigram_f1"
+
+
+def test_a_bootstrap_interval_by_hand() -> None:
+    predictions = ["a b"] * 30 + ["c"] * 10
+    row = evaluate(predictions, metrics=["words"], n_replicates=4000)["words"]
+    assert row.value == 1.75
+    error = math.sqrt(0.75 * 0.25 / 40)
+    assert row.low == pytest.approx(1.75 - 1.96 * error, abs=0.03)
+    assert row.high == pytest.approx(1.75 + 1.96 * error, abs=0.03)
+
+
+def test_a_pooled_figure_has_no_interval_and_says_why() -> None:
+    row = evaluate(PREDICTIONS, metrics=["distinct_1"])["distinct_1"]
+    assert row.value == distinct_n(PREDICTIONS)
+    assert math.isnan(row.low)
+    assert "replacement" in row.reason
+
+
+def test_an_undefined_figure_says_why() -> None:
+    row = evaluate(["", ""], metrics=["diversity_1"])["diversity_1"]
+    assert math.isnan(row.value)
+    assert math.isnan(row.low)
+    assert (row.n, row.n_undefined, row.reason) == (0, 2, "no response has a score")
+
+
+def test_without_references_what_needs_none() -> None:
+    names = {row.name for row in evaluate(PREDICTIONS)}
+    assert names == {name for name in METRICS if not METRICS.get(name).needs}
+    assert "diversity_1" in names
+
+
+def test_every_mistake_at_once() -> None:
+    with pytest.raises(UserError) as caught:
+        evaluate(PREDICTIONS, metrics=["unigram_f1", "knowledge_overlap_2"])
+    assert caught.value.problems == ("unigram_f1 needs references", "knowledge_overlap_2 needs knowledge")
+    with pytest.raises(UserError) as caught:
+        evaluate(PREDICTIONS, REFERENCES[:2], knowledge=[])
+    assert caught.value.problems == ("2 references for 4 predictions", "0 knowledge for 4 predictions")
+    with pytest.raises(UserError, match="no predictions"):
+        evaluate([])
+    with pytest.raises(UserError, match="did you mean 'unigram_f1'"):
+        evaluate(PREDICTIONS, REFERENCES, metrics=["unigram-f1"])
+    with pytest.raises(ValueError, match="confidence"):
+        evaluate(PREDICTIONS, confidence=1)
+
+
+def test_an_own_metric() -> None:
+    shouting = Metric(
+        name="shouting",
+        title="Share that shouts",
+        better="lower",
+        settings="v1",
+        per_example=lambda example: float(example.prediction.isupper()),
+    )
+    row = evaluate(["HEY", "you"], metrics=[shouting])["shouting"]
+    assert (row.value, row.better) == (0.5, "lower")
+    assert row.signature.startswith("shouting|v1|palaver:")
+
+
+def test_declarations_are_whole_and_documented() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
+    rows = {m[0]: m for m in re.findall(r"^\| `(\w+)` \| ([^|]+) \| (\w+) \|", page, flags=re.M)}
+    for name in METRICS:
+        metric = METRICS.get(name)
+        assert metric.name == name
+        assert (metric.per_example is None) != (metric.whole is None)
+        assert (metric.whole is not None) == bool(metric.no_interval)
+        assert metric.settings in metric.signature
+        assert rows[name][1:] == (metric.title, metric.better)
+    assert set(rows) == set(METRICS)
