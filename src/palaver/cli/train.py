@@ -37,13 +37,9 @@ def responder(
 ) -> None:
     """Train a response model, or go on with a run that was stopped or killed.
 
-    Examples:
+    Example: palaver train responder experiment.toml --set optimiser.epochs=3 --set model.dropout=0.1
 
-      palaver train responder experiment.toml
-
-      palaver train responder experiment.toml --set optimiser.epochs=3 --set model.dropout=0.1
-
-      accelerate launch --num_processes 4 -m palaver train responder experiment.toml
+    On several GPUs: accelerate launch --num_processes 4 -m palaver train responder experiment.toml
     """
     _require_models()
     from palaver.training.display import watching
