@@ -107,12 +107,12 @@ def _on(device: torch.device, kernel: Callable[..., Any]) -> Callable[..., Any]:
     if device.type != "cuda":
         return kernel
     if kernel not in _compiled:
-        _compiled[kernel] = torch.compile(kernel, dynamic=True)
+        _compiled[kernel] = torch.compile(kernel, dynamic=False)
     return _compiled[kernel]
 
 
-# With and without dropout, bias or projection, gradients: more variants of a kernel than torch expects, which
-# would run the later ones unfused.
+# With and without dropout, with bias or projection, for each batch shape: more variants of a kernel than torch
+# expects, which would run the later ones unfused.
 _many_variants = torch._dynamo.config.patch(recompile_limit=64)
 
 

@@ -157,6 +157,7 @@ class Responder(nn.Module):
             save_file(weights, part, metadata={"format": "pt"})
             with open(part, "rb+") as file:
                 os.fsync(file.fileno())
+            os.chmod(part, 0o644)  # safetensors makes it readable by its owner alone
             with write_atomically(folder / "config.json") as text:
                 json.dump(self.config.to_json(), text, indent=1, ensure_ascii=False)
                 text.write("\n")
