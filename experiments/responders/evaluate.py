@@ -19,6 +19,7 @@ from palaver.generation.decode import Decoding, decode, pad
 from palaver.knowledge import make_selector, reading_sentences, select_for
 from palaver.metrics import evaluate
 from palaver.models import Responder, load
+from palaver.text.spelling import Spelling
 from palaver.text.vocabulary import EOS, UNK, Vocabulary
 from palaver.text.words import count_words
 
@@ -50,7 +51,7 @@ def examples(data: Path, split: str, selector: str) -> list[Example]:
 
 @torch.inference_mode()
 def score(model: Responder, vocabulary: Vocabulary, some: list[Example]) -> dict[str, float]:
-    """Perplexity per token and per word (the end of a response counts as one of each)."""
+    """Perplexity per token and per word; the end counts as one of each, unknown words cost their spelling."""
     limits = model.config
     rows = []
     for e in some:
@@ -66,10 +67,12 @@ def score(model: Responder, vocabulary: Vocabulary, some: list[Example]) -> dict
         nll += float(found.nll)
         n_tokens += int(found.n_tokens)
     n_words = sum(count_words(e.response) + 1 for e in some)
+    spelling = Spelling(vocabulary)
+    spelled = sum(spelling.unknown(e.response, row[1]) for e, row in zip(some, rows, strict=True))
     unknown = sum(token == UNK for _, response, _ in rows for token in response)
     return {
         "ppl_token": math.exp(nll / n_tokens),
-        "ppl_word": math.exp(nll / n_words),
+        "ppl_word": math.exp((nll + spelled) / n_words),
         "unknown_share": unknown / n_tokens,
     }
 

@@ -3,8 +3,8 @@
 Per token it depends on the vocabulary: one that cuts text into more pieces has a lower one for the same model
 of the text. Per word, exp(total negative log-likelihood / number of words), it does not, as long as words are
 counted alike: `palaver.text.words.count_words` of each response plus one for its end, which the likelihood
-includes. A word vocabulary gives one id to all words it does not know, which makes it look better than it is;
-say how large that share is.
+includes. A word vocabulary gives one id to all words it does not know, which makes it look better than it is:
+add what spelling them costs (`palaver.text.spelling`) to its likelihood per word.
 """
 
 from __future__ import annotations

@@ -93,6 +93,12 @@ class Vocabulary:
     def __len__(self) -> int:
         return self._size
 
+    @property
+    def tokens(self) -> list[str]:
+        """All of them, in the order of their ids."""
+        self._tokens = self._tokens or [self._tokenizer.id_to_token(i) for i in range(self._size)]
+        return self._tokens
+
     def encode(self, text: str) -> list[int]:
         """Token ids without marks of beginning or end."""
         return self.encode_batch([text])[0]
@@ -106,8 +112,7 @@ class Vocabulary:
         """Readable text without marks of beginning, end, padding and turns; unknown words stay `<unk>`."""
         kept = [i for i in map(int, ids) if i > SEP or (i == UNK and self.kind == "word")]
         if self.kind == "word":
-            self._tokens = self._tokens or [self._tokenizer.id_to_token(i) for i in range(self._size)]
-            return join_words([self._tokens[i] for i in kept])
+            return join_words([self.tokens[i] for i in kept])
         return str(self._tokenizer.decode(kept, skip_special_tokens=False)).strip()
 
     def history(self, turns: Sequence[str], longest: int) -> list[int]:

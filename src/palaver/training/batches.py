@@ -9,7 +9,7 @@ import queue
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -120,6 +120,8 @@ class Batch:
     n_tokens: int
     """Target tokens of the whole batch."""
     n_words: int
+    spelling: float
+    """What the unknown words of the whole batch cost on top."""
     n_examples: int
     n_read: int
     """All tokens of the whole batch, those of contexts and knowledge included, without padding."""
@@ -128,7 +130,7 @@ class Batch:
 
     def to(self, device: torch.device) -> Batch:
         moved = {name: x.to(device, non_blocking=True) for name, x in self.inputs.items()}
-        return Batch(moved, self.n_tokens, self.n_words, self.n_examples, self.n_read, self.weight)
+        return replace(self, inputs=moved)
 
 
 class Collator:
@@ -174,7 +176,8 @@ class Collator:
             inputs = {name: x.pin_memory() for name, x in inputs.items()}
         n_tokens = int(store.response.lengths(ids).sum())
         n_read = n_tokens + int(store.context.lengths(ids).sum() + store.knowledge.lengths(ids).sum())
-        return Batch(inputs, n_tokens, int(store.n_words[ids].sum()), len(ids), n_read, weight)
+        n_words, spelling = int(store.n_words[ids].sum()), float(store.spelling[ids].sum())
+        return Batch(inputs, n_tokens, n_words, spelling, len(ids), n_read, weight)
 
 
 def example_lengths(store: Store, ids: np.ndarray) -> np.ndarray:

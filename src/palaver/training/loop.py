@@ -29,7 +29,7 @@ from palaver.training.interruptions import Signals, Stopped, memory_errors
 from palaver.training.prepare import Split
 from palaver.training.schedule import Schedule
 
-LOSS, NLL, NORM, TOKENS, WORDS, EXAMPLES, READ, STEPS = range(8)
+LOSS, NLL, NORM, TOKENS, WORDS, SPELLING, EXAMPLES, READ, STEPS = range(9)
 """What is summed up between two lines of metrics. The first three live on the device."""
 
 
@@ -51,6 +51,8 @@ class Perplexity:
     """Summed over all target tokens."""
     n_tokens: int
     n_words: int
+    spelling: float
+    """What unknown words cost on top, where a word counts (`palaver.text.spelling`)."""
 
     @property
     def per_token(self) -> float:
@@ -58,7 +60,7 @@ class Perplexity:
 
     @property
     def per_word(self) -> float:
-        return _exp(self.nll / self.n_words)
+        return _exp((self.nll + self.spelling) / self.n_words)
 
 
 def _exp(value: float) -> float:
@@ -107,11 +109,11 @@ class Loop:
         self.schedule = Schedule(self.settings, self._total_steps())
         if self.progress.schedule:
             self.schedule.restore(self.progress.schedule)
-        window = self.progress.window or [0.0] * 8
+        window = self.progress.window or [0.0] * 9
         mine = window[:TOKENS] if self.rank == 0 else [0.0] * TOKENS
         self._sums = torch.tensor(mine, dtype=torch.float64, device=self.device)
         self._counts = window[TOKENS:]
-        self._totals = self.progress.totals or [0.0] * 8
+        self._totals = self.progress.totals or [0.0] * 9
         self.signals = Signals()
         self._window_began = self._began = time.perf_counter()
         self._seconds_before = self.progress.seconds
@@ -190,7 +192,8 @@ class Loop:
             self.optimiser.step()
             self.optimiser.zero_grad(set_to_none=True)
         self._sums += torch.stack((loss.detach() * batch.weight, nll * batch.weight, norm)).double()
-        for i, count in enumerate((batch.n_tokens, batch.n_words, batch.n_examples, batch.n_read, 1)):
+        b = batch
+        for i, count in enumerate((b.n_tokens, b.n_words, b.spelling, b.n_examples, b.n_read, 1)):
             self._counts[i] += count
         p.step += 1
         p.batch += 1
@@ -222,7 +225,7 @@ class Loop:
             "loss": values[LOSS] / tokens,
             "nll": values[NLL] / tokens,
             "ppl": _exp(values[NLL] / tokens),
-            "ppl_word": _exp(values[NLL] / words),
+            "ppl_word": _exp((values[NLL] + values[SPELLING]) / words),
             "lr": self.optimiser.param_groups[0]["lr"],
             "grad_norm": values[NORM] / steps / self.n_ranks,
             "tokens_per_second": round(values[READ] / max(seconds, 1e-9)),
@@ -313,7 +316,8 @@ class Loop:
         if self.n_ranks > 1:
             total = self.accelerator.reduce(total, "sum")
         n_tokens = int(store.response.lengths(ids).sum())
-        return Perplexity(float(total), n_tokens, int(store.n_words[ids].sum()))
+        n_words, spelling = int(store.n_words[ids].sum()), float(store.spelling[ids].sum())
+        return Perplexity(float(total), n_tokens, n_words, spelling)
 
     def save(self) -> None:
         """A checkpoint of all processes, written by the main one."""

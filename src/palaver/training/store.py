@@ -24,11 +24,12 @@ from typing import IO, Any
 import numpy as np
 
 from palaver.errors import DataError, UserError
+from palaver.text.spelling import Spelling
 from palaver.text.vocabulary import EOS, SEP, Vocabulary
 from palaver.text.words import count_words
 from palaver.training.examples import Episode
 
-FORMAT = 1
+FORMAT = 2
 COLUMNS = ("context", "response", "knowledge")
 _PART = ".part-"
 _BLOCK = 20_000
@@ -90,6 +91,8 @@ class Store:
         )
         self.speaker = _mapped(folder / "speaker", "int32")
         self.n_words = _mapped(folder / "n_words", "int32")
+        self.spelling = _mapped(folder / "spelling", "float32")
+        """What the unknown words of a response cost on top (`palaver.text.spelling`)."""
 
     def __len__(self) -> int:
         return self.n
@@ -111,6 +114,10 @@ def signature(**parts: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+Row = tuple[np.ndarray, np.ndarray, np.ndarray, int, int, float]
+"""Context, response, knowledge, speaker, words, what unknown words cost on top."""
+
+
 class _Writer:
     """Columns that grow block by block in a temporary folder."""
 
@@ -119,7 +126,8 @@ class _Writer:
         self.dtype = dtype
         self.n = 0
         self._ends = dict.fromkeys(COLUMNS, 0)
-        names = [f"{c}.{part}" for c in COLUMNS for part in ("values", "offsets")] + ["speaker", "n_words"]
+        names = [f"{c}.{part}" for c in COLUMNS for part in ("values", "offsets")] 
+        names += ["speaker", "n_words", "spelling"]
         self._files: dict[str, IO[bytes]] = {name: open(folder / name, "wb") for name in names}  # noqa: SIM115
         for column in COLUMNS:
             self._put(f"{column}.offsets", np.zeros(1, np.int64))
@@ -142,14 +150,14 @@ class _Writer:
         self._put(f"{name}.offsets", ends)
         self._ends[name] = int(ends[-1])
 
-    def block(self, rows: list[tuple[np.ndarray, np.ndarray, np.ndarray, int, int]]) -> None:
-        """Rows of context, response, knowledge, speaker, words."""
+    def block(self, rows: list[Row]) -> None:
         if rows:
-            contexts, responses, facts, speakers, n_words = zip(*rows, strict=True)
+            contexts, responses, facts, speakers, n_words, spelling = zip(*rows, strict=True)
             for name, pieces in zip(COLUMNS, (contexts, responses, facts), strict=True):
                 self.column(name, pieces)
             self._put("speaker", np.array(speakers, np.int32))
             self._put("n_words", np.array(n_words, np.int32))
+            self._put("spelling", np.array(spelling, np.float32))
             self.n += len(rows)
 
     def finish(self, meta: dict[str, Any]) -> None:
@@ -182,12 +190,14 @@ def write_store(
     _clear_leftovers(folder.parent)
     part = Path(tempfile.mkdtemp(prefix=f"{_PART}{platform.node()}-{os.getpid()}-", dir=folder.parent))
     dtype = "uint16" if len(vocabulary) <= 1 << 16 else "uint32"
+    spelling = Spelling(vocabulary)
     try:
         with _Writer(part, dtype) as writer:
             for block in _blocks(found):
-                rows = (
-                    _windows(block, vocabulary, window) if window else _rows(block, vocabulary, limits, cut)
-                )
+                if window:
+                    rows = _windows(block, vocabulary, window)
+                else:
+                    rows = _rows(block, vocabulary, spelling, limits, cut)
                 room = None if max_examples is None else max_examples - writer.n
                 writer.block(rows[:room])
                 if tell is not None:
@@ -241,10 +251,9 @@ def _blocks(found: Iterable[Episode]) -> Iterator[list[Episode]]:
         yield block
 
 
-Row = tuple[np.ndarray, np.ndarray, np.ndarray, int, int]
-
-
-def _rows(block: list[Episode], vocabulary: Vocabulary, limits: Limits, cut: Counter[str]) -> list[Row]:
+def _rows(
+    block: list[Episode], vocabulary: Vocabulary, spelling: Spelling, limits: Limits, cut: Counter[str]
+) -> list[Row]:
     """Every turn is encoded once, however many responses see it."""
     block = [episode for episode in block if episode.responses]
     encoded = iter(vocabulary.encode_batch([text for episode in block for text in episode.turns]))
@@ -268,7 +277,9 @@ def _rows(block: list[Episode], vocabulary: Vocabulary, limits: Limits, cut: Cou
                 n_words = _count_words(response, vocabulary)
             fact = next(facts)
             cut[CUT_KNOWLEDGE] += len(fact) > limits.knowledge > 0
-            rows.append((context, response, np.array(fact[: limits.knowledge], np.uint32), speaker, n_words))
+            known = np.array(fact[: limits.knowledge], np.uint32)
+            spelled = spelling.unknown(episode.turns[i], response.tolist())
+            rows.append((context, response, known, speaker, n_words, spelled))
     return rows
 
 
@@ -284,9 +295,8 @@ def _windows(block: list[Episode], vocabulary: Vocabulary, window: int) -> list[
         stream[-1] = EOS
         for start in range(window, len(stream), window):
             target = stream[start : start + window]
-            rows.append(
-                (stream[start - window : start], target, nothing, -1, _count_words(target, vocabulary))
-            )
+            n_words = _count_words(target, vocabulary)
+            rows.append((stream[start - window : start], target, nothing, -1, n_words, 0.0))
     return rows
 
 
