@@ -5,6 +5,7 @@
 #   make lock    pin the newest versions of all dependencies in requirements.lock
 
 PYTHON ?= python3
+TORCH ?= torch==2.13.0
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -38,7 +39,7 @@ $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Palaver needs Python 3.11 or newer, found " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 	  echo "Could not make a virtual environment. On Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
-	@echo "Setting up $(VENV) (once; about a minute) ..."
+	@echo "Setting up $(VENV) (once; two minutes or so) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
@@ -49,9 +50,9 @@ $(BENCH_READY): $(READY) requirements-bench.lock
 
 lock:
 	@rm -rf $(VENV)-lock && $(PYTHON) -m venv $(VENV)-lock
-	@$(VENV)-lock/bin/python -m pip install --quiet --disable-pip-version-check -e ".[dev]" hatchling editables
+	@$(VENV)-lock/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH) -e ".[dev,models]" hatchling editables
 	@{ echo "# Made by 'make lock'; every version that 'make test' uses."; \
-	  $(VENV)-lock/bin/python -m pip freeze --exclude-editable --disable-pip-version-check; } > requirements.lock
+	  $(VENV)-lock/bin/python -m pip freeze --exclude-editable --disable-pip-version-check | sed 's/+cpu$$//'; } > requirements.lock
 	@rm -rf $(VENV)-lock
 
 clean:

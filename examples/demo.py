@@ -1,4 +1,5 @@
-"""The whole path in one go: simulated raters with known truth, their ratings, the analysis, the report."""
+"""The whole path in one go: a system that replies; then simulated raters with known truth, their ratings, the
+analysis, the report."""
 
 from __future__ import annotations
 
@@ -6,7 +7,9 @@ from pathlib import Path
 
 from rich.console import Console
 
+from palaver.generation import Request, open_system
 from palaver.reports import print_analysis, write_report
+from palaver.schema import Dialogue, Turn
 from palaver.studies import analyse, example_study, read_ratings, simulate, write_long
 from palaver.studies.design import preset_study, study_toml
 from palaver.studies.rows import write_frames
@@ -15,8 +18,23 @@ OUT = Path("demo-output")
 SEED = 1
 
 
+def chat(console: Console) -> None:
+    """A few words with the checkpoint that comes with Palaver (`palaver chat default` goes on)."""
+    system = open_system("default")
+    turns: list[Turn] = []
+    for line in ("Hi! Do you like movies?", "What is your favorite one?"):
+        turns.append(Turn(speaker="you", text=line))
+        [reply] = system.reply([Request(Dialogue(id="demo", turns=tuple(turns)))])
+        turns.append(Turn(speaker="default", text=reply.text))
+    for turn in turns:
+        console.print(f"  {turn.speaker}: {turn.text}", highlight=False)
+
+
 def main() -> None:
     console = Console()
+    console.print("A chat with the shipped model:", highlight=False)
+    chat(console)
+    console.print()
     OUT.mkdir(exist_ok=True)
     study = example_study(preset_study("rankme"), n_systems=5, n_items=100)
     simulated = simulate(study, n_raters=20, seed=SEED)

@@ -2,9 +2,9 @@
 
 Self-dialogue has no named people. For the Speaker model a character is everybody who talked about one thing:
 the film fan, the music fan and so on; the barista is Taskmaster's assistant, the well-read friend the Turkers
-of Topical-Chat. For the Personality model the two sides of every dialogue are sorted into 48 voices of similar
-estimated OCEAN scores. The estimate is a stand-in (ridge regression from frequent words to the scores that a
-published recogniser gave to essays), and of 80 words a noisy one: enough to show the model a range, no more.
+of Topical-Chat. For the Personality model the two sides of every dialogue are sorted into 48 voices of
+similar estimated OCEAN scores. The estimate is a stand-in (ridge regression from frequent words to the scores
+that a published recogniser gave to essays), and of 80 words a noisy one: enough to show a range, no more.
 
     python experiments/responders/characters.py --data DATA --out FOLDER
 """

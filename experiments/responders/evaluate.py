@@ -53,9 +53,13 @@ def examples(data: Path, split: str, selector: str) -> list[Example]:
 def score(model: Responder, vocabulary: Vocabulary, some: list[Example]) -> dict[str, float]:
     """Perplexity per token and per word; the end counts as one of each, unknown words cost their spelling."""
     limits = model.config
-    rows = []
+    rows, n_words = [], 0
     for e in some:
-        response = [*vocabulary.encode(e.response)[: limits.max_response - 1], EOS]
+        response = [*vocabulary.encode(e.response), EOS]
+        n_words += 1 + count_words(e.response)
+        if len(response) > limits.max_response:  # its end is not seen: neither are the words that are cut
+            response = response[: limits.max_response]
+            n_words += count_words(vocabulary.decode(response)) - count_words(e.response) - 1
         knowledge = vocabulary.encode(e.knowledge)[: limits.max_knowledge] if limits.knowledge else []
         rows.append((vocabulary.history(e.history, limits.max_context), response, knowledge))
     order = sorted(range(len(rows)), key=lambda i: len(rows[i][1]))
@@ -66,7 +70,6 @@ def score(model: Responder, vocabulary: Vocabulary, some: list[Example]) -> dict
         found = model(context, response, knowledge=knowledge if limits.knowledge else None)
         nll += float(found.nll)
         n_tokens += int(found.n_tokens)
-    n_words = sum(count_words(e.response) + 1 for e in some)
     spelling = Spelling(vocabulary)
     spelled = sum(spelling.unknown(e.response, row[1]) for e, row in zip(some, rows, strict=True))
     unknown = sum(token == UNK for _, response, _ in rows for token in response)

@@ -46,7 +46,11 @@ def test_a_saved_model_comes_back(kind: str, tmp_path: Path) -> None:
     assert vocabulary.signature == VOCABULARY.signature
     for name, weight in model.state_dict().items():
         assert torch.equal(found.state_dict()[name], weight), name
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["config.json", "model.safetensors", "tokenizer.json"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+    ]
 
 
 def test_half_precision_is_half_the_size_and_loads_as_float32(tmp_path: Path) -> None:

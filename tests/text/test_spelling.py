@@ -30,9 +30,7 @@ def test_the_costs_are_those_of_a_distribution(vocabulary: Vocabulary) -> None:
 def test_a_word_costs_its_letters_and_one_end(vocabulary: Vocabulary) -> None:
     spelling = Spelling(vocabulary)
     end = spelling.word("")
-    assert spelling.word("bad") == pytest.approx(
-        end + sum(spelling.word(letter) - end for letter in "bad")
-    )
+    assert spelling.word("bad") == pytest.approx(end + sum(spelling.word(letter) - end for letter in "bad"))
     assert spelling.word("é") > spelling.word("e")
 
 

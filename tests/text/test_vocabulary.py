@@ -21,7 +21,7 @@ def vocabulary(request: pytest.FixtureRequest) -> Vocabulary:
 
 
 def test_the_first_ids_are_the_marks(vocabulary: Vocabulary) -> None:
-    assert [PAD, BOS, EOS, UNK, SEP] == list(range(5))
+    assert (PAD, BOS, EOS, UNK, SEP) == (0, 1, 2, 3, 4)
     assert tuple(vocabulary.tokens[:5]) == SPECIALS
     assert len(vocabulary.tokens) == len(vocabulary)
 

@@ -111,8 +111,8 @@ def _on(device: torch.device, kernel: Callable[..., Any]) -> Callable[..., Any]:
     return _compiled[kernel]
 
 
-# With and without dropout, with bias or projection, for each batch shape: more variants of a kernel than torch
-# expects, which would run the later ones unfused.
+# With and without dropout, with bias or projection, for each batch shape: more variants of a kernel than
+# torch expects, which would run the later ones unfused.
 _many_variants = torch._dynamo.config.patch(recompile_limit=64)
 
 

@@ -126,7 +126,7 @@ class _Writer:
         self.dtype = dtype
         self.n = 0
         self._ends = dict.fromkeys(COLUMNS, 0)
-        names = [f"{c}.{part}" for c in COLUMNS for part in ("values", "offsets")] 
+        names = [f"{c}.{part}" for c in COLUMNS for part in ("values", "offsets")]
         names += ["speaker", "n_words", "spelling"]
         self._files: dict[str, IO[bytes]] = {name: open(folder / name, "wb") for name in names}  # noqa: SIM115
         for column in COLUMNS:
