@@ -1,6 +1,6 @@
 """All trainings of docs/results/responders.md, several at a time, each after the one it starts from.
 
-    python experiments/responders/run.py --data DATA --minutes 9 [--only tf default] [--set optimiser.epochs=1]
+    python experiments/responders/run.py --data DATA --minutes 9 --only tf default --set optimiser.epochs=1
 
 Runs that were stopped go on where they were when this is called again. What is still going after --minutes
 is told to stop and keeps its checkpoints.
