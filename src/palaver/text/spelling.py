@@ -2,8 +2,8 @@
 
 All unknown words share one id, so predicting it costs little and says nothing about which word it was; a
 model over pieces of words has to spell it out. For perplexities per word that can be compared, an unknown
-word costs its spelling too: letters drawn independently, as often as they stand in the vocabulary's own words,
-and an end.
+word costs its spelling too: letters drawn independently, as often as they stand in the vocabulary's own
+words, and an end.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ def draw_curves(runs: Mapping[str, Rows], path: Path) -> None:
 
     with matplotlib.rc_context({"svg.hashsalt": "palaver", "svg.fonttype": "none", "font.size": 9}):
         from matplotlib.figure import Figure
+        from matplotlib.ticker import LogLocator, NullFormatter
 
         figure = Figure(figsize=(6.4, 3.6), layout="constrained")
         axes = figure.add_subplot()
@@ -36,6 +37,12 @@ def draw_curves(runs: Mapping[str, Rows], path: Path) -> None:
                 label=f"{name}, validation",
             )
         axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter("{x:,g}")
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        seen = [row["valid_ppl_word"] for rows in runs.values() for row in rows if "valid_ppl_word" in row]
+        if seen:  # the first steps would squeeze everything else
+            axes.set_ylim(top=min(axes.get_ylim()[1], 3 * max(seen)))
         axes.set_xlabel("step")
         axes.set_ylabel("perplexity per word")
         axes.grid(alpha=0.3)
