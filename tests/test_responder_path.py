@@ -51,9 +51,8 @@ def test_train_be_killed_go_on_generate_and_chat(tmp_path: Path) -> None:
     assert steps == sorted(set(steps))  # nothing is logged twice
 
     (tmp_path / "lines.txt").write_text("Do you like tea?\nShall we talk about chess?\n", encoding="utf-8")
-    palaver(
-        "generate", "--system", "runs/trial/best", "--contexts", "lines.txt", "--out", "said.jsonl", at=tmp_path
-    )
+    where = ["--contexts", "lines.txt", "--out", "said.jsonl"]
+    palaver("generate", "--system", "runs/trial/best", *where, at=tmp_path)
     said = [json.loads(line) for line in (tmp_path / "said.jsonl").open(encoding="utf-8")]
     assert [row["context"] for row in said] == ["Do you like tea?", "Shall we talk about chess?"]
     assert all(row["response"] and row["logprob"] < 0 for row in said)

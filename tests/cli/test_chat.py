@@ -268,6 +268,8 @@ def test_strange_and_long_turns(palaver: Palaver, typed: Typed, checkpoints: Pat
     ("words", "said"),
     [
         (("nothing",), "there is no system 'nothing'"),
+        (("",), "there is no system ''"),
+        (("one", "--ocean", ""), "these are not OCEAN scores"),
         (("default-nothing",), "no shipped checkpoint 'default-nothing'"),
         (("one", "--method", "greedy", "--top-p", "0.5"), "do not go together"),
         (("one", "--temperature", "0"), "expected more than 0"),
@@ -339,3 +341,38 @@ def test_a_real_terminal(tmp_path: Path, log: None) -> None:
     os.write(terminal, b"\x04")
     assert os.waitpid(pid, 0)[1] == 0
     os.close(terminal)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("/save a\0b.jsonl", "cannot be the name of a file"),
+        ("/save " + "x" * 300 + ".jsonl", "cannot be the name of a file: File name too long"),
+        ("/save ~nobody-of-that-name/x.jsonl", "cannot be the name of a file"),
+        ("/save x.txt", "cannot tell the format"),
+        ("/save", "needs the name of a file"),
+        ("/knowledge nothing/here.txt", "there is no file nothing/here.txt"),
+        ("/knowledge empty.txt", "empty.txt is empty"),
+        ("/knowledge binary.txt", "binary.txt is not a text file"),
+        ("/knowledge dots.txt", "there are no sentences in dots.txt"),
+        ("/speaker Joey", "takes no speaker"),
+        ("/ocean 1,2,3,4,5", "takes no personality"),
+        ("/ocean nan,1,1,1,1", "these are not OCEAN scores"),
+        ("/QUIT", "did you mean '/quit'?"),
+        ("/", "there is no command /"),
+    ],
+)
+def test_a_wrong_command_is_an_error_and_the_chat_goes_on(
+    line: str, said: str, palaver: Palaver, typed: Typed, checkpoints: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "empty.txt").touch()
+    (tmp_path / "binary.txt").write_bytes(b"\x7fELF\0\1\2\n")
+    (tmp_path / "dots.txt").write_text("... !!! ???\n")
+    typed("hello", line, "hello", terminal=True)
+    ran = palaver("chat", checkpoints / "knows")
+    assert ran.code == 0
+    assert said in ran.err
+    assert ran.out.count("knows ›") == 2
+    typed("hello", line, "hello")
+    ran = palaver("chat", checkpoints / "knows")
+    assert (ran.code, len(ran.out.splitlines())) == (1, 1)

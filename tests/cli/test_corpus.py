@@ -199,6 +199,7 @@ def test_convert_a_split_with_merged_turns(palaver: Palaver) -> None:
         (("friends", "o.jsonl", "--root", SAMPLES, "--split", "train"), "has no splits"),
         (("dream", "o.jsonl", "--root", SAMPLES, "--split", "test"), "no dialogue of split 'test'"),
         (("nothing.jsonl", "o.jsonl"), "there is no file"),
+        (("there.jsonl", "./there.jsonl", "--force"), "is the file that is read"),
     ],
 )
 def test_convert_says_what_is_wrong_and_writes_nothing(

@@ -134,7 +134,8 @@ def test_a_table_of_personalities(
     ]
     assert "needs a personality" in palaver(*words, "--force").err
     (tmp_path / "t.csv").write_text("speaker,O,C,E,A,N\ncalm,4,4,4,4,8\n")
-    assert "row 2: number 5 (neuroticism)" in palaver(*words, "--ocean-table", "t.csv").err
+    ran = palaver(*words, "--ocean-table", "t.csv")
+    assert "line 2: neuroticism should be a number from 1 to 7, found '8'" in ran.err
     assert "both given" in palaver(*words, "--ocean-table", "t.csv", "--speakers", "all").err
 
 
@@ -205,3 +206,25 @@ def test_a_run_that_is_stopped_says_how_to_go_on(
     ran = palaver("generate", "--system", checkpoints / "plain", "--contexts", contexts, "--out", "o.jsonl")
     assert ran.code == 130
     assert "the rows so far are in o.jsonl; the same command goes on" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "is empty"),
+        ("\n\n", "there is no dialogue in it"),
+        ('{"id": "a", "turns": [{"s": "x", "t": "hi"}]}\n{broken\n', "line 2"),
+        ('{"id": "a", "turns": [{"s": "x", "t": "hi"}]}\n\n{"id": "b", "turns": [{"s": "x"}]}\n', "line 3"),
+        ('{"id": "a", "turns": [{"s": "x", "t": "\\ud800"}]}\n', "line 1"),
+        ('{"id": "a", "turns": []}\n{"id": "b", "turns": [{"s": "x", "t": " "}]}\n', "there are no contexts"),
+        ("[" * 100_000, "line 1"),
+    ],
+)
+def test_contexts_that_are_wrong(
+    content: str, said: str, palaver: Palaver, checkpoints: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "c.jsonl").write_text(content)
+    ran = palaver("generate", "--system", checkpoints / "plain", "--contexts", "c.jsonl", "--out", "o.jsonl")
+    assert ran.code == 1
+    assert said in ran.err
+    assert not (tmp_path / "o.jsonl").exists()

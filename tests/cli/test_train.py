@@ -170,3 +170,20 @@ def test_the_reference_has_every_key() -> None:
     page = (ROOT / "docs" / "reference" / "experiment-file.md").read_text(encoding="utf-8")
     wanted = reference_markdown()
     assert wanted in page, "put this into docs/reference/experiment-file.md:\n\n" + wanted
+
+
+def test_knowledge_that_the_data_does_not_have(palaver: Palaver, trial: Path) -> None:
+    words = ("--set", "data.knowledge=tfidf", "--set", "model.knowledge=true")
+    ran = palaver("train", "responder", trial, *QUICK, *words)
+    assert ran.code == 1
+    assert "the dialogues have no reading sets" in ran.err
+
+
+def test_the_folder_of_the_experiment_is_no_folder_for_the_run(palaver: Palaver, trial: Path) -> None:
+    mine = trial.read_text()
+    for also in ((), ("--fresh",)):
+        ran = palaver("train", "responder", trial, *QUICK, "--out", trial.parent, *also)
+        assert ran.code == 1
+        assert "choose another folder with --out" in ran.err
+        assert trial.read_text() == mine
+    assert "is a file, not a folder" in palaver("train", "new", "--out", trial).err

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -104,10 +103,8 @@ def test_main_characters(samples: Path) -> None:
 
 
 def test_the_real_scripts(shared_data: Path) -> None:
-    began = time.perf_counter()
     reader = read_corpus("friends", root=shared_data)
     friends = list(reader)
-    assert time.perf_counter() - began < 2
     assert (reader.n_turns, reader.n_dialogues, len({d.id for d in friends})) == (61_298, 3_098, 3_098)
     assert main_characters(friends) == ("Rachel", "Ross", "Chandler", "Monica", "Joey", "Phoebe")
     counts = Counter(t.speaker for d in friends for t in d.turns)

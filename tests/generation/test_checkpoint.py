@@ -16,7 +16,7 @@ from palaver.errors import DataError, UserError
 from palaver.generation.checkpoint import CheckpointSystem
 from palaver.generation.decode import Decoding
 from palaver.generation.system import Request
-from palaver.schema import Dialogue
+from palaver.schema import Dialogue, Turn
 
 Talk = Callable[..., Dialogue]
 SAMPLE = Decoding(method="sample", top_p=0.95, no_repeat_ngram=3)
@@ -191,7 +191,8 @@ def test_a_checkpoint_cut_short(checkpoints: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("device", "word"), [("cuda:99", "there"), ("gpu", "no device 'gpu'"), ("mps", "none")]
+    ("device", "word"),
+    [("cuda:99", "there"), ("gpu", "no device 'gpu'"), ("mps", "none"), ("meta", "no device 'meta'")],
 )
 def test_devices_that_are_not_there(device: str, word: str, checkpoints: Path) -> None:
     import torch
@@ -200,3 +201,19 @@ def test_devices_that_are_not_there(device: str, word: str, checkpoints: Path) -
         pytest.skip("there is one")
     with pytest.raises(UserError, match=word):
         CheckpointSystem(checkpoints / "plain", device=device)
+
+
+def test_half_characters_are_read_as_question_marks(checkpoints: Path) -> None:
+    system = CheckpointSystem(checkpoints / "knowledge")
+
+    def request(text: str, knowledge: str) -> Request:
+        turn = Turn.model_construct(speaker="a", text=text, knowledge=(), labels={})
+        dialogue = Dialogue.model_construct(
+            id="d", turns=(turn,), speakers=("a",), source="", knowledge=None, labels={}
+        )
+        return Request(dialogue, knowledge=knowledge)
+
+    assert system.reply([request("hello \ud800", "\udcff moon")]) == system.reply(
+        [request("hello ?", "? moon")]
+    )
+    assert "not whole" in "".join(system.notes)

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from palaver.corpora import write_dialogues
+from palaver.corpora.personalities import read_ocean_table
 from palaver.errors import DataError, UserError
-from palaver.generation.contexts import Condition, Contexts, conditions_of, read_ocean_table
+from palaver.generation.contexts import Condition, Contexts, conditions_of
 from palaver.schema import Dialogue
 
 Talk = Callable[..., Dialogue]
@@ -128,14 +129,14 @@ def test_tables_of_scores(text: str, tmp_path: Path) -> None:
     [
         (
             "speaker,O,C,E,A,N\nJ,1,2,3,4,9\n,1,1,1,1,1\nJ,1,2,3\n",
-            ["row 2: number 5", "row 3: there is no speaker"],
+            ["line 2: neuroticism should", "line 3: the speaker's name", "line 4: neuroticism should"],
         ),
         ("speaker,p,q\nJ,1,2\n", ["expected five numbers, found 2"]),
         ("speaker,O,C,E,A,N\n", ["there are no rows"]),
-        ('{"J": [1, 2, 3, 4, "x"]}', ["number 5 (neuroticism)"]),
+        ('{"J": [1, 2, 3, 4, "x"]}', ["row 1: neuroticism should be a number from 1 to 7, found 'x'"]),
         (
             '[3, {"speaker": "J", "scores": "high"}]',
-            ["row 1: there is no speaker", "row 2: expected five numbers"],
+            ["row 1: expected an object, found 3", "row 2: expected five numbers, found 1"],
         ),
     ],
 )
@@ -151,8 +152,9 @@ def test_tables_that_are_wrong(text: str, problems: list[str], tmp_path: Path) -
 def test_a_table_without_a_trait_or_not_json(tmp_path: Path) -> None:
     path = tmp_path / "t"
     path.write_text("speaker,O,C,E,A\nJ,1,1,1,1\n")
-    with pytest.raises(DataError, match="no column neuroticism"):
+    with pytest.raises(DataError) as caught:
         read_ocean_table(path)
+    assert caught.value.problems == ("line 1: the header has no column neuroticism",)
     path.write_text('{"J": [')
     with pytest.raises(DataError, match="is not JSON"):
         read_ocean_table(path)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from palaver.errors import UserError
 from palaver.generation.conversation import Conversation
-from palaver.generation.system import Reply
+from palaver.generation.system import Reply, Request
 
 
 class Deaf:
@@ -111,3 +111,18 @@ def test_a_condition_that_nobody_takes(condition: str) -> None:
 def test_two_systems_of_one_name(echo: Callable[..., Any]) -> None:
     with pytest.raises(UserError, match="different systems"):
         Conversation([echo(), echo()])
+
+
+def test_half_a_character_and_a_logprob_that_is_no_number() -> None:
+    class Strange:
+        name = "strange"
+        takes: frozenset[str] = frozenset()
+
+        def reply(self, requests: Sequence[Request]) -> list[Reply]:
+            return [Reply(requests[0].dialogue.turns[-1].text, float("nan"))]
+
+    conversation = Conversation([Strange()])
+    (said,) = conversation.say("a\ud800b")
+    assert said.reply.text == "a?b"
+    (dialogue,) = conversation.dialogues()
+    assert dict(dialogue.turns[-1].labels) == {}

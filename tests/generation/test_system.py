@@ -159,3 +159,13 @@ def test_every_public_name_is_there() -> None:
         assert getattr(package, name).__name__ == name
     with pytest.raises(AttributeError, match="nonsense"):
         package.nonsense  # noqa: B018
+
+
+@pytest.mark.parametrize("scores", [(10**400, 1, 1, 1, 1), (1, 2, 3, 4, float("nan")), "12345", (None,) * 5])
+def test_scores_no_computer_can_use(scores: Any) -> None:
+    with pytest.raises(UserError, match="these are not OCEAN scores"):
+        check_ocean(scores)
+
+
+def test_a_key_of_half_a_character() -> None:
+    assert stable_key("\ud800") != stable_key("?")

@@ -230,3 +230,15 @@ def test_shipped_checkpoints(checkpoints: Path, tmp_path: Path, monkeypatch: pyt
         find_system("default-speker")
     path = write(tmp_path, '[systems.x]\nkind = "checkpoint"\npath = "default-speaker"\n')
     assert open_system("x", path).speakers == ("Joey", "Monica", "Ross")  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", ["", "x" * 5000, "a\0b"])
+def test_names_that_no_system_can_have(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="there is no system"):
+        find_system(name)
+
+
+def test_a_temperature_near_zero() -> None:
+    with pytest.raises(UserError, match="expected at least 0.001, or method greedy, found 1e-300"):
+        decoding_options({"temperature": 1e-300})

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from palaver.errors import ConfigError, DataError, UserError
 from palaver.models import Responder, Seq2Seq, build, load
+from palaver.models.pretrained import fingerprint
 from palaver.text.vocabulary import Vocabulary
 
 VOCABULARY = Vocabulary.train(["hello there", "how are you", "fine thanks"] * 3, kind="word", size=40)
@@ -95,7 +97,7 @@ def test_missing_parts(tmp_path: Path) -> None:
         ({"hiden": 8}, "hiden is no setting of seq2seq .did you mean 'hidden'"),
         ({"hidden": 16}, "does not fit its config.json"),
         ({"layers": 3}, "does not fit its config.json"),
-        ({"hidden": "many"}, "mistakes"),
+        ({"hidden": "many"}, "1 mistake:\n  - hidden should be a whole number, found 'many'"),
     ],
 )
 def test_another_version_and_a_config_that_does_not_fit(
@@ -156,3 +158,71 @@ def test_all_wrong_settings_at_once() -> None:
     assert len(caught.value.problems) == 6
     with pytest.raises(ConfigError, match="vocab_size is missing"):
         build({"model": "seq2seq"})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model": ["seq2seq"]}, "there is no model"),
+        ({"speakers": 5}, "speakers should be a list of names, found 5"),
+        ({"speakers": "ab"}, "speakers should be a list of names"),
+        ({"ocean": None}, "ocean should be names with five numbers"),
+        ({"ocean": {"a": "12345"}}, "ocean should be names with five numbers"),
+        ({"layers": 1.5}, "layers should be a whole number, found 1.5"),
+        ({"hidden": True}, "hidden should be a whole number"),
+        ({"tied": "yes"}, "tied should be true or false"),
+        ({"dropout": "0.2"}, "dropout should be a number"),
+        ({"conditioning": ["speaker"]}, "conditioning should be none"),
+        ({"vocab_size": 10**12}, "not enough memory for a model of this size"),
+        ({"vocab_size": 10**30}, "not enough memory for a model of this size"),
+    ],
+)
+def test_a_config_of_wrong_types(change: dict[str, Any], message: str, tmp_path: Path) -> None:
+    config = json.loads((saved(tmp_path) / "config.json").read_text(encoding="utf-8"))
+    (tmp_path / "config.json").write_text(json.dumps(config | change), encoding="utf-8")
+    with pytest.raises(UserError) as caught:
+        load(tmp_path)
+    assert message in str(caught.value)
+
+
+def test_a_config_too_deep_and_one_nobody_may_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (saved(tmp_path) / "config.json").write_text("[" * 100_000)
+    with pytest.raises(DataError, match="damaged or cut short"):
+        load(tmp_path)
+    saved(tmp_path)
+
+    def refused(self: Path, *args: Any, **options: Any) -> Any:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "open", refused)
+    with pytest.raises(DataError, match="config.json cannot be read: permission denied"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda w: w.fill_(float("nan")), "weights that are no numbers: embed.weight"),
+        (lambda w: w.fill_(float("inf")), "weights that are no numbers: embed.weight"),
+        (lambda w: w.to(torch.int8), "embed.weight holds torch.int8"),
+    ],
+)
+def test_weights_that_are_no_numbers(spoil: Any, message: str, tmp_path: Path) -> None:
+    path = saved(tmp_path) / "model.safetensors"
+    weights = load_file(path)
+    weights["embed.weight"] = spoil(weights["embed.weight"])
+    save_file(weights, path)
+    with pytest.raises(DataError) as caught:
+        load(tmp_path)
+    assert message in str(caught.value)
+
+
+def test_another_vocabulary_of_the_same_size(tmp_path: Path) -> None:
+    made("seq2seq", vocabulary=fingerprint(VOCABULARY)).save_pretrained(tmp_path)
+    VOCABULARY.save(tmp_path)
+    load(tmp_path)
+    other = Vocabulary.train(["hello there", "how are we", "fine thanks"] * 3, kind="word", size=40)
+    assert len(other) == len(VOCABULARY)
+    other.save(tmp_path)
+    with pytest.raises(DataError, match="not the vocabulary that the model was trained with"):
+        load(tmp_path)

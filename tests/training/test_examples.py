@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from palaver.corpora.personalities import read_ocean_table
 from palaver.errors import DataError, UserError
 from palaver.schema import Dialogue, Turn
 from palaver.training.examples import EMPTY, FIRST, NO_CONTEXT, STRANGER, choose_cast, episodes, read_source
 from palaver.training.experiment import Data, Source
-from palaver.training.ocean import check_speakers, read_ocean
+from palaver.training.ocean import check_speakers
 
 
 def talk(*turns: tuple[str, str], name: str = "d") -> Dialogue:
@@ -97,19 +98,19 @@ def test_sources(sample: Path) -> None:
 def test_ocean_tables(tmp_path: Path) -> None:
     table = tmp_path / "t.csv"
     table.write_text("N,speaker,openness,C,E,A\n5,Ann,1,2,3,4\n\n")
-    assert read_ocean(table) == {"Ann": (1, 2, 3, 4, 5)}
+    assert read_ocean_table(table) == {"Ann": (1, 2, 3, 4, 5)}
     table = tmp_path / "t.json"
     table.write_text('{"Ann": [1, 2, 3, 4, 5], "Bob": [7, 7, 7, 7, 7]}')
-    assert list(read_ocean(table)) == ["Ann", "Bob"]
+    assert list(read_ocean_table(table)) == ["Ann", "Bob"]
     table.write_text('[{"speaker": "Ann", "o": 1, "c": 2, "e": 3, "a": 4, "n": 5}]')
-    assert read_ocean(table) == {"Ann": (1, 2, 3, 4, 5)}
+    assert read_ocean_table(table) == {"Ann": (1, 2, 3, 4, 5)}
 
 
 def test_all_mistakes_of_an_ocean_table(tmp_path: Path) -> None:
     table = tmp_path / "t.csv"
     table.write_text("speaker,O,C,E,A,N\nAnn,1,2,8,4,x\nAnn,1,1,1,1,1\nAnn,1,1,1,1,1\n,1,1,1,1,nan\n")
     with pytest.raises(DataError) as error:
-        read_ocean(table)
+        read_ocean_table(table)
     assert error.value.problems == (
         "line 2: extraversion should be a number from 1 to 7, found '8'",
         "line 2: neuroticism should be a number from 1 to 7, found 'x'",
@@ -117,13 +118,13 @@ def test_all_mistakes_of_an_ocean_table(tmp_path: Path) -> None:
         "line 5: neuroticism should be a number from 1 to 7, found 'nan'",
         "line 5: the speaker's name is missing",
     )
-    table.write_text("name,O,C\n")
+    table.write_text("who,O,C\n")
     with pytest.raises(DataError, match="no column speaker"):
-        read_ocean(table)
+        read_ocean_table(table)
     broken = tmp_path / "t.json"
     broken.write_text('{"Ann": [1, 2]}')
     with pytest.raises(DataError, match="expected five numbers, found 2"):
-        read_ocean(broken)
+        read_ocean_table(broken)
 
 
 def test_an_ocean_table_must_fit_the_data() -> None:

@@ -132,6 +132,18 @@ betas = [0.9]
         (["vocabulary.from=nowhere"], "vocabulary.from: there is no nowhere"),
         (['data.train=[{path="nowhere"}]'], "data.train[1].path: there is no nowhere"),
         (["model.vocab_size=3"], "filled in from the data"),
+        (["model.dim=33", "model.heads=2"], "dim (33) should be a multiple of heads (2)"),
+        (["model.layers=0"], "layers should be 1 or more"),
+        (["model.layers=true"], "model.layers"),
+        (["model.dropout=1"], "dropout should be from 0 to below 1"),
+        (["optimiser.epochs=true"], "expected a number, found True"),
+        (["optimiser.epochs='3'"], "expected a number, found '3'"),
+        (["optimiser.betas=[0.9,1.0]"], "optimiser.betas[2]: expected less than 1"),
+        (["optimiser.learning_rate=nan"], "expected a finite number"),
+        (["optimiser.learning_rate=1e300"], "expected less than or equal to 1000000"),
+        (["vocabulary.size=1000000000000"], "expected less than or equal to 1000000"),
+        (["data.speakers=['Ada','Ben','Ada']"], "there twice: 'Ada'"),
+        (["data=5"], "data: expected a valid dictionary"),
     ],
 )
 def test_contradictions_and_missing_files(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from palaver.training.experiment import Experiment
 from palaver.training.experiment_file import load_experiment
 from palaver.training.prepare import prepare
 from palaver.training.sample import write_sample
+from palaver.training.store import Store
 
 Small = Callable[..., Experiment]
 
@@ -80,3 +82,54 @@ def test_too_few_to_hold_out(small: Small) -> None:
     with pytest.raises(UserError, match="lower data.valid_examples|only"):
         experiment = small("data.valid_examples=5000")
         prepare_module.open_splits(experiment, prepare(experiment))
+
+
+def of(small: Small, tmp_path: Path, *dialogues: list[str], also: tuple[str, ...] = ()) -> Experiment:
+    """The small experiment on these dialogues of two speakers, with nothing held out."""
+    path = tmp_path / "own.jsonl"
+    rows = [
+        {"id": str(i), "turns": [{"speaker": "AB"[j % 2], "text": text} for j, text in enumerate(texts)]}
+        for i, texts in enumerate(dialogues)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = small(f'data.train=[{{path="{path}"}}]', "data.valid_examples=0", *also)
+    return found.model_copy(
+        update={"data": found.data.model_copy(update={"prepared": tmp_path / "prepared"})}
+    )
+
+
+@pytest.mark.parametrize(
+    ("texts", "reason"),
+    [
+        (["hello there my friend"], "1 left out: the first turn"),
+        (["hello there my friend", " ", "\t"], "2 left out: an empty response"),
+        (["", "hello there my friend"], "1 left out: nothing but empty turns before it"),
+    ],
+)
+def test_data_without_examples(texts: list[str], reason: str, small: Small, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no examples came of the data") as caught:
+        prepare(of(small, tmp_path, texts))
+    assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "texts", [["hello there my friend", "yes"], ["\0\1", "你好 😀"], ["a " * 50_000, "b " * 50_000]]
+)
+def test_one_odd_example_is_enough(texts: list[str], small: Small, tmp_path: Path) -> None:
+    store = Store(prepare(of(small, tmp_path, texts)).train)
+    assert len(store) == 1
+    assert store.response.lengths()[0] <= 16
+
+
+def test_windows_leave_nothing_out(small: Small, tmp_path: Path) -> None:
+    also = ("data.task=windows", "data.window=4")
+    found = prepare(of(small, tmp_path, ["hello there my friend", "yes indeed"], also=also))
+    assert not any(Store(found.train).skipped.values())
+
+
+@pytest.mark.parametrize("text", ["[]", "5", "{", '{"a": 5}'])
+def test_a_damaged_memory_of_hashes_costs_nothing_but_time(text: str, small: Small, tmp_path: Path) -> None:
+    experiment = of(small, tmp_path, ["hello there my friend", "yes"])
+    before = prepare(experiment)
+    (tmp_path / "prepared" / "hashes.json").write_text(text)
+    assert prepare(experiment) == before

@@ -177,8 +177,14 @@ class _Session:
 
         if not name:
             raise UserError("/save needs the name of a file", "for example /save chat.jsonl")
-        path = Path(name).expanduser()
-        if path.exists() and path.resolve() not in self._saved:
+        try:
+            path = Path(name).expanduser()
+            there = path.exists() and path.resolve() not in self._saved
+            path.resolve()
+        except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, an unknown ~user
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise UserError(f"{name[:60]!r} cannot be the name of a file: {reason}") from None
+        if there:
             raise UserError(f"{path} is there already", "choose another name")
         dialogues = self.conversation.dialogues()
         if not dialogues:
@@ -198,7 +204,8 @@ class _Session:
         self.screen.say(f"speaker: {self.conversation.speaker or 'none'}")
 
     def _ocean(self, text: str) -> None:
-        from palaver.generation.system import TRAITS, parse_ocean
+        from palaver.corpora.personalities import TRAITS
+        from palaver.generation.system import parse_ocean
 
         if text:
             self.note(*self.conversation.set_ocean(None if text == "off" else parse_ocean(text)))
@@ -216,6 +223,8 @@ class _Session:
             self.screen.say("knowledge: none")
         elif _is_file(text):
             self.use_knowledge(Path(text).expanduser())
+        elif " " not in text and ("/" in text or text.endswith((".txt", ".md", ".gz"))):
+            raise UserError(f"there is no file {text}", "a sentence to use has more than one word")
         else:
             self.note(*self.conversation.set_knowledge(lambda history: text))
             self.screen.say(f"knowledge: {text}")
@@ -262,9 +271,9 @@ class _Screen:
         self._aside: Console = Console(highlight=False, stderr=True)
 
     def lines(self) -> Iterator[str]:
+        if isinstance(sys.stdin, io.TextIOWrapper):
+            sys.stdin.reconfigure(errors="replace")
         if not self.interactive:
-            if isinstance(sys.stdin, io.TextIOWrapper):
-                sys.stdin.reconfigure(errors="replace")
             yield from sys.stdin
             return
         with contextlib.suppress(ImportError):  # arrow keys and history, where Python has it

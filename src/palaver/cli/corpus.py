@@ -254,6 +254,8 @@ def convert(
     if out.exists() and not force:
         raise UserError(f"{out} is there already", "choose another name, or add --force to replace it")
     reader = read_corpus(name, root=root, split=split, merge_turns=merge_turns)
+    if out.exists() and reader.path.exists() and out.samefile(reader.path):
+        raise UserError(f"{out} is the file that is read", "choose another name")
     with progress() as tell:
         count = write_dialogues(_told(reader, tell), out)
     typer.echo(f"wrote {count:,} dialogues, {reader.n_turns:,} turns to {out}")

@@ -70,9 +70,10 @@ def generate(
     """
     from palaver.cli.knowledge_file import KnowledgeFile
     from palaver.cli.progress import progress
+    from palaver.corpora.personalities import read_ocean_table
     from palaver.errors import UserError
     from palaver.generation.bulk import generate_file
-    from palaver.generation.contexts import Contexts, read_ocean_table
+    from palaver.generation.contexts import Contexts
     from palaver.generation.system import notes
     from palaver.generation.systems_file import find_system
 

@@ -24,8 +24,10 @@ class KnowledgeFile:
 
         with TextStream(path) as stream:
             lines = [line.decode().strip() for line in stream]
+        if any("\0" in line for line in lines):
+            raise DataError(f"{path} is not a text file", "expected sentences, such as those of an article")
         found = dict.fromkeys(sentence for line in lines for sentence in sentences(line) if sentence.strip())
-        if not found:
+        if not any(letter.isalnum() for sentence in found for letter in sentence):
             raise DataError(f"there are no sentences in {path}")
         self.path = path
         self.sentences = list(found)

@@ -165,6 +165,7 @@ def _selector(experiment: Experiment) -> Select:
     """How knowledge is chosen; weights are fitted on all reading sets of the corpora, when first asked."""
     from collections.abc import Iterable, Iterator, Sequence
 
+    from palaver.errors import DataError
     from palaver.knowledge import Selector, make_selector, reading_sentences, select_for
     from palaver.schema import Dialogue
     from palaver.training.examples import read_source
@@ -179,7 +180,13 @@ def _selector(experiment: Experiment) -> Select:
 
     def select(dialogues: Iterable[Dialogue]) -> Iterator[tuple[Dialogue, Sequence[str | None]]]:
         if not made:
-            made.append(make_selector(experiment.data.knowledge, reading_sentences(everything())))
+            sentences = reading_sentences(everything())
+            if not sentences:
+                raise DataError(
+                    f"data.knowledge is {experiment.data.knowledge}, but the dialogues have no reading sets",
+                    "train on a corpus with knowledge, such as topical-chat, or set data.knowledge to none",
+                )
+            made.append(make_selector(experiment.data.knowledge, sentences))
         for dialogue, chosen in select_for(dialogues, made[0]):
             yield dialogue, [c.sentence if c is not None else None for c in chosen]
 

@@ -1,7 +1,8 @@
 """Beam search with a length penalty: score = ln p / length^penalty, the end mark counted in the length.
 
-An example ends when no running beam can still beat its best finished one, which is exact: ln p only falls,
-and no response gets longer than the limit.
+At every step an example's k best continuations count: those that end are finished. The k best of those that do
+not end go on. An example is over when it has k finished responses and none that runs would be among the best k
+if it ended with the score it has now. These are the rules of `transformers`, and so are the responses.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor
 
 from palaver.generation import choose
-from palaver.generation.rows import reorder, take
+from palaver.generation.rows import FEW, reorder, take
 from palaver.models import Responder
 from palaver.text.vocabulary import BOS, EOS, PAD
 
@@ -27,71 +28,70 @@ def search(
     """The best response (n, longest) to each example and its ln p; `state` holds one row per example."""
     device, k = model.device, decoding.beam_size
     exact = torch.promote_types(model.dtype, torch.float32)
-    output = np.full((n, longest), PAD, dtype=np.int64)
-    logprobs = np.zeros(n)
-    examples = torch.arange(n, device=device)
-    state = take(state, examples.repeat_interleave(k))
-    tokens = torch.full((n, k, longest), PAD, device=device)
-    scores = torch.full((n, k), -torch.inf, dtype=exact, device=device)  # ln p of the running beams
-    scores[:, 0] = 0  # all beams are equal at first: one is enough
-    best = _Best(n, longest, exact, device)
-    last = torch.full((n * k,), BOS, device=device)
+    found = _Finished(n, k, longest, exact, device)
+    place = torch.arange(n, device=device)
+    tokens = torch.empty((n, 1, 0), dtype=torch.int64, device=device)  # (n, k, t); one beam to begin with
+    scores = torch.zeros((n, 1), dtype=exact, device=device)  # ln p of the running beams
+    last = torch.full((n,), BOS, device=device)
     for step in range(longest):
         logits, state = model.step(state, last)  # (n k, V)
         logp = torch.log_softmax(logits.to(exact), 1)
         logp = choose.forbid(logp, step, decoding.min_length)
-        logp = choose.forbid_repeats(logp, tokens.flatten(0, 1)[:, :step], decoding.no_repeat_ngram)
+        logp = choose.forbid_repeats(logp, tokens.flatten(0, 1), decoding.no_repeat_ngram)
         size = logp.shape[1]
-        reached = scores.unsqueeze(2) + logp.view(len(examples), k, size)  # (n, k, V)
-        ended = reached[:, :, EOS] / (step + 1) ** decoding.length_penalty  # (n, k)
-        best.offer(ended, tokens, step, EOS, reached[:, :, EOS])
-        reached[:, :, EOS] = -torch.inf
-        scores, places = reached.flatten(1).topk(k, dim=1)  # (n, k)
-        beams, words = places // size, places % size
-        tokens = tokens.gather(1, beams.unsqueeze(2).expand(-1, -1, longest))
-        tokens[:, :, step] = words
-        order = (torch.arange(len(examples), device=device).unsqueeze(1) * k + beams).flatten()
-        state = reorder(state, order, model.moving)
-        last = words.flatten()
+        reached = logp.view(len(place), -1, size).add_(scores.unsqueeze(2)).flatten(1)  # (n, k V)
+        best, places = reached.topk(min(2 * k, reached.shape[1]), dim=1)  # at most k of the 2k are ends
+        beams, words = places // size, places % size  # (n, 2k)
+        going_on = words != EOS
+        length = (step + 1) ** decoding.length_penalty
+        counted = best[:, :k] if step + 1 == longest else best.masked_fill(going_on, -torch.inf)[:, :k]
+        worst = found.offer(place, counted, length, tokens, beams, words)  # (n,)
         if step + 1 == longest:
-            best.offer(scores / longest**decoding.length_penalty, tokens, longest, PAD, scores)
-        most = scores[:, 0] / (longest**decoding.length_penalty if decoding.length_penalty > 0 else 1)
-        running = best.score < most
-        if step + 1 == longest or not running.all():
-            over = ~running if step + 1 < longest else torch.ones_like(running)
-            rows = examples[over].cpu().numpy()
-            output[rows] = best.tokens[over].cpu().numpy()
-            logprobs[rows] = best.logprob[over].double().cpu().numpy()
-            kept = (~over).nonzero().squeeze(1)
-            if not len(kept):
-                break
-            examples, tokens, scores = examples[kept], tokens[kept], scores[kept]
-            best.keep(kept)
-            rows_kept = (kept.unsqueeze(1) * k + torch.arange(k, device=device)).flatten()
-            state, last = take(state, rows_kept), last[rows_kept]
-    return output, logprobs
+            break
+        scores, kept = best.masked_fill(~going_on, -torch.inf).topk(min(k, best.shape[1]), dim=1)  # (n, k)
+        beams, words = beams.gather(1, kept), words.gather(1, kept)
+        running = scores[:, 0] / length > worst
+        scores.masked_fill_(~running.unsqueeze(1), -torch.inf)  # so that nothing more comes of the others
+        left = int(running.sum())
+        if not left:
+            break
+        if left <= FEW * len(place):
+            rows = running.nonzero().squeeze(1)
+            state = take(state, rows)
+            place, tokens, scores, beams, words = (
+                part[rows] for part in (place, tokens, scores, beams, words)
+            )
+        state = reorder(state, beams, model.moving)
+        before = tokens.gather(1, beams.unsqueeze(2).expand(-1, -1, step))
+        tokens, last = torch.cat((before, words.unsqueeze(2)), 2), words.flatten()
+    return found.tokens.cpu().numpy(), found.logprob.double().cpu().numpy()
 
 
-class _Best:
-    """The best finished response of each example so far."""
+class _Finished:
+    """The k best scores of finished responses to each example, and the best response itself."""
 
-    def __init__(self, n: int, longest: int, exact: torch.dtype, device: torch.device) -> None:
-        self.score = torch.full((n,), -torch.inf, dtype=exact, device=device)
-        self.logprob = self.score.clone()
+    def __init__(self, n: int, k: int, longest: int, exact: torch.dtype, device: torch.device) -> None:
+        self.scores = torch.full((n, k), -torch.inf, dtype=exact, device=device)  # from the best down
+        self.logprob = torch.full((n,), -torch.inf, dtype=exact, device=device)
         self.tokens = torch.full((n, longest), PAD, device=device)
 
-    def offer(self, scores: Tensor, tokens: Tensor, step: int, end: int, logprobs: Tensor) -> None:
-        """Beams (n, k, …) that end here with `scores` (n, k); `end` is their last token, at `step`."""
-        score, beam = scores.max(1)
-        rows = torch.arange(len(score), device=score.device)
-        offered = tokens[rows, beam].clone()
-        if step < offered.shape[1]:
-            offered[:, step] = end
-            offered[:, step + 1 :] = PAD
-        better = score > self.score
-        self.score = torch.where(better, score, self.score)
-        self.logprob = torch.where(better, logprobs[rows, beam], self.logprob)
-        self.tokens = torch.where(better.unsqueeze(1), offered, self.tokens)
+    def offer(
+        self, place: Tensor, logprobs: Tensor, length: float, tokens: Tensor, beams: Tensor, words: Tensor
+    ) -> Tensor:
+        """Candidates (n, k) from the best down, -inf those that have not ended. The k-th best score so far: (n,).
 
-    def keep(self, index: Tensor) -> None:
-        self.score, self.logprob, self.tokens = self.score[index], self.logprob[index], self.tokens[index]
+        They are `tokens` of `beams`, and one of `words`.
+        """
+        before = self.scores[place]
+        scores = logprobs / length
+        first = scores.argmax(1, keepdim=True)  # (n, 1)
+        rows = (scores.gather(1, first) > before[:, :1]).squeeze(1).nonzero().squeeze(1)
+        first, new = first[rows], place[rows]
+        beam = beams[rows].gather(1, first).squeeze(1)
+        step = tokens.shape[2]
+        self.tokens[new, :step] = tokens[rows, beam]
+        self.tokens[new, step] = words[rows].gather(1, first).squeeze(1)
+        self.logprob[new] = logprobs[rows].gather(1, first).squeeze(1)
+        after = torch.cat((before, scores), 1).topk(before.shape[1], dim=1).values
+        self.scores[place] = after
+        return after[:, -1]

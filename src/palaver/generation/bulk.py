@@ -130,16 +130,16 @@ def generate_file(
                 n_rows += len(jobs)
                 if not kept.holds(jobs, system.name):
                     try:
-                        rows = _rows(system, jobs, knowledge if "knowledge" in takes(system) else None)
+                        rows, n_skipped = _rows(system, jobs, knowledge if "knowledge" in takes(system) else None)
                     except UserError as error:
                         if file.tell():
                             so_far = f"the rows so far are kept in {out}; the same command goes on"
                             error.hint = f"{error.hint}; {so_far}" if error.hint else so_far
                         raise
-                    file.write("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode())
+                    file.write("".join(rows).encode())
                     file.flush()
                     n_new += len(jobs)
-                    skipped[system.name] = skipped.get(system.name, 0) + sum("skipped" in row for row in rows)
+                    skipped[system.name] = skipped.get(system.name, 0) + n_skipped
                 if tell is not None:
                     tell(f"replies of {system.name}", n_rows, total)
         if kept.rest():
@@ -150,28 +150,47 @@ def generate_file(
     )
 
 
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
+
 def _rows(
     system: System, jobs: Sequence[tuple[Context, Condition]], knowledge: Choose | None
-) -> list[dict[str, Any]]:
+) -> tuple[list[str], int]:
+    """A line of JSON per job, and how many of them were skipped.
+
+    The lines are put together from parts, because all conditions of a context share most of it.
+    """
     sentences: dict[int, str | None] = {}
     if knowledge is not None:
         dialogues = {id(context): context.dialogue for context, _ in jobs}
         sentences = dict(zip(dialogues, knowledge(list(dialogues.values())), strict=True))
     requests = [who.request(context, sentences.get(id(context))) for context, who in jobs]
+    asked = {
+        number: f'"speaker": {_encode(who.speaker)}, "ocean": {_encode(who.ocean)}'
+        for number, who in {id(who): who for _, who in jobs}.items()
+    }
     rows = []
-    for (context, who), request, reply in zip(jobs, requests, _replies(system, requests), strict=True):
-        row: dict[str, Any] = {"id": context.id, "system": system.name, "speaker": who.speaker}
-        row |= {"ocean": who.ocean, "context": context.dialogue.turns[-1].text}
-        if request.knowledge is not None:
-            row["knowledge"] = request.knowledge
-        if context.reference is not None:
-            row["reference"] = context.reference
+    n_skipped = 0
+    before: Context | None = None
+    first = shared = ""
+    for (context, who), reply in zip(jobs, _replies(system, requests), strict=True):
+        if context is not before:
+            before = context
+            first = f'{{"id": {_encode(context.id)}, "system": {_encode(system.name)}'
+            shared = f'"context": {_encode(context.dialogue.turns[-1].text)}'
+            sentence = sentences.get(id(context))
+            if sentence is not None:
+                shared += f', "knowledge": {_encode(sentence)}'
+            if context.reference is not None:
+                shared += f', "reference": {_encode(context.reference)}'
         finite = reply.logprob is not None and math.isfinite(reply.logprob)
-        row |= {"response": reply.text, "logprob": reply.logprob if finite else None}
+        logprob = repr(float(reply.logprob)) if finite else "null"
+        last = f'"response": {_encode(reply.text)}, "logprob": {logprob}'
         if reply.skipped is not None:
-            row |= {"response": None, "skipped": reply.skipped}
-        rows.append(row)
-    return rows
+            n_skipped += 1
+            last = f'"response": null, "logprob": {logprob}, "skipped": {_encode(reply.skipped)}'
+        rows.append(f"{first}, {asked[id(who)]}, {shared}, {last}}}\n")
+    return rows, n_skipped
 
 
 class _Kept:

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from palaver.corpora.personalities import TRAITS
 from palaver.errors import UserError
 from palaver.files import sha256_of
-from palaver.generation.decode import Decoding, decode
+from palaver.generation.decode import Decoded, Decoding, decode
 from palaver.generation.device import choose_device, choose_dtype
 from palaver.generation.options import CheckpointOptions
 from palaver.generation.system import (
-    TRAITS,
     Notes,
     Reply,
     Request,
@@ -73,7 +73,7 @@ class CheckpointSystem:
 
     @property
     def chunk(self) -> int:
-        return 16384 if self.model.device.type == "cuda" else 256
+        return 16384 if self.model.device.type == "cuda" else 1024
 
     def reply(self, requests: Sequence[Request]) -> list[Reply]:
         """Replies that depend on each request alone."""
@@ -81,13 +81,11 @@ class CheckpointSystem:
             check_takes(self, request)
         for dialogue in {id(r.dialogue): r.dialogue for r in requests}.values():
             check_context(dialogue)
-        speakers = [self._speaker(request) for request in requests]
-        oceans = [self._ocean(request) for request in requests]
         contexts = self._contexts([request.dialogue for request in requests])
         knowledge = self._knowledge([request.knowledge for request in requests])
-        keys = [request_key(request) for request in requests]
-        replies: list[Reply] = [Reply("")] * len(requests)
-        texts: dict[tuple[int, ...], str] = {}  # dull models say the same thing over and over
+        keys = self._keys(requests)
+        who = self._conditions(requests)
+        found: list[Decoded] = [Decoded([], 0.0)] * len(requests)
         for informed in (True, False):  # without knowledge the model is the plain Transformer
             rows = [i for i in range(len(requests)) if bool(knowledge[i]) is informed]
             if not rows:
@@ -97,21 +95,41 @@ class CheckpointSystem:
                 [contexts[i] for i in rows],
                 self.decoding,
                 knowledge=[knowledge[i] for i in rows] if informed else None,
-                speaker=[speakers[i] for i in rows] if self.config.conditioning == "speaker" else None,
-                ocean=[oceans[i] for i in rows] if self.config.conditioning == "personality" else None,
                 keys=[keys[i] for i in rows],
                 batch_size=self.batch_size,
+                **{name: [values[i] for i in rows] for name, values in who.items()},
             )
-            for i, found in zip(rows, decoded, strict=True):
-                tokens = tuple(found.tokens)
-                if tokens not in texts:
-                    texts[tokens] = self.vocabulary.decode(tokens)
-                replies[i] = Reply(texts[tokens], found.logprob, len(tokens))
-        return replies
+            for i, one in zip(rows, decoded, strict=True):
+                found[i] = one
+        each = [tuple(one.tokens) for one in found]
+        distinct = list(dict.fromkeys(each))  # dull models say the same thing over and over
+        texts = dict(zip(distinct, self.vocabulary.decode_batch(distinct), strict=True))
+        return [
+            Reply(texts[tokens], one.logprob, len(tokens)) for tokens, one in zip(each, found, strict=True)
+        ]
+
+    def _keys(self, requests: Sequence[Request]) -> list[int]:
+        """What seeds each reply; worked out once per dialogue, which all speakers share."""
+        shared: dict[int, int] = {}
+        for request in requests:
+            if request.key is None and id(request.dialogue) not in shared:
+                shared[id(request.dialogue)] = request_key(request)
+        return [shared[id(r.dialogue)] if r.key is None else r.key for r in requests]
+
+    def _conditions(self, requests: Sequence[Request]) -> dict[str, list[Any]]:
+        """Who speaks, as `decode` is told; looked up once per speaker or personality."""
+        kind = self.config.conditioning
+        if kind == "none":
+            return {}
+        known: dict[Any, Any] = {}
+        for request in requests:
+            if (request.speaker, request.ocean) not in known:
+                found = self._speaker(request) if kind == "speaker" else self._ocean(request)
+                known[request.speaker, request.ocean] = found
+        name = "speaker" if kind == "speaker" else "ocean"
+        return {name: [known[request.speaker, request.ocean] for request in requests]}
 
     def _speaker(self, request: Request) -> int:
-        if self.config.conditioning != "speaker":
-            return 0
         if request.speaker is None:
             raise UserError(
                 f"{self.name} needs to know who speaks", f"--speaker is one of {', '.join(self.speakers)}"
@@ -119,8 +137,6 @@ class CheckpointSystem:
         return check_speaker(request.speaker, self.speakers, self.name)
 
     def _ocean(self, request: Request) -> tuple[float, ...]:
-        if self.config.conditioning != "personality":
-            return ()
         if request.ocean is not None:
             return check_ocean(request.ocean)
         if request.speaker is not None:
@@ -141,7 +157,7 @@ class CheckpointSystem:
                 turns = dialogue.turns[-longest:]  # a turn has a token or more
                 seen[id(dialogue)] = [turn.text[-_CHARACTERS * longest :] for turn in turns]
         texts = list(dict.fromkeys(text for kept in seen.values() for text in kept))
-        ids = dict(zip(texts, self.vocabulary.encode_batch(texts), strict=True))
+        ids = dict(zip(texts, _encoded(self, texts), strict=True))
         found = {one: self._joined(kept, ids, longest) for one, kept in seen.items()}
         return [found[id(dialogue)] for dialogue in dialogues]
 
@@ -159,12 +175,20 @@ class CheckpointSystem:
         if not any(sentences):
             return [[]] * len(sentences)
         longest = self.config.max_knowledge
-        ids = self.vocabulary.encode_batch([(s or "")[: _CHARACTERS * max(longest, 1)] for s in sentences])
+        ids = _encoded(self, [(s or "")[: _CHARACTERS * max(longest, 1)] for s in sentences])
         if any(len(found) > longest for found in ids):
             self.notes.add(
                 "knowledge", f"{self.name} reads the first {longest} tokens of a knowledge sentence"
             )
         return [found[:longest] for found in ids]
+
+
+def _encoded(system: CheckpointSystem, texts: Sequence[str]) -> list[list[int]]:
+    try:
+        return system.vocabulary.encode_batch(texts)
+    except (TypeError, UnicodeEncodeError):  # half of a surrogate pair, which is no text
+        system.notes.add("text", f"{system.name} reads ? in place of characters that are not whole")
+        return system.vocabulary.encode_batch([text.encode(errors="replace").decode() for text in texts])
 
 
 def open_checkpoint(name: str, options: CheckpointOptions, folder: Path) -> CheckpointSystem:

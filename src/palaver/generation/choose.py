@@ -14,7 +14,8 @@ from torch import Tensor
 
 from palaver.text.vocabulary import BOS, EOS, PAD, SEP, UNK
 
-_NEVER = (PAD, BOS, UNK, SEP)
+_NEVER = (slice(PAD, BOS + 1), slice(UNK, SEP + 1))
+"""Marks that are no words; EOS is between them. Slices, because filling columns by a list is slow."""
 
 
 def _logsumexp(logits: Tensor) -> Tensor:
@@ -26,12 +27,23 @@ _fused = functools.cache(lambda: torch.compile(_logsumexp, dynamic=True))
 
 def total(logits: Tensor) -> Tensor:
     """ln of the sum that turns `logits` (B, V) into probabilities: (B,). On a GPU in one pass over them."""
-    return _fused()(logits) if logits.is_cuda else _logsumexp(logits)
+    if logits.is_cuda:
+        return _fused()(logits)
+    exact = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    return exact[:, 0] - torch.log_softmax(exact, 1)[:, 0]  # half the time of logsumexp
+
+
+def most_probable(logits: Tensor) -> Tensor:
+    """The best token of each row: (B,)."""
+    if logits.is_cuda or logits.dtype not in (torch.float32, torch.float64):
+        return logits.argmax(1)
+    return torch.from_numpy(logits.numpy().argmax(1))  # a tenth of the time of torch's own
 
 
 def forbid(logits: Tensor, step: int, min_length: int) -> Tensor:
     """`logits` (B, V) without the marks that are no words, and without the end while it is too early."""
-    logits[:, _NEVER] = -torch.inf
+    for marks in _NEVER:
+        logits[:, marks] = -torch.inf
     if step < min_length:
         logits[:, EOS] = -torch.inf
     return logits

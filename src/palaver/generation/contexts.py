@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from palaver.errors import DataError, UserError
 from palaver.files import TextStream, check_readable
-from palaver.generation.system import (
-    TRAITS,
-    Request,
-    System,
-    check_ocean,
-    check_speaker,
-    is_answerable,
-    takes,
-)
+from palaver.generation.system import Request, System, check_speaker, is_answerable, takes
 from palaver.schema import Dialogue, Turn
 
 
@@ -171,75 +160,3 @@ def conditions_of(
     for name in wanted if known else ():
         check_speaker(name, known, system.name)
     return [Condition(name) for name in wanted]
-
-
-def read_ocean_table(path: str | Path) -> dict[str, tuple[float, ...]]:
-    """Speaker -> five OCEAN scores, from CSV (speaker and a column per trait) or JSON; all mistakes at once.
-
-    Columns are found by the traits' names or initials, or are taken in the order O, C, E, A, N if none is.
-    """
-    path = Path(path)
-    with TextStream(path) as stream:
-        text = stream.read().decode()
-    rows = list(_json_scores(text, path) if text.lstrip()[:1] in ("{", "[") else _csv_scores(text, path))
-    found: dict[str, tuple[float, ...]] = {}
-    wrong: list[str] = []
-    for place, name, scores in rows:
-        if not name:
-            wrong.append(f"{place}: there is no speaker")
-        elif name in found:
-            wrong.append(f"{place}: {name!r} is there twice")
-        try:
-            found[name] = check_ocean(scores)
-        except UserError as error:
-            wrong += (f"{place}: {problem}" for problem in error.problems)
-    if not rows:
-        wrong.append("there are no rows in it")
-    if wrong:
-        raise DataError(f"{path} is not a table of OCEAN scores:", "expected speaker and five numbers", wrong)
-    return found
-
-
-def _csv_scores(text: str, path: Path) -> Iterator[tuple[str, str, list[Any]]]:
-    header, *rows = list(csv.reader(io.StringIO(text))) or [[]]
-    names = [name.strip().casefold() for name in header]
-    speaker = next((i for i, n in enumerate(names) if n in ("speaker", "name", "character")), 0)
-    rest = [i for i in range(len(names)) if i != speaker]
-    places = [next((i for i in rest if names[i] in (trait, trait[0])), None) for trait in TRAITS]
-    if any(place is not None for place in places):
-        missing = [trait for trait, place in zip(TRAITS, places, strict=True) if place is None]
-        if missing:
-            raise DataError(f"{path} has no column {', '.join(missing)}", f"found {', '.join(header)}")
-        rest = [place for place in places if place is not None]
-    for number, row in enumerate(rows, start=2):
-        if any(cell.strip() for cell in row):
-            cells = [row[i] if i < len(row) else "" for i in (speaker, *rest)]
-            yield f"row {number}", cells[0].strip(), [_number(cell) for cell in cells[1:]]
-
-
-def _json_scores(text: str, path: Path) -> Iterator[tuple[str, str, list[Any]]]:
-    try:
-        if text.lstrip().startswith("{") and "\n{" in text.strip():
-            data: Any = [json.loads(line) for line in text.splitlines() if line.strip()]
-        else:
-            data = json.loads(text)
-    except ValueError as error:
-        raise DataError(f"{path} is not JSON: {error}") from None
-    if isinstance(data, dict) and "speaker" in data:
-        data = [data]
-    if isinstance(data, dict):
-        data = [{"speaker": name, "scores": scores} for name, scores in data.items()]
-    for number, row in enumerate(data, start=1):
-        scores = row.get("scores", row.get("ocean", row)) if isinstance(row, dict) else []
-        if isinstance(scores, dict):
-            folded = {str(key).casefold(): value for key, value in scores.items()}
-            scores = [folded.get(trait, folded.get(trait[0])) for trait in TRAITS]
-        name = row.get("speaker", "") if isinstance(row, dict) else ""
-        yield f"row {number}", str(name), list(scores) if isinstance(scores, list) else [scores]
-
-
-def _number(cell: str) -> Any:
-    try:
-        return float(cell)
-    except ValueError:
-        return cell.strip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -94,7 +95,8 @@ class Conversation:
         """Say something; what each system replies."""
         if not text.strip():
             raise UserError("there is nothing to reply to: the turn is empty")
-        turn = Turn(speaker=YOU, text=text.strip())
+        whole = text.encode(errors="replace").decode()  # a terminal may give half a character
+        turn = Turn(speaker=YOU, text=whole.strip())
         return self._reply({name: [*turns, turn] for name, turns in self._turns.items()}, attempt=0)
 
     def retry(self) -> list[Said]:
@@ -156,6 +158,6 @@ class Conversation:
 
 def _turn(said: Said) -> Turn:
     logprob = said.reply.logprob
-    labels = {} if logprob is None else {"logprob": logprob}
+    labels = {"logprob": logprob} if logprob is not None and math.isfinite(logprob) else {}
     read = (said.knowledge,) if said.knowledge else ()
     return Turn(speaker=said.who, text=said.reply.text, knowledge=read, labels=labels)

@@ -19,13 +19,14 @@ from torch import Tensor
 from palaver.errors import ConfigError, UserError
 from palaver.generation import choose
 from palaver.generation.beam import search
-from palaver.generation.rows import take
+from palaver.generation.rows import FEW, take
 from palaver.models import Responder
 from palaver.text.vocabulary import BOS, EOS, PAD
 
 Method = Literal["greedy", "beam", "sample", "stochastic-greedy"]
 Tell = Callable[[int], None]
-_BATCH = {"cpu": 64, "cuda": 8192}
+_BATCH = {"cpu": 256, "cuda": 8192}
+"""Rows that are decoded at once; a beam is a row."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +138,8 @@ def decode(
     tokens = np.full((n, longest), PAD, dtype=np.int32)
     logprobs = np.zeros(n, dtype=np.float64)
     seeds = np.arange(n) if keys is None else np.array([choose.as_signed(k) for k in keys], dtype=np.int64)
-    size = batch_size or _BATCH.get(model.device.type, 64)
+    most = _BATCH.get(model.device.type, 256)
+    size = batch_size or max(1, most // (decoding.beam_size if decoding.method == "beam" else 1))
     done = 0
     for batch in _by_length(contexts, knowledge, size):
         state = _start(model, batch, contexts, knowledge, speaker, ocean)
@@ -150,8 +152,10 @@ def decode(
         done += len(batch)
         if tell:
             tell(done)
-    ends = np.where((tokens == EOS).any(1), (tokens == EOS).argmax(1), longest)
-    return [Decoded(tokens[i, : ends[i]].tolist(), float(logprobs[i])) for i in range(n)]
+    ended = tokens == EOS
+    ends = np.where(ended.any(1), ended.argmax(1), longest)
+    rows_found = zip(tokens[:, : ends.max(initial=0)].tolist(), ends.tolist(), logprobs.tolist(), strict=True)
+    return [Decoded(row[:end], logprob) for row, end, logprob in rows_found]
 
 
 def _by_length(
@@ -206,7 +210,7 @@ def pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Tensor:
 
 
 def _sample(model: Responder, rows: Rows, decoding: Decoding, longest: int) -> tuple[np.ndarray, np.ndarray]:
-    """Greedy and random decoding. Rows that have ended are taken out once they are a quarter of the batch."""
+    """Greedy and random decoding."""
     device = model.device
     n = len(rows.numbers)
     place = torch.arange(n, device=device)
@@ -222,7 +226,7 @@ def _sample(model: Responder, rows: Rows, decoding: Decoding, longest: int) -> t
         if decoding.no_repeat_ngram:
             choose.forbid_repeats(logits, output[place, :step], decoding.no_repeat_ngram)
         if decoding.method == "greedy":
-            last = logits.argmax(1)
+            last = choose.most_probable(logits)
         else:
             stochastic = decoding.method == "stochastic-greedy"
             last = choose.draw(
@@ -240,7 +244,7 @@ def _sample(model: Responder, rows: Rows, decoding: Decoding, longest: int) -> t
         left = int(running.sum())
         if not left:
             break
-        if left <= 0.75 * len(place):
+        if left <= FEW * len(place):
             kept = running.nonzero().squeeze(1)
             place, keys, last, running = place[kept], keys[kept], last[kept], running[kept]
             state = take(state, kept)

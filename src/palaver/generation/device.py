@@ -18,13 +18,13 @@ def choose_device(wanted: str = "auto") -> torch.device:
     """`auto` is a GPU where there is one. A GPU that was asked for and is not there is an error."""
     if wanted == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    known = ["auto", "cpu", "cuda", "mps"]
     try:
         device = torch.device(wanted)
     except RuntimeError:
-        known = ["auto", "cpu", "cuda", "mps"]
-        raise UserError(
-            f"there is no device {wanted!r}{nearest(wanted, known)}", "auto, cpu, cuda, cuda:1"
-        ) from None
+        device = None
+    if device is None or device.type not in known:  # torch knows more, such as meta, which compute nothing
+        raise UserError(f"there is no device {wanted!r}{nearest(wanted, known)}", "auto, cpu, cuda, cuda:1")
     if device.type == "cuda":
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         if (device.index or 0) >= count:

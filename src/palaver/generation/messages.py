@@ -5,8 +5,9 @@ from __future__ import annotations
 import string
 from collections.abc import Iterator
 
+from palaver.corpora.personalities import TRAITS
 from palaver.errors import UserError, nearest
-from palaver.generation.system import CONDITIONS, TRAITS, Request
+from palaver.generation.system import CONDITIONS, Request
 
 Message = dict[str, str]
 BEGINNING = "(The conversation begins.)"

@@ -49,6 +49,13 @@ class DecodingOptions(Strict):
     max_length: int | None = Field(None, ge=1, le=100_000, description="most tokens")
     seed: int | None = Field(None, ge=0, description="same seed, same replies")
 
+    @field_validator("temperature")
+    @classmethod
+    def _not_nearly_zero(cls, value: float | None) -> float | None:
+        if value is not None and value < 1e-3:  # dividing by less leaves the range of float32
+            raise ValueError(f"expected at least 0.001, or method greedy, found {value:g}")
+        return value
+
     @model_validator(mode="after")
     def _of_one_method(self) -> Self:
         given = self.model_dump(exclude_none=True)

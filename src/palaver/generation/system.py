@@ -13,11 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
+from palaver.corpora.personalities import TRAITS
 from palaver.errors import UserError, nearest
 from palaver.schema import Dialogue
-
-TRAITS = ("openness", "conscientiousness", "extraversion", "agreeableness", "neuroticism")
-"""The Big Five in the order of their initials, OCEAN; each from 1 to 7."""
 
 CONDITIONS = ("speaker", "ocean", "knowledge")
 """What a request may hold besides the dialogue; `takes` of a system says which of them it understands."""
@@ -27,7 +25,7 @@ _TAKERS = {
     "whose system_prompt has {speaker}",
     "ocean": "checkpoints trained on personalities (such as default-personality), and huggingface or openai "
     "systems whose system_prompt has {ocean}",
-    "knowledge": "checkpoints trained with knowledge (such as default-knowledge), and huggingface or openai "
+    "knowledge": "checkpoints trained with knowledge (such as default), and huggingface or openai "
     "systems whose system_prompt has {knowledge}",
 }
 _CALLED = {"speaker": "speaker", "ocean": "personality (OCEAN scores)", "knowledge": "knowledge sentence"}
@@ -133,7 +131,10 @@ def _ocean_hint() -> str:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    try:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        return False
 
 
 def check_speaker(name: str, speakers: Sequence[str], system: str) -> int:
@@ -173,7 +174,7 @@ def stable_key(*parts: object) -> int:
     """64 bits that depend on the parts alone: not on the process, the machine or Python's hash seed."""
     digest = hashlib.blake2b(digest_size=8)
     for part in parts:
-        text = str(part).encode()
+        text = str(part).encode(errors="surrogatepass")
         digest.update(len(text).to_bytes(8, "big") + text)  # ("ab", "c") is not ("a", "bc")
     return int.from_bytes(digest.digest(), "big")
 

@@ -197,7 +197,7 @@ def find_system(name: str, file: str | Path | None = None) -> SystemSpec:
         return named[name]
     if name.startswith(SHIPPED):  # also where a folder has that name: ./default is the folder
         path = str(shipped_checkpoint(name))
-    elif Path(name).is_dir():
+    elif name and is_folder(name):
         path = name
     else:
         known = [*named, *shipped()]
@@ -207,6 +207,14 @@ def find_system(name: str, file: str | Path | None = None) -> SystemSpec:
             where or "give a checkpoint folder, or name systems in systems.toml (--systems FILE)",
         )
     return SystemSpec(name, CheckpointOptions(kind="checkpoint", path=path))
+
+
+def is_folder(name: str) -> bool:
+    """Whether there is such a folder; what cannot be the name of one is none."""
+    try:
+        return Path(name).is_dir()
+    except (OSError, ValueError):
+        return False
 
 
 def open_system(

@@ -6,11 +6,14 @@ A checkpoint folder holds `config.json`, `model.safetensors` and `tokenizer.json
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
+import math
 import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self, get_type_hints
 
 import torch
 from safetensors import SafetensorError
@@ -51,6 +54,8 @@ class ResponderConfig:
     speakers: tuple[str, ...] = ()
     ocean: dict[str, tuple[float, ...]] = field(default_factory=dict)
     """Personality models: the OCEAN scores of the speakers they were trained on, by name."""
+    vocabulary: str = ""
+    """`fingerprint` of the vocabulary it was trained with; another of equal size would fit, and babble."""
 
     def problems(self) -> list[str]:
         """Everything that is wrong with the values."""
@@ -174,14 +179,15 @@ class Responder(nn.Module):
     ) -> Self:
         """The model in `folder`, ready to answer (in evaluation mode), in float32 unless told otherwise."""
         folder = Path(folder)
-        model = build(_read_config(folder))
+        model = build(read_config(folder))
         if not isinstance(model, cls):
             raise DataError(f"{folder} holds a {model.config.model} model, not a {cls.config_class.model}")
         path = folder / "model.safetensors"
+        if not path.is_file():
+            raise DataError(f"there are no weights in {folder}", "expected model.safetensors")
+        _check_access(path)  # safetensors says of a file that may not be read that it is not there
         try:
             weights = load_file(path)
-        except FileNotFoundError:
-            raise DataError(f"there are no weights in {folder}", "expected model.safetensors") from None
         except (SafetensorError, OSError) as error:
             raise DataError(f"{path} is damaged or cut short: {error}") from None
         expected = model.state_dict()
@@ -192,8 +198,15 @@ class Responder(nn.Module):
             for name in sorted(set(weights) & set(expected))
             if weights[name].shape != expected[name].shape
         ]
+        wrong += [f"{name} holds {w.dtype}" for name, w in weights.items() if not w.is_floating_point()]
         if wrong:
             raise DataError(f"{path} does not fit its config.json:", problems=wrong[:10])
+        broken = [name for name, w in weights.items() if not w.isfinite().all()]
+        if broken:
+            raise DataError(
+                f"{path} holds weights that are no numbers: {', '.join(broken[:3])}",
+                "the training went wrong, or the file is damaged; use another checkpoint",
+            )
         model.load_state_dict(weights)
         return model.to(device=device, dtype=dtype or torch.float32).eval()
 
@@ -224,7 +237,7 @@ def build(config: dict[str, Any]) -> Responder:
     """A new model from `{"model": "seq2seq" | "knowledge-transformer", …}`, with random weights."""
     classes = _classes()
     kind = config.get("model", "")
-    if kind not in classes:
+    if not isinstance(kind, str) or kind not in classes:
         known = ", ".join(classes)
         raise ConfigError(f"there is no model {kind!r}{nearest(str(kind), list(classes))}", f"known: {known}")
     cls = classes[kind]
@@ -233,18 +246,70 @@ def build(config: dict[str, Any]) -> Responder:
     wrong = [f"{k} is no setting of {kind}{nearest(k, sorted(fields))}" for k in given if k not in fields]
     if "vocab_size" not in given:
         wrong.append("vocab_size is missing")
-    if wrong:
-        raise ConfigError(f"the model's settings have {len(wrong)} mistakes:", problems=wrong)
-    given["speakers"] = tuple(given.get("speakers", ()))
-    given["ocean"] = {name: tuple(scores) for name, scores in given.get("ocean", {}).items()}
-    settings = cls.config_class(**given)
-    try:
+    wrong += _of_another_type(cls.config_class, given)
+    if not wrong:
+        given["speakers"] = tuple(given.get("speakers", ()))
+        given["ocean"] = {name: tuple(scores) for name, scores in given.get("ocean", {}).items()}
+        settings = cls.config_class(**given)
         wrong = settings.problems()
-    except TypeError as error:  # a text where a number belongs
-        wrong = [str(error)]
     if wrong:
-        raise ConfigError(f"the model's settings have {len(wrong)} mistakes:", problems=wrong)
-    return cls(settings)
+        count = "1 mistake" if len(wrong) == 1 else f"{len(wrong)} mistakes"
+        raise ConfigError(f"the model's settings have {count}:", problems=wrong)
+    try:
+        return cls(settings)
+    except (RuntimeError, TypeError) as error:  # torch has no error of its own for memory on the CPU
+        if not any(word in str(error) for word in ("memory", "Overflow", "overflow")):
+            raise
+        raise UserError(
+            "there is not enough memory for a model of this size", "are all sizes of the model meant so?"
+        ) from None
+
+
+def _of_another_type(config_class: type[ResponderConfig], given: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with the types of a configuration, which may come from a damaged file."""
+    hints = get_type_hints(config_class)
+    for name, value in given.items():
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        checks: dict[Any, tuple[bool, str]] = {
+            int: (number and isinstance(value, int), "a whole number"),
+            float: (number, "a number"),
+            bool: (isinstance(value, bool), "true or false"),
+            str: (isinstance(value, str), "a text"),
+            tuple[str, ...]: (_is_list(value) and all(isinstance(v, str) for v in value), "a list of names"),
+            dict[str, tuple[float, ...]]: (_is_ocean(value), "names with five numbers from 1 to 7 each"),
+        }
+        fits, expected = checks.get(hints.get(name), (True, ""))  # choices are looked at by `problems`
+        if not fits:
+            shown = repr(value)
+            yield f"{name} should be {expected}, found {shown if len(shown) <= 60 else shown[:57] + '...'}"
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)
+
+
+def _is_ocean(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        _is_list(scores)
+        and len(scores) == 5
+        and all(isinstance(s, int | float) and math.isfinite(s) and 1 <= s <= 7 for s in scores)
+        for scores in value.values()
+    )
+
+
+def _check_access(path: Path) -> None:
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from None
+
+
+def fingerprint(vocabulary: Vocabulary) -> str:
+    """A short hash of what every id of a vocabulary stands for, whatever wrote its file."""
+    digest = hashlib.sha256()
+    for i in range(len(vocabulary)):
+        digest.update(vocabulary.decode([i]).encode() + b"\0")
+    return digest.hexdigest()[:16]
 
 
 def load(
@@ -260,19 +325,26 @@ def load(
             f"{model.config.vocab_size}",
             "tokenizer.json and model.safetensors come from different runs",
         )
+    if model.config.vocabulary and model.config.vocabulary != fingerprint(vocabulary):
+        raise DataError(
+            f"{folder}: tokenizer.json is not the vocabulary that the model was trained with",
+            "tokenizer.json and model.safetensors come from different runs",
+        )
     return model, vocabulary
 
 
-def _read_config(folder: Path) -> dict[str, Any]:
+def read_config(folder: Path) -> dict[str, Any]:
+    """The content of `config.json`, which must be of this version of Palaver."""
     path = folder / "config.json"
     if not folder.is_dir():
         siblings = [p.name for p in folder.parent.iterdir()] if folder.parent.is_dir() else []
         raise DataError(f"there is no checkpoint folder {folder}{nearest(folder.name, siblings)}")
     if not path.is_file():
         raise DataError(f"{folder} is not a checkpoint", "expected config.json and model.safetensors in it")
+    _check_access(path)
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path} is damaged or cut short: {error}") from None
     if not isinstance(config, dict) or "format" not in config:
         raise DataError(f"{path} was not written by Palaver", "for other models use a systems file")

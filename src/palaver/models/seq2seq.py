@@ -58,13 +58,16 @@ class Memory(NamedTuple):
 
 
 class State(NamedTuple):
-    """The decoder between two steps. Every tensor has the batch in front, so that rows can be taken out."""
+    """The decoder between two steps. Every tensor has the batch in front, so that rows can be taken out.
+
+    The k beams of an example share what it was told.
+    """
 
     memory: Memory
-    hidden: Tensor  # (B, L, H)
-    cells: Tensor  # (B, L, H)
-    context: Tensor  # (B, H)
-    condition: Tensor | None  # (B, H)
+    hidden: tuple[Tensor, ...]  # per layer (B, k, H)
+    cells: tuple[Tensor, ...]  # per layer (B, k, H)
+    context: Tensor  # (B, k, H)
+    condition: Tensor | None  # (B, 1, H)
 
 
 class Seq2Seq(Responder):
@@ -162,23 +165,30 @@ class Seq2Seq(Responder):
         return F.linear(features, self.embed.weight) if self.output is None else self.output(features)
 
     def start(self, memory: Memory, *, speaker: Tensor | None = None, ocean: Tensor | None = None) -> State:
-        none_yet = torch.zeros_like(memory.hidden[:, 0])
-        return State(memory, memory.hidden, memory.cells, none_yet, self.condition(speaker, ocean))
+        none_yet = torch.zeros_like(memory.hidden[:, :1])
+        v = self.condition(speaker, ocean)
+        return State(
+            memory,
+            tuple(h.unsqueeze(1) for h in memory.hidden.unbind(1)),
+            tuple(c.unsqueeze(1) for c in memory.cells.unbind(1)),
+            none_yet,
+            None if v is None else v.unsqueeze(1),
+        )
 
     def step(self, state: State, tokens: Tensor) -> tuple[Tensor, State]:
-        memory = state.memory
-        parts = [self.embed(tokens), state.context]
+        memory, shape = state.memory, state.context.shape  # (B, k, H)
+        parts = [self.embed(tokens), state.context.flatten(0, 1)]
         if state.condition is not None:
-            parts.append(state.condition)
-        below = torch.cat(parts, 1)  # (B, E + H [+ H])
+            parts.append(state.condition.expand(shape).flatten(0, 1))
+        below = torch.cat(parts, 1)  # (B k, E + H [+ H])
         hidden, cells = [], []
-        for layer, cell in enumerate(self.decoder):
-            below, kept = cell(below, (state.hidden[:, layer], state.cells[:, layer]))  # (B, H)
-            hidden.append(below)
-            cells.append(kept)
-        scores = torch.bmm(memory.keys, below.unsqueeze(2)).squeeze(2)  # (B, S)
-        weighting = torch.softmax(scores.to(memory.bias.dtype) + memory.bias, 1).to(below.dtype)
-        context = torch.bmm(weighting.unsqueeze(1), memory.values).squeeze(1)  # (B, H)
-        features = torch.tanh(self.combine(torch.cat((context, below), 1)))  # (B, H)
-        new = State(memory, torch.stack(hidden, 1), torch.stack(cells, 1), context, state.condition)
+        for cell, h, c in zip(self.decoder, state.hidden, state.cells, strict=True):
+            below, kept = cell(below, (h.flatten(0, 1), c.flatten(0, 1)))  # (B k, H)
+            hidden.append(below.view(shape))
+            cells.append(kept.view(shape))
+        scores = torch.bmm(hidden[-1], memory.keys.transpose(1, 2))  # (B, k, S)
+        scores = scores.to(memory.bias.dtype) + memory.bias.unsqueeze(1)
+        context = torch.bmm(torch.softmax(scores, 2).to(below.dtype), memory.values)  # (B, k, H)
+        features = torch.tanh(self.combine(torch.cat((context.flatten(0, 1), below), 1)))  # (B k, H)
+        new = State(memory, tuple(hidden), tuple(cells), context, state.condition)
         return self.logits(features), new

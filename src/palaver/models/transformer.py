@@ -21,7 +21,9 @@ from palaver.text.vocabulary import BOS, PAD
 
 Positions = Literal["one-hot", "sinusoidal", "learned", "rotary"]
 _ROOM = 16
-"""By how many steps the cache of a running decoder grows."""
+"""For how many more steps there is room when the cache of a running decoder grows."""
+_PIECE = 1024
+"""Tokens encoded at once where no gradient is wanted: as many as a processor's own cache holds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,13 +77,18 @@ class Memory(NamedTuple):
 
 
 class State(NamedTuple):
-    """The decoder between two steps; tensors have the batch in front."""
+    """The decoder between two steps; tensors have the batch in front.
 
-    cross: Tensor  # (B, L, 2, heads, S, C/heads): keys and values of the memory
-    visible: Tensor  # (B, 1, 1, S)
-    cache: Tensor  # (B, L, 2, heads, room, C/heads): keys and values of the tokens so far
-    length: int
-    condition: Tensor | None  # (B, C)
+    The k beams of an example share its memory and its cache, which holds the tokens of all its beams: those a
+    beam consists of are marked in `seen`. So nothing but the marks moves when beams change places.
+    """
+
+    memory: Tensor  # (B, S, C)
+    bias: Tensor  # (B, 1, S): 0, or -inf where the memory is padding
+    cache: tuple[tuple[Tensor, Tensor], ...]  # per layer (B, heads, room, d): keys and values of the tokens
+    seen: Tensor  # (B, k, N) of the N tokens in the cache
+    length: int  # of a beam
+    condition: Tensor | None  # (B, 1, C)
 
 
 def rotate(x: Tensor, turns: Tensor) -> Tensor:
@@ -89,6 +96,25 @@ def rotate(x: Tensor, turns: Tensor) -> Tensor:
     a, b = x.unflatten(-1, (2, -1)).unbind(-2)
     cos, sin = turns.cos().to(x.dtype), turns.sin().to(x.dtype)
     return torch.cat((a * cos - b * sin, a * sin + b * cos), -1)
+
+
+def look(query: Tensor, keys: Tensor, values: Tensor, bias: Tensor | None) -> Tensor:
+    """Attention of one token per beam (B, heads, k, d), for which the fused kernel on CPU is the slower way."""
+    if query.is_cuda:
+        return F.scaled_dot_product_attention(query, keys, values, attn_mask=bias)
+    scores = torch.matmul(query * query.shape[3] ** -0.5, keys.transpose(2, 3))  # (B, heads, k, S)
+    if bias is not None:
+        scores += bias
+    return torch.matmul(torch.softmax(scores, 3), values)
+
+
+def bias_of(visible: Tensor, dtype: torch.dtype) -> Tensor:
+    """0 where something is visible, elsewhere -inf."""
+    return torch.zeros_like(visible, dtype=dtype).masked_fill_(~visible, -torch.inf)
+
+
+def _grown(cached: Tensor, beams: int) -> Tensor:
+    return F.pad(cached, (0, 0, 0, _ROOM * beams))
 
 
 class Attention(nn.Module):
@@ -112,7 +138,30 @@ class Attention(nn.Module):
         self, query: Tensor, keys: Tensor, values: Tensor, visible: Tensor | None, causal: bool = False
     ) -> Tensor:
         found = F.scaled_dot_product_attention(query, keys, values, attn_mask=visible, is_causal=causal)
-        return self.out(found.transpose(1, 2).flatten(2))  # (B, T, C)
+        return self.merge(found)
+
+    def merge(self, found: Tensor) -> Tensor:
+        return self.out(found.transpose(1, 2).flatten(2))  # (B, heads, T, d) -> (B, T, C)
+
+    def recall(self, x: Tensor, memory: Tensor, bias: Tensor) -> Tensor:
+        """Attention of x (B, k, C) to `memory` (B, S, C), of which neither keys nor values are made.
+
+        As q · (W m + b) = (q W) · m + a constant, queries go through the keys' weights instead, and what was
+        found goes through the values'. For the few tokens of a response that is less work, and every layer
+        reads the same memory.
+        """
+        size, k, width = x.shape
+        heads, rows = self.heads, size * k
+        by_key, by_value = self.key_value.weight.view(2, heads, -1, width)  # (heads, d, C)
+        query = self.query(x) * (width // heads) ** -0.5
+        query = torch.bmm(query.view(rows, heads, -1).transpose(0, 1), by_key)  # (heads, B k, C)
+        query = query.view(heads, size, k, width).transpose(0, 1).reshape(size, heads * k, width)
+        scores = torch.bmm(query, memory.transpose(1, 2)).to(bias.dtype) + bias  # (B, heads k, S)
+        found = torch.bmm(torch.softmax(scores, 2).to(x.dtype), memory)  # (B, heads k, C)
+        found = found.view(size, heads, k, width).transpose(0, 1).reshape(heads, rows, width)
+        shift = self.key_value.bias[width:].view(heads, 1, -1)
+        found = torch.baddbmm(shift, found, by_value.transpose(1, 2))  # (heads, B k, d)
+        return self.out(found.transpose(0, 1).reshape(size, k, width))
 
 
 class Layer(nn.Module):
@@ -143,7 +192,7 @@ class KnowledgeTransformer(Responder):
     """Encoder and decoder share the word embeddings (and the output layer too when `tied`)."""
 
     config_class = KnowledgeTransformerConfig
-    moving = ("cache",)
+    moving = ("seen",)
     angles: Tensor
 
     def __init__(self, config: KnowledgeTransformerConfig) -> None:
@@ -196,14 +245,30 @@ class KnowledgeTransformer(Responder):
             x = x + self.fixed[begin:end].to(x.dtype)
         return self.dropout(x)
 
-    def turned(self, x: Tensor, begin: int = 0) -> Tensor:
-        """Queries or keys (B, heads, T, d) with rotary positions, where those are used."""
-        return x if self.angles is None else rotate(x, self.angles[begin : begin + x.shape[2]])
+    def turned(self, x: Tensor, at: int | None = None) -> Tensor:
+        """Queries or keys (B, heads, T, d) with rotary positions, where those are used: 0, 1, … or all `at`."""
+        if self.angles is None:
+            return x
+        return rotate(x, self.angles[: x.shape[2]] if at is None else self.angles[at : at + 1])
 
     def read(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """The shared encoder: states (B, S, C) and which of them are no padding."""
         visible = tokens != PAD
         visible[:, 0] = True  # an empty text still leaves something to look at
+        if torch.is_grad_enabled() or tokens.is_cuda:
+            return self._read(tokens, visible), visible
+        lengths = visible.sum(1).tolist()
+        values = self.embed.weight.new_zeros((*tokens.shape, self.config.dim))  # (B, S, C)
+        begin = 0
+        while begin < len(lengths):
+            width = lengths[begin]
+            end = begin + max(1, _PIECE // width)
+            width = max(lengths[begin:end])
+            values[begin:end, :width] = self._read(tokens[begin:end, :width], visible[begin:end, :width])
+            begin = end
+        return values, visible
+
+    def _read(self, tokens: Tensor, visible: Tensor) -> Tensor:
         x = self.place_words(tokens)
         mask = visible[:, None, None, :]  # (B, 1, 1, S)
         for layer in self.encoder:
@@ -212,7 +277,7 @@ class KnowledgeTransformer(Responder):
             query = self.turned(layer.own.split(layer.own.query(normed)))
             x = layer.after(x, layer.own.attend(query, self.turned(keys), values, mask), 0)
             x = layer.after(x, layer.feed(layer.before(x, 1)), 1)
-        return (x if self.last is None else self.last[0](x)), visible
+        return x if self.last is None else self.last[0](x)
 
     def encode(self, context: Tensor, knowledge: Tensor | None = None) -> Memory:
         values, visible = self.read(context)
@@ -255,31 +320,39 @@ class KnowledgeTransformer(Responder):
         return F.linear(features, self.embed.weight) if self.output is None else self.output(features)
 
     def start(self, memory: Memory, *, speaker: Tensor | None = None, ocean: Tensor | None = None) -> State:
-        cross = torch.stack(
-            [torch.stack(layer.cross.keys_values(memory.values), 1) for layer in self.decoder], 1
-        )  # (B, L, 2, heads, S, d)
-        cache = cross.new_zeros((*cross.shape[:4], _ROOM, cross.shape[5]))
-        return State(cross, memory.visible[:, None, None, :], cache, 0, self.condition(speaker, ocean))
+        size, dim = len(memory.values), self.config.dim
+        nothing = memory.values.new_empty((size, self.config.heads, 0, dim // self.config.heads))
+        v = self.condition(speaker, ocean)
+        return State(
+            memory.values,
+            bias_of(memory.visible.unsqueeze(1), torch.promote_types(memory.values.dtype, torch.float32)),
+            tuple((nothing, nothing) for _ in self.decoder),
+            memory.visible.new_empty((size, 1, 0)),
+            0,
+            None if v is None else v.unsqueeze(1),
+        )
 
     def step(self, state: State, tokens: Tensor) -> tuple[Tensor, State]:
-        cache, t = state.cache, state.length
-        if t == cache.shape[4]:
-            cache = F.pad(cache, (0, 0, 0, _ROOM))
-        x = self.place_words(tokens.unsqueeze(1), t)  # (B, 1, C)
+        size, beams, before = state.seen.shape
+        after, t = before + beams, state.length
+        x = self.place_words(tokens.unsqueeze(1), t).view(size, beams, -1)  # (B, k, C)
         if state.condition is not None:
-            x = x + state.condition.unsqueeze(1)
-        for number, layer in enumerate(self.decoder):
+            x = x + state.condition
+        itself = torch.eye(beams, dtype=torch.bool, device=tokens.device).expand(size, -1, -1)
+        seen = torch.cat((state.seen, itself), 2)  # (B, k, N)
+        bias = bias_of(seen.unsqueeze(1), x.dtype) if beams > 1 else None
+        cache = state.cache
+        if after > cache[0][0].shape[2]:
+            cache = tuple((_grown(keys, beams), _grown(values, beams)) for keys, values in cache)
+        for layer, (keys, values) in zip(self.decoder, cache, strict=True):
             normed = layer.before(x, 0)
-            keys, values = layer.own.keys_values(normed)
-            cache[:, number, 0, :, t] = self.turned(keys, t)[:, :, 0]
-            cache[:, number, 1, :, t] = values[:, :, 0]
+            key, values[:, :, before:after] = layer.own.keys_values(normed)
+            keys[:, :, before:after] = self.turned(key, t)
             query = self.turned(layer.own.split(layer.own.query(normed)), t)
-            own = cache[:, number, :, :, : t + 1]
-            x = layer.after(x, layer.own.attend(query, own[:, 0], own[:, 1], None), 0)
-            query = layer.cross.split(layer.cross.query(layer.before(x, 1)))
-            cross = state.cross[:, number]
-            x = layer.after(x, layer.cross.attend(query, cross[:, 0], cross[:, 1], state.visible), 1)
+            found = look(query, keys[:, :, :after], values[:, :, :after], bias)  # (B, heads, k, d)
+            x = layer.after(x, layer.own.merge(found), 0)
+            x = layer.after(x, layer.cross.recall(layer.before(x, 1), state.memory, state.bias), 1)
             x = layer.after(x, layer.feed(layer.before(x, 2)), 2)
         features = x if self.last is None else self.last[1](x)
-        new = State(state.cross, state.visible, cache, t + 1, state.condition)
-        return self.logits(features[:, 0]), new
+        new = state._replace(cache=cache, seen=seen, length=t + 1)
+        return self.logits(features.flatten(0, 1)), new

@@ -7,6 +7,7 @@ vocabulary spells any text. Ids 0 to 4 mean the same in every vocabulary.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -33,6 +34,7 @@ class Vocabulary:
         self.kind: Kind = "bpe" if type(tokenizer.model).__name__ == "BPE" else "word"
         self._size: int = tokenizer.get_vocab_size()
         self._tokens: list[str] = []
+        self._shown: list[str] = []
         self.signature: str = hashlib.sha256(tokenizer.to_str().encode()).hexdigest()[:16]
 
     @classmethod
@@ -99,6 +101,10 @@ class Vocabulary:
         self._tokens = self._tokens or [self._tokenizer.id_to_token(i) for i in range(self._size)]
         return self._tokens
 
+    @functools.cached_property
+    def _shown(self) -> list[str]:
+        return [token if i > SEP or i == UNK else "" for i, token in enumerate(self.tokens)]
+
     def encode(self, text: str) -> list[int]:
         """Token ids without marks of beginning or end."""
         return self.encode_batch([text])[0]
@@ -110,10 +116,17 @@ class Vocabulary:
 
     def decode(self, ids: Iterable[int]) -> str:
         """Readable text without marks of beginning, end, padding and turns; unknown words stay `<unk>`."""
-        kept = [i for i in map(int, ids) if i > SEP or (i == UNK and self.kind == "word")]
+        return self.decode_batch([ids])[0]
+
+    def decode_batch(self, batch: Iterable[Iterable[int]]) -> list[str]:
+        """The same for many responses."""
         if self.kind == "word":
-            return join_words([self.tokens[i] for i in kept])
-        return str(self._tokenizer.decode(kept, skip_special_tokens=False)).strip()
+            if not self._shown:
+                marks = (PAD, BOS, EOS, SEP)
+                self._shown = ["" if i in marks else token for i, token in enumerate(self.tokens)]
+            return [join_words([self._shown[i] for i in ids]) for ids in batch]
+        kept = [[i for i in map(int, ids) if i > SEP] for ids in batch]
+        return [text.strip() for text in self._tokenizer.decode_batch(kept, skip_special_tokens=False)]
 
     def history(self, turns: Sequence[str], longest: int) -> list[int]:
         """The last `longest` tokens of the turns joined by `<sep>` (Topical-Chat, section 4, W_H)."""

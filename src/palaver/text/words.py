@@ -9,6 +9,7 @@ count as straight ones. `join_words` goes back to readable text. There are no mo
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -71,10 +72,11 @@ def count_words(text: str) -> int:
     return len(words(text))
 
 
-_LEFT = _set(". , ; : ! ? ... .. ) ] } % ° …") | _CLITICS  # stand close to what comes before
-_RIGHT = _set("( [ { $ £ € # @ ¿ ¡")  # stand close to what comes after
-_BOTH = _set("/")
+_LEFT = _set(". , ; : ! ? ... .. ) ] } % ° … /") | _CLITICS  # stand close to what comes before
+_RIGHT = _set("( [ { $ £ € # @ ¿ ¡ /")  # stand close to what comes after
+_QUOTES = _set("\" '")  # stand close to what they enclose
 _FULL_STOPS = _set(". ! ?")
+_NO_PLAIN_WORDS = _LEFT | _RIGHT | _QUOTES | {""}
 
 
 def join_words(tokens: Sequence[str]) -> str:
@@ -84,27 +86,43 @@ def join_words(tokens: Sequence[str]) -> str:
     `words(join_words(words(text))) == words(text)`.
     """
     pieces: list[str] = []
-    run: list[str] = []  # the last tokens, as far as no space parts them
+    run: tuple[str, ...] = ()  # the last tokens, as far as no space parts them
     close, start = False, True
-    quotes_left = {quote: tokens.count(quote) for quote in ('"', "'")}
+    quotes_left: dict[str, int] = {}
     open_quotes: set[str] = set()
-    for token in filter(None, tokens):
-        left, right = token in _LEFT or token in _BOTH, token in _RIGHT or token in _BOTH
-        if token in quotes_left:
-            quotes_left[token] -= 1
+    for token in tokens:
+        if token not in _NO_PLAIN_WORDS and not close:  # most of them
+            run = (token,)
+            if start or token == "i":
+                start = start and not token[0].isalnum()
+                token = _capitalised(token)
+            pieces.append(token)
+            continue
+        if not token:
+            continue
+        left, right = token in _LEFT, token in _RIGHT
+        if token in _QUOTES:
+            quotes_left[token] = quotes_left.get(token, tokens.count(token)) - 1
             shortened = not quotes_left[token] and run and run[-1].endswith(("s", "in"))  # dogs', goin'
             left = token in open_quotes or bool(shortened)
             right = not left
             open_quotes ^= {token}
-        run = [*run[-2:], token] if close or left else [token]
-        if len(run) > 1 and words("".join(run)) != run:
-            run = [token]
-        if len(run) == 1 and pieces:
-            pieces.append(" ")
-        pieces.append(_capitalised(token) if start or token == "i" else token)
+        shown = _capitalised(token) if start or token == "i" else token
+        if run and (close or left) and _are_parted(*run[-2:], token):
+            run = (*run[-2:], token)
+            pieces[-1] += shown
+        else:
+            run = (token,)
+            pieces.append(shown)
         start = token in _FULL_STOPS or (start and not token[0].isalnum())
         close = right
-    return "".join(pieces)
+    return " ".join(pieces)
+
+
+@functools.lru_cache(maxsize=1 << 17)
+def _are_parted(*run: str) -> bool:
+    """Whether `words` finds these tokens when nothing stands between them."""
+    return words("".join(run)) == list(run)
 
 
 def _capitalised(token: str) -> str:

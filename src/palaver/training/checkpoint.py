@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import pickle
 import random
 import shutil
 from dataclasses import dataclass, field
@@ -141,22 +142,36 @@ class Checkpoints:
                 )  # nobody goes on from there; the model is what counts
 
     def last(self) -> Path | None:
-        """The folder of the newest complete checkpoint."""
+        """The folder of the newest complete checkpoint. Copies of a run may come without the links."""
         link = self.run / "last"
-        return link.resolve() if (link / PROGRESS).is_file() else None
+        if (link / PROGRESS).is_file():
+            return link.resolve()
+        whole = [f for f in self.folder.glob("step-*") if (f / PROGRESS).is_file() and (f / STATE).is_file()]
+        return max(whole, default=None)
+
+    def check_none(self) -> None:
+        """Raise `DataError` if there are checkpoints but none to go on from: a new run would delete them."""
+        there = sorted(self.folder.glob("step-*")) if self.folder.is_dir() else []
+        if there:
+            raise DataError(
+                f"{self.run} holds {there[-1].name}, which cannot be gone on from: files are missing",
+                "begin anew with --fresh, or choose another folder with --out",
+            )
 
     def load(self) -> tuple[Progress, dict[str, Any]] | None:
         """Progress and training state of `last`, if there is one."""
         last = self.last()
         if last is None:
             return None
+        progress = read_progress(last)
         try:
-            progress = Progress(**json.loads((last / PROGRESS).read_text(encoding="utf-8")))
             state = torch.load(last / STATE, map_location="cpu", weights_only=True)
-        except (OSError, ValueError, TypeError, RuntimeError, EOFError) as error:
-            raise DataError(
-                f"the checkpoint {last} cannot be read: {error}", "begin anew with --fresh"
-            ) from None
+            if "param_groups" not in state["optimiser"] or len(state["random"]) != progress.n_processes:
+                raise ValueError(f"{STATE} does not hold what it should")
+        except (OSError, ValueError, TypeError, LookupError, RuntimeError, EOFError) as error:
+            raise unreadable(last, error) from None
+        except pickle.UnpicklingError:  # pages of advice that is not for us
+            raise unreadable(last, f"{STATE} is damaged") from None
         return progress, state
 
     def clear_leftovers(self, progress: Progress) -> None:
@@ -169,6 +184,24 @@ class Checkpoints:
         self._link_best(progress)
 
 
+def read_progress(folder: Path) -> Progress:
+    """How far the run had come when the checkpoint `folder` was written."""
+    try:
+        found = Progress(**json.loads((folder / PROGRESS).read_text(encoding="utf-8")))
+        for field_ in dataclasses.fields(Progress):
+            if field_.type == "int" and not isinstance(getattr(found, field_.name), int):
+                raise ValueError(f"{field_.name} is no whole number")
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        raise unreadable(folder, error) from None
+    return found
+
+
+def unreadable(folder: Path, reason: object) -> DataError:
+    """What to say of a checkpoint that is damaged."""
+    words = str(reason).strip() or "it is cut short"
+    return DataError(f"the checkpoint {folder} cannot be read: {words}", "begin anew with --fresh")
+
+
 def _name(step: int) -> str:
     return f"step-{step:09d}"
 
@@ -179,6 +212,8 @@ def _link(link: Path, target: Path) -> None:
     with contextlib.suppress(FileNotFoundError):
         new.unlink()
     new.symlink_to(os.path.relpath(target, link.parent), target_is_directory=True)
+    if link.is_dir() and not link.is_symlink():  # a copy of a run may have folders in place of links
+        shutil.rmtree(link)
     os.replace(new, link)
     _sync_folder(link.parent)
 

@@ -135,14 +135,12 @@ def describe_run(run: Path) -> list[str]:
     epochs = [row for row in rows if row["kind"] == "epoch"]
     if not rows:
         return [f"{run}: nothing logged yet"]
-    from palaver.training.checkpoint import PROGRESS, Checkpoints
+    from palaver.training.checkpoint import Checkpoints, read_progress
 
     lines = [f"{run}: step {rows[-1]['step']:,}, epoch {rows[-1]['epoch']}, {_time(rows[-1]['seconds'])}"]
     last = Checkpoints(run).last()
     if last is not None:
-        import json
-
-        finished = json.loads((last / PROGRESS).read_text(encoding="utf-8"))["finished"]
+        finished = read_progress(last).finished
         lines.append(
             f"  finished: {finished}" if finished else f"  not finished; last checkpoint: {last.name}"
         )

@@ -105,6 +105,9 @@ def episodes(
     for dialogue, sentences in pairs:
         texts = [turn.text.strip() for turn in dialogue.turns]
         episode = Episode(texts)
+        if data.task == "windows":  # all of the text is learned, whoever speaks
+            yield episode
+            continue
         if sentences and len(sentences) != len(texts):
             raise UserError(f"{dialogue.id}: {len(sentences)} knowledge sentences for {len(texts)} turns")
         for i, turn in enumerate(dialogue.turns):

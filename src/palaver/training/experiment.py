@@ -7,15 +7,24 @@ under `presets/`; an experiment names one and overrides what it likes.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 
 class Part(BaseModel):
     """A table of the file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, populate_by_name=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _numbers(cls, value: Any, info: ValidationInfo) -> Any:
+        """`epochs = true` and `epochs = "3"` are slips, which pydantic would take for numbers."""
+        kind = cls.model_fields[info.field_name or ""].annotation
+        if isinstance(value, bool | str) and kind in (int, float, int | None, float | None):
+            raise ValueError(f"expected a number, found {value!r}")
+        return value
 
 
 class Source(Part):
@@ -68,12 +77,20 @@ class Data(Part):
     )
     max_examples: int | None = Field(None, ge=1, description="only the first so many training examples")
 
+    @field_validator("speakers")
+    @classmethod
+    def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"there twice: {', '.join(map(repr, twice))}")
+        return names
+
 
 class VocabularySettings(Part):
     """`[vocabulary]`: made from the training texts, or taken from somewhere."""
 
     kind: Literal["word", "bpe"] = Field("bpe", description="whole words, or pieces of bytes")
-    size: int = Field(8000, ge=10, description="at most so many tokens")
+    size: int = Field(8000, ge=10, le=1_000_000, description="at most so many tokens")
     lowercase: bool = Field(False, description="`bpe` only; words are always lower-cased")
     from_: Path | None = Field(
         None, alias="from", description="folder with a `tokenizer.json` to use as it is"
@@ -91,13 +108,16 @@ class ModelSettings(BaseModel):
     )
 
 
+Beta = Annotated[float, Field(ge=0, lt=1)]
+
+
 class Optimiser(Part):
     """`[optimiser]`: steps, batches and when to stop."""
 
     name: Literal["sgd", "adamw"] = Field("adamw", description="the optimiser")
-    learning_rate: float = Field(5e-4, gt=0, description="at its highest")
+    learning_rate: float = Field(5e-4, gt=0, le=1e6, description="at its highest")
     weight_decay: float = Field(0.0, ge=0, description="not on vectors (biases, norms)")
-    betas: tuple[float, float] = Field((0.9, 0.98), description="of AdamW")
+    betas: tuple[Beta, Beta] = Field((0.9, 0.98), description="of AdamW")
     schedule: Literal["constant", "halve-after", "plateau", "warmup-cosine", "warmup-inverse-sqrt"] = Field(
         "constant", description="how the learning rate changes"
     )

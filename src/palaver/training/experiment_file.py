@@ -11,13 +11,16 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from palaver.config import Lines, Location, config_error, parse_toml, read_toml
 from palaver.errors import ConfigError, UserError, nearest
 from palaver.training.experiment import Experiment, Source
+
+if TYPE_CHECKING:
+    from palaver.models import ResponderConfig
 
 PRESETS = {
     "tiny": "a small transformer for trying things out: a minute on a laptop",
@@ -33,7 +36,7 @@ PRESETS = {
     "modern-tf": "modern recipe of topicalchat-tf",
     "modern-tf-knowledge": "modern recipe of topicalchat-tf-knowledge",
 }
-_FILLED_IN = ("vocab_size", "speakers", "ocean")
+_FILLED_IN = ("vocab_size", "speakers", "ocean", "vocabulary")
 """Settings of a model that follow from the data."""
 _INSTEAD = (
     (("optimiser", "batch_size"), ("optimiser", "batch_tokens")),
@@ -164,14 +167,16 @@ def _keys(table: type[BaseModel], way: Location) -> list[str]:
     return [field.alias or name for name, field in table.model_fields.items()]
 
 
+def _config_class(kind: str) -> type[ResponderConfig]:
+    from palaver.models import KnowledgeTransformerConfig, Seq2SeqConfig
+
+    return Seq2SeqConfig if kind == Seq2SeqConfig.model else KnowledgeTransformerConfig
+
+
 @cache
 def model_table(kind: str) -> type[BaseModel]:
     """The settings of a model as a table, read off the model's own configuration."""
-    from palaver.models import KnowledgeTransformerConfig, ResponderConfig, Seq2SeqConfig
-
-    config: type[ResponderConfig] = (
-        Seq2SeqConfig if kind == Seq2SeqConfig.model else KnowledgeTransformerConfig
-    )
+    config = _config_class(kind)
     hints = get_type_hints(config)
     fields: dict[str, Any] = {
         field.name: (
@@ -181,7 +186,7 @@ def model_table(kind: str) -> type[BaseModel]:
         for field in dataclasses.fields(config)
         if field.name not in _FILLED_IN
     }
-    strict = ConfigDict(extra="forbid", allow_inf_nan=False, protected_namespaces=())
+    strict = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, protected_namespaces=())
     return create_model(f"{kind} settings", __config__=strict, **fields)
 
 
@@ -204,6 +209,9 @@ def _contradictions(experiment: Experiment) -> Iterator[tuple[Location, str]]:
     data = experiment.data
     settings: Any = model_table(experiment.model.kind)(**experiment.model_fields_given)
     conditioning, wants_knowledge = settings.conditioning, bool(settings.knowledge)
+    filled = _config_class(experiment.model.kind)(vocab_size=1, speakers=("anybody",), **dict(settings))
+    yield from ((("model",), problem) for problem in filled.problems())
+    yield from _another_kind(experiment)
     if data.task == "windows" and conditioning != "none":
         yield ("data", "task"), "windows of text have no speaker: set model.conditioning to none"
     if data.task == "windows" and data.knowledge != "none":
@@ -221,6 +229,21 @@ def _contradictions(experiment: Experiment) -> Iterator[tuple[Location, str]]:
         yield ("model", "conditioning"), "personalities need data.ocean, a table of scores per speaker"
     if conditioning != "personality" and data.ocean is not None:
         yield ("data", "ocean"), f"is of no use: model.conditioning is {conditioning!r}"
+
+
+def _another_kind(experiment: Experiment) -> Iterator[tuple[Location, str]]:
+    """A checkpoint of another model: said before hours of preparing data."""
+    from palaver.models.pretrained import read_config
+
+    start, kind = experiment.model.initialise_from, experiment.model.kind
+    if start is not None and (start / "config.json").is_file():
+        try:
+            found = read_config(start).get("model")
+        except UserError as error:
+            yield ("model", "initialise_from"), error.message
+        else:
+            if found != kind:
+                yield ("model", "initialise_from"), f"{start} holds a {found} model, not a {kind}"
 
 
 _PATHS: tuple[Location, ...] = (

@@ -21,14 +21,15 @@ from typing import IO, Any
 
 import torch
 
-from palaver.errors import UserError
+from palaver.errors import DataError, UserError
 from palaver.files import check_writable, write_atomically
 from palaver.schema.run import record_run
 from palaver.training.checkpoint import FOLDER, Checkpoints
 from palaver.training.experiment import Experiment
 from palaver.training.experiment_file import experiment_toml
 
-_OWN = (FOLDER, "last", "best", "experiment.toml", "run.json", "metrics.jsonl", "curves.svg", "tensorboard")
+RECORD = "run.json"
+_OWN = (FOLDER, "last", "best", "experiment.toml", RECORD, "metrics.jsonl", "curves.svg", "tensorboard")
 _PLACES = ("out", "root", "path", "prepared", "ocean", "from", "initialise_from")
 """Where things lie may change; the hashes say whether they are the same things."""
 _LENGTH = ("epochs", "max_steps", "early_stop")
@@ -42,15 +43,34 @@ class RunFolder:
         self.path = experiment.folder
         self.experiment = experiment
         check_writable(self.path)
+        self._fresh = fresh
         self._lock = self._locked()
-        if fresh:
-            self._clear()
-        elif not (self.path / "experiment.toml").is_file():
-            strangers = [p.name for p in self.path.iterdir() if p.name in _OWN]
-            if strangers:
+        try:
+            self._check_ours()
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def _check_ours(self) -> None:
+        """Nothing of somebody else's is written over or thrown away."""
+        found = sorted(p.name for p in self.path.iterdir() if p.name in _OWN)
+        if found and RECORD not in found:
+            raise UserError(
+                f"{self.path} holds {', '.join(found)}, but no {RECORD}: no run of ours wrote that",
+                "choose another folder with --out",
+            )
+        if found and found != [RECORD] and "experiment.toml" not in found and not self._fresh:
+            raise UserError(
+                f"{self.path} holds {', '.join(found)}, but no experiment.toml",
+                "choose another folder with --out, or begin anew with --fresh",
+            )
+        if self._fresh:
+            own = [(self.path / name).resolve() for name in (FOLDER, "last", "best")]
+            needed = [path for path in _paths(self.experiment) if any(_lies_in(path, o) for o in own)]
+            if needed:
                 raise UserError(
-                    f"{self.path} holds {', '.join(strangers)}, but no experiment.toml",
-                    "choose another folder with --out, or begin anew with --fresh",
+                    f"--fresh would throw away {needed[0]}, which this experiment starts from",
+                    "choose another folder with --out",
                 )
 
     def _locked(self) -> IO[str]:
@@ -80,10 +100,17 @@ class RunFolder:
                 path.unlink(missing_ok=True)
 
     def check_same(self, hashes: Mapping[str, str]) -> None:
-        """Raise `UserError` if the folder has a checkpoint of another experiment; say what differs."""
-        if Checkpoints(self.path).last() is None:
+        """Raise `UserError` if the folder has a checkpoint of another experiment; say what differs.
+
+        With `fresh`, what is there goes now, and not before: the data could be read, so a run will begin.
+        """
+        if self._fresh:
+            self._clear()
+        checkpoints = Checkpoints(self.path)
+        if checkpoints.last() is None:
+            checkpoints.check_none()
             return
-        before = tomllib.loads((self.path / "experiment.toml").read_text(encoding="utf-8"))
+        before, recorded = self._before()
         now = self.experiment.plain()
         old, new = _flat(before), _flat(now)
         free = (
@@ -97,7 +124,6 @@ class RunFolder:
             and key not in ("name", "preset")
             and key.rpartition(".")[2] not in (*_PLACES, *free)
         ]
-        recorded = json.loads((self.path / "run.json").read_text(encoding="utf-8"))["data"]
         if sorted(recorded.values()) != sorted(hashes.values()):
             changed = sorted({Path(f).name for f, h in hashes.items() if h not in recorded.values()})
             problems.append(f"the data has changed: {', '.join(changed) or 'files are gone'}")
@@ -108,10 +134,20 @@ class RunFolder:
                 problems,
             )
 
+    def _before(self) -> tuple[dict[str, Any], dict[str, str]]:
+        """What was asked for when the run began, and the hashes of its data."""
+        try:
+            asked = tomllib.loads((self.path / "experiment.toml").read_text(encoding="utf-8"))
+            record = json.loads((self.path / RECORD).read_text(encoding="utf-8"))
+            return asked, dict(record["data"])
+        except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+            raise DataError(
+                f"{self.path}: experiment.toml or {RECORD} is damaged: {error}",
+                "choose another folder with --out, or throw that run away with --fresh",
+            ) from None
+
     def begin(self, command: str, hashes: Mapping[str, str], about: Mapping[str, Any]) -> None:
         """Write down what is asked for, before the first step."""
-        with write_atomically(self.path / "experiment.toml") as file:
-            file.write(experiment_toml(self.experiment))
         record = record_run(
             command,
             seed=self.experiment.seed,
@@ -120,8 +156,22 @@ class RunFolder:
             packages=PACKAGES,
         )
         fields = {"signature": record.signature, **record.model_dump(mode="json"), **about}
-        with write_atomically(self.path / "run.json") as file:
+        with write_atomically(self.path / RECORD) as file:  # first: by it the folder is known as ours
             json.dump(fields, file, indent=1, ensure_ascii=False)
+        with write_atomically(self.path / "experiment.toml") as file:
+            file.write(experiment_toml(self.experiment))
+
+
+def _paths(experiment: Experiment) -> list[Path]:
+    """Everything an experiment reads."""
+    data = experiment.data
+    named = [experiment.model.initialise_from, experiment.vocabulary.from_, data.ocean]
+    named += [source.path for source in (*data.train, *data.valid)]
+    return [path for path in named if path is not None]
+
+
+def _lies_in(path: Path, folder: Path) -> bool:
+    return path.resolve().is_relative_to(folder)
 
 
 def hardware(device: torch.device, n_processes: int) -> dict[str, Any]:
@@ -158,12 +208,11 @@ class MetricsFile:
     """`metrics.jsonl`: appended to, and cut back to where a checkpoint was when a run goes on from it."""
 
     def __init__(self, path: Path, keep_bytes: int) -> None:
-        self._file = open(path, "ab")  # noqa: SIM115
-        if self._file.tell() < keep_bytes:
-            self._file.close()
+        if (path.stat().st_size if path.exists() else 0) < keep_bytes:
             raise UserError(
                 f"{path} is shorter than when the last checkpoint was written", "begin anew with --fresh"
             )
+        self._file = open(path, "ab")  # noqa: SIM115
         self._file.truncate(keep_bytes)
 
     def write(self, row: Mapping[str, Any]) -> None:
@@ -186,5 +235,11 @@ def read_metrics(run: Path) -> list[dict[str, Any]]:
     path = run / "metrics.jsonl"
     if not path.is_file():
         raise UserError(f"{run} is not the folder of a run", "expected metrics.jsonl in it")
-    lines = path.read_bytes().split(b"\n")
-    return [json.loads(line) for line in lines[:-1] if line.strip()]
+    rows = []
+    for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], start=1):
+        try:
+            row = json.loads(line)
+            rows.append({**row, "kind": row["kind"], "step": int(row["step"]), "nll": float(row["nll"])})
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise DataError(f"{path}, line {number}: this is not a line of metrics") from None
+    return rows

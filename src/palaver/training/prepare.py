@@ -16,13 +16,15 @@ from typing import Any
 
 import numpy as np
 
+from palaver.corpora.personalities import Scores, read_ocean_table
 from palaver.errors import UserError
 from palaver.files import sha256_of, write_atomically
+from palaver.models.pretrained import read_config
 from palaver.text.vocabulary import Vocabulary
 from palaver.training.examples import Cast, Episode, Select, choose_cast, count_turns, episodes, read_source
 from palaver.training.experiment import Experiment, Source
 from palaver.training.experiment_file import model_table
-from palaver.training.ocean import Scores, check_speakers, read_ocean
+from palaver.training.ocean import check_speakers
 from palaver.training.store import Limits, Store, signature, write_store
 
 Tell = Callable[[str], None]
@@ -62,7 +64,7 @@ def prepare(experiment: Experiment, *, select: Select | None = None, tell: Tell 
     hashes = _hashes(experiment)
     folder = experiment.prepared
     folder.mkdir(parents=True, exist_ok=True)
-    ocean = read_ocean(data.ocean) if data.ocean is not None else {}
+    ocean = read_ocean_table(data.ocean) if data.ocean is not None else {}
     cast = _cast(experiment, ocean, tell)
     names = cast.names if cast else ()
     vocabulary_at = _vocabulary(experiment, folder, hashes, tell)
@@ -146,6 +148,7 @@ def _vocabulary(experiment: Experiment, folder: Path, hashes: dict[str, str], te
     settings = experiment.vocabulary
     start = experiment.model.initialise_from
     if start is not None:
+        read_config(start)
         if (
             settings.from_ is not None
             and Vocabulary.load(start).signature != Vocabulary.load(settings.from_).signature
@@ -263,8 +266,9 @@ def _hashes(experiment: Experiment) -> dict[str, str]:
     memory_at = experiment.prepared / "hashes.json"
     try:
         memory = json.loads(memory_at.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         memory = {}
+    memory = memory if isinstance(memory, dict) else {}
     hashes, known = {}, dict(memory)
     data = experiment.data
     table = [str(data.ocean)] if data.ocean is not None else []

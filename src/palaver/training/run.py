@@ -18,12 +18,14 @@ from accelerate.utils import (  # type: ignore[import-untyped]
     broadcast_object_list,
     set_seed,
 )
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from palaver.errors import UserError
 from palaver.models import Responder, build, load
+from palaver.models.pretrained import fingerprint
 from palaver.text.vocabulary import Vocabulary
-from palaver.training.checkpoint import Checkpoints, Progress, set_random_state
+from palaver.training.checkpoint import Checkpoints, Progress, set_random_state, unreadable
 from palaver.training.curves import draw_curves
 from palaver.training.examples import Select
 from palaver.training.experiment import Experiment
@@ -119,7 +121,7 @@ def _train(
         say(f"{n_parameters:,} parameters, a vocabulary of {len(vocabulary):,}, {processes}")
     else:
         _check_processes(progress, accelerator.num_processes)
-        model.load_state_dict(load_file(checkpoints.run / "last" / "model.safetensors"))
+        _load_weights(model, checkpoints)
         say(f"going on after step {progress.step:,} (epoch {progress.epoch + 1})")
     metrics = None
     if folder is not None:
@@ -154,8 +156,14 @@ def _train(
         if metrics is not None:
             metrics.close()
     if folder is not None:
-        draw_curves({experiment.name: read_metrics(folder.path)}, folder.path / "curves.svg")
+        try:
+            draw_curves({experiment.name: read_metrics(folder.path)}, folder.path / "curves.svg")
+        except (UserError, OSError) as error:  # the model is trained and saved: that is what counts
+            say(f"the curves could not be drawn: {error}")
     if accelerator.num_processes > 1:
+        # The group's threads must have let go of the last tensors: they need the interpreter for that, which is
+        # held while the group is taken apart.
+        accelerator.wait_for_everyone()
         accelerator.end_training()
     best = progress.best if splits[1] is not None else None
     return Outcome(
@@ -163,11 +171,21 @@ def _train(
     )
 
 
+def _load_weights(model: Responder, checkpoints: Checkpoints) -> None:
+    last = checkpoints.last()
+    assert last is not None
+    try:
+        model.load_state_dict(load_file(last / "model.safetensors"))
+    except (SafetensorError, OSError, RuntimeError) as error:
+        raise unreadable(last, error) from None
+
+
 def make_model(
     experiment: Experiment, prepared: Prepared, vocabulary: Vocabulary
 ) -> tuple[Responder, list[str]]:
     """The model with random weights, or those of the checkpoint to start from; what to say about it."""
     fields = {**experiment.model_fields_given, "model": experiment.model.kind, "vocab_size": len(vocabulary)}
+    fields["vocabulary"] = fingerprint(vocabulary)
     conditioning = fields.get("conditioning", "none")
     if conditioning == "speaker":
         fields["speakers"] = prepared.speakers
@@ -192,9 +210,9 @@ def initialise(model: Responder, folder: Path) -> list[str]:
     same = [name for name in ours if name in theirs and theirs[name].shape == ours[name].shape]
     other = [name for name in ours if name in theirs and name not in same]
     widened = [n for n in other if _is_widened(theirs[n], ours[n])] if len(other) == 1 else []
-    if not same:
+    if len(same) <= len(other):
         raise UserError(
-            f"no weight of {folder} fits this model",
+            f"{folder} is of another size: {len(same)} of its {len(theirs)} tensors fit this model",
             "give it the same sizes as the checkpoint's config.json ([model] in the experiment file)",
         )
     with torch.no_grad():

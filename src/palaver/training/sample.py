@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from palaver.corpora.files import write_dialogues
+from palaver.files import check_writable
 from palaver.schema import Dialogue, Turn
 
 OCEAN = """speaker,openness,conscientiousness,extraversion,agreeableness,neuroticism
@@ -66,7 +67,7 @@ def _say(speaker: str, thing: str, rng: random.Random) -> str:
 def write_sample(folder: Path, n: int = 300) -> list[Path]:
     """Dialogues, a table of personalities and an experiment file."""
     paths = [folder / name for name in ("dialogues.jsonl", "ocean.csv", "experiment.toml")]
-    folder.mkdir(parents=True, exist_ok=True)
+    check_writable(folder)
     write_dialogues(sample_dialogues(n), paths[0])
     paths[1].write_text(OCEAN, encoding="utf-8")
     paths[2].write_text(EXPERIMENT, encoding="utf-8")

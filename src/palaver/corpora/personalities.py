@@ -1,0 +1,157 @@
+"""Tables of personalities: a speaker and five OCEAN scores from 1 to 7 (Xing & Fernández 2018, section 2.2).
+
+CSV with a header: `speaker`, then the traits by name or first letter in any order; columns that have none of
+these names are taken in the order O, C, E, A, N. Or JSON: an object of name -> scores, a list of objects with
+`speaker` and `ocean`, `scores` or the traits, or one such object per line.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from palaver.errors import DataError
+from palaver.files import TextStream
+
+TRAITS = ("openness", "conscientiousness", "extraversion", "agreeableness", "neuroticism")
+"""The Big Five in the order of their initials, OCEAN; each from 1 to 7."""
+
+Scores = tuple[float, float, float, float, float]
+
+
+class _Row(NamedTuple):
+    place: str
+    speaker: str
+    found: Sequence[Any]
+    """The scores as they stand in the file."""
+    numbers: Sequence[float | None]
+    """The same as numbers, where they are such."""
+
+
+def read_ocean_table(path: str | Path) -> dict[str, Scores]:
+    """Speaker -> scores in the order of OCEAN. All mistakes are reported together."""
+    path = Path(path)
+    with TextStream(path) as stream:
+        text = stream.read().decode()
+    is_json = path.name.lower().removesuffix(".gz").endswith((".json", ".jsonl"))
+    problems: list[str] = []
+    if is_json or text.lstrip()[:1] in ("{", "["):
+        rows = list(_json_rows(text, path, problems))
+    else:
+        rows = list(_csv_rows(text, path, problems))
+    table: dict[str, Scores] = {}
+    for row in rows:
+        wrong = [
+            f"{trait} should be a number from 1 to 7, found {found!r}"
+            for trait, found, number in zip(TRAITS, row.found, row.numbers, strict=False)
+            if number is None or not 1 <= number <= 7
+        ]
+        if len(row.found) != len(TRAITS):
+            wrong = [f"expected five numbers, found {len(row.found)}"]
+        if not row.speaker:
+            wrong.append("the speaker's name is missing")
+        elif row.speaker in table:
+            wrong.append(f"{row.speaker!r} is there already")
+        problems += [f"{row.place}: {mistake}" for mistake in wrong]
+        if not wrong:
+            table[row.speaker] = tuple(row.numbers)  # type: ignore[assignment]
+    if not rows and not problems:
+        problems.append("there are no rows in it, so it names no speaker")
+    if problems:
+        raise DataError(
+            f"{path} is not a table of OCEAN scores:",
+            "expected speaker and five numbers from 1 to 7",
+            problems,
+        )
+    return table
+
+
+def _csv_rows(text: str, path: Path, problems: list[str]) -> Iterator[_Row]:
+    tabs = ".tsv" in [suffix.lower() for suffix in path.suffixes]
+    reader = csv.reader(io.StringIO(text), delimiter="\t" if tabs else ",")
+    try:
+        header = [cell.strip().casefold() for cell in next(reader, [])]
+        places, wrong = _columns(header)
+        problems += (f"line 1: {mistake}" for mistake in wrong)
+        for cells in reader if not wrong else ():
+            if not any(cell.strip() for cell in cells):
+                continue
+            place = f"line {reader.line_num}"
+            if len(cells) > len(header):
+                problems.append(f"{place}: expected {len(header)} fields, found {len(cells)}")
+            speaker, *scores = [cells[i].strip() if i < len(cells) else "" for i in places]
+            yield _Row(place, speaker, scores, [_from_text(score) for score in scores])
+    except csv.Error as error:
+        problems.append(f"line {reader.line_num}: not a CSV row: {error}")
+
+
+def _columns(header: Sequence[str]) -> tuple[list[int], list[str]]:
+    """Where speaker and scores stand, and what is wrong with the names of the columns."""
+    speaker = next((i for i, n in enumerate(header) if n in ("speaker", "name", "character")), None)
+    if speaker is None and any(_from_text(cell) is not None for cell in header[1:]):
+        return [], ["there is no header; expected speaker and the five traits"]
+    rest = [i for i in range(len(header)) if i != speaker]
+    places = [[i for i in rest if header[i] in (trait, trait[0])] for trait in TRAITS]
+    wrong = [] if speaker is not None else ["the header has no column speaker"]
+    if any(places) or speaker is None:
+        for trait, found in zip(TRAITS, places, strict=True):
+            if len(found) != 1:
+                wrong.append(f"the header has {len(found) or 'no'} column{'s' * (len(found) > 1)} {trait}")
+        rest = [found[0] for found in places if found]
+    return [speaker or 0, *rest], wrong
+
+
+def _json_rows(text: str, path: Path, problems: list[str]) -> Iterator[_Row]:
+    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = [name for name, _ in found]
+        problems.extend(f"{name!r} is there already" for name in sorted(set(names)) if names.count(name) > 1)
+        return dict(found)
+
+    try:
+        if text.lstrip().startswith("{") and "\n{" in text.strip():
+            lines = [line for line in text.splitlines() if line.strip()]
+            data: Any = [json.loads(line, object_pairs_hook=pairs) for line in lines]
+        else:
+            data = json.loads(text, object_pairs_hook=pairs)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path} is not JSON: {error}") from None
+    if isinstance(data, dict) and isinstance(data.get("speaker"), str):
+        data = [data]
+    elif isinstance(data, dict):
+        data = [{"speaker": name, "scores": scores} for name, scores in data.items()]
+    if not isinstance(data, list):
+        raise DataError(f"{path}: expected an object of names and five numbers, or a list of objects")
+    for number, row in enumerate(data, start=1):
+        if not isinstance(row, dict):
+            problems.append(f"row {number}: expected an object, found {row!r}")
+            continue
+        folded = {key.casefold(): value for key, value in row.items()}
+        scores = folded.get("scores", folded.get("ocean", folded))
+        if isinstance(scores, dict):
+            traits = {str(key).casefold(): value for key, value in scores.items()}
+            scores = [traits.get(trait, traits.get(trait[0])) for trait in TRAITS]
+        scores = scores if isinstance(scores, list) else [scores]
+        name = folded.get("speaker")
+        speaker = name.strip() if isinstance(name, str) else ""
+        yield _Row(f"row {number}", speaker, scores, [_finite(score) for score in scores])
+
+
+def _from_text(cell: str) -> float | None:
+    try:
+        return _finite(float(cell))
+    except ValueError:
+        return None
+
+
+def _finite(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        return None
