@@ -93,6 +93,8 @@ class Store:
         self.n_words = _mapped(folder / "n_words", "int32")
         self.spelling = _mapped(folder / "spelling", "float32")
         """What the unknown words of a response cost on top (`palaver.text.spelling`)."""
+        if {len(self.speaker), len(self.n_words), len(self.spelling)} != {self.n}:
+            raise DataError(f"{folder} is damaged", "delete that folder; it will be made again")
 
     def __len__(self) -> int:
         return self.n
