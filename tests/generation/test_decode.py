@@ -17,7 +17,7 @@ from palaver.errors import ConfigError, UserError
 from palaver.generation import choose
 from palaver.generation.decode import Decoding, decode, pad
 from palaver.models import KnowledgeTransformer, KnowledgeTransformerConfig, Responder, Seq2Seq, Seq2SeqConfig
-from palaver.text.vocabulary import EOS
+from palaver.text.vocabulary import BOS, EOS, PAD, SEP, UNK
 
 WORDS = [5, 6, 7]
 
@@ -84,6 +84,75 @@ def test_beam_search_is_exhaustive_when_the_beam_is_wide_enough(
     assert found.logprob == pytest.approx(scored[tuple(best)], rel=1e-9)
 
 
+def next_logprobs(model: Responder, kind: str, context: list[int], tokens: list[int], n: int) -> torch.Tensor:
+    """ln p of every next token after `tokens`, from the beginning, one row by itself."""
+    given = {name: torch.tensor(values[n : n + 1]) for name, values in told(kind, n + 1).items()}
+    with torch.inference_mode():
+        state = model.start(
+            model.encode(torch.tensor([context]), given.pop("knowledge", None)), speaker=given.get("speaker")
+        )
+        for token in [BOS, *tokens]:
+            logits, state = model.step(state, torch.tensor([token]))
+    logp = torch.log_softmax(logits[0], 0)
+    logp[[PAD, BOS, UNK, SEP]] = -torch.inf
+    return logp
+
+
+def beam_by_hand(
+    model: Responder, kind: str, context: list[int], how: Decoding, longest: int, n: int
+) -> tuple[list[int], float]:
+    running: list[tuple[float, list[int]]] = [(0.0, [])]
+    finished: list[tuple[float, float, list[int]]] = []
+    for length in range(1, longest + 1):
+        grown = [
+            (score + p, [*tokens, token])
+            for score, tokens in running
+            for token, p in enumerate(next_logprobs(model, kind, context, tokens, n).tolist())
+            if p > -math.inf and not (token == EOS and length <= how.min_length)
+        ]
+        grown.sort(key=lambda one: -one[0])
+        for score, tokens in grown[: how.beam_size]:
+            if tokens[-1] == EOS or length == longest:
+                finished.append((score / length**how.length_penalty, score, tokens))
+        finished = sorted(finished, key=lambda one: -one[0])[: how.beam_size]
+        running = [one for one in grown if one[1][-1] != EOS][: how.beam_size]
+        full = len(finished) == how.beam_size
+        if full and finished[-1][0] >= running[0][0] / length**how.length_penalty:
+            break
+    _, score, tokens = finished[0]
+    return [t for t in tokens if t != EOS], score
+
+
+@pytest.mark.parametrize("kind", ["seq2seq", "transformer"])
+@pytest.mark.parametrize(("k", "penalty"), [(1, 1.0), (2, 0.0), (3, 1.0), (4, 2.0)])
+def test_beam_search_is_that_by_hand(kind: str, k: int, penalty: float) -> None:
+    model = tiny(kind, vocab_size=50)
+    contexts = [[5, 6], [7, 8, 9], [10], [5, 5, 5, 5], [11, 6]]
+    how = Decoding(method="beam", beam_size=k, length_penalty=penalty, max_length=9)
+    found = decode(model, contexts, how, **told(kind, len(contexts)))
+    lengths = set()
+    for n, context in enumerate(contexts):
+        tokens, score = beam_by_hand(model, kind, context, how, 9, n)
+        assert found[n].tokens == tokens
+        assert found[n].logprob == pytest.approx(score, rel=1e-9)
+        lengths.add(len(tokens))
+    assert len(lengths) > 1
+
+
+def test_encoding_in_pieces_is_encoding_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tiny("transformer", vocab_size=50)
+    rng = random.Random(6)
+    contexts = pad([[rng.randrange(5, 50) for _ in range(rng.randrange(13))] for _ in range(20)], "cpu")
+    sentences = pad([[rng.randrange(5, 50) for _ in range(rng.randrange(7))] for _ in range(20)], "cpu")
+    whole = model.encode(contexts, sentences)  # with gradients, so at once
+    with torch.inference_mode():
+        monkeypatch.setattr("palaver.models.transformer._PIECE", 20)
+        pieces = model.encode(contexts, sentences)
+    assert torch.equal(pieces.visible, whole.visible)
+    seen = whole.visible
+    assert torch.allclose(pieces.values[seen], whole.values[seen], rtol=1e-12)
+
+
 METHODS = [
     Decoding(),
     Decoding(method="beam", beam_size=3, max_length=12),
@@ -135,6 +204,14 @@ def test_the_log_probability_is_the_models_own(kind: str, settings: Decoding) ->
         longest = min(settings.max_length, model.config.max_response)
         whole = [*found.tokens, EOS] if len(found.tokens) < longest else found.tokens
         assert found.logprob == pytest.approx(logprob(model, kind, contexts[n], whole, n), rel=1e-9)
+
+
+def test_the_best_token_and_the_total_on_cpu() -> None:
+    logits = torch.randn(7, 300, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    for exact, dtype in ((1e-12, torch.float64), (1e-5, torch.float32), (1e-2, torch.bfloat16)):
+        assert torch.equal(choose.most_probable(logits.to(dtype)), logits.to(dtype).argmax(1))
+        total = choose.total(logits.to(dtype)).double()
+        assert torch.allclose(total, torch.logsumexp(logits, 1), atol=exact)
 
 
 def test_drawn_tokens_have_the_probabilities_of_the_nucleus() -> None:

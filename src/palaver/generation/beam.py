@@ -1,8 +1,8 @@
 """Beam search with a length penalty: score = ln p / length^penalty, the end mark counted in the length.
 
-At every step an example's k best continuations count: those that end are finished. The k best of those that do
-not end go on. An example is over when it has k finished responses and none that runs would be among the best k
-if it ended with the score it has now. These are the rules of `transformers`, and so are the responses.
+At every step an example's k best continuations count: those that end are finished. The k best of those that
+do not end go on. An example is over when it has k finished responses, and none that runs would be among the
+best k if it ended with the score it has now. These are the rules of `transformers`, and so are the responses.
 """
 
 from __future__ import annotations
@@ -78,9 +78,9 @@ class _Finished:
     def offer(
         self, place: Tensor, logprobs: Tensor, length: float, tokens: Tensor, beams: Tensor, words: Tensor
     ) -> Tensor:
-        """Candidates (n, k) from the best down, -inf those that have not ended. The k-th best score so far: (n,).
+        """Candidates (n, k), -inf those that have not ended: `tokens` of `beams`, and one of `words`.
 
-        They are `tokens` of `beams`, and one of `words`.
+        The k-th best score of each example so far: (n,).
         """
         before = self.scores[place]
         scores = logprobs / length

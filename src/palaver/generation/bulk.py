@@ -130,7 +130,9 @@ def generate_file(
                 n_rows += len(jobs)
                 if not kept.holds(jobs, system.name):
                     try:
-                        rows, n_skipped = _rows(system, jobs, knowledge if "knowledge" in takes(system) else None)
+                        rows, n_skipped = _rows(
+                            system, jobs, knowledge if "knowledge" in takes(system) else None
+                        )
                     except UserError as error:
                         if file.tell():
                             so_far = f"the rows so far are kept in {out}; the same command goes on"

@@ -154,8 +154,7 @@ def decode(
             tell(done)
     ended = tokens == EOS
     ends = np.where(ended.any(1), ended.argmax(1), longest)
-    rows_found = zip(tokens[:, : ends.max(initial=0)].tolist(), ends.tolist(), logprobs.tolist(), strict=True)
-    return [Decoded(row[:end], logprob) for row, end, logprob in rows_found]
+    return [Decoded(tokens[i, : ends[i]].tolist(), float(logprobs[i])) for i in range(n)]
 
 
 def _by_length(

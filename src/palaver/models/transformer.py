@@ -84,7 +84,7 @@ class State(NamedTuple):
     """
 
     memory: Tensor  # (B, S, C)
-    bias: Tensor  # (B, 1, S): 0, or -inf where the memory is padding
+    bias: Tensor  # (B, 1, 1, S): 0, or -inf where the memory is padding
     cache: tuple[tuple[Tensor, Tensor], ...]  # per layer (B, heads, room, d): keys and values of the tokens
     seen: Tensor  # (B, k, N) of the N tokens in the cache
     length: int  # of a beam
@@ -96,16 +96,6 @@ def rotate(x: Tensor, turns: Tensor) -> Tensor:
     a, b = x.unflatten(-1, (2, -1)).unbind(-2)
     cos, sin = turns.cos().to(x.dtype), turns.sin().to(x.dtype)
     return torch.cat((a * cos - b * sin, a * sin + b * cos), -1)
-
-
-def look(query: Tensor, keys: Tensor, values: Tensor, bias: Tensor | None) -> Tensor:
-    """Attention of one token per beam (B, heads, k, d), for which the fused kernel on CPU is the slower way."""
-    if query.is_cuda:
-        return F.scaled_dot_product_attention(query, keys, values, attn_mask=bias)
-    scores = torch.matmul(query * query.shape[3] ** -0.5, keys.transpose(2, 3))  # (B, heads, k, S)
-    if bias is not None:
-        scores += bias
-    return torch.matmul(torch.softmax(scores, 3), values)
 
 
 def bias_of(visible: Tensor, dtype: torch.dtype) -> Tensor:
@@ -138,10 +128,7 @@ class Attention(nn.Module):
         self, query: Tensor, keys: Tensor, values: Tensor, visible: Tensor | None, causal: bool = False
     ) -> Tensor:
         found = F.scaled_dot_product_attention(query, keys, values, attn_mask=visible, is_causal=causal)
-        return self.merge(found)
-
-    def merge(self, found: Tensor) -> Tensor:
-        return self.out(found.transpose(1, 2).flatten(2))  # (B, heads, T, d) -> (B, T, C)
+        return self.out(found.transpose(1, 2).flatten(2))  # (B, T, C)
 
     def recall(self, x: Tensor, memory: Tensor, bias: Tensor) -> Tensor:
         """Attention of x (B, k, C) to `memory` (B, S, C), of which neither keys nor values are made.
@@ -153,11 +140,12 @@ class Attention(nn.Module):
         size, k, width = x.shape
         heads, rows = self.heads, size * k
         by_key, by_value = self.key_value.weight.view(2, heads, -1, width)  # (heads, d, C)
-        query = self.query(x) * (width // heads) ** -0.5
-        query = torch.bmm(query.view(rows, heads, -1).transpose(0, 1), by_key)  # (heads, B k, C)
-        query = query.view(heads, size, k, width).transpose(0, 1).reshape(size, heads * k, width)
-        scores = torch.bmm(query, memory.transpose(1, 2)).to(bias.dtype) + bias  # (B, heads k, S)
-        found = torch.bmm(torch.softmax(scores, 2).to(x.dtype), memory)  # (B, heads k, C)
+        query = self.query(x).view(rows, heads, -1).transpose(0, 1)
+        query = torch.bmm(query, by_key).view(heads, size, k, width)
+        query = query.transpose(0, 1).reshape(size, 1, heads * k, width)  # to the memory all heads are one
+        memory = memory.unsqueeze(1)  # (B, 1, S, C)
+        scale = (width // heads) ** -0.5
+        found = F.scaled_dot_product_attention(query, memory, memory, attn_mask=bias, scale=scale)
         found = found.view(size, heads, k, width).transpose(0, 1).reshape(heads, rows, width)
         shift = self.key_value.bias[width:].view(heads, 1, -1)
         found = torch.baddbmm(shift, found, by_value.transpose(1, 2))  # (heads, B k, d)
@@ -246,7 +234,7 @@ class KnowledgeTransformer(Responder):
         return self.dropout(x)
 
     def turned(self, x: Tensor, at: int | None = None) -> Tensor:
-        """Queries or keys (B, heads, T, d) with rotary positions, where those are used: 0, 1, … or all `at`."""
+        """Queries or keys (B, heads, T, d) with rotary positions 0, 1, …, or all `at`, if those are used."""
         if self.angles is None:
             return x
         return rotate(x, self.angles[: x.shape[2]] if at is None else self.angles[at : at + 1])
@@ -325,7 +313,7 @@ class KnowledgeTransformer(Responder):
         v = self.condition(speaker, ocean)
         return State(
             memory.values,
-            bias_of(memory.visible.unsqueeze(1), torch.promote_types(memory.values.dtype, torch.float32)),
+            bias_of(memory.visible[:, None, None, :], memory.values.dtype),
             tuple((nothing, nothing) for _ in self.decoder),
             memory.visible.new_empty((size, 1, 0)),
             0,
@@ -349,8 +337,8 @@ class KnowledgeTransformer(Responder):
             key, values[:, :, before:after] = layer.own.keys_values(normed)
             keys[:, :, before:after] = self.turned(key, t)
             query = self.turned(layer.own.split(layer.own.query(normed)), t)
-            found = look(query, keys[:, :, :after], values[:, :, :after], bias)  # (B, heads, k, d)
-            x = layer.after(x, layer.own.merge(found), 0)
+            found = layer.own.attend(query, keys[:, :, :after], values[:, :, :after], bias)  # (B, k, C)
+            x = layer.after(x, found, 0)
             x = layer.after(x, layer.cross.recall(layer.before(x, 1), state.memory, state.bias), 1)
             x = layer.after(x, layer.feed(layer.before(x, 2)), 2)
         features = x if self.last is None else self.last[1](x)

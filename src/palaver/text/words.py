@@ -86,7 +86,7 @@ def join_words(tokens: Sequence[str]) -> str:
     `words(join_words(words(text))) == words(text)`.
     """
     pieces: list[str] = []
-    run: tuple[str, ...] = ()  # the last tokens, as far as no space parts them
+    run: tuple[str, ...] = ()  # the last two tokens, as far as no space parts them
     close, start = False, True
     quotes_left: dict[str, int] = {}
     open_quotes: set[str] = set()
@@ -108,8 +108,8 @@ def join_words(tokens: Sequence[str]) -> str:
             right = not left
             open_quotes ^= {token}
         shown = _capitalised(token) if start or token == "i" else token
-        if run and (close or left) and _are_parted(*run[-2:], token):
-            run = (*run[-2:], token)
+        if run and (close or left) and _is_parted(run, token):
+            run = (run[-1], token)
             pieces[-1] += shown
         else:
             run = (token,)
@@ -120,11 +120,12 @@ def join_words(tokens: Sequence[str]) -> str:
 
 
 @functools.lru_cache(maxsize=1 << 17)
-def _are_parted(*run: str) -> bool:
+def _is_parted(run: tuple[str, ...], token: str) -> bool:
     """Whether `words` finds these tokens when nothing stands between them."""
-    return words("".join(run)) == list(run)
+    return words("".join(run) + token) == [*run, token]
 
 
+@functools.lru_cache(maxsize=1 << 17)
 def _capitalised(token: str) -> str:
     """With a capital, unless lower case would not give the same letter back (ß)."""
     capital = token[0].upper()
