@@ -161,8 +161,8 @@ def _train(
         except (UserError, OSError) as error:  # the model is trained and saved: that is what counts
             say(f"the curves could not be drawn: {error}")
     if accelerator.num_processes > 1:
-        # The group's threads must have let go of the last tensors: they need the interpreter for that, which is
-        # held while the group is taken apart.
+        # The group's threads must have let go of the last tensors: they need the interpreter for that, which
+        # is held while the group is taken apart.
         accelerator.wait_for_everyone()
         accelerator.end_training()
     best = progress.best if splits[1] is not None else None
