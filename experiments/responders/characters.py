@@ -46,7 +46,8 @@ FANS = {
 }
 N_VOICES = 48
 TRAITS = ("openness", "conscientiousness", "extraversion", "agreeableness", "neuroticism")
-COLUMNS = ("mair_O", "mair_C", "mair_E", "mair_A", "mair_ES")  # the last is emotional stability
+COLUMNS = ("mair_O", "mair_C", "mair_E", "mair_A", "mair_ES")
+"""The last is called stability but rises with anxious words and with the labels of neuroticism: it is that."""
 
 
 def renamed(dialogue: Dialogue, names: dict[str, str]) -> Dialogue:
@@ -82,7 +83,6 @@ def stand_in(essays: Path) -> tuple[RidgeCV, list[str], np.ndarray, np.ndarray]:
     vocabulary = [word for word, _ in counts.most_common(400)]
     x = np.array([shares([row["text"]], vocabulary) for row in rows])
     y = np.array([[float(row[column]) for column in COLUMNS] for row in rows])
-    y[:, 4] = 8 - y[:, 4]  # neuroticism is the other end of stability
     mean, spread = x.mean(0), x.std(0) + 1e-9
     model = RidgeCV(alphas=np.logspace(1, 4, 10))
     held_out = cross_val_predict(model, (x - mean) / spread, y, cv=10)
