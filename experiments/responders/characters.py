@@ -47,7 +47,7 @@ FANS = {
 N_VOICES = 48
 TRAITS = ("openness", "conscientiousness", "extraversion", "agreeableness", "neuroticism")
 COLUMNS = ("mair_O", "mair_C", "mair_E", "mair_A", "mair_ES")
-"""The last is called stability but rises with anxious words and with the labels of neuroticism: it is that."""
+"""The last is called stability, but rises with anxious words and labels of neuroticism: it is that."""
 
 
 def renamed(dialogue: Dialogue, names: dict[str, str]) -> Dialogue:
