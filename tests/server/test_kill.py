@@ -229,7 +229,7 @@ def test_no_acknowledged_answer_is_lost(
             ).all()
     finally:
         database.close()
-    assert len(acknowledged) > 10 * times, "there was no load"
+    assert len(acknowledged) > 3 * times, "there was no load"
     assert sum(client.resent for client in clients) > 0, "the server never died with an answer on its way"
     assert {i: v for i, v in acknowledged.items() if stored.get(i) != v} == {}
     assert twice == [], "what was sent again is one row"
