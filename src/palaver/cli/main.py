@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING
 import typer
 
 from palaver import __version__
-from palaver.cli import analyse, chat, corpus, generate, knowledge, reproduce, serve, study, train
+from palaver.cli import (
+    analyse,
+    chat,
+    corpus,
+    distinguish,
+    generate,
+    knowledge,
+    personality,
+    reproduce,
+    serve,
+    study,
+    train,
+)
 
 if TYPE_CHECKING:
     from palaver.errors import UserError
@@ -21,12 +33,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-_ADDED = (analyse, serve)  # their import adds verbs to those of `study`
+_ADDED = (analyse, serve, distinguish)  # their import adds verbs to those of `study` and `personality`
 app.add_typer(study.app, name="study")
 app.command()(chat.chat)
 app.command()(generate.generate)
 app.add_typer(corpus.app, name="corpus")
 app.add_typer(knowledge.app, name="knowledge")
+app.add_typer(personality.app, name="personality")
 app.add_typer(train.app, name="train")
 app.add_typer(reproduce.app, name="reproduce")
 

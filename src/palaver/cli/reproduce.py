@@ -37,3 +37,87 @@ def rankme(
     print_comparison(found, Console())
     if found.lost:
         raise typer.Exit(1)
+
+
+@app.command()
+def personality(
+    data: Annotated[
+        Path, typer.Option(help="The folder with friends_turns.csv and bbt_turns.csv, packed or not.")
+    ],
+    speaker_responses: Annotated[
+        Path | None, typer.Option(help="Responses of a Speaker model as each character (palaver generate).")
+    ] = None,
+    personality_responses: Annotated[
+        Path | None, typer.Option(help="Responses of a Personality model as each character.")
+    ] = None,
+    extreme_responses: Annotated[
+        Path | None, typer.Option(help="Responses of a Personality model as Open, Conscientious, Extravert …")
+    ] = None,
+    speaker_checkpoint: Annotated[
+        str | None, typer.Option(help="A Speaker model, for Table 3 and, with --contexts, for Table 1.")
+    ] = None,
+    personality_checkpoint: Annotated[
+        str | None,
+        typer.Option(help="A Personality model, for Table 3 and, with --contexts, Tables 1 and 2."),
+    ] = None,
+    contexts: Annotated[
+        str | None, typer.Option(help="What the checkpoints reply to: a .txt, a dialogue file or a corpus.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N contexts.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda …")] = None,
+    recogniser: Annotated[str, typer.Option(help="default, a file, or MODULE:FUNCTION.")] = "default",
+    lexicon: Annotated[Path | None, typer.Option(help="A LIWC dictionary of your own (.dic).")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all that is drawn at random.")] = 0,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A first look: 100 samples, 3 repetitions, 20 resampled pools.")
+    ] = False,
+    workers: Annotated[int, typer.Option(min=0, help="Processes and threads; 0 for one a core.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder for reports, results and responses.")] = None,
+) -> None:
+    """Tables 1, 2 and 3 of Xing & Fernández (2018): how distinguishable characters are by their traits.
+
+    Gold transcripts and controls need the scripts alone; the Speaker and Personality rows need responses, or
+    checkpoints and contexts. Exits with 1 if the transcripts are recovered less well than in the paper.
+
+    Example: palaver reproduce personality --data scripts --out personality
+    """
+    from palaver.errors import require
+
+    require("sklearn", "models")
+
+    from rich.console import Console
+
+    from palaver.cli.distinguish import settings_of
+    from palaver.cli.progress import progress
+    from palaver.files import check_writable, write_atomically
+    from palaver.personality.recogniser import load_recogniser
+    from palaver.reports.personality import write_personality_report
+    from palaver.reproduce.personality import Responses, reproduce
+    from palaver.reproduce.personality_print import print_reproduction
+
+    settings = settings_of(seed=seed, quick=quick, workers=workers, unscaled_words=True)
+    judge = load_recogniser(recogniser, lexicon=lexicon)
+    if out is not None:
+        check_writable(out)
+    given = Responses(
+        speaker=speaker_responses, personality=personality_responses, extremes=extreme_responses
+    )
+    with progress() as tell:
+        shown: list[tuple[str, str, str]] = []
+        if speaker_checkpoint or personality_checkpoint:
+            from palaver.reproduce.personality_examples import from_checkpoints
+
+            shown, given = from_checkpoints(
+                data, judge, settings, speaker_checkpoint, personality_checkpoint, given,
+                contexts=contexts, folder=out, limit=limit, device=device, tell=tell,
+            )  # fmt: skip
+        found = reproduce(data, judge, settings=settings, responses=given, examples=shown, tell=tell)
+    print_reproduction(found, Console())
+    if out is not None:
+        for number, (title, result) in enumerate(found.results.items(), start=1):
+            stem = "-".join("".join(c if c.isalnum() else " " for c in title.casefold()).split())
+            with write_atomically(out / f"{number}-{stem}.json") as file:
+                file.write(result.to_json())
+            typer.echo(f"report: {write_personality_report(result, out / f'{number}-{stem}.html')}")
+    if found.missed:
+        raise typer.Exit(1)

@@ -1,0 +1,156 @@
+"""What the test of distinguishability finds, as rows: the terminal, the report and `results.json` show these.
+
+Field names are a contract that people script against: fields may be added, not renamed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from palaver.personality.samples import Floats
+from palaver.schema import RunRecord
+from palaver.statistics.significance import MeanTest
+
+Numbers = tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Character:
+    """Who was looked at, and the OCEAN estimate: mean and deviation over the samples."""
+
+    name: str
+    n_utterances: int
+    n_groups: int
+    ocean: Numbers
+    ocean_sd: Numbers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CharacterScore:
+    """How well one character was recovered; deviations are over the repetitions."""
+
+    character: str
+    precision: float
+    recall: float
+    f1: float
+    precision_sd: float
+    recall_sd: float
+    f1_sd: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """One way to ask the question, and the answer, averaged over characters and repetitions."""
+
+    name: str
+    labels: Literal["characters", "shuffled labels", "pseudo-characters"]
+    features: Literal["traits", "words", "words without stop words"]
+    split: Literal["samples", "groups"]
+    """"samples" is the paper's: an utterance may be in samples on both sides. "groups": it may not."""
+    scaled: bool
+    n_samples: int
+    """Of each character, training and test side together."""
+    size: int
+    """Utterances in a sample."""
+    precision: float
+    recall: float
+    f1: float
+    precision_sigma: float
+    """Over the characters, which is the σ of the paper's tables."""
+    recall_sigma: float
+    f1_sigma: float
+    f1_sd: float
+    """Over the repetitions."""
+    characters: tuple[CharacterScore, ...]
+    repetitions: Numbers
+    """F1 of each repetition, averaged over the characters."""
+    confusion: tuple[Numbers, ...]
+    """Shares of each true character's samples (rows) that were taken for each character (columns)."""
+    chosen_c: Mapping[str, int]
+    """How often each C was chosen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConditionTest:
+    """Levene, then Student's or Welch's t, on the F1 of the repetitions of two conditions."""
+
+    a: str
+    b: str
+    test: MeanTest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The reading in plain words, from the split by group against its pseudo-characters."""
+
+    answer: Literal["yes", "no", "cannot say"]
+    f1: float
+    control: float
+    difference: float
+    low: float
+    high: float
+    """Interval of the difference over resampled pools."""
+    confidence: float
+    n_replicates: int
+    text: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distinguishability:
+    """All of it."""
+
+    title: str
+    recogniser: str
+    group_noun: str
+    characters: tuple[Character, ...]
+    conditions: tuple[Condition, ...]
+    tests: tuple[ConditionTest, ...]
+    verdict: Verdict
+    left_out: tuple[tuple[str, int], ...]
+    """What was not used, and how many of it."""
+    notes: tuple[str, ...]
+    run: RunRecord
+
+    @property
+    def chance(self) -> float:
+        """Of guessing right, with as many samples of each character."""
+        return 1 / len(self.characters)
+
+    def condition(self, name: str) -> Condition | None:
+        return next((c for c in self.conditions if c.name == name), None)
+
+    def to_json(self) -> str:
+        """`results.json`: undefined numbers are null, beside them stands the reason."""
+        rows = {f.name: _plain(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name != "run"}
+        record = {"signature": self.run.signature, "run": self.run.model_dump(mode="json")}
+        return json.dumps({**record, **rows}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _plain(value: object) -> object:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _plain(v) for key, v in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def prf(confusion: Any) -> Floats:
+    """Precision, recall and F1 of each class, (3, classes), from true x predicted counts.
+
+    What was never predicted has precision 0, and so has F1 where both are 0, as scikit-learn has it.
+    """
+    counts = np.asarray(confusion, dtype=np.float64)
+    right = np.diagonal(counts)
+    predicted, true = counts.sum(axis=0), counts.sum(axis=1)
+    over = np.stack([predicted, true, (predicted + true) / 2])
+    return np.asarray(np.divide(right, over, out=np.zeros_like(over), where=over > 0))

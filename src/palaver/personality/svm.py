@@ -1,0 +1,149 @@
+"""Recovering the character of a sample: an RBF SVM, C tuned inside the training side.
+
+Xing & Fernández (2018, section 4, footnote 7). The classifier is scikit-learn's. It gets the kernel
+ready-made: a fold's distances are computed once for all values of C, which makes a fit 2 to 10 times as fast
+and changes nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from palaver.errors import require
+from palaver.personality.samples import Floats
+
+Ints = NDArray[np.integer[Any]]
+
+HELD_OUT = 3
+"""One in so many training samples chooses C. Of 1,200 that are 400, enough to tell three values apart."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """Vectors and whose they are."""
+
+    vectors: Floats
+    label: Ints
+
+
+@dataclass(frozen=True)
+class Fold:
+    """What to learn from and be tested on. Without `tune`, C is chosen by a part of `train`."""
+
+    train: Side
+    test: Side
+    tune: tuple[Side, Side] | None = None
+    """To fit on and to choose by: for splits by group, which no division of `train` would respect."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One repetition: its folds, and how the classifier is made."""
+
+    folds: Sequence[Fold]
+    n_classes: int
+    grid: tuple[float, ...] = (0.1, 1.0, 10.0)
+    scaled: bool = True
+    """Each column to mean 0 and variance 1 of the training side."""
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a repetition: true x predicted counts, and the C of each fold."""
+
+    confusion: Ints
+    chosen: tuple[float, ...]
+
+
+def run_job(job: Job) -> Outcome:
+    """Train and test on every fold; the predictions of all folds are counted together."""
+    confusion = np.zeros((job.n_classes, job.n_classes), dtype=np.int64)
+    rng = np.random.default_rng(job.seed)
+    chosen = []
+    for fold in job.folds:
+        kernels = _kernels(fold.train, fold.test, job.scaled)
+        c = choose_c(fold, kernels[0], job, rng)
+        found = _predict(kernels, fold.train.label, c)
+        np.add.at(confusion, (fold.test.label, found), 1)
+        chosen.append(c)
+    return Outcome(confusion, tuple(chosen))
+
+
+def choose_c(fold: Fold, own: Floats, job: Job, rng: np.random.Generator) -> float:
+    """The C with most right answers on held-out training samples; of equals the smallest.
+
+    `own` is the kernel of the training side with itself, scaled as a whole.
+    """
+    if len(job.grid) == 1:
+        return job.grid[0]
+    right = np.zeros(len(job.grid), dtype=np.int64)
+    if fold.tune is not None:
+        fit, held = fold.tune
+        kernels = _kernels(fit, held, job.scaled)
+        for i, c in enumerate(job.grid):
+            right[i] = (_predict(kernels, fit.label, c) == held.label).sum()
+    else:
+        label = fold.train.label
+        held_rows = next(stratified(label, HELD_OUT, rng))
+        fit_rows = np.setdiff1d(np.arange(label.size), held_rows, assume_unique=True)
+        inner = (own[np.ix_(fit_rows, fit_rows)], own[np.ix_(held_rows, fit_rows)])
+        for i, c in enumerate(job.grid):
+            right[i] = (_predict(inner, label[fit_rows], c) == label[held_rows]).sum()
+    return job.grid[int(right.argmax())]
+
+
+def stratified(label: Ints, n_folds: int, rng: np.random.Generator) -> Iterator[Ints]:
+    """Rows of each fold; every class is spread evenly over the folds."""
+    fold = np.empty(label.size, dtype=np.int64)
+    for which in np.unique(label):
+        rows = rng.permutation(np.flatnonzero(label == which))
+        fold[rows] = np.arange(rows.size) % n_folds
+    for k in range(n_folds):
+        yield np.flatnonzero(fold == k)
+
+
+def cross_folds(side: Side, n_folds: int, rng: np.random.Generator) -> list[Fold]:
+    """Stratified cross-validation of all samples, as the paper has it."""
+    folds = []
+    for test in stratified(side.label, n_folds, rng):
+        train = np.setdiff1d(np.arange(side.label.size), test, assume_unique=True)
+        a, b = (Side(side.vectors[rows], side.label[rows]) for rows in (train, test))
+        folds.append(Fold(a, b))
+    return folds
+
+
+Kernels = tuple[Floats, Floats]
+"""Of the training side with itself, (n, n), and of the test side with the training side, (m, n)."""
+
+
+def _kernels(train: Side, test: Side, scaled: bool) -> Kernels:
+    a, b = train.vectors, test.vectors
+    if scaled:
+        middle, spread = a.mean(axis=0), a.std(axis=0)
+        spread = np.where(spread > 0, spread, 1.0)
+        a, b = (a - middle) / spread, (b - middle) / spread
+    gamma = 1 / a.shape[1]  # scikit-learn's default of 2018, and for scaled columns today's as well
+    return _rbf(a, a, gamma), _rbf(b, a, gamma)
+
+
+def _rbf(a: Floats, b: Floats, gamma: float) -> Floats:
+    distance = a @ b.T
+    distance *= -2
+    distance += (a * a).sum(axis=1)[:, None]
+    distance += (b * b).sum(axis=1)
+    np.maximum(distance, 0, out=distance)
+    distance *= -gamma
+    return np.exp(distance, out=distance)
+
+
+def _predict(kernels: Kernels, label: Ints, c: float) -> Ints:
+    own, other = kernels
+    return np.asarray(
+        require("sklearn.svm", "models").SVC(C=c, kernel="precomputed").fit(own, label).predict(other)
+    )

@@ -1,0 +1,112 @@
+"""Pools from transcripts: a turn is an utterance; its group is the episode, or else the dialogue."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from palaver.corpora.catalogue import CorpusReader
+from palaver.corpora.reading import UNKNOWN
+from palaver.corpora.scripts import EVERYBODY
+from palaver.engine import map_shards
+from palaver.errors import DataError, UserError, nearest
+from palaver.personality.bag import Bag
+from palaver.personality.counted import build_pools, count_texts
+from palaver.personality.pools import Choice, Pools, choose_characters
+
+SHARD = 200_000
+"""Utterances that are counted at a time; fewer are not worth a process of their own."""
+
+
+def read_transcripts(
+    dialogues: CorpusReader,
+    recogniser: Any,
+    choice: Choice,
+    *,
+    source: str,
+    n_words: int = 200,
+    workers: int = 0,
+    tell: Callable[[str, int, int], None] | None = None,
+) -> Pools:
+    """Everything the chosen characters say."""
+    if choice.drop_common or choice.system:
+        asked = "--drop-common" if choice.drop_common else "--system"
+        raise UserError(f"{asked} is for generated responses, but {source} holds dialogues")
+    said = _take(dialogues, choice)
+    counts = Counter(said.who)
+    chosen, notes = choose_characters(
+        counts, choice.characters, least=choice.min_turns, never=(UNKNOWN, EVERYBODY), source=source
+    )
+    number = {name: i for i, name in enumerate(chosen)}
+    kept = [i for i, name in enumerate(said.who) if name in number]
+    texts = [said.texts[i] for i in kept]
+    bag = Bag(texts, n_words) if n_words else None
+    counted = map_shards(
+        partial(count_texts, recogniser=recogniser, bag=bag),
+        [texts[i : i + SHARD] for i in range(0, len(texts), SHARD)],
+        workers=workers,
+        tell=partial(tell, "counting words") if tell is not None else None,
+    )
+    others = f"turns of {len(counts) - len(chosen):,} other speakers"
+    return build_pools(
+        list(counted),
+        recogniser,
+        bag,
+        characters=chosen,
+        label=np.array([number[said.who[i]] for i in kept], dtype=np.int32),
+        groups=np.array([said.groups[i] for i in kept]),
+        group_noun="episode" if said.episodes else "dialogue",
+        source=source,
+        path=dialogues.path,
+        left_out={others: len(said.who) - len(kept), **said.left_out},
+        notes=(*notes, *dialogues.notes),
+    )
+
+
+@dataclass
+class _Said:
+    """Everything everybody says, side by side."""
+
+    who: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    groups: list[int] = field(default_factory=list)
+    episodes: bool = True
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+def _take(dialogues: CorpusReader, choice: Choice) -> _Said:
+    said = _Said()
+    numbers: dict[Any, int] = {}
+    known: dict[str, None] = {"speaker": None}
+    for dialogue in dialogues:
+        labels = dialogue.labels
+        key: Any = dialogue.id
+        if "episode" in labels:
+            key = (labels.get("show"), labels.get("season"), labels["episode"])
+        else:
+            said.episodes = False
+        group = numbers.setdefault(key, len(numbers))
+        for turn in dialogue.turns:
+            who: Any = turn.speaker
+            if choice.by != "speaker":
+                known.update(dict.fromkeys((*labels, *turn.labels)))
+                who = turn.labels.get(choice.by, labels.get(choice.by))
+            if not turn.text.strip():
+                said.left_out["empty turns"] += 1
+            elif who is None:
+                said.left_out[f"turns without {choice.by!r}"] += 1
+            else:
+                said.who.append(choice.rename.get(str(who), str(who)))
+                said.texts.append(turn.text)
+                said.groups.append(group)
+    if choice.by not in known:
+        hint = f"known: {', '.join(known)}"
+        raise UserError(f"no turn has a label {choice.by!r}{nearest(choice.by, tuple(known))}", hint)
+    if not said.who:
+        raise DataError(f"{dialogues.path}: there is nothing to look at: all turns are empty")
+    return said

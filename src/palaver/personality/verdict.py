@@ -1,0 +1,92 @@
+"""The result in plain words: distinguishable beyond chance resampling, yes or no, and by how much."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from palaver.personality.results import Condition, Verdict
+from palaver.personality.samples import Floats
+
+VALIDITY = (
+    "Distinguishable is not the same as having the traits: the test shows that the recogniser’s five numbers "
+    "differ between characters, not that the numbers say what their personalities are."
+)
+FEWEST = 10
+"""Resampled pools below which an interval is not given."""
+
+
+def judge(
+    conditions: Mapping[str, Condition],
+    replicates: Floats,
+    group_noun: str,
+    confidence: float,
+    no_groups: str,
+) -> Verdict:
+    """Characters against pseudo-characters, both split by group, with the spread over resampled pools.
+
+    Resampled pools hold fewer different utterances, which shifts F1, so their spread is put around the
+    difference that was found.
+    """
+    real, pseudo = conditions.get("characters by group"), conditions.get("pseudo-characters by group")
+    if real is None or pseudo is None:
+        return _cannot_say(conditions, no_groups, confidence)
+    difference = real.f1 - pseudo.f1
+    low = high = math.nan
+    reason = ""
+    if len(replicates) >= FEWEST:
+        differences = replicates[:, 0] - replicates[:, 1]
+        tails = ((1 - confidence) / 2, (1 + confidence) / 2)
+        low, high = (difference + np.quantile(differences - differences.mean(), tails)).tolist()
+    else:
+        reason = f"an interval needs {FEWEST} resampled pools or more, there are {len(replicates)}"
+    answer = "cannot say" if math.isnan(low) else "yes" if low > 0 else "no"
+    span = "" if math.isnan(low) else f" [{_two(low)}, {_two(high)}]"
+    unseen = f"On {group_noun}s that the classifier has not seen"
+    text = (
+        f"Distinguishable beyond chance resampling: {answer}. {unseen}, F1 is {_two(real.f1)} for the "
+        f"characters and {_two(pseudo.f1)} for pseudo-characters of the same utterances, a difference of "
+        f"{_two(difference)}{span}."
+    )
+    paper = conditions.get("characters")
+    chance = conditions.get("pseudo-characters")
+    if paper is not None and chance is not None:
+        text += (
+            f" Of the F1 of {_two(paper.f1)} under the paper’s protocol, pseudo-characters reach "
+            f"{_two(chance.f1)} already."
+        )
+    return Verdict(
+        answer=answer,  # type: ignore[arg-type]
+        f1=real.f1,
+        control=pseudo.f1,
+        difference=difference,
+        low=low,
+        high=high,
+        confidence=confidence,
+        n_replicates=len(replicates),
+        text=text,
+        reason=reason,
+    )
+
+
+def _cannot_say(conditions: Mapping[str, Condition], reason: str, confidence: float) -> Verdict:
+    paper, pseudo = conditions["characters"], conditions["pseudo-characters"]
+    return Verdict(
+        answer="cannot say",
+        f1=math.nan,
+        control=math.nan,
+        difference=math.nan,
+        low=math.nan,
+        high=math.nan,
+        confidence=confidence,
+        n_replicates=0,
+        text="Distinguishable beyond chance resampling: cannot say, for there is no split by group. Under "
+        f"the paper’s protocol F1 is {_two(paper.f1)}, and {_two(pseudo.f1)} for pseudo-characters.",
+        reason=reason,
+    )
+
+
+def _two(value: float) -> str:
+    return f"{value:.2f}".replace("-", "−")

@@ -1,0 +1,118 @@
+"""From checkpoints: what they say to "Do you love me?" (Table 3), and responses to a file of contexts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from palaver.errors import UserError
+from palaver.personality.plan import Settings
+from palaver.personality.pools import Choice
+from palaver.personality.protocol import estimate_traits
+from palaver.personality.sources import read_pools
+from palaver.reproduce.personality import EXTREMES, MIN_TURNS, PROMPT, SHOWS, TABLE_3, Responses
+
+if TYPE_CHECKING:
+    from palaver.generation.system import System
+
+Tell = Callable[[str, int, int], None]
+Ocean = Mapping[str, tuple[float, ...]]
+
+DECODING = {"method": "stochastic-greedy"}
+"""Section 3.3: one of the most probable words at every step."""
+
+
+def open_system(checkpoint: str, device: str | None = None) -> System:
+    """A checkpoint folder or a named system, decoding as the paper does."""
+    from palaver.generation.systems_file import find_system
+
+    return find_system(checkpoint)(device=device, decoding=DECODING)
+
+
+def from_checkpoints(
+    data: Path,
+    recogniser: Any,
+    settings: Settings,
+    speaker: str | None,
+    personality: str | None,
+    given: Responses,
+    *,
+    contexts: str | None,
+    folder: Path | None,
+    limit: int | None = None,
+    device: str | None = None,
+    tell: Tell | None = None,
+) -> tuple[list[tuple[str, str, str]], Responses]:
+    """Table 3, and the files of responses: those given, or else made for `contexts` in `folder`."""
+    talks = open_system(speaker, device) if speaker is not None else None
+    feels = open_system(personality, device) if personality is not None else None
+    ocean = _ocean(data, recogniser, settings)
+    shown = examples(talks, feels, ocean)
+    if contexts is None:
+        return shown, given
+    if folder is None:
+        raise UserError("responses to --contexts need a place", "name a folder with --out")
+    talks = None if given.speaker else talks
+    made = generate_responses(talks, feels, ocean, contexts, folder, limit=limit, tell=tell)
+    return shown, Responses(
+        speaker=given.speaker or made.speaker,
+        personality=given.personality or made.personality,
+        extremes=given.extremes or made.extremes,
+    )
+
+
+def _ocean(data: Path, recogniser: Any, settings: Settings) -> dict[str, tuple[float, ...]]:
+    """The personality of each character, as estimated from the transcripts (section 3.1)."""
+    found: dict[str, tuple[float, ...]] = {}
+    for show in SHOWS:
+        pools = read_pools(show, recogniser, Choice(min_turns=MIN_TURNS), root=data, n_words=0)
+        found |= {who.name: who.ocean for who in estimate_traits(pools, settings)}
+    return found
+
+
+def examples(speaker: System | None, personality: System | None, ocean: Ocean) -> list[tuple[str, str, str]]:
+    """Who, the paper's response, ours: of the Personality model, for characters of the Speaker model too."""
+    from palaver.generation.contexts import Condition, Context
+    from palaver.schema import Dialogue, Turn
+
+    asked = Context("love", Dialogue(id="love", turns=(Turn(speaker="user", text=PROMPT),)))
+    rows = []
+    for who, said in TABLE_3.items():
+        scores = EXTREMES.get(who, ocean.get(who))
+        if personality is not None and scores is not None:
+            reply = personality.reply([Condition(who, scores).request(asked)])[0]
+            rows.append((f"{who} (Personality)", said, reply.text))
+        if speaker is not None and who in getattr(speaker, "speakers", ()):
+            reply = speaker.reply([Condition(who).request(asked)])[0]
+            rows.append((f"{who} (Speaker)", "", reply.text))
+    return rows
+
+
+def generate_responses(
+    speaker: System | None,
+    personality: System | None,
+    ocean: Ocean,
+    contexts: str,
+    folder: Path,
+    *,
+    limit: int | None = None,
+    root: Path | None = None,
+    tell: Tell | None = None,
+) -> Responses:
+    """Responses of each character and extreme type to every context; a stopped run goes on."""
+    from palaver.generation.bulk import generate_file
+    from palaver.generation.contexts import Contexts, conditions_of
+
+    source = Contexts(contexts, limit=limit, root=root)
+    made: dict[str, Path] = {}
+    for name, system, speakers, table in (
+        ("speaker", speaker, list(ocean), None),
+        ("personality", personality, None, ocean),
+        ("extremes", personality, None, EXTREMES),
+    ):
+        if system is not None:
+            made[name] = folder / f"{name}.jsonl"
+            conditions = {system.name: conditions_of(system, speakers, table)}
+            generate_file([system], source, made[name], conditions=conditions, tell=tell)
+    return Responses(**made)
