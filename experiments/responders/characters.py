@@ -115,7 +115,7 @@ def main() -> None:
     essays = given.data / "personality/essays_with_mairesse_scores.csv.gz"
     renamed_to_voices, table = voices(list(read_corpus("self-dialogue", root=given.data)), essays)
     write_dialogues(renamed_to_voices, given.out / "voices.jsonl")
-    with (given.out / "ocean.csv").open("w", encoding="utf-8", newline="") as file:
+    with (given.out / "voices.csv").open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(("speaker", *TRAITS))
         rows.writerows(

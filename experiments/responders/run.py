@@ -3,7 +3,7 @@
     python experiments/responders/run.py --data DATA --minutes 9 --only tf default --set optimiser.epochs=1
 
 Runs that were stopped go on where they were when this is called again. What is still going after --minutes
-is told to stop and keeps its checkpoints.
+is told to stop and keeps its checkpoints. Personality Models first need experiments/personality/prepare.py.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ AFTER = {
     "default-speaker": "",
     "default-personality": "",
     "xing-speaker": "xing-pretrain",
+    "xing-personality": "xing-pretrain",
+    "xing-personality-wide": "xing-pretrain",
     "modern-speaker": "modern-pretrain",
+    "modern-personality": "modern-pretrain",
     "modern-tf": "modern-pretrain",
     "modern-tf-knowledge": "modern-pretrain",
     "tf-pt": "tf-pretrain",
@@ -54,7 +57,7 @@ def main() -> None:
     Path("runs").mkdir(exist_ok=True)
     environment = os.environ | {"PALAVER_DATA": str(given.data.resolve()), "TOKENIZERS_PARALLELISM": "true"}
     made = Path("runs/made")
-    if not (made / "ocean.csv").exists() and any("default-" in name for name in given.only):
+    if not (made / "voices.csv").exists() and any("default-" in name for name in given.only):
         made_by = [sys.executable, str(HERE / "characters.py"), "--data", str(given.data), "--out", str(made)]
         subprocess.run(made_by, check=True, env=environment)
     until = time.monotonic() + 60 * given.minutes

@@ -77,13 +77,12 @@ def _print_characters(found: Distinguishability, console: Console) -> None:
     _heading(console, "Characters", "traits from 1 to 7; F1: how well their samples are recovered")
     by_traits = [c for c in found.conditions if c.labels == "characters" and c.features == "traits"]
     scores = [{row.character: row for row in c.characters} for c in by_traits]
-    heads = ["F1", f"F1 by {found.group_noun}"][: len(scores)]
-    table = _table(("character",), ("utterances", f"{found.group_noun}s", *LETTERS, *heads))
+    heads = ["F1", f"by {found.group_noun}"][: len(scores)]
+    table = _table(("character",), ("lines", *LETTERS, *heads))
     for who in found.characters:
         table.add_row(
             _plain_name(who.name),
             numbers.count(who.n_utterances),
-            numbers.count(who.n_groups),
             *(numbers.number(value) for value in who.ocean),
             *(numbers.number(row[who.name].f1) for row in scores),
         )
@@ -91,16 +90,21 @@ def _print_characters(found: Distinguishability, console: Console) -> None:
 
 
 def _print_conditions(found: Distinguishability, console: Console) -> None:
-    _heading(console, "Recovered", f"σ over the characters; guessing gives {numbers.number(found.chance)}")
+    _heading(
+        console,
+        "Recovered",
+        f"σ over the characters, ± over the repetitions, C as mostly chosen; "
+        f"guessing gives {numbers.number(found.chance)}",
+    )
     for split in dict.fromkeys(c.split for c in found.conditions):
         console.print(Text(split_title(split, found.group_noun), style="cyan"))
-        table = _table(("condition",), ("precision", "σ", "recall", "σ", "F1", "± repetitions", "C chosen"))
+        table = _table(("condition",), ("precision", "σ", "recall", "σ", "F1", "±", "C"))
         for c in found.conditions:
             if c.split == split:
                 pairs = ((c.precision, c.precision_sigma), (c.recall, c.recall_sigma), (c.f1, c.f1_sd))
                 cells = [numbers.number(value) for pair in pairs for value in pair]
                 chosen = max(c.chosen_c, key=lambda key: c.chosen_c[key])
-                table.add_row(Text(title_of(c)), *cells[:5], numbers.number(c.f1_sd, 3), f"mostly {chosen}")
+                table.add_row(Text(title_of(c)), *cells[:5], numbers.number(c.f1_sd, 3), chosen)
         console.print(table)
 
 

@@ -198,7 +198,7 @@ def _table_1(
     yield row("  pseudo-characters", "pseudo-characters", note="utterances dealt out anew")
     yield row("Gold", "characters", key="Gold")
     yield row("  by episode", "characters by group", note=f"no {noun} on both sides")
-    yield row("  pseudo-characters by episode", "pseudo-characters by group")
+    yield row("  pseudo, by episode", "pseudo-characters by group")
     for name in ("Speaker", "Personality"):
         found = results.get(f"{title}, {name}")
         yield row(name, "characters", found, name, "" if found else "needs responses")
@@ -207,7 +207,7 @@ def _table_1(
             yield row(
                 "  by context", "characters by group", found, note=f"distinguishable: {found.verdict.answer}"
             )
-            yield row("  pseudo-characters by context", "pseudo-characters by group", found)
+            yield row("  pseudo, by context", "pseudo-characters by group", found)
     for i, features in enumerate(("words", "words without stop words")):
         f1 = WORDS_F1[show][i]
         label = "Words" if not i else "Words, no stop words"
@@ -242,7 +242,7 @@ def _table_2(found: Distinguishability | None) -> Iterator[Row]:
             for name, text in (
                 ("pseudo-characters", "  pseudo-characters"),
                 ("characters by group", "  by context"),
-                ("pseudo-characters by group", "  pseudo-characters by context"),
+                ("pseudo-characters by group", "  pseudo, by context"),
             ):
                 yield Row(table=table, label=text, ours=_published(found.condition(name)))
 

@@ -47,7 +47,7 @@ def from_checkpoints(
     """Table 3, and the files of responses: those given, or else made for `contexts` in `folder`."""
     talks = open_system(speaker, device) if speaker is not None else None
     feels = open_system(personality, device) if personality is not None else None
-    ocean = _ocean(data, recogniser, settings)
+    ocean = ocean_of_scripts(data, recogniser, settings)
     shown = examples(talks, feels, ocean)
     if contexts is None:
         return shown, given
@@ -62,7 +62,7 @@ def from_checkpoints(
     )
 
 
-def _ocean(data: Path, recogniser: Any, settings: Settings) -> dict[str, tuple[float, ...]]:
+def ocean_of_scripts(data: Path, recogniser: Any, settings: Settings) -> dict[str, tuple[float, ...]]:
     """The personality of each character, as estimated from the transcripts (section 3.1)."""
     found: dict[str, tuple[float, ...]] = {}
     for show in SHOWS:
@@ -81,7 +81,8 @@ def examples(speaker: System | None, personality: System | None, ocean: Ocean) -
     for who, said in TABLE_3.items():
         scores = EXTREMES.get(who, ocean.get(who))
         if personality is not None and scores is not None:
-            reply = personality.reply([Condition(who, scores).request(asked)])[0]
+            own = who in getattr(personality, "speakers", ())
+            reply = personality.reply([Condition(who, None if own else scores).request(asked)])[0]
             rows.append((f"{who} (Personality)", said, reply.text))
         if speaker is not None and who in getattr(speaker, "speakers", ()):
             reply = speaker.reply([Condition(who).request(asked)])[0]
@@ -100,15 +101,19 @@ def generate_responses(
     root: Path | None = None,
     tell: Tell | None = None,
 ) -> Responses:
-    """Responses of each character and extreme type to every context; a stopped run goes on."""
+    """Responses of each character and extreme type to every context; a stopped run goes on.
+
+    A Personality Model that was trained on these characters has a table of its own, which counts.
+    """
     from palaver.generation.bulk import generate_file
     from palaver.generation.contexts import Contexts, conditions_of
 
     source = Contexts(contexts, limit=limit, root=root)
     made: dict[str, Path] = {}
+    own = set(ocean) <= set(getattr(personality, "speakers", ()))
     for name, system, speakers, table in (
         ("speaker", speaker, list(ocean), None),
-        ("personality", personality, None, ocean),
+        ("personality", personality, list(ocean) if own else None, None if own else ocean),
         ("extremes", personality, None, EXTREMES),
     ):
         if system is not None:

@@ -1,0 +1,93 @@
+"""`palaver personality distinguish` and what is typed wrong there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+WORDS = ("dear", "because", "party", "door", "table", "now", "very", "good")
+FAST = (
+    "--samples",
+    "10",
+    "--size",
+    "20",
+    "--repetitions",
+    "2",
+    "--replicates",
+    "10",
+    "--words",
+    "20",
+    "--workers",
+    "1",
+)
+
+
+def write(path: Path, names: dict[str, int], n_dialogues: int = 60) -> Path:
+    """Everybody speaks three times in each dialogue; those of one kind like the same words."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for i in range(n_dialogues):
+        turns = []
+        for _ in range(3):
+            for name, kind in names.items():
+                p = np.ones(len(WORDS))
+                p[kind] = 12
+                turns.append({"speaker": name, "text": " ".join(rng.choice(WORDS, 5, p=p / p.sum()))})
+        rows.append({"id": str(i), "turns": turns})
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_characters_of_a_dialogue_file(palaver: Any, tmp_path: Path) -> None:
+    write(tmp_path / "talk.jsonl", {"Ann": 0, "Bob": 1})
+    ran = palaver("personality", "distinguish", "talk.jsonl", "--min-turns", "50", *FAST, "--out", "found")
+    assert ran.code == 0, ran.err
+    assert "Distinguishable beyond chance resampling: yes" in " ".join(ran.out.split())
+    assert (tmp_path / "found/report.html").is_file()
+    result = json.loads((tmp_path / "found/results.json").read_text(encoding="utf-8"))
+    assert {c["name"] for c in result["conditions"]} >= {
+        "characters",
+        "pseudo-characters",
+        "characters by group",
+    }
+    again = palaver("personality", "distinguish", "talk.jsonl", "--min-turns", "50", *FAST, "--out", "again")
+    assert again.code == 0
+    assert (tmp_path / "again/results.json").read_bytes() == (tmp_path / "found/results.json").read_bytes()
+
+
+def test_nobody_is_different(palaver: Any, tmp_path: Path) -> None:
+    write(tmp_path / "talk.jsonl", {"Ann": 0, "Bob": 0})
+    ran = palaver("personality", "distinguish", "talk.jsonl", "--min-turns", "50", *FAST)
+    assert "Distinguishable beyond chance resampling: no" in " ".join(ran.out.split())
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "expected"),
+    [
+        (
+            {"Ann": 0, "Bob": 1},
+            ("--size", "500"),
+            ("needs more than 500 of each character", "Ann: 180 utterances"),
+        ),
+        ({"Ann": 0}, (), ("expected 2 or more characters", "found 1")),
+        ({"Ann": 0, "ann": 1}, (), ("spelled in two ways", "--rename")),
+        ({"Ann": 0, "Bob": 1}, ("--character", "Anne"), ("nobody of that name", "did you mean", "Ann")),
+        ({"Ann": 0, "Bob": 1}, ("--rename", "Ann"), ("expected OLD=NEW",)),
+        ({"Ann": 0, "Bob": 1}, ("--by", "mood"), ("no turn has a label 'mood'",)),
+        ({"Ann": 0, "Bob": 1}, ("--recogniser", "nowhere.json"), ("nowhere.json",)),
+        ({"Ann": 0, "Bob": 1}, ("--drop-common", "5"), ("is for generated responses",)),
+    ],
+)
+def test_what_is_wrong_is_said(
+    palaver: Any, tmp_path: Path, names: dict[str, int], options: tuple[str, ...], expected: tuple[str, ...]
+) -> None:
+    write(tmp_path / "talk.jsonl", names)
+    ran = palaver("personality", "distinguish", "talk.jsonl", "--min-turns", "50", *FAST, *options)
+    assert ran.code == 1
+    assert "Traceback" not in ran.err
+    for text in expected:
+        assert text in " ".join(ran.err.split())
