@@ -1,0 +1,132 @@
+"""The loss over all pairs beside one plain forward and backward pass of the network (MiniLM's size).
+
+    python -m benchmarks.ranking_loss                           # 200 dialogues on a CPU, 5,000 on a GPU
+    python -m benchmarks.ranking_loss --dialogues 2000 --tokens 64
+
+Plain: every dialogue forward and back once, a sum of scores as the loss. Ours: the same network, all pairs of
+all dialogues; once with the graph of all batches kept, once with a second forward pass. A siamese network
+would need the plain pass (dialogues - 1) times. Then the loss alone at 5,000 and 50,000 dialogues, with the
+memory it takes. Ends with 1 if a target was missed: 1.2 times the plain pass, 4 GB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from benchmarks.harness import machine
+from palaver.comparator.ranking_loss import backward_all_pairs, pair_weights
+
+TIMES, GIGABYTES = 1.2, 4.0
+
+
+def seconds(calls: Sequence[Callable[[], Any]], repeats: int, cuda: bool) -> list[float]:
+    """The shortest of several runs of each after one that is not counted. They take turns, so that a machine
+    that is busy for a while is so for all of them."""
+    best = [float("inf")] * len(calls)
+    for run in range(repeats + 1):
+        for c, call in enumerate(calls):
+            if cuda:
+                torch.cuda.synchronize()
+            begin = time.perf_counter()
+            call()
+            if cuda:
+                torch.cuda.synchronize()
+            if run:
+                best[c] = min(best[c], time.perf_counter() - begin)
+    return best
+
+
+def measure_network(n: int, tokens: int, batch: int, device: str, repeats: int) -> float:
+    from transformers import BertConfig, BertModel
+
+    torch.manual_seed(0)
+    config = BertConfig(hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536)
+    encoder, head = BertModel(config).to(device), torch.nn.Linear(384, 1).to(device)
+    ids = torch.randint(1000, config.vocab_size, (n, tokens), device=device)
+    targets = torch.rand(n, device=device)
+    batches = list(ids.split(batch))
+
+    def forward(part: Any) -> Any:
+        with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+            hidden = encoder(part).last_hidden_state[:, 0]  # (B, 384)
+        return head(hidden.float()).squeeze(1)  # (B,)
+
+    def clear() -> None:
+        encoder.zero_grad(set_to_none=True)
+        head.zero_grad(set_to_none=True)
+
+    def plain() -> None:
+        clear()
+        for part in batches:
+            forward(part).sum().backward()
+
+    def all_pairs(keep_graph: bool) -> None:
+        clear()
+        backward_all_pairs(forward, batches, targets, keep_graph=keep_graph)
+
+    cuda = device == "cuda"
+    base, kept, twice = seconds([plain, lambda: all_pairs(True), lambda: all_pairs(False)], repeats, cuda)
+    precision = "bfloat16" if cuda else "float32"
+    print(f"{n:,} dialogues of {tokens} tokens, batches of {batch}, {device}, {precision}")
+    print(f"  plain forward and backward            {base:8.3f} s")
+    every = f"all {n * (n - 1) // 2:,} pairs, graph kept"
+    print(f"  {every:<36}  {kept:8.3f} s  {kept / base:5.2f} x   target {TIMES} x")
+    print(f"  all pairs, second forward pass        {twice:8.3f} s  {twice / base:5.2f} x")
+    print(
+        f"  a siamese network over all pairs      {base * (n - 1):8.0f} s  {n - 1:5d} x   (not run: counted)"
+    )
+    return kept / base
+
+
+def measure_loss(device: str) -> float:
+    most = 0.0
+    for n in (5_000, 50_000):
+        scores, targets = torch.randn(n, device=device), torch.rand(n, device=device)
+        [took] = seconds([lambda s=scores, t=targets: pair_weights(s, t)], 2, device == "cuda")
+        if device == "cuda":
+            torch.cuda.reset_peak_memory_stats()
+            pair_weights(scores, targets)
+            memory = torch.cuda.max_memory_allocated()
+        else:
+            tracemalloc.start()
+            pair_weights(scores, targets)
+            memory = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+        most = max(most, memory / 1e9)
+        pairs = n * (n - 1) / 2
+        speed = f"{took:8.4f} s  {took / pairs * 1e9:5.2f} ns a pair"
+        print(f"loss alone, {n:>6,} dialogues  {speed}  {memory / 1e6:,.0f} MB")
+    return most
+
+
+def main() -> None:
+    cuda = torch.cuda.is_available()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--dialogues", type=int, default=5000 if cuda else 200)
+    parser.add_argument("--tokens", type=int, default=128 if cuda else 32)
+    parser.add_argument("--batch", type=int, default=250 if cuda else 50)
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parser.parse_args()
+    device = "cuda" if cuda else "cpu"
+    print(
+        torch.cuda.get_device_name()
+        if cuda
+        else machine().replace("one thread", f"{torch.get_num_threads()} threads")
+    )
+    memory = measure_loss(device)
+    ratio = measure_network(options.dialogues, options.tokens, options.batch, device, options.repeats)
+    if ratio > TIMES or memory > GIGABYTES:
+        sys.exit(f"missed: {ratio:.2f} x the plain pass, {memory:.2f} GB")
+
+
+if __name__ == "__main__":
+    main()
