@@ -23,110 +23,25 @@ import numpy as np
 CHARACTERS = 13
 RESPONSES = 700_000
 SECONDS, GIGABYTES = 120, 4.0
-WORDS = [
-    "i",
-    "you",
-    "the",
-    "it",
-    "a",
-    "to",
-    "and",
-    "that",
-    "is",
-    "what",
-    "of",
-    "do",
-    "not",
-    "me",
-    "no",
-    "in",
-    "know",
-    "this",
-    "we",
-    "have",
-    "are",
-    "my",
-    "was",
-    "your",
-    "be",
-    "on",
-    "he",
-    "well",
-    "just",
-    "like",
-    "so",
-    "oh",
-    "yeah",
-    "right",
-    "okay",
-    "think",
-    "good",
-    "for",
-    "at",
-    "can",
-    "get",
-    "she",
-    "with",
-    "her",
-    "his",
-    "him",
-    "but",
-    "one",
-    "all",
-    "they",
-    "out",
-    "up",
-    "if",
-    "about",
-    "see",
-    "want",
-    "here",
-    "there",
-    "love",
-    "really",
-    "very",
-    "never",
-    "always",
-    "maybe",
-    "sorry",
-    "please",
-    "thanks",
-    "great",
-    "happy",
-    "sad",
-    "angry",
-    "afraid",
-    "friend",
-    "mother",
-    "work",
-    "money",
-    "book",
-    "idea",
-    "plan",
-    "house",
-    "night",
-    "wrong",
-    "hate",
-    "hope",
-    "feel",
-    "tell",
-    "look",
-    "come",
-    "take",
-    "time",
-    "people",
-]
+WORDS = """
+i you the it a to and that is what of do not me no in know this we have are my was your be on he well
+just like so oh yeah right okay think good for at can get she with her his him but one all they out up if
+about see want here there love really very never always maybe sorry please thanks great happy sad angry
+afraid friend mother work money book idea plan house night wrong hate hope feel tell look come take time
+people
+"""
 
 
 def write_responses(path: Path, n: int, seed: int = 0) -> None:
     """Rows of one system; each character has its own liking for each word."""
     rng = np.random.default_rng(seed)
-    base = 1 / (2 + np.arange(len(WORDS)))
+    words = WORDS.split()
+    base = 1 / (2 + np.arange(len(words)))
     banks = []
     for _ in range(CHARACTERS):
         p = base * rng.lognormal(0, 0.25, size=base.size)
         sizes = rng.integers(2, 11, size=20_000)
-        drawn = rng.choice(WORDS, size=(20_000, 10), p=p / p.sum())
+        drawn = rng.choice(words, size=(20_000, 10), p=p / p.sum())
         marks = rng.choice([".", "?", "!", "..."], size=20_000, p=[0.7, 0.15, 0.1, 0.05])
         banks.append([" ".join(words[:k]) + mark for words, k, mark in zip(drawn, sizes, marks, strict=True)])
     with path.open("w") as file:
