@@ -12,11 +12,14 @@ from palaver import __version__
 from palaver.cli import (
     analyse,
     chat,
+    compare,
+    compare_tool,
     corpus,
     distinguish,
     generate,
     knowledge,
     personality,
+    probe,
     reproduce,
     serve,
     study,
@@ -33,13 +36,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-_ADDED = (analyse, serve, distinguish)  # their import adds verbs to those of `study` and `personality`
+_ADDED = (analyse, serve, distinguish, compare_tool)  # their import adds verbs to those of other nouns
 app.add_typer(study.app, name="study")
 app.command()(chat.chat)
 app.command()(generate.generate)
+app.add_typer(compare.app, name="compare")
 app.add_typer(corpus.app, name="corpus")
 app.add_typer(knowledge.app, name="knowledge")
 app.add_typer(personality.app, name="personality")
+app.add_typer(probe.app, name="probe")
 app.add_typer(train.app, name="train")
 app.add_typer(reproduce.app, name="reproduce")
 

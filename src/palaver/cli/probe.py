@@ -1,0 +1,162 @@
+"""`palaver probe`: what a sentence encoder really notices."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from palaver.cli import probe_run
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Iterator
+
+app = typer.Typer(
+    cls=probe_run.RunByDefault,
+    help="What a sentence encoder notices: sentences changed by rule, triplets, scores.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.command()(probe_run.run)
+
+
+@app.command()
+def transform(
+    rule: Annotated[
+        str,
+        typer.Argument(
+            help="not-negation, quantifier-negation, synonym, clause, passive, reorder, inversion, or all."
+        ),
+    ],
+    file: Annotated[
+        Path | None, typer.Argument(help="Sentences, one a line. [default: standard input]")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="JSON lines. [default: standard output]")] = None,
+    check: Annotated[
+        bool, typer.Option(help="Read every output again and refuse those that do not parse as intended.")
+    ] = True,
+    max_words: Annotated[int, typer.Option(min=1, help="Longer sentences are refused.")] = 60,
+) -> None:
+    """Change sentences by rule: a negation, a synonym, the passive ...
+
+    Writes {source, rule, output} for each sentence, or {source, rule, reason} where the rule does not apply;
+    how often each reason was given is told on standard error.
+
+    Example: echo "A man is slicing a potato" | palaver probe transform passive
+    """
+    import json
+    import sys
+    from collections import Counter
+    from contextlib import nullcontext
+
+    from palaver.errors import require
+
+    require("spacy", "probes")
+
+    from palaver.files import write_atomically
+    from palaver.probes.transform import rules_named
+    from palaver.probes.transform import transform as run
+
+    rules = rules_named(rule)
+    reasons: dict[str, Counter[str]] = {name: Counter() for name in rules}
+    made: Counter[str] = Counter()
+    n_lines = 0
+    with nullcontext(sys.stdout) if out is None else write_atomically(out) as target:
+        for n, result in enumerate(run(_lines(file), rules, check=check, max_words=max_words)):
+            n_lines += n % len(rules) == 0
+            if result.output is None:
+                reasons[result.rule][str(result.reason)] += 1
+            else:
+                made[result.rule] += 1
+            target.write(json.dumps(result.to_dict(), ensure_ascii=False) + "\n")
+    _report(n_lines, made, reasons)
+
+
+def _lines(file: Path | None) -> Iterator[str]:
+    """Lines without their ends; bytes that are no UTF-8 are taken as Windows-1252."""
+    import sys
+
+    from palaver.files import TextStream, check_readable
+
+    if file is not None and str(file) != "-":
+        check_readable(file)
+        with TextStream(file) as stream:
+            for raw in stream:
+                yield raw.decode("utf-8").rstrip("\r\n")
+        return
+    for line in sys.stdin:
+        yield line.rstrip("\r\n")
+
+
+def _report(n_lines: int, made: Counter[str], reasons: dict[str, Counter[str]]) -> None:
+    from palaver.probes.grammar import REASONS
+
+    if not n_lines:
+        typer.echo("there were no lines to read", err=True)
+    for rule, counts in reasons.items():
+        typer.echo(f"{rule}: {made[rule]} of {n_lines} transformed", err=True)
+        for reason, count in counts.most_common():
+            typer.echo(f"  {count:>6}  {reason}: {REASONS[reason]}", err=True)
+
+
+@app.command()
+def triplets(
+    out: Annotated[Path, typer.Option(help="Where to write them: .jsonl, .csv or .parquet.")],
+    data: Annotated[
+        Path | None, typer.Option(help="Folder with SICK, MSR Paraphrase and the Treebank sample.")
+    ] = None,
+    text: Annotated[
+        list[Path] | None, typer.Option(help="A text file of your own, one sentence a line; repeat it.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of what is drawn.")] = 0,
+    size: Annotated[
+        int | None, typer.Option(min=0, help="Triplets in each set, 0 for all. [default: as in the paper]")
+    ] = None,
+    workers: Annotated[int, typer.Option(min=0, help="Processes; 0 for one a core.")] = 0,
+) -> None:
+    """Make the five sets of triplets (Zhu et al. 2018) from corpora or from your own sentences.
+
+    Example: palaver probe triplets --data data/sentences --out triplets.jsonl
+    """
+    from palaver.errors import UserError, require
+
+    require("spacy", "probes")
+
+    from palaver.cli.progress import progress
+    from palaver.files import check_writable, format_by_name
+    from palaver.probes.recipe import SETS, Recipe
+    from palaver.probes.triplet_files import write_triplets
+    from palaver.probes.triplets import generate
+
+    if data is None and not text:
+        raise UserError("there are no sentences to work on", "give --data FOLDER or --text FILE")
+    if data is not None and not data.is_dir():
+        raise UserError(
+            f"there is no folder {data}", "expected the folder that holds SICK_full.txt and the others"
+        )
+    format_by_name(out)
+    check_writable(out.parent)
+    recipe = Recipe(seed=seed) if size is None else Recipe(seed=seed, sizes=tuple((s, size) for s in SETS))
+    with progress() as tell:
+        made = generate(data, recipe, texts=text or (), workers=workers, tell=tell)
+    for name, kind in SETS.items():
+        wanted = recipe.size(name)
+        short = f"  (asked for {wanted})" if made.made[name] < wanted else ""
+        typer.echo(
+            f"{made.made[name]:>6}  {kind.title} of {made.candidates[name]} candidates{short}", err=True
+        )
+    for what, count in made.left_out.items():
+        typer.echo(f"  left out {count} sentences: {what}", err=True)
+    if not made.triplets or any(made.made[s] < recipe.size(s) for s in SETS):
+        total = sum(made.n_sentences.values())
+        for rule, counts in made.reasons.items():
+            if not counts:
+                continue
+            told = ", ".join(f"{reason} {n}" for reason, n in counts.most_common(4))
+            typer.echo(
+                f"  {rule} did not apply to {sum(counts.values())} of {total} sentences: {told}", err=True
+            )
+    write_triplets(made.triplets, out)
+    typer.echo(f"{len(made.triplets)} triplets in {out} (recipe {recipe.signature}, seed {seed})", err=True)

@@ -1,0 +1,95 @@
+"""Reading an output again: does it parse as its rule meant it to?
+
+A filter for grammar, not for meaning. It asks for one main verb with a subject that agrees with it, and for
+the structure each rule builds. Fixed point inversion is meant to break the sentence and has no check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from palaver.probes import grammar
+from palaver.probes.grammar import NotApplicable, clause_of
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc, Token
+
+
+def _head(doc: Doc) -> Token | None:
+    try:
+        return grammar.root(doc)
+    except NotApplicable:
+        return None
+
+
+def agrees(head: Token) -> bool:
+    """Whether subject and finite verb agree, as far as the tags can tell."""
+    clause = clause_of(head)
+    subject, finite = clause.subject, clause.finite
+    if subject is None or subject.dep_ not in ("nsubj", "nsubjpass") or subject.i > finite.i:
+        return True
+    if any(t.dep_ == "conj" for t in subject.children) or subject.lower_ in ("i", "you"):
+        return finite.lower_ not in ("is", "was") or subject.lower_ == "i"
+    if finite.tag_ == "VBZ" or finite.lower_ == "was":
+        return subject.tag_ not in ("NNS",)
+    if finite.lower_ in ("are", "were", "have", "do"):
+        return subject.tag_ != "NN" or any(t.dep_ in ("prep", "nummod") for t in subject.children)
+    return True
+
+
+def _negation(source: Doc, output: Doc) -> bool:
+    head = _head(output)
+    if head is None or not agrees(head):
+        return False
+    return head.lemma_.lower() == grammar.root(source).lemma_.lower()
+
+
+def _existence(source: Doc, output: Doc) -> bool:
+    heads = [t for t in output if t.dep_ == "ROOT"]
+    if len(heads) != 1 or heads[0].lemma_ != "be":
+        return False
+    noun = [t for t in heads[0].children if t.dep_ in ("attr", "nsubj") and t.i > heads[0].i]
+    return bool(noun) and any(t.lower_ == "no" for t in noun[0].children)
+
+
+def _synonym(source: Doc, output: Doc) -> bool:
+    """Another verb in the same place must leave the whole parse as it was."""
+    if len(source) != len(output):
+        return False
+    return all(a.dep_ == b.dep_ and a.head.i == b.head.i for a, b in zip(source, output, strict=True))
+
+
+def _clause(source: Doc, output: Doc) -> bool:
+    head = _head(output)
+    if head is None or not agrees(head):
+        return False
+    outer = grammar.root(source)
+    return head.lower_ in {t.lower_ for t in outer.children if t.dep_ == "ccomp"} | {outer.lower_}
+
+
+def _passive(source: Doc, output: Doc) -> bool:
+    head = _head(output)
+    if head is None or not agrees(head) or head.tag_ not in ("VBN", "VBD"):
+        return False
+    kinds = {t.dep_ for t in head.children}
+    by = any(t.lower_ == "by" and t.i > head.i for t in output)
+    return "auxpass" in kinds and "nsubjpass" in kinds and by
+
+
+def _reorder(source: Doc, output: Doc) -> bool:
+    head = _head(output)
+    if head is None or not agrees(head):
+        return False
+    return head.lemma_.lower() == grammar.root(source).lemma_.lower() and len(source) == len(output)
+
+
+CHECKS: dict[str, Callable[[Doc, Doc], bool]] = {
+    "not-negation": _negation,
+    "quantifier-negation": _existence,
+    "synonym": _synonym,
+    "clause": _clause,
+    "passive": _passive,
+    "reorder": _reorder,
+}
+"""Rule -> check(source, output)."""

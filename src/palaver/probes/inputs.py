@@ -1,0 +1,81 @@
+"""Which triplets an encoder is probed with: a file, those made from the corpora, or a sample.
+
+Making them takes a minute, so they are kept: under the recipe, the corpora's content and the rules' code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from palaver.errors import UserError
+from palaver.files import sha256_of
+from palaver.probes.encoders.encoder import Places, fingerprint, signature
+from palaver.probes.recipe import Recipe, Triplet
+from palaver.probes.triplet_files import read_triplets, write_triplets
+from palaver.probes.triplets import Tell, generate
+
+SAMPLE = Path(__file__).parent / "sample.jsonl"
+CORPORA = ("SICK_full.txt", "SICK.txt", "msr_paraphrase_train.txt", "treebank.zip")
+"""A folder with one of these (they may be packed) holds sentences to make triplets of."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """Triplets, the hash of where they come from, and what should be said about them."""
+
+    triplets: list[Triplet]
+    data: dict[str, str]
+    notes: tuple[str, ...] = ()
+
+
+def find_triplets(
+    file: Path | None, places: Places, *, seed: int = 0, keep: Path | None = None, workers: int = 0,
+    tell: Tell | None = None,
+) -> Given:  # fmt: skip
+    """Those of `file`; else of the corpora in the data folder; else the sample."""
+    if file is not None:
+        return Given(read_triplets(file), {file.name: sha256_of(file)})
+    folder = corpora_folder(places)
+    if folder is not None:
+        return _made(folder, Recipe(seed=seed), keep, workers, tell)
+    if places.data is not None:
+        raise UserError(
+            f"{places.data} holds none of the corpora",
+            f"expected one of {', '.join(CORPORA)}, or give --triplets FILE",
+        )
+    found = read_triplets(SAMPLE)
+    note = (
+        f"these {len(found)} triplets are a small sample written for Palaver, for a first look only: "
+        "give --data FOLDER (SICK, MSR Paraphrase, Treebank) or --triplets FILE for figures to quote"
+    )
+    return Given(found, {SAMPLE.name: sha256_of(SAMPLE)}, (note,))
+
+
+def corpora_folder(places: Places) -> Path | None:
+    """The first folder that holds one of the corpora."""
+    for folder in places.folders():
+        if any((folder / name).is_file() or (folder / f"{name}.gz").is_file() for name in CORPORA):
+            return folder
+    return None
+
+
+def _made(folder: Path, recipe: Recipe, keep: Path | None, workers: int, tell: Tell | None) -> Given:
+    files = [
+        p for p in folder.iterdir() if p.is_file() and p.name.startswith(("SICK", "msr_", "treebank", "sts-"))
+    ]
+    rules = Path(__file__).parent
+    sign = signature(
+        recipe.signature,
+        fingerprint(files),
+        fingerprint(rules.glob("*.py")),
+        fingerprint(rules.glob("rules/*.py")),
+    )
+    path = keep / f"triplets-{sign}.jsonl" if keep is not None else None
+    if path is not None and path.is_file():
+        triplets = read_triplets(path)
+    else:
+        triplets = generate(folder, recipe, workers=workers, tell=tell).triplets
+        if path is not None:
+            write_triplets(triplets, path)
+    return Given(triplets, {f"triplets of {folder.name}, recipe {recipe.signature}": sign})

@@ -1,0 +1,147 @@
+"""What a probe found: frozen, with everything the tables and the pages show, and as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from palaver.schema.run import RunRecord
+
+
+@dataclass(frozen=True)
+class Share:
+    """How many triplets were ordered as desired, with an interval."""
+
+    right: int
+    n: int
+    low: float
+    high: float
+    interval: str
+    """How the interval was found."""
+
+    @property
+    def accuracy(self) -> float:
+        return self.right / self.n if self.n else math.nan
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Cosines of one kind of pair: mean, and five quantiles (5, 25, 50, 75, 95 %)."""
+
+    mean: float
+    quantiles: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A triplet that was ordered the wrong way round, and by how much."""
+
+    id: str
+    original: str
+    plus: str
+    star: str
+    cosines: tuple[float, float, float]
+    """S and S+, S and S*, S+ and S*."""
+    margin: float
+
+
+@dataclass(frozen=True)
+class Part:
+    """The triplets of one case, or of one corpus, of a set."""
+
+    by: str
+    name: str
+    share: Share
+    plus: float
+    star: float
+    """Mean cosines of S and S+, S and S*."""
+
+
+@dataclass(frozen=True)
+class SetScore:
+    """One encoder on one set: a row of Tables 2 to 6."""
+
+    encoder: str
+    set: str
+    plus: Spread
+    star: Spread
+    between: Spread
+    share: Share
+    other_rule: Share | None
+    """Argument Sensitivity by the wording of section 2.2; see `evaluate.RULES`."""
+    parts: tuple[Part, ...]
+    failures: tuple[Failure, ...]
+    n_undefined: int
+    """Triplets with a text whose vector is zero: no cosine; they count as not ordered as desired."""
+
+
+@dataclass(frozen=True)
+class EncoderRow:
+    """An encoder with where it comes from and what it took."""
+
+    name: str
+    provenance: str
+    signature: str
+    size: int
+    mean_accuracy: float
+    n_encoded: int
+    encoder_seconds: float
+
+
+@dataclass(frozen=True)
+class PairTest:
+    """McNemar's test of two encoders on one set, corrected for all pairs of that set (Holm)."""
+
+    set: str
+    a: str
+    b: str
+    only_a: int
+    only_b: int
+    p: float
+    adjusted: float
+    note: str
+
+
+@dataclass(frozen=True)
+class ProbeResult:
+    """Encoders x sets."""
+
+    encoders: tuple[EncoderRow, ...]
+    """Best first by the mean of the sets' accuracies."""
+    scores: tuple[SetScore, ...]
+    tests: tuple[PairTest, ...]
+    n_triplets: dict[str, int]
+    n_sentences: int
+    seconds: float
+    notes: tuple[str, ...]
+    run: RunRecord
+
+    def score(self, encoder: str, set: str) -> SetScore:
+        return next(s for s in self.scores if s.encoder == encoder and s.set == set)
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        return tuple(self.n_triplets)
+
+    def to_dict(self) -> dict[str, Any]:
+        plain = dataclasses.asdict(dataclasses.replace(self, run=None))  # type: ignore[arg-type]
+        for row, score in zip(plain["scores"], self.scores, strict=True):
+            row["share"]["accuracy"] = score.share.accuracy
+        return {**plain, "run": {**self.run.model_dump(mode="json"), "signature": self.run.signature}}
+
+    def to_json(self) -> str:
+        """Numbers that are not defined become null."""
+        return json.dumps(_plain(self.to_dict()), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return value

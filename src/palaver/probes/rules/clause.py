@@ -1,0 +1,161 @@
+"""Embedded clause extraction (section 2.1): *Octel said the purchase was expected* -> *The purchase was
+expected*."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from palaver.probes import grammar
+from palaver.probes.grammar import NotApplicable, clause_of, write
+from palaver.probes.words import word_set
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc, Token
+
+REPORTS = word_set(
+    """
+    say think believe know suggest report add note announce argue claim explain estimate hope
+    predict feel show warn state insist acknowledge indicate conclude contend maintain reveal
+    declare assert admit confirm learn realize realise hear expect fear agree complain recall
+    testify write speculate caution concede observe tell suspect assume understand guess imagine
+    remember reply respond mean stress emphasize
+    """
+)
+_QUOTES = frozenset(['"', "“", "”", "``", "''"])
+_ASIDE = ("appos", "relcl", "acl", "prep", "amod")
+_WH = word_set("whether if how what why who when where which whose")
+
+
+def apply(doc: Doc) -> str:
+    """The clause alone."""
+    head = grammar.root(doc)
+    inserted = _inserted(head)
+    if inserted:
+        return write(_without(doc, inserted), doc)
+    return write(_words(embedded(doc)), doc)
+
+
+def _inserted(head: Token) -> list[Token]:
+    """The report in *The purchase, Octel said, was expected*, or nothing."""
+    for child in head.children:
+        if child.dep_ in ("ccomp", "parataxis") and child.lemma_.lower() in REPORTS and child.i < head.i:
+            found = [t for t in sorted(child.subtree, key=lambda t: t.i) if not t.is_punct]
+            inner = clause_of(child)
+            start, end = found[0].i, found[-1].i
+            framed = start > 1 and head.doc[start - 1].text == "," and head.doc[end + 1].text == ","
+            whole = end - start + 1 == len(found) and inner.subject is not None and inner.subject.i < child.i
+            if framed and whole and not any(t.dep_ in ("dobj", "ccomp", "xcomp", "mark") for t in found):
+                return found
+    return []
+
+
+def _without(doc: Doc, inserted: list[Token]) -> list[Token]:
+    if any(t.text in _QUOTES for t in doc):
+        raise NotApplicable("quotation")
+    first, last = inserted[0].i - 1, inserted[-1].i + 1
+    fronted = doc[first - 1]
+    while fronted.head.dep_ != "ROOT" and fronted.head.i != fronted.i:
+        fronted = fronted.head
+    if fronted.dep_ not in grammar.SUBJECTS:  # In 1990, he said, sales rose: one comma stays
+        last -= 1
+    return [t for t in doc if not first <= t.i <= last and not (t.is_punct and t.i == len(doc) - 1)]
+
+
+def embedded(doc: Doc) -> Token:
+    """The verb of the clause that is reported."""
+    head = grammar.root(doc)
+    if _inserted(head):
+        return head
+    if head.lemma_.lower() not in REPORTS:
+        raise NotApplicable("no-report")
+    clauses = [t for t in head.children if t.dep_ == "ccomp"]
+    if len(clauses) != 1:
+        raise NotApplicable("unclear-parse" if clauses else "no-report")
+    verb = clauses[0]
+    clause = clause_of(verb)
+    if verb.pos_ not in ("VERB", "AUX") or clause.subject is None or not grammar.is_finite(clause.finite):
+        raise NotApplicable("not-a-statement")
+    if clause.finite.i < clause.subject.i and clause.subject.dep_ != "expl":
+        raise NotApplicable("not-a-statement")
+    first = next((t for t in sorted(verb.subtree, key=lambda t: t.i) if not t.is_punct), verb)
+    if first.lower_ in _WH or any(t.dep_ == "mark" and t.lower_ != "that" for t in verb.children):
+        raise NotApplicable("not-a-statement")
+    if any(t.dep_ == "conj" and t.i > head.i for t in head.children):
+        raise NotApplicable("coordination")
+    if any(t.dep_ == "dobj" for t in head.children) and head.lemma_.lower() != "tell":
+        raise NotApplicable("unclear-parse")
+    if (
+        clause.finite.tag_ in ("VB", "VBP")
+        and clause.subject.tag_ in ("NN", "NNP")
+        and clause.finite.lemma_ != "be"
+    ):
+        raise NotApplicable("not-a-statement")  # it suggests that Congress consider this
+    reporter = clause_of(head).subject
+    apart = verb.i > head.i > 0 and doc[head.i - 1].text == ","
+    if (
+        apart
+        and reporter is not None
+        and not any(t.dep_ in _ASIDE for t in reporter.children if t.i > reporter.i)
+    ):
+        raise NotApplicable("unclear-parse")  # The main change, said the president, is ...
+    if first.dep_ == "mark" and first.lower_ != "that":
+        raise NotApplicable("not-a-statement")
+    if clause_of(head).negation is not None:
+        raise NotApplicable("negated")
+    if any(t.dep_ == "conj" and any(c.dep_ == "mark" for c in t.children) for t in verb.children):
+        raise NotApplicable("coordination")  # that sales fell and that profits rose
+    if verb.i > head.i and any(_could_be_the_reporters(t) for t in verb.children):
+        raise NotApplicable("coordination")
+    return verb
+
+
+def _could_be_the_reporters(joined: Token) -> bool:
+    """*He said they would boycott the vote and warned voters*: who warned?"""
+    clause = clause_of(joined)
+    return joined.dep_ == "conj" and clause.subject is None and grammar.is_finite(clause.finite)
+
+
+def _words(verb: Token) -> list[Token]:
+    found = sorted(verb.subtree, key=lambda t: t.i)
+    inner = {t.i for t in found}
+    head = verb.head
+    doc = verb.doc
+    if found[-1].i - found[0].i + 1 != len(found):
+        found = _without_gap(found, inner, head)
+    found = [t for t in found if not (t.dep_ == "mark" and t.lower_ == "that" and t.head.i == verb.i)]
+    while found and (found[0].is_punct or found[0].is_space) and found[0].text not in ("$", "("):
+        found.pop(0)
+    if found and found[0].dep_ == "cc" and found[0].i < verb.i:
+        found.pop(0)
+        while found and found[0].is_punct:
+            found.pop(0)
+    while found and (found[-1].is_punct or found[-1].is_space) and found[-1].text not in (")", "%"):
+        found.pop()
+    quotes = [t for t in found if t.text in _QUOTES]
+    if len(quotes) % 2 or any(t.text in ("'", "`", "’") and t.is_punct for t in found):
+        raise NotApplicable("quotation")
+    if len(found) < 3 or (found[-1].i < head.i and found[0].i > 2):
+        raise NotApplicable("unclear-parse")
+    if found[0].i > head.i and any(not t.is_punct and t.text not in _QUOTES for t in doc[found[-1].i + 1 :]):
+        raise NotApplicable("unclear-parse")  # something of the clause was left behind
+    if found[-1].i < head.i and not (doc[found[-1].i + 1].is_punct or doc[found[-1].i + 1].text in _QUOTES):
+        raise NotApplicable("unclear-parse")  # part of it was taken for something else
+    if any(t.text in (":", ";", "--", "-", "(", ")") for t in found):
+        raise NotApplicable("unclear-parse")
+    return found
+
+
+def _without_gap(found: list[Token], inner: set[int], head: Token) -> list[Token]:
+    """*The purchase, Octel said, was expected*: the report stands between commas, which go with it."""
+    gaps = [t for t in found if t.i + 1 not in inner and t.i != found[-1].i]
+    if len(gaps) != 1 or not found[0].i < head.i < found[-1].i:
+        raise NotApplicable("unclear-parse")
+    before = [t for t in found if t.i <= gaps[0].i]
+    after = [t for t in found if t.i > gaps[0].i]
+    while before and (before[-1].text == "," or before[-1].text in _QUOTES):
+        before.pop()
+    while after and (after[0].text == "," or after[0].text in _QUOTES):
+        after.pop(0)
+    if not before or not after:
+        raise NotApplicable("unclear-parse")
+    return before + after

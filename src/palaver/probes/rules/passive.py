@@ -1,0 +1,173 @@
+"""Passivisation (section 2.1), with the by-phrase: *Abigail was asked by Harley to bake some muffins*."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from palaver.probes import grammar
+from palaver.probes.grammar import NotApplicable, agree, inflect, is_plural, lemma_of, write
+from palaver.probes.rules.arguments import Transitive, transitive
+from palaver.probes.words import word_set
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc, Token
+
+_LONG = 7
+_LATER = word_set(
+    """
+    because despite after before during since until without under amid while as
+    """
+)
+
+
+def apply(doc: Doc) -> str:
+    """The same event told from the object's side."""
+    found = transitive(doc)
+    verb = found.verb
+    others = {t.dep_ for t in verb.children if t.i > verb.i}
+    if others & {"oprd", "acomp", "ccomp", "parataxis", "csubj"} - ({"ccomp"} if found.infinitive else set()):
+        raise NotApplicable("complement")
+    if "xcomp" in others and found.infinitive is None:
+        raise NotApplicable("complement")
+    receiver = next(
+        (t for t in verb.children if t.dep_ == "dative" and t.pos_ != "ADP" and t.i > verb.i), None
+    )
+    if receiver is not None and (
+        receiver.lower_.endswith(("self", "selves")) or receiver.i > found.patient.i
+    ):
+        raise NotApplicable("reflexive")
+    promoted, patient = (
+        (grammar.span(receiver), receiver) if receiver is not None else (found.object, found.patient)
+    )
+    if receiver is not None and any(t.lower_ in grammar.POSSESSIVE for t in promoted):
+        raise NotApplicable("pronoun")
+    if found.clause.negation is not None and promoted[0].lower_ in ("any", "anything", "anyone", "anybody"):
+        raise NotApplicable("polarity")
+    group = _verb_group(found, patient, promoted)
+    before, rest = _around(found, promoted)
+    agent: list[Token | str] = ["by", *_cased(found.subject, grammar.PERSONAL)]
+    if any(t.dep_ == "relcl" for t in found.subject):
+        raise NotApplicable("embedded")
+    kept: list[Token] = []
+    if receiver is not None:  # was given | a book | by a man
+        if any(t.text == "," for t in rest):
+            raise NotApplicable("embedded")
+        kept = found.object
+        rest = [t for t in rest if t not in kept]
+    tail = _tail(found, rest, agent)
+    return write([*before, *_cased(promoted, grammar.OBJECTIVE), *group, *kept, *tail], doc)
+
+
+def _cased(phrase: list[Token], cases: dict[str, str]) -> list[Token | str]:
+    if len(phrase) == 1 and phrase[0].lower_ in cases and phrase[0].pos_ == "PRON":
+        return [cases[phrase[0].lower_]]
+    if any(t.tag_ == "PRP" for t in phrase):
+        raise NotApplicable("pronoun")
+    return list(phrase)
+
+
+def _verb_group(found: Transitive, patient: Token, promoted: list[Token]) -> list[Token | str]:
+    """Auxiliaries, negation, adverbs and participle for the new subject."""
+    clause, verb = found.clause, found.verb
+    first_word = grammar.OBJECTIVE.get(promoted[0].lower_, promoted[0].text)
+    plural = is_plural(patient) if first_word not in ("I", "you") else first_word == "you"
+    chain = [t.lemma_.lower() for t in clause.auxiliaries]
+    finite = clause.finite
+    tense = "past" if finite.tag_ == "VBD" else "present"
+    words: list[str]
+    if not chain or chain == ["do"]:
+        words = [agree("be", tense, first_word, plural)]
+    elif finite.tag_ == "MD" and len(chain) == 1:
+        if finite.text.startswith(("'", "’")):
+            raise NotApplicable("modal")
+        words = [_modal(finite), "be"]
+    elif finite.tag_ == "MD" and chain[1:] == ["have"]:
+        words = [_modal(finite), "have", "been"]
+    elif chain == ["have"]:
+        words = [agree("have", tense, first_word, plural), "been"]
+    elif chain == ["be"] and verb.tag_ == "VBG":
+        words = [agree("be", tense, first_word, plural), "being"]
+    else:
+        raise NotApplicable("perfect-progressive" if "be" in chain else "unclear-parse")
+    if clause.negation is not None:
+        if clause.negation.lower_ == "never" or words[0] == "am":
+            words.insert(1, clause.negation.lower_ if clause.negation.lower_ == "never" else "not")
+        elif clause.negation.lower_ in ("n't", "n’t") and words[0] in grammar.CONTRACTED:
+            words[0] = grammar.CONTRACTED[words[0]]
+        elif words[0] == "can":
+            words[0] = "cannot"
+        else:
+            words.insert(1, "not")
+        grammar.forbid(_between(found), frozenset(["just", "only", "even", "merely", "simply"]), "polarity")
+    adverbs = [t for t in verb.children if t.dep_ == "advmod" and found.subject[-1].i < t.i < verb.i]
+    middle = [w for t in adverbs for w in grammar.span(t)]
+    particle = [t for t in verb.children if t.dep_ == "prt"]
+    if found.preposition is not None:
+        particle.append(found.preposition)
+    participle = inflect(lemma_of(verb), "VBN")
+    if any(not t.lower_.endswith("ly") for t in middle):  # has already been seen, but: is being quickly cut
+        at = 2 if words[1:2] in (["not"], ["never"]) else 1
+        return [*words[:at], *middle, *words[at:], participle, *particle]
+    return [*words, *middle, participle, *particle]
+
+
+def _between(found: Transitive) -> list[Token]:
+    """The words between subject and verb."""
+    return list(found.verb.doc[found.subject[-1].i + 1 : found.verb.i])
+
+
+def _modal(finite: Token) -> str:
+    full = {"ca": "can", "wo": "will", "'ll": "will", "’ll": "will"}
+    return full.get(finite.lower_, finite.lower_)
+
+
+def _around(found: Transitive, promoted: list[Token]) -> tuple[list[Token], list[Token]]:
+    """What stands before the subject, and what is left after the object."""
+    clause, verb, doc = found.clause, found.verb, found.verb.doc
+    used = {t.i for t in [*found.subject, *promoted, verb, *clause.auxiliaries]}
+    if clause.negation is not None:
+        used.add(clause.negation.i)
+    if found.preposition is not None:
+        used.add(found.preposition.i)
+    for child in verb.children:
+        if child.dep_ == "prt":
+            used.add(child.i)
+        elif child.dep_ == "advmod" and found.subject[-1].i < child.i < verb.i:
+            used |= {t.i for t in child.subtree}
+    before = [t for t in doc if t.i < found.subject[0].i]
+    if before and any(t.tag_ in ("PRP", "PRP$") or (t.pos_ == "VERB" and t.dep_ != "prep") for t in before):
+        raise NotApplicable("embedded")
+    rest = [t for t in doc if t.i >= found.subject[0].i and t.i not in used]
+    while rest and rest[-1].is_punct and rest[-1].text in (".", "!", "..."):
+        rest.pop()
+    middle = [
+        t for t in verb.children if t.dep_ in ("npadvmod", "prep") and found.subject[-1].i < t.i < verb.i
+    ]
+    when = {t.i for m in middle for t in m.subtree}
+    if any(t.i < verb.i and t.i not in when for t in rest) or any(
+        t.text == "," for t in rest if t.i < verb.i
+    ):
+        raise NotApplicable("unclear-parse")
+    return before, rest
+
+
+def _tail(found: Transitive, rest: list[Token], agent: list[Token | str]) -> list[Token | str]:
+    """The by-phrase comes last after a short phrase, and before a clause or a long one."""
+    verb = found.verb
+    clauses = [t for t in verb.children if t.dep_ == "advcl" and t.i > verb.i]
+    for clause in clauses:
+        purpose = any(c.tag_ == "TO" for c in clause.children)
+        if not purpose and not any(c.dep_ in ("nsubj", "nsubjpass") for c in clause.children):
+            raise NotApplicable("embedded")  # while singing: by whom?
+    if any(t.lower_ in grammar.POSSESSIVE or t.lower_.endswith(("self", "selves")) for t in rest):
+        raise NotApplicable("pronoun")
+    if any(t.lower_ == "by" for t in rest):
+        raise NotApplicable("complement")
+    heavy = found.infinitive is not None or any(t.i < verb.i for t in rest) or clauses or len(rest) > _LONG
+    heavy = heavy or any(t.lower_ in _LATER and t.head.i == verb.i for t in rest)
+    heavy = heavy or any(t.text == "," or t.dep_ in ("relcl", "acl") for t in rest)
+    if heavy and len(agent) > 9:
+        raise NotApplicable("embedded")
+    if not heavy:
+        return [*rest, *agent]
+    return [*agent, *rest]

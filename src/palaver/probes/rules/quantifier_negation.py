@@ -1,0 +1,111 @@
+"""Quantifier-negation (section 2.1): *A girl is cutting butter* -> *There is no girl cutting butter*."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from palaver.probes import grammar
+from palaver.probes.grammar import NotApplicable, clause_of, forbid, inflect, lemma_of, write
+from palaver.probes.words import word_set
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc, Token
+
+from palaver.probes.rules.not_negation import NEGATIVES
+
+_WORDS = word_set("also too already still only even never some both just")
+_OF_MANY = word_set("number lot couple few bunch majority dozen")
+
+
+def apply(doc: Doc) -> str:
+    """*There is no* before the subject; the finite verb becomes a participle or a relative clause."""
+    head = grammar.root(doc)
+    if doc[0].lower_ not in ("a", "an"):
+        raise NotApplicable("not-indefinite")
+    clause = clause_of(head)
+    subject, finite = clause.subject, clause.finite
+    if (
+        subject is None
+        or subject.tag_ != "NN"
+        or doc[0].head.i != subject.i
+        or subject.dep_ not in ("nsubj", "nsubjpass")
+    ):
+        raise NotApplicable("not-indefinite")
+    forbid(doc, NEGATIVES, "negated")
+    forbid(doc, _WORDS, "polarity")
+    forbid([subject], _OF_MANY, "quantified")
+    grammar.refuse_quotes(doc)
+    noun = grammar.span(subject)
+    if any(t.dep_ == "conj" and t.head.i == subject.i for t in noun):
+        raise NotApplicable("coordination")
+    if any(t.dep_ in ("relcl", "appos") or t.text == "," for t in noun) or noun[-1].i + 1 > finite.i:
+        raise NotApplicable("embedded")
+    if any(t.dep_ == "acl" for t in noun) and finite.lemma_ == "be":
+        raise NotApplicable("embedded")  # no man wearing a hat playing: hard to read
+    if any(t.pos_ == "VERB" and t.tag_ in ("VBZ", "VBD", "VBP") for t in noun):
+        raise NotApplicable("embedded")
+    joined = _joined(head, subject)
+    past = finite.tag_ == "VBD"
+    opening = "There was no" if past else "There is no"
+    who = "who" if _person(subject) else "that"
+    between = [t for t in doc if noun[-1].i < t.i < finite.i]
+    drop = {finite.i} if finite.lemma_ == "be" and finite.dep_ != "ROOT" else set()
+    if finite.tag_ == "MD" or finite.lemma_ == "have":
+        raise NotApplicable("modal" if finite.tag_ == "MD" else "complement")
+    if finite.i == head.i and head.lemma_ == "be":
+        if not any(t.dep_ == "prep" for t in head.children) or any(
+            t.dep_ in ("attr", "acomp") for t in head.children
+        ):
+            return write([opening, *noun[1:], who, *_rest(doc, between, finite)], doc)
+        drop = {head.i}
+    elif finite.i == head.i:
+        if joined:
+            raise NotApplicable("coordination")
+        lemma_of(head)
+        return write([opening, *noun[1:], who, *_rest(doc, between, finite)], doc)
+    elif head.tag_ not in ("VBG", "VBN"):
+        raise NotApplicable("complement")
+    parts: list[Token | str] = [opening, *noun[1:], *between]
+    changed = {}
+    for verb in joined:
+        own = clause_of(verb)
+        if own.auxiliaries:
+            if [t.lemma_ for t in own.auxiliaries] != ["be"] or verb.tag_ not in ("VBG", "VBN"):
+                raise NotApplicable("coordination")
+            drop.add(own.auxiliaries[0].i)
+        elif verb.tag_ == "VBZ":
+            changed[verb.i] = inflect(lemma_of(verb), "VBG")
+        elif verb.tag_ != head.tag_:
+            raise NotApplicable("coordination")
+    parts += [changed.get(t.i, t) for t in doc if t.i >= finite.i and t.i not in drop and not _is_end(t)]
+    return write(parts, doc)
+
+
+def _joined(head: Token, subject: Token) -> list[Token]:
+    """Verbs joined to the main verb that share its subject."""
+    found, left = [], [head]
+    while left:
+        verb = left.pop()
+        for child in verb.children:
+            if child.dep_ == "conj":
+                if any(t.dep_ in grammar.SUBJECTS for t in child.children) or child.pos_ != "VERB":
+                    raise NotApplicable("coordination")
+                found.append(child)
+                left.append(child)
+            elif child.dep_ in ("ccomp", "parataxis", "csubj"):
+                raise NotApplicable("embedded")
+    return found
+
+
+def _rest(doc: Doc, between: list[Token], finite: Token) -> list[Token | str]:
+    return [*between, *(t for t in doc if t.i >= finite.i and not _is_end(t))]
+
+
+def _is_end(token: Token) -> bool:
+    return token.is_punct and token.i >= len(token.doc) - 2 and token.text in (".", "!", "...")
+
+
+def _person(noun: Token) -> bool:
+    from palaver.probes.verbs import kind_of_noun
+
+    return kind_of_noun(noun.lemma_.lower()) == "person"

@@ -1,0 +1,128 @@
+"""Argument reordering (section 2.1): subject and object change places, the rest stays.
+
+The pattern is *somebody VERB somebody to do something* and, as in the example of section 2.2 (*Lilly loves
+Imogen*), the same without the infinitive.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from palaver.probes import grammar
+from palaver.probes.grammar import NotApplicable, agree, is_plural, lemma_of, write
+from palaver.probes.parse import names_in
+from palaver.probes.rules.arguments import transitive
+from palaver.probes.verbs import kind_of_noun
+from palaver.probes.words import word_set
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc, Token
+
+_SOMEBODY = word_set(
+    """
+    somebody someone anybody anyone everybody everyone he she him her they them we us i me you who
+    people crowd team family couple audience police child kid pair person persons animal animals
+    human humans creature climber climbers gamer gamers octopus octopuses guy guys one authority
+    authorities coalition driver drivers biker bikers skier skiers
+    """
+)
+_NOBODY = word_set(
+    """
+    egg fish shrimp cricket strip prawn chicken lobster crab seafood dummy star guard pitcher host
+    corner case model head tail wing fur paw hide hoof horn antler nest beak skin leg feather bone
+    back party turkey duck lamb peel master flier afghan pole trailer virus bacteria germ protocol
+    subject character figure shell coat bug worm
+    """
+)
+"""Nouns whose first sense in WordNet is a person or an animal, and which mostly are food or things."""
+_BODIES = word_set(
+    """
+    company court government committee agency firm bank union police army force council judge jury
+    group panel commission department administration ministry team band gang crew staff class family
+    couple crowd audience opposition regulator military troop
+    """
+)
+_MUTUAL = word_set(
+    """
+    meet marry resemble date divorce encounter play battle fight face join attend
+    """
+)
+"""What A does to B, B does to A: exchanged, the sentence says the same."""
+_OF_ONE = word_set("he him she her it")
+"""Pronouns that fit one of the two only."""
+_NAMES = ("PERSON", "ORG", "NORP", "GPE")
+
+
+def apply(doc: Doc) -> str:
+    """The same deed with the roles exchanged."""
+    found = transitive(doc)
+    verb, clause = found.verb, found.clause
+    subject = clause.subject
+    assert subject is not None
+    everyone = [subject, *subject.conjuncts, found.patient, *found.patient.conjuncts]
+    if not all(is_somebody(noun) for noun in everyone):
+        raise NotApplicable("not-somebody")
+    if any(t.tag_ == "PRP$" for t in [*found.subject, *found.object]):
+        raise NotApplicable("pronoun")
+    before = doc[: found.subject[0].i]
+    if any(t.tag_ == "PRP$" for t in before):
+        raise NotApplicable("pronoun")
+    if any(t.pos_ == "VERB" and t.dep_ == "pcomp" for t in before) or any(
+        t.tag_ == "VBG" and t.dep_ != "prep" for t in before
+    ):
+        raise NotApplicable("embedded")  # While giving a test, she spotted him: who gave it?
+    if verb.lemma_.lower() in _MUTUAL:
+        raise NotApplicable("same")
+    if any(t.dep_ in ("ccomp", "parataxis") and t is not found.infinitive for t in verb.children):
+        raise NotApplicable("clausal-object")
+    after = doc[found.object[-1].i + 1 :]
+    if any(t.tag_ == "PRP$" or t.lower_ in _OF_ONE or t.lower_.endswith(("self", "selves")) for t in after):
+        raise NotApplicable("pronoun")
+    if [t.lower_ for t in found.subject] == [t.lower_ for t in found.object]:
+        raise NotApplicable("same")
+    new_subject = _cased(found.object, grammar.OBJECTIVE)
+    new_object = _cased(found.subject, grammar.PERSONAL)
+    first = str(new_subject[0])
+    plural = False
+    if clause.finite.tag_ in ("VBZ", "VBP") or clause.finite.lemma_ == "be":
+        plural = is_plural(found.patient) if first not in ("I", "you") else first == "you"
+    subject_at = found.subject[0].i
+    parts: list[Token | str] = [t for t in doc if t.i < subject_at]
+    parts += new_subject
+    for token in doc[found.subject[-1].i + 1 : found.object[0].i]:
+        parts.append(_agreeing(token, first, plural) if token.i == clause.finite.i else token)
+    parts += new_object
+    parts += [t for t in doc[found.object[-1].i + 1 :] if not (t.is_punct and t.i >= len(doc) - 1)]
+    lemma_of(verb)
+    return write(parts, doc)
+
+
+def _cased(phrase: list[Token], cases: dict[str, str]) -> list[Token | str]:
+    if len(phrase) == 1 and phrase[0].pos_ == "PRON" and phrase[0].lower_ in cases:
+        return [cases[phrase[0].lower_]]
+    if any(t.tag_ == "PRP" for t in phrase):
+        raise NotApplicable("pronoun")
+    return list(phrase)
+
+
+def _agreeing(finite: Token, first: str, plural: bool) -> Token | str:
+    if finite.tag_ == "MD":
+        return finite
+    if finite.text.startswith(("'", "’")):
+        raise NotApplicable("agreement")
+    if finite.tag_ == "VBD":
+        return agree("be", "past", first, plural) if finite.lemma_ == "be" else finite
+    return agree(lemma_of(finite), "present", first, plural)
+
+
+def is_somebody(noun: Token) -> bool:
+    """A person, an animal, a group of them, or a name of such."""
+    if noun.lower_ in _SOMEBODY:
+        return True
+    if noun.tag_ in ("NNP", "NNPS") and noun.text[:1].isupper():
+        return names_in(noun.doc).get(noun.i) in _NAMES
+    if noun.lower_ in ("group", "groups", "pack", "herd", "bunch", "number"):
+        return any(is_somebody(p) for t in noun.children if t.lower_ == "of" for p in t.children)
+    if noun.lemma_.lower() in _NOBODY:
+        return False
+    return kind_of_noun(noun.lemma_.lower()) in ("person", "animal") or noun.lemma_.lower() in _BODIES

@@ -1,0 +1,98 @@
+"""Synonym substitution (section 2.1): the main verb replaced by a WordNet synonym, inflected to fit.
+
+WordNet proposes: the verb's most frequent senses in turn, synonyms of one word whose sentence frames allow
+the pattern at hand, the most used first. A table of pairs that were read disposes (`synonym_pairs`).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from palaver.probes import grammar, verbs
+from palaver.probes.grammar import NotApplicable, edit, inflect, lemma_of
+from palaver.probes.rules.synonym_pairs import CONCRETE, PAIRS
+from palaver.probes.words import word_set
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc, Token
+
+LIGHT = word_set(
+    """
+    be have do get go come make take let give keep set seem become
+    """
+)
+_PARTICLES = word_set(
+    """
+    away down up off on out in back over aside apart together forward
+    """
+)
+_SENSES = 3
+"""How far down the list of senses, ordered by frequency, a verb or a synonym may mean it."""
+
+
+def apply(doc: Doc) -> str:
+    """The sentence with another verb of the same meaning."""
+    head = grammar.root(doc)
+    if head.pos_ == "AUX" or head.lemma_.lower() in LIGHT:
+        raise NotApplicable("light-verb")
+    lemma = lemma_of(head)
+    after = [t for t in head.children if t.i > head.i]
+    if any(t.dep_ == "prt" or (t.dep_ == "advmod" and t.lower_ in _PARTICLES) for t in after):
+        raise NotApplicable("idiom")
+    if lemma in CONCRETE and not _touches(head):
+        raise NotApplicable("idiom")
+    if lemma in ("think", "believe") and any(t.text == '"' for t in doc):
+        raise NotApplicable("quotation")
+    if any(t.dep_ == "conj" and t.pos_ == "VERB" for t in head.children) and pattern(head) == "n":
+        raise NotApplicable("coordination")  # a shared object would not be seen: bought and sold a house
+    synonym = best_synonym(lemma, pattern(head))
+    if synonym is None:
+        raise NotApplicable("no-synonym")
+    return edit(doc, [(head, inflect(synonym, head.tag_))])
+
+
+def _touches(head: Token) -> bool:
+    objects = [t for t in head.children if t.dep_ in ("dobj", "nsubjpass")]
+    return all(verbs.kind_of_noun(t.lemma_.lower()) in verbs.CONCRETE or t.pos_ == "PRON" for t in objects)
+
+
+def pattern(head: Token) -> str:
+    """What the verb governs here, as a letter of `synonym_pairs`; d for two objects, a for an adjective."""
+    kinds = {t.dep_ for t in head.children}
+    for letter, deps in (
+        ("p", {"auxpass", "nsubjpass"}),
+        ("a", {"oprd", "acomp", "attr"}),
+        ("c", {"ccomp"}),
+        ("x", {"xcomp"}),
+        ("d", {"dative"}),
+        ("o", {"dobj"}),
+    ):
+        if kinds & deps:
+            return letter
+    return "n"
+
+
+@cache
+def best_synonym(lemma: str, pattern: str) -> str | None:
+    """The most used synonym in the most frequent sense that has one, or None."""
+    for sense in verbs.senses(lemma)[:_SENSES]:
+        synset = verbs.synset(sense.synset)
+        options = []
+        for word in synset.words:
+            if pattern not in PAIRS.get((lemma, word), "") or word in LIGHT:
+                continue
+            same = next(s for s in verbs.senses(word) if s.synset == sense.synset)
+            if same.number <= _SENSES and _fits(synset.frames[word], pattern):
+                options.append((-same.count, word))
+        if options:
+            return min(options)[1]
+    return None
+
+
+def _fits(frames: frozenset[int], pattern: str) -> bool:
+    if pattern in "op":
+        return bool(frames & verbs.TRANSITIVE)
+    if pattern == "n":
+        return bool(frames & (verbs.INTRANSITIVE | verbs.CLAUSAL))
+    return True

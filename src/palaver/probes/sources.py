@@ -1,0 +1,152 @@
+"""Sentences to probe with: SICK, MSR Paraphrase, the Treebank sample, the STS benchmark, or a text file.
+
+The corpora are read where the user has them, in the layout of their release, packed or not.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from palaver.errors import DataError
+from palaver.files import TextStream, check_readable
+
+
+@dataclass(frozen=True)
+class Sentence:
+    corpus: str
+    id: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two sentences of SICK with what people said about them."""
+
+    first: Sentence
+    second: Sentence
+    relatedness: float
+    entailment: str
+    both_ways: bool
+
+
+def read_text(path: Path) -> list[Sentence]:
+    """One sentence a line; blank lines are passed over (their number still counts)."""
+    check_readable(path)
+    with TextStream(path) as stream:
+        lines = stream.read().decode("utf-8").splitlines()
+    found = [
+        Sentence(path.stem, f"line {n}", line.strip()) for n, line in enumerate(lines, 1) if line.strip()
+    ]
+    if not found:
+        raise DataError(f"{path} has no sentences: every line is blank", "expected one sentence a line")
+    return found
+
+
+def find(folder: Path, *names: str) -> Path | None:
+    """The first of `names` in the folder, plain or with .gz."""
+    for name in names:
+        for path in (folder / name, folder / f"{name}.gz"):
+            if path.is_file():
+                return path
+    return None
+
+
+def _rows(path: Path) -> Iterator[list[str]]:
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf-8-sig", errors="replace") as file:
+        for line in file:
+            yield line.rstrip("\r\n").split("\t")
+
+
+def read_sick(folder: Path) -> list[Pair]:
+    """The pairs of SICK, in the order of the file (`SICK_full.txt` or the release's `SICK.txt`)."""
+    path = find(folder, "SICK_full.txt", "SICK.txt")
+    if path is None:
+        return []
+    rows = _rows(path)
+    header = next(rows)
+    wanted = (
+        "pair_ID",
+        "sentence_A",
+        "sentence_B",
+        "entailment_label",
+        "relatedness_score",
+        "entailment_AB",
+        "entailment_BA",
+    )
+    missing = [name for name in wanted if name not in header]
+    if missing:
+        raise DataError(f"{path} has no column {', '.join(missing)}", "expected SICK as it is published")
+    at = {name: header.index(name) for name in wanted}
+    pairs = []
+    for number, row in enumerate(rows, 2):
+        if len(row) < len(header):
+            raise DataError(f"{path}:{number}: expected {len(header)} fields, found {len(row)}")
+        id = row[at["pair_ID"]]
+        pairs.append(
+            Pair(
+                Sentence("sick", f"{id}A", row[at["sentence_A"]]),
+                Sentence("sick", f"{id}B", row[at["sentence_B"]]),
+                float(row[at["relatedness_score"]]),
+                row[at["entailment_label"]],
+                row[at["entailment_AB"]] == "A_entails_B" and row[at["entailment_BA"]] == "B_entails_A",
+            )
+        )
+    return pairs
+
+
+def read_captions(folder: Path) -> list[Sentence]:
+    """The captions SICK was made from, which its full release carries along."""
+    path = find(folder, "SICK_full.txt", "SICK.txt")
+    if path is None:
+        return []
+    rows = _rows(path)
+    header = next(rows)
+    columns = [(x, f"sentence_{x}_original") for x in "AB" if f"sentence_{x}_original" in header]
+    at = [(x, header.index(name)) for x, name in columns]
+    return [Sentence("sick-captions", f"{row[0]}{x}", row[i]) for row in rows for x, i in at if len(row) > i]
+
+
+def read_msrp(folder: Path) -> list[Sentence]:
+    """MSR Paraphrase, training and test part."""
+    found = []
+    for part in ("train", "test"):
+        path = find(folder, f"msr_paraphrase_{part}.txt")
+        if path is not None:
+            rows = _rows(path)
+            next(rows)
+            for row in rows:
+                if len(row) >= 5:
+                    found += [Sentence("msrp", row[1], row[3]), Sentence("msrp", row[2], row[4])]
+    return found
+
+
+def read_treebank(folder: Path) -> list[Sentence]:
+    """The raw text of NLTK's Treebank sample (`treebank.zip`), a sentence a line."""
+    path = folder / "treebank.zip"
+    if not path.is_file():
+        return []
+    found = []
+    with zipfile.ZipFile(path) as archive:
+        for name in sorted(n for n in archive.namelist() if "/raw/wsj_" in n):
+            lines = archive.read(name).decode("latin-1").splitlines()
+            for number, line in enumerate(lines, 1):
+                if line.strip() and not line.startswith(".START"):
+                    found.append(Sentence("treebank", f"{name.rpartition('/')[2]}:{number}", line.strip()))
+    return found
+
+
+def read_sts(folder: Path) -> list[Sentence]:
+    """The captions of the STS benchmark (its news are those of MSR Paraphrase and the like)."""
+    found = []
+    for part in ("dev", "test"):
+        path = find(folder, f"sts-{part}.csv")
+        if path is not None:
+            for number, row in enumerate(_rows(path), 1):
+                if len(row) >= 7 and row[0] == "main-captions":
+                    found += [Sentence("sts", f"{part}:{number}{x}", row[i]) for x, i in (("A", 5), ("B", 6))]
+    return found

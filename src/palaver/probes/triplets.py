@@ -1,0 +1,345 @@
+"""Triplets of sentences (section 2.2): the five sets, drawn by seed from what the rules make of the corpora.
+
+Every sentence is parsed once for all rules. Then each set takes its candidates in an order that depends only
+on the seed and the sentence, reads the outputs again (`grammatical`), and stops when it has enough.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from palaver.engine import map_shards
+from palaver.errors import UserError
+from palaver.probes import grammar, grammatical, sources
+from palaver.probes.grammar import NotApplicable
+from palaver.probes.lines import prepare
+from palaver.probes.parse import parse
+from palaver.probes.recipe import SETS, Recipe, Triplet, TripletSet
+from palaver.probes.rules import clause
+from palaver.probes.sources import Pair, Sentence
+from palaver.probes.transform import RULES, apply_rule
+from palaver.probes.triplet_files import read_triplets, write_triplets
+
+__all__ = ["Made", "generate", "read_triplets", "similarity", "write_triplets"]
+
+Tell = Callable[[str, int, int], None]
+_SHARD = 400
+_FILLED = "argument-sensitivity"
+"""The set that runs short: there are few sentences of somebody doing something to somebody. It alone also
+draws on what was said (clauses), on the captions SICK was made from and on the STS benchmark."""
+_FILLED_RULES = ("passive", "reorder")
+_FILLERS = ("sick-captions", "sts")
+
+
+@dataclass
+class Made:
+    """The triplets, and for every set how many there could be, were refused, and are."""
+
+    recipe: Recipe
+    triplets: list[Triplet] = field(default_factory=list)
+    candidates: dict[str, int] = field(default_factory=dict)
+    made: dict[str, int] = field(default_factory=dict)
+    reasons: dict[str, Counter[str]] = field(default_factory=dict)
+    """Rule -> why it did not apply -> how often."""
+    n_sentences: dict[str, int] = field(default_factory=dict)
+    """Corpus -> sentences read, each counted once."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Sentences that were not looked at: repeated, too short or long, with mark-up."""
+    doubtful: Counter[str] = field(default_factory=Counter)
+    """Set -> candidates that were read again and refused."""
+
+
+@dataclass
+class _Source:
+    """A sentence with what the rules made of it."""
+
+    sentence: Sentence
+    text: str
+    outputs: dict[str, str]
+    case: str = ""
+
+
+def generate(
+    folder: Path | None,
+    recipe: Recipe | None = None,
+    *,
+    texts: Sequence[Path] = (),
+    workers: int = 0,
+    tell: Tell | None = None,
+) -> Made:
+    """The five sets from the corpora in `folder` and from text files."""
+    recipe = recipe or Recipe()
+    made = Made(recipe)
+    pairs = sources.read_sick(folder) if folder is not None else []
+    sentences = [s for pair in pairs for s in (pair.first, pair.second)]
+    if folder is not None:
+        sentences += sources.read_msrp(folder) + sources.read_treebank(folder)
+    for path in texts:
+        sentences += sources.read_text(path)
+    if not sentences:
+        raise UserError(
+            f"there are no sentences to make triplets of in {folder}",
+            "expected SICK_full.txt, msr_paraphrase_train.txt or treebank.zip, packed or not, or --text FILE",
+        )
+    if folder is not None and recipe.size(_FILLED):
+        sentences += sources.read_captions(folder) + sources.read_sts(folder)
+    read = _apply_all(_distinct(sentences, recipe, made.left_out), made, workers, tell)
+    draws = {}
+    for name, kind in SETS.items():
+        if name == "fixed-point-reorder":
+            candidates = _equivalents(pairs, read, recipe)
+        else:
+            candidates = _candidates(kind, read, recipe)
+        made.candidates[name] = len(candidates)
+        draws[name] = _Draw(kind, candidates, recipe.size(name))
+    _take(draws, made, workers, tell)
+    for name, draw in draws.items():
+        made.made[name] = len(draw.found)
+        made.triplets += draw.found
+    return made
+
+
+# --- sentences -----------------------------------------------------------------------------------------
+
+
+def _key(text: str) -> str:
+    return " ".join(text.lower().split()).rstrip(" .!")
+
+
+def _distinct(sentences: Iterable[Sentence], recipe: Recipe, left_out: Counter[str]) -> list[Sentence]:
+    """Each sentence once, of a length that can be parsed well, without leftovers of mark-up."""
+    seen: set[str] = set()
+    found = []
+    for sentence in sentences:
+        key = _key(sentence.text)
+        if key in seen:
+            left_out["repeated"] += 1
+        elif not recipe.min_words <= len(key.split()) <= recipe.max_words:
+            left_out[f"not {recipe.min_words} to {recipe.max_words} words"] += 1
+        elif any(mark in sentence.text for mark in "<>[]{}|\\_*="):
+            left_out["with mark-up"] += 1
+        else:
+            found.append(sentence)
+        seen.add(key)
+    return found
+
+
+def _apply_all(sentences: list[Sentence], made: Made, workers: int, tell: Tell | None) -> list[_Source]:
+    shards = [sentences[n : n + _SHARD] for n in range(0, len(sentences), _SHARD)]
+    found: list[_Source] = []
+
+    def progress(done: int, total: int) -> None:
+        if tell is not None:
+            tell("parsing", done, total)
+
+    for results, reasons in map_shards(_apply_shard, shards, workers=workers, tell=progress):
+        found += results
+        for rule, counts in reasons.items():
+            made.reasons.setdefault(rule, Counter()).update(counts)
+    for source in found:
+        corpus = source.sentence.corpus
+        made.n_sentences[corpus] = made.n_sentences.get(corpus, 0) + 1
+    return found
+
+
+def _apply_shard(sentences: list[Sentence]) -> tuple[list[_Source], dict[str, Counter[str]]]:
+    reasons: dict[str, Counter[str]] = {rule: Counter() for rule in RULES}
+    found = _apply_to(sentences, reasons)
+    # What somebody said is a sentence of its own; set 4 needs every one in which somebody does something.
+    said = [
+        Sentence(f"{s.sentence.corpus}-clauses", s.sentence.id, s.outputs["clause"])
+        for s in found
+        if "clause" in s.outputs and s.sentence.corpus not in _FILLERS
+    ]
+    return found + _apply_to(said, reasons), reasons
+
+
+def _apply_to(sentences: list[Sentence], reasons: dict[str, Counter[str]]) -> list[_Source]:
+    ready: list[tuple[Sentence, str]] = []
+    for sentence in sentences:
+        try:
+            line = prepare(sentence.text)
+        except NotApplicable as refused:
+            for rule in RULES:
+                reasons[rule][refused.reason] += 1
+            continue
+        ready.append((sentence, line.text[:1].upper() + line.text[1:]))
+    found = []
+    for (sentence, text), doc in zip(ready, parse(text for _, text in ready), strict=True):
+        source = _Source(sentence, text, {})
+        for rule in _rules_for(sentence):
+            result = apply_rule(rule, doc)
+            if isinstance(result, NotApplicable):
+                reasons[rule][result.reason] += 1
+            else:
+                source.outputs[rule] = result[1]
+        if "clause" in source.outputs:
+            source.case = "b" if clause.embedded(doc).i <= grammar.root(doc).i else "a"
+        found.append(source)
+    return found
+
+
+def _rules_for(sentence: Sentence) -> tuple[str, ...]:
+    """Only what a set can use: the inversion belongs to pairs of SICK."""
+    if _is_filler(sentence):
+        return _FILLED_RULES
+    return tuple(rule for rule in RULES if rule != "inversion" or sentence.corpus == "sick")
+
+
+def _is_filler(sentence: Sentence) -> bool:
+    return sentence.corpus in _FILLERS or sentence.corpus.endswith("-clauses")
+
+
+# --- sets ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    source: _Source
+    plus: str
+    star: str
+
+
+def _rank(seed: int, name: str, text: str) -> bytes:
+    """Where a sentence stands in the order of a set: by chance, but always the same chance."""
+    return hashlib.sha256(f"{seed}|{name}|{text}".encode()).digest()
+
+
+def _ordered(seed: int, kind: TripletSet, found: Iterable[_Candidate]) -> list[_Candidate]:
+    def rank(candidate: _Candidate) -> tuple[bool, bytes]:
+        return _is_filler(candidate.source.sentence), _rank(seed, kind.name, candidate.source.text)
+
+    return sorted(found, key=rank)
+
+
+def _candidates(kind: TripletSet, read: list[_Source], recipe: Recipe) -> list[_Candidate]:
+    both = [
+        _Candidate(s, s.outputs[kind.plus_rule], s.outputs[kind.star_rule])
+        for s in read
+        if kind.plus_rule in s.outputs and kind.star_rule in s.outputs
+    ]
+    distinct = [c for c in both if len({_key(c.source.text), _key(c.plus), _key(c.star)}) == 3]
+    found = _ordered(recipe.seed, kind, distinct)
+    if kind.plus_rule != "synonym":
+        return found
+    used: Counter[tuple[str, ...]] = Counter()
+    kept = []
+    for candidate in found:
+        swapped = _swapped(candidate.source.text, candidate.plus)
+        used[swapped] += 1
+        if used[swapped] <= recipe.per_synonym:
+            kept.append(candidate)
+    return kept
+
+
+def _swapped(text: str, other: str) -> tuple[str, ...]:
+    """The two words in which a sentence and its synonym version differ."""
+    words = zip(text.lower().split(), other.lower().split(), strict=False)
+    return next((tuple(w.strip('.,:;"') for w in two) for two in words if two[0] != two[1]), ())
+
+
+def _equivalents(pairs: list[Pair], read: list[_Source], recipe: Recipe) -> list[_Candidate]:
+    """Pairs of SICK that mean the same and are built alike, with the inversion of the first."""
+    by_text = {_key(s.sentence.text): s for s in read}
+    found: dict[str, _Candidate] = {}
+    for pair in pairs:
+        source, other = by_text.get(_key(pair.first.text)), by_text.get(_key(pair.second.text))
+        if source is None or other is None or source is other or "inversion" not in source.outputs:
+            continue
+        alike = similarity(source.text.lower().split(), other.text.lower().split())
+        if (
+            pair.entailment == "ENTAILMENT"
+            and pair.both_ways
+            and pair.relatedness >= recipe.relatedness
+            and alike >= recipe.structure
+        ):
+            found.setdefault(source.text, _Candidate(source, other.text, source.outputs["inversion"]))
+    return _ordered(recipe.seed, SETS["fixed-point-reorder"], found.values())
+
+
+def similarity(first: Sequence[str], second: Sequence[str]) -> float:
+    """1 - Levenshtein distance / length of the longer: 1 for the same words in the same order."""
+    row = list(range(len(second) + 1))
+    for i, word in enumerate(first, 1):
+        last, row[0] = row[0], i
+        for j, other in enumerate(second, 1):
+            last, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, last + (word != other))
+    return 1 - row[-1] / max(len(first), len(second), 1)
+
+
+@dataclass
+class _Draw:
+    """A set being filled: the candidates in order, how far they were read, what was accepted."""
+
+    kind: TripletSet
+    candidates: list[_Candidate]
+    wanted: int
+    at: int = 0
+    found: list[Triplet] = field(default_factory=list)
+
+    def next_batch(self) -> list[_Candidate]:
+        """As many candidates as will probably do; 0 wanted means all."""
+        missing = max(0, self.wanted - len(self.found))
+        size = missing * 5 // 4 + 20 if missing else 0
+        batch = self.candidates[self.at : self.at + (size if self.wanted else len(self.candidates))]
+        self.at += len(batch)
+        return batch
+
+
+def _take(draws: dict[str, _Draw], made: Made, workers: int, tell: Tell | None) -> None:
+    """For every set, the first candidates in its order that stand up to reading again."""
+    while batches := {name: batch for name, draw in draws.items() if (batch := draw.next_batch())}:
+        shards = [
+            (name, batch[n : n + _SHARD])
+            for name, batch in batches.items()
+            for n in range(0, len(batch), _SHARD)
+        ]
+        small = sum(map(len, batches.values())) < 2 * _SHARD  # not worth the start of processes
+        checked = map_shards(_check_shard, shards, workers=1 if small else workers)
+        for done, ((name, shard), fits) in enumerate(zip(shards, checked, strict=True), 1):
+            draw = draws[name]
+            for candidate, fit in zip(shard, fits, strict=True):
+                if not fit:
+                    made.doubtful[name] += 1
+                elif len(draw.found) < draw.wanted or not draw.wanted:
+                    draw.found.append(_triplet(draw.kind, candidate))
+            if tell is not None:
+                tell("reading again", done, len(shards))
+
+
+def _check_shard(shard: tuple[str, list[_Candidate]]) -> list[bool]:
+    name, batch = shard
+    plus_rule, star_rule = SETS[name].plus_rule, SETS[name].star_rule
+    rules = [r for r in (plus_rule, star_rule) if r in grammatical.CHECKS]
+    if not rules:
+        return [True] * len(batch)
+    texts = [t for c in batch for t in (c.source.text, c.plus, c.star)]
+    docs = list(parse(texts))
+    fits = []
+    for n in range(len(batch)):
+        source, plus, star = docs[3 * n : 3 * n + 3]
+        outputs = {plus_rule: plus, star_rule: star}
+        fits.append(all(grammatical.CHECKS[rule](source, outputs[rule]) for rule in rules))
+    return fits
+
+
+def _triplet(kind: TripletSet, candidate: _Candidate) -> Triplet:
+    source = candidate.source
+    sentence = source.sentence
+    return Triplet(
+        set=kind.name,
+        id=f"{kind.name}:{sentence.corpus}:{sentence.id}",
+        original=source.text,
+        plus=candidate.plus,
+        star=candidate.star,
+        plus_rule=kind.plus_rule,
+        star_rule=kind.star_rule,
+        corpus=sentence.corpus,
+        source_id=sentence.id,
+        source=sentence.text,
+        case=source.case if kind.name == "clause-relatedness" else "",
+    )

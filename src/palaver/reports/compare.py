@@ -1,0 +1,224 @@
+"""What the comparator found, shown: tables in the terminal, and pages with a picture."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from rich.console import Console
+from rich.text import Text
+
+from palaver.comparator.clean import Cleaned
+from palaver.comparator.evaluate import Calibration
+from palaver.comparator.ranks import Ranking
+from palaver.comparator.removal import RemovalCurves
+from palaver.comparator.scoring import Summary
+from palaver.files import write_atomically
+from palaver.reports import names, numbers
+from palaver.reports.render import _check
+from palaver.reports.terminal import _heading, _indented, _line, _table
+from palaver.reports.terminal import _name as _plain_name
+from palaver.statistics.ranking import format_groups
+
+_SHOWN = 12
+STYLES = {"keep": "", "suspicious": "yellow", "drop": "red"}
+
+
+def print_scores(found: Summary, console: Console) -> None:
+    """How many and how fast, and the worst dialogues with the turn that costs most."""
+    _heading(console, "Worst dialogues", "a score of 0 is average; differences of scores are log-odds")
+    table = _table(("dialogue", "the turn that costs most"), ("score", "95%"))
+    for row in found.lowest:
+        worst = row.get("worst_turn")
+        said = f"{worst['turn']}: {names.shorten(names.clean(worst['text']), 60)}" if worst else "–"
+        between = numbers.interval(row["low"], row["high"]) if row["low"] is not None else "–"
+        table.add_row(_plain_name(row["id"]), Text(said), numbers.number(row["score"]), between)
+    console.print(table)
+    _left_out(console, found.dropped)
+    rate = f"{found.per_second:,.0f}" if found.per_second >= 10 else f"{found.per_second:.1f}"
+    console.print()
+    _line(
+        console,
+        Text(
+            f"{numbers.some(found.n, 'dialogue')} in {numbers.seconds(found.seconds)}: {rate} a second; "
+            f"scores {numbers.number(found.mean)} ± {numbers.number(found.sd)}",
+            style="dim",
+        ),
+    )
+
+
+def print_ranking(found: Ranking, console: Console) -> None:
+    """Places, then every system with both ways of ranking."""
+    _heading(console, "Places", "systems that the dialogues cannot tell apart share theirs")
+    _indented(console, Text(f"bootstrap   {names.clean(format_groups(found.bootstrap.groups))}"))
+    _indented(console, Text(f"TrueSkill   {names.clean(format_groups(found.trueskill.groups))}"))
+    _heading(console, "Systems", "mean score of their dialogues, with 95% intervals")
+    table = _table(("system",), ("dialogues", "score", "95%", "wins", "TrueSkill", "95%"))
+    for row in found.systems:
+        table.add_row(
+            _plain_name(row.system),
+            numbers.count(row.n),
+            numbers.number(row.mean),
+            numbers.interval(row.low, row.high),
+            numbers.percent(row.win_rate),
+            numbers.number(row.skill, 1),
+            numbers.interval(row.skill_low, row.skill_high, 1),
+        )
+    console.print(table)
+    _left_out(console, found.dropped)
+    for note in (*found.notes, *found.bootstrap.notes):
+        _indented(console, Text(f"- {names.clean(note)}", style="yellow"))
+
+
+def print_cleaned(found: Cleaned, console: Console) -> None:
+    """Verdicts, reasons, and the raters who are trusted least."""
+    _heading(console, "Ratings", f"{len(found.ratings):,} by {len(found.raters):,} raters")
+    table = _table(("verdict",), ("ratings", "share", "raters"))
+    for verdict, n in found.counts.items():
+        raters = sum(rater.verdict == verdict for rater in found.raters)
+        cells = (numbers.count(n), numbers.percent(n / len(found.ratings)), numbers.count(raters))
+        table.add_row(Text(verdict, style=STYLES[verdict]), *cells)
+    console.print(table)
+    if found.reasons:
+        _heading(console, "Reasons", "a rating may have several")
+        for reason, n in found.reasons.items():
+            _indented(console, Text(f"{numbers.count(n):>7}  {names.clean(reason)}"))
+    doubted = [rater for rater in found.raters if rater.verdict != "keep"][:_SHOWN]
+    if doubted:
+        _heading(console, "Least trusted raters", "trust 1: as the common rater, 0: rates past the dialogues")
+        table = _table(("rater", "verdict", "why"), ("ratings", "trust", "correlation", "spread"))
+        for rater in doubted:
+            table.add_row(
+                _plain_name(rater.rater),
+                Text(rater.verdict, style=STYLES[rater.verdict]),
+                Text("; ".join(rater.reasons)),
+                numbers.count(rater.n),
+                numbers.number(rater.trust),
+                numbers.number(rater.correlation),
+                numbers.number(rater.spread, 1),
+            )
+        console.print(table)
+    console.print()
+    _line(
+        console,
+        Text(
+            f"judged by a model that saw none of the rater’s own ratings: it agrees with "
+            f"{numbers.percent(found.accuracy)} of comparisons within a sitting",
+            style="dim",
+        ),
+    )
+    for note in found.notes:
+        _line(console, Text(names.clean(note), style="yellow"))
+
+
+def _left_out(console: Console, dropped: Mapping[str, int]) -> None:
+    if dropped:
+        _heading(console, "Left out")
+        for reason, n in dropped.items():
+            _indented(console, Text(f"{numbers.count(n)}  {names.clean(reason)}", style="yellow"))
+
+
+def write_cleaned(found: Cleaned, folder: Path) -> Path:
+    """`ratings.jsonl` (every rating), `raters.jsonl` and `report.html` with the picture."""
+    for name, rows in (("ratings", found.ratings), ("raters", found.raters)):
+        with write_atomically(folder / f"{name}.jsonl") as file:
+            for row in rows:
+                file.write(json.dumps(_plain(dataclasses.asdict(row)), ensure_ascii=False) + "\n")
+    target = folder / "report.html"
+    _write_page(target, clean_page(found))
+    return target
+
+
+def clean_page(found: Cleaned) -> str:
+    """The verdicts as one HTML page that asks for nothing else."""
+    from palaver.reports.compare_figures import rater_cloud
+
+    shown = [rater for rater in found.raters if rater.verdict != "keep"]
+    lead = (
+        f"{numbers.count(found.counts['keep'])} of {numbers.some(len(found.ratings), 'rating')} can be kept; "
+        f"{numbers.count(found.counts['drop'])} should be dropped and "
+        f"{numbers.count(found.counts['suspicious'])} looked at."
+    )
+    figures = [
+        (
+            Markup(rater_cloud(found, "f1")),
+            "Every mark is a rater, larger with more ratings. Trust joins how well their ratings go with "
+            "those a model expects that saw none of them, and how far good and bad dialogues lie apart for "
+            "them.",
+        )
+    ] * bool(found.raters)
+    rows = [
+        (
+            rater.rater, rater.verdict, numbers.count(rater.n), numbers.number(rater.trust),
+            numbers.number(rater.correlation), numbers.number(rater.spread, 1), "; ".join(rater.reasons),
+        )
+        for rater in shown
+    ]  # fmt: skip
+    heads = ("rater", "verdict", "ratings", "trust", "correlation", "spread", "why")
+    tables: list[Any] = [("Raters to drop or to look at", heads, rows)] * bool(rows)
+    reasons = [(reason, numbers.count(n)) for reason, n in found.reasons.items()]
+    tables += [("Reasons; a rating may have several", ("reason", "ratings"), reasons)] * bool(reasons)
+    return _page("Which ratings can be kept?", lead, figures, tables, found.notes)
+
+
+def comparator_page(
+    title: str,
+    facts: str,
+    *,
+    calibration: Calibration | None = None,
+    removal: RemovalCurves | None = None,
+) -> str:
+    """How honest a comparator's probabilities are and, where it was computed, Figure 2, as one HTML page."""
+    from palaver.reports.compare_figures import reliability_curve, removal_plot
+
+    figures = []
+    if calibration is not None:
+        text = "Pairs by the probability that the comparator gave; dots on the dashed line are honest."
+        figures.append((Markup(reliability_curve(calibration, "f1")), text))
+    if removal is not None:
+        text = (
+            "KNN regressors as the training dialogues of lowest Shapley value are removed; dashed: as many "
+            "at random (Liang et al. 2020, Figure 2)."
+        )
+        figures.append((Markup(removal_plot(removal, "f2")), text))
+    return _page(title, facts, figures, [], ())
+
+
+def write_comparator_page(path: Path, *args: Any, **options: Any) -> Path:
+    _write_page(path, comparator_page(*args, **options))
+    return path
+
+
+def _page(
+    title: str,
+    lead: str,
+    figures: Sequence[tuple[Markup, str]],
+    tables: Sequence[tuple[str, Sequence[str], Sequence[Sequence[str]]]],
+    notes: Sequence[str],
+) -> str:
+    environment = Environment(
+        loader=PackageLoader("palaver.reports"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: names.scrub(value) if type(value) is str else value,
+    )
+    template = environment.get_template("compare.html.j2")
+    return template.render(title=title, lead=lead, figures=figures, tables=tables, notes=notes).lstrip()
+
+
+def _write_page(target: Path, text: str) -> None:
+    _check(target)
+    with write_atomically(target.resolve()) as file:
+        file.write(text)
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    """JSON knows no nan."""
+    return {k: None if isinstance(v, float) and v != v else v for k, v in row.items()}

@@ -1,0 +1,136 @@
+"""Figures of the comparator: raters by trust, honest probabilities, and Figure 2 of Liang et al. (2020)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from palaver.comparator.clean import Cleaned
+from palaver.comparator.evaluate import Calibration
+from palaver.comparator.removal import RemovalCurves
+from palaver.reports.figures import SMALL, WIDTH, _canvas, _write
+from palaver.reports.numbers import count, number, percent
+from palaver.reports.svg import ACCENT, INK, LINE, MUTED, inline_svg
+
+VERDICTS = {"keep": ("#0072b2", "o"), "suspicious": ("#e69f00", "^"), "drop": ("#d55e00", "X")}
+"""Colour (Okabe & Ito 2008) and mark of each verdict: neither alone carries the meaning."""
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
+
+
+def rater_cloud(found: Cleaned, prefix: str) -> str:
+    """Every rater: how far they can be trusted against how much their ratings vary; size is their number."""
+    figure, axes = _canvas(54, 14, 26, 44, 250)
+    trust = np.array([rater.trust for rater in found.raters])
+    spread = np.array([rater.spread for rater in found.raters])
+    size = np.array([rater.n for rater in found.raters])
+    low, high = _range(trust)
+    _frame(axes, (low, high), (0.0, max(1e-9, float(spread.max(initial=1.0)) * 1.08)))
+    for verdict, (colour, mark) in VERDICTS.items():
+        rows = [i for i, rater in enumerate(found.raters) if rater.verdict == verdict]
+        if rows:
+            axes.scatter(
+                trust[rows], spread[rows], s=8 + 30 * np.sqrt(size[rows] / size.max()), marker=mark,
+                color=colour, alpha=0.6, linewidths=0, clip_on=False,
+            )  # fmt: skip
+    axes.axvline(1.0, color=MUTED, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
+    place = 0
+    for verdict, (colour, _) in VERDICTS.items():
+        text = f"{verdict} {count(found.counts[verdict])} ratings"
+        _write(axes, place, axes.get_ylim()[1], text, size=SMALL, color=colour, rise=9)
+        place += 8 + round(6.2 * len(text))
+    _titles(axes, "trust (1: as the common rater)", "spread of the rater’s ratings")
+    raters = {v: sum(r.verdict == v for r in found.raters) for v in VERDICTS}
+    said = ", ".join(f"{verdict} {n}" for verdict, n in raters.items())
+    return inline_svg(figure, prefix=prefix, label=f"Raters by trust and spread of their ratings: {said}")
+
+
+def reliability_curve(found: Calibration, prefix: str) -> str:
+    """How often what was said with each probability came true; the diagonal is an honest comparator."""
+    figure, axes = _canvas(54, 14, 12, 44, 250)
+    _frame(axes, (0.0, 1.0), (0.0, 1.0))
+    axes.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+    bins = [b for b in found.bins if b.n]
+    largest = max((b.n for b in bins), default=1)
+    for b in bins:
+        half = 1.96 * math.sqrt(max(b.rate * (1 - b.rate), 0.25 / b.n) / b.n)
+        ends = [max(0.0, b.rate - half), min(1.0, b.rate + half)]
+        axes.plot([b.probability] * 2, ends, color=LINE, linewidth=2, zorder=2)
+    axes.plot([b.probability for b in bins], [b.rate for b in bins], color=ACCENT, linewidth=1.5, zorder=3)
+    axes.scatter(
+        [b.probability for b in bins], [b.rate for b in bins], s=[12 + 60 * b.n / largest for b in bins],
+        color=ACCENT, zorder=4, clip_on=False,
+    )  # fmt: skip
+    _write(axes, 8, 0.93, f"ECE {number(found.ece, 3)}, {count(found.n)} pairs", size=SMALL)
+    _titles(axes, "probability that the first is better", "share in which it was")
+    said = "; ".join(f"{percent(b.probability)} came true {percent(b.rate)}" for b in bins)
+    label = f"Reliability curve, expected calibration error {number(found.ece, 3)}: {said}"
+    return inline_svg(figure, prefix=prefix, label=label)
+
+
+def removal_plot(found: RemovalCurves, prefix: str, ks: Sequence[int] = (1, 10, 50, 100)) -> str:
+    """Accuracy of KNN regressors as dialogues of low Shapley value are removed; dashes: removed at random."""
+    figure, axes = _canvas(54, 62, 12, 44, 250)
+    shown = [k for k in ks if k in set(found.ks.tolist())] or [int(found.ks[-1])]
+    columns = [int(np.flatnonzero(found.ks == k)[0]) for k in shown]
+    share = found.removed / found.n_train
+    random = found.at_random.mean(0) if len(found.at_random) else None  # (S, K)
+    curves = [found.by_value[:, columns]] + ([] if random is None else [random[:, columns]])
+    values = np.concatenate([c.ravel() for c in curves])
+    low, high = _range(values)
+    _frame(axes, (0.0, 1.0), (low, high))
+    ends = []
+    for colour, k, column in zip(COLOURS * len(shown), shown, columns, strict=False):
+        axes.plot(share, found.by_value[:, column], color=colour, linewidth=1.8)
+        if random is not None:
+            axes.plot(share, random[:, column], color=colour, linewidth=1, linestyle=(0, (4, 3)))
+        ends.append((float(found.by_value[-1, column]), k, colour))
+    gap, last = (high - low) * 13 / 250, -math.inf
+    for value, k, colour in sorted(ends):
+        last = max(value, last + gap)
+        _write(axes, WIDTH - 54 - 62 + 5, last, f"K = {k}", size=SMALL, color=colour)
+    _titles(axes, "share of the training dialogues removed", "accuracy")
+    best = [float(found.by_value[:, c].max()) for c in columns]
+    said = "; ".join(f"K {k} at best {number(b, 3)}" for k, b in zip(shown, best, strict=True))
+    label = f"Accuracy on {count(found.n_pairs)} pairs as low Shapley values are removed: {said}"
+    return inline_svg(figure, prefix=prefix, label=label)
+
+
+def _range(values: NDArray[np.float64]) -> tuple[float, float]:
+    if not values.size:
+        return 0.0, 1.0
+    low, high = float(values.min()), float(values.max())
+    room = 0.06 * (high - low) or 0.5
+    return low - room, high + room
+
+
+def _frame(axes: Axes, x: tuple[float, float], y: tuple[float, float]) -> None:
+    """Limits, and lines with their numbers at round values."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.set_xlim(*x)
+    axes.set_ylim(*y)
+    for value in MaxNLocator(5).tick_values(*y):
+        if y[0] <= value <= y[1]:
+            axes.axhline(value, color=LINE, linewidth=0.7, zorder=0)
+            _write(axes, -6, value, f"{value:g}", ha="right", size=SMALL, color=MUTED)
+    for value in MaxNLocator(5).tick_values(*x):
+        if x[0] <= value <= x[1]:
+            axes.annotate(
+                f"{value:g}", (value, y[0]), xytext=(0, -6), textcoords="offset pixels", ha="center",
+                va="top", fontsize=SMALL, color=MUTED, annotation_clip=False,
+            )  # fmt: skip
+
+
+def _titles(axes: Axes, x: str, y: str) -> None:
+    axes.annotate(
+        x, (0.5, 0), xycoords="axes fraction", xytext=(0, -24), textcoords="offset pixels", ha="center",
+        va="top", fontsize=SMALL, color=INK, annotation_clip=False,
+    )  # fmt: skip
+    axes.annotate(
+        y, (0, 0.5), xycoords="axes fraction", xytext=(-52, 0), textcoords="offset pixels", ha="left",
+        va="center", rotation=90, fontsize=SMALL, color=INK, annotation_clip=False,
+    )  # fmt: skip

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+pytest.importorskip("sklearn")
+
+GOOD = ("that sounds like a lovely trip, where did you go?", "i love hiking with my dog near the lake")
+BAD = ("pizza pizza pizza", "i do not know what to say")
+
+
+def encode(texts: list[str], dim: int = 384) -> Any:
+    found = np.zeros((len(texts), dim), np.float32)
+    for row, text in zip(found, texts, strict=True):
+        row += np.random.default_rng(zlib.crc32(text.encode())).normal(size=dim).astype(np.float32)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _fake_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("scorer", "represent", "method_run"):
+        monkeypatch.setattr(
+            f"palaver.comparator.{module}.turn_encoder", lambda name=None, device="cpu": encode
+        )
+
+
+def rows(n: int = 48, seed: int = 0) -> list[dict[str, Any]]:
+    """Chats of the export layout; every fifth rater rates at random."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for i in range(n):
+        quality = rng.random()
+        turns = []
+        for k in range(4):
+            turns.append({"spk": "user", "text": f"tell me about number {k} please"})
+            said = GOOD if rng.random() < quality else BAD
+            turns.append({"spk": "bot", "text": said[int(rng.integers(2))]})
+        rater = i // 6
+        rating = rng.uniform(0, 100) if rater % 5 == 4 else 100 * quality
+        found.append(
+            {"id": f"d{i}", "turns": turns, "rating100": float(rating), "worker": f"w{rater}",
+             "hit": f"h{rater}", "bot": "A" if quality > 0.5 else "B"}
+        )  # fmt: skip
+    return found
+
+
+def write(path: Path, lines: list[dict[str, Any]]) -> Path:
+    text = "".join(json.dumps(row) + "\n" for row in lines)
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    return path
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("name", ["chats.jsonl", "chats.jsonl.gz"])
+def test_score_worst_first(palaver: Any, tmp_path: Path, name: str) -> None:
+    write(tmp_path / name, rows())
+    ran = palaver("compare", "score", name, "--out", "scores.jsonl", "--turns", 3, "--shard-size", 10)
+    assert ran.code == 0, ran.err
+    found = read(tmp_path / "scores.jsonl")
+    scores = [row["score"] for row in found]
+    assert len(found) == 48
+    assert scores == sorted(scores)
+    assert all(row["low"] < row["score"] < row["high"] for row in found)
+    assert ["worst_turn" in row for row in found[:5]] == [True, True, True, False, False]
+    assert found[0]["worst_turn"]["speaker"] == "system"
+    assert "a second" in ran.out
+
+
+def test_score_dialogue_rows_and_every_turn(palaver: Any, tmp_path: Path) -> None:
+    turns = [{"speaker": s, "text": t} for s, t in (("user", "hi"), ("system", "hello"), ("user", "and?"),
+                                                    ("system", "pizza pizza"))]  # fmt: skip
+    write(tmp_path / "a.jsonl", [{"id": "x", "turns": turns}, {"id": "one", "turns": turns[:1]}])
+    ran = palaver("compare", "score", "a.jsonl", "--out", "s.jsonl", "--all-turns")
+    assert ran.code == 0, ran.err
+    assert [row["id"] for row in read(tmp_path / "s.jsonl")] == ["x"]
+    assert "one turn only" in ran.out
+
+
+def test_shards_do_not_change_the_scores(palaver: Any, tmp_path: Path) -> None:
+    write(tmp_path / "a.jsonl", rows(20))
+    for size in (3, 1000):
+        assert (
+            palaver("compare", "score", "a.jsonl", "--out", f"{size}.jsonl", "--shard-size", size).code == 0
+        )
+    assert read(tmp_path / "3.jsonl") == read(tmp_path / "1000.jsonl")
+
+
+def test_score_says_what_is_wrong(palaver: Any, tmp_path: Path) -> None:
+    lines = rows(6)
+    lines[3]["id"] = "d0"
+    path = write(tmp_path / "a.jsonl", lines)
+    ran = palaver("compare", "score", "a.jsonl", "--out", "s.jsonl", "--shard-size", 2)
+    assert ran.code == 1
+    assert "'d0' is already that of line 1" in ran.err
+    path.write_text('{"id": "a", "turns": [\nnonsense\n{"id": "b"}\n')
+    ran = palaver("compare", "score", "a.jsonl", "--out", "s.jsonl")
+    assert ran.code == 1
+    assert all(f"line {n}" in ran.err for n in (1, 2, 3))
+    assert palaver("compare", "score", "none.jsonl", "--out", "s.jsonl").code == 1
+    write(path, [{**rows(1)[0], "turns": rows(1)[0]["turns"][:1]}])
+    ran = palaver("compare", "score", "a.jsonl", "--out", "s.jsonl")
+    assert ran.code == 1
+    assert "one turn only" in ran.err
+    write(path, rows(2))
+    assert "itself" in palaver("compare", "score", "a.jsonl", "--out", "a.jsonl").err
+    assert "no comparator" in palaver("compare", "score", "a.jsonl", "--out", "s", "--comparator", "x").err
+    assert not (tmp_path / "s.jsonl").exists()
+
+
+def test_pair(palaver: Any, tmp_path: Path) -> None:
+    lines = rows(2)
+    write(tmp_path / "all.jsonl", lines)
+    write(tmp_path / "one.jsonl", lines[:1])
+    ran = palaver("compare", "pair", "one.jsonl", "all.jsonl#d1")
+    assert ran.code == 0, ran.err
+    assert "is better than" in ran.out
+    assert "%" in ran.out
+    assert palaver("compare", "pair", "d0", "d1", "--dialogues", "all.jsonl").out == ran.out
+    assert "the same turns" in palaver("compare", "pair", "one.jsonl", "one.jsonl").out
+    ran = palaver("compare", "pair", "all.jsonl", "one.jsonl")
+    assert ran.code == 1
+    assert "holds 2 dialogues" in ran.err
+    assert "no dialogue 'd9'" in palaver("compare", "pair", "all.jsonl#d9", "one.jsonl").err
+
+
+def test_rank_dialogues_and_their_scores(palaver: Any, tmp_path: Path) -> None:
+    write(tmp_path / "a.jsonl", rows())
+    ran = palaver("compare", "rank", "a.jsonl", "--replicates", 50)
+    assert ran.code == 0, ran.err
+    assert "TrueSkill" in ran.out
+    assert "bootstrap" in ran.out
+    palaver("compare", "score", "a.jsonl", "--out", "s.jsonl")
+    assert palaver("compare", "rank", "s.jsonl", "--replicates", 50).code == 0
+    write(tmp_path / "b.jsonl", [{**row, "bot": "A"} for row in rows(6)])
+    assert "at least two systems" in palaver("compare", "rank", "b.jsonl").err
+    (tmp_path / "c.jsonl").write_text('{"id": "a"}\n')
+    assert "line 1" in palaver("compare", "rank", "c.jsonl").err
+    assert "--confidence" in palaver("compare", "rank", "a.jsonl", "--confidence", 2).err
+
+
+def test_clean_writes_verdicts_and_a_picture(palaver: Any, tmp_path: Path) -> None:
+    write(tmp_path / "a.jsonl", rows(120))
+    ran = palaver("compare", "clean", "a.jsonl", "--out", "cleaned")
+    assert ran.code == 0, ran.err
+    judged = read(tmp_path / "cleaned" / "ratings.jsonl")
+    assert len(judged) == 120
+    assert {row["verdict"] for row in judged} <= {"keep", "suspicious", "drop"}
+    assert len(read(tmp_path / "cleaned" / "raters.jsonl")) == 20
+    page = (tmp_path / "cleaned" / "report.html").read_text()
+    assert "<svg" in page
+    assert "Which ratings can be kept?" in page
+    assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
+
+
+def test_clean_refuses_what_it_cannot_judge(palaver: Any, tmp_path: Path) -> None:
+    write(tmp_path / "same.jsonl", [{**row, "rating100": 50} for row in rows(30)])
+    assert "all 30 ratings are equal" in palaver("compare", "clean", "same.jsonl", "--out", "c").err
+    write(tmp_path / "few.jsonl", rows(7))
+    assert "too few" in palaver("compare", "clean", "few.jsonl", "--out", "c").err
+    write(tmp_path / "a.jsonl", rows(30))
+    assert "go together" in palaver("compare", "clean", "a.jsonl", "--out", "c", "--dev-pairs", "p").err
+    out = palaver("compare", "clean", "a.jsonl", "--out", "c", "--drop", 0.9, "--doubt", 0.1)
+    assert out.code == 1
+    assert "must not lie above" in out.err
+
+
+@pytest.mark.parametrize("verb", ["score", "pair", "rank", "clean"])
+def test_help_has_an_example(palaver: Any, verb: str) -> None:
+    assert f"Example: palaver compare {verb}" in palaver("compare", verb, "--help").out

@@ -1,0 +1,230 @@
+"""Rated dialogues and pairs: both layouts, and everything that can be wrong with a file."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from palaver.comparator.data import Pairs, read_pairs, read_rated
+from palaver.errors import DataError, UserError
+from palaver.schema import Dialogue, Turn
+
+INDEX = {name: i for i, name in enumerate("uvwxyz")}
+
+
+def row(name: str, rating: Any = 3, **more: Any) -> dict[str, Any]:
+    turns = [{"spk": "user", "text": "hello"}, {"spk": "bot", "text": f"i am {name}"}]
+    return {"id": name, "rating": rating, "turns": turns, **more}
+
+
+def write(path: Path, rows: list[Any]) -> Path:
+    lines = [r if isinstance(r, str) else json.dumps(r) for r in rows]
+    text = "\n".join(lines) + "\n"
+    if path.suffix == ".gz":
+        path.write_bytes(gzip.compress(text.encode()))
+    else:
+        path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("name", ["chats.jsonl", "chats.jsonl.gz"])
+def test_the_layout_of_chat_exports(tmp_path: Path, name: str) -> None:
+    extra = {"worker": "w1", "hit": "h1", "bot": "B", "passed_qc": False}
+    found = read_rated(write(tmp_path / name, [row("a", 1, **extra), row("b", 5)]))
+    first = found.rows[0]
+    assert (first.rating, first.rater, first.group, first.system) == (1.0, "w1", "h1", "B")
+    assert first.dialogue.speakers == ("user", "system")
+    assert first.dialogue.labels["passed_qc"] is False
+    assert found.scale == (1.0, 5.0)
+    assert found.rows[1].rater is None
+    assert found.codes("rater").tolist() == [0, -1]
+    assert found.index == {"a": 0, "b": 1}
+
+
+def test_dialogue_rows_with_labels_or_fields(tmp_path: Path) -> None:
+    turns = (Turn(speaker="Ann", text="hi"), Turn(speaker="Zed-9", text="beep"))
+    labelled = Dialogue(id="a", turns=turns, labels={"rating": 2, "rater": "r", "system": "s"})
+    beside = json.loads(Dialogue(id="b", turns=turns).model_dump_json()) | {"rating": 4.5, "group": "g"}
+    found = read_rated(write(tmp_path / "d.jsonl", [labelled.model_dump_json(), beside]))
+    assert found.values.tolist() == [2.0, 4.5]
+    assert (found.rows[0].rater, found.rows[0].system, found.rows[1].group) == ("r", "s", "g")
+    assert [t.speaker for t in found.rows[0].dialogue.turns] == ["user", "system"]
+    assert found.notes == ("dialogues whose first speaker was taken for the user (2)",)
+
+
+def test_the_name_we_know_decides_the_other(tmp_path: Path) -> None:
+    turns = [{"speaker": "assistant", "text": "hi"}, {"speaker": "Ann", "text": "hey"}]
+    found = read_rated(write(tmp_path / "d.jsonl", [{"id": "a", "turns": turns}]), need_rating=False)
+    assert [t.speaker for t in found.rows[0].dialogue.turns] == ["system", "user"]
+    assert found.notes == ()
+
+
+def test_what_cannot_be_used_is_counted(tmp_path: Path) -> None:
+    alone = row("alone") | {"turns": [{"spk": "user", "text": "a"}, {"spk": "user", "text": "b"}]}
+    short = row("short") | {"turns": [{"spk": "user", "text": "a"}]}
+    silent = row("silent") | {"turns": [{"spk": "user", "text": "a"}, {"spk": "bot", "text": "  "}]}
+    three = row("three") | {"turns": [{"spk": s, "text": "a"} for s in ("user", "bot", "Eve")]}
+    rows = [row("a", 1), row("b", 2), alone, short, silent, three, row("c", None), row("a", 1)]
+    found = read_rated(write(tmp_path / "d.jsonl", rows))
+    assert found.ids == ("a", "b")
+    assert found.dropped == {
+        "only one speaker": 2,
+        "one turn only": 1,
+        "speakers that are not a user and a system": 1,
+        "no rating": 1,
+        "the same row again": 1,
+    }
+    assert found.notes == ("turns without text, left out (1)",)
+
+
+def test_all_problems_come_at_once_with_their_lines(tmp_path: Path) -> None:
+    rows = [
+        row("a", 1),
+        "{not json",
+        "[1]",
+        row("b", "four"),
+        row("c", True),
+        {"id": "d", "rating": 2},
+        row("e") | {"turns": [{"spk": "user", "text": 3}, {"spk": "bot", "text": "x"}]},
+        row("a", 2),
+        {k: v for k, v in row("f").items() if k != "id"},
+        row("g", float("nan")),
+        row("h") | {"labels": [1]},
+    ]
+    with pytest.raises(DataError) as caught:
+        read_rated(write(tmp_path / "d.jsonl", rows))
+    problems = caught.value.problems
+    assert [int(p.split(":")[0].removeprefix("line ")) for p in problems] == list(range(2, 12))
+    assert "already that of d.jsonl, line 1" in problems[6]
+    assert "expected a number, found 'four'" in problems[2]
+
+
+def test_many_problems_are_cut(tmp_path: Path) -> None:
+    with pytest.raises(DataError) as caught:
+        read_rated(write(tmp_path / "d.jsonl", ["x"] * 100))
+    assert caught.value.problems[-1] == "… and 60 more"
+    assert "100 things" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [
+        ([row("a", 3), row("b", 3)], {}, "all 2 ratings are equal (3)"),
+        ([row("a", None), row("b", None)], {}, "no dialogue can be used"),
+        ([row("a", 1), row("b", 9)], {"scale": (1, 5)}, "this is wrong"),
+        ([row("a", -3), row("b", 1000)], {}, "this is wrong"),
+        ([row("a", 1), row("b", 2)], {"scale": (5, 1)}, "from a lower to a higher"),
+        ([row("a", 1), row("b", 2)], {"min_turns": 3}, "no dialogue can be used"),
+        ([row("a", 1e300), row("b", 2)], {}, "this is wrong"),
+    ],
+)
+def test_ratings_that_cannot_be(tmp_path: Path, rows: list[Any], options: Any, message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        read_rated(write(tmp_path / "d.jsonl", rows), **options)
+    assert message in caught.value.message
+    if options.get("scale") == (1, 5):
+        assert caught.value.problems == ("line 2: the rating 9 is outside 1 to 5",)
+
+
+def test_missing_and_empty_files(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="there is no file"):
+        read_rated(tmp_path / "none.jsonl")
+    with pytest.raises(DataError, match="no file of ratings"):
+        read_rated([])
+    (tmp_path / "blank.jsonl").write_text("\n\n")
+    with pytest.raises(DataError, match="no dialogue can be used"):
+        read_rated(tmp_path / "blank.jsonl")
+
+
+def test_files_are_brought_onto_the_first_scale(tmp_path: Path) -> None:
+    hundred = [{**row(n), "rating100": r} for n, r in (("a", 0.0), ("b", 57.5))]
+    for one in hundred:
+        del one["rating"]
+    paths = [write(tmp_path / "h.jsonl", hundred), write(tmp_path / "s.jsonl", [row("c", 1), row("d", 4)])]
+    found = read_rated(paths)
+    assert found.scale == (0.0, 100.0)
+    assert found.values.tolist() == [0.0, 57.5, 0.0, 75.0]
+    assert found.notes == ("s.jsonl: ratings from 1 to 5 brought onto 0 to 100",)
+    with pytest.raises(DataError, match="wrong"):
+        read_rated([paths[1], write(tmp_path / "t.jsonl", [row("c", 2)])])
+
+
+def test_pairs_are_read_and_odd_ones_counted(tmp_path: Path) -> None:
+    rows = [
+        {"a": "v", "b": "u", "better": "a"},
+        {"a": "w", "b": "x", "better": "x"},
+        {"a": "x", "b": "w", "better": "a"},
+        {"a": "y", "b": "z", "better": "a"},
+        {"a": "z", "b": "y", "better": "a"},
+        {"a": "u", "b": "nobody", "better": "b"},
+        {"a": "u", "b": "u", "better": "b"},
+        {"a": "u", "b": "w", "better": "tie"},
+        {"a": "u", "b": "w", "better": None},
+    ]
+    found = read_pairs(write(tmp_path / "p.jsonl", rows), INDEX)
+    assert (found.first.tolist(), found.second.tolist(), found.label.tolist()) == ([1, 2], [0, 3], [1, -1])
+    assert found.better.tolist() == [1, 3]
+    assert found.unknown == ("nobody",)
+    assert found.dropped == {
+        "names a dialogue that is not there": 1,
+        "a dialogue compared with itself": 1,
+        "nobody could tell": 2,
+        "the same comparison again": 1,
+        "contradicts another comparison of the same pair": 2,
+    }
+
+
+def test_broken_pairs_come_at_once(tmp_path: Path) -> None:
+    rows = [{"a": "u", "beter": "a"}, {"a": "u", "b": "v", "better": "c"}, "nonsense"]
+    with pytest.raises(DataError) as caught:
+        read_pairs(write(tmp_path / "p.jsonl", rows), INDEX)
+    assert len(caught.value.problems) == 4
+    assert "did you mean 'beter'?" in caught.value.problems[1]
+    with pytest.raises(DataError, match="no compared pair can be used"):
+        read_pairs(write(tmp_path / "q.jsonl", [{"a": "1", "b": "2", "better": "a"}]), INDEX)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.booleans()), min_size=1, max_size=30),
+)
+@settings(max_examples=50, deadline=None)
+def test_no_pair_is_lost_uncounted(tmp_path_factory: pytest.TempPathFactory, drawn: Any) -> None:
+    names = list(INDEX)
+    rows = [{"a": names[i], "b": names[j], "better": "a" if k else "b"} for i, j, k in drawn]
+    path = write(tmp_path_factory.mktemp("p") / "p.jsonl", rows)
+    winners: dict[frozenset[str], set[str]] = {}
+    for r in rows:
+        winners.setdefault(frozenset((r["a"], r["b"])), set()).add(r[r["better"]])
+    clear = {key: next(iter(v)) for key, v in winners.items() if len(v) == 1 and len(key) == 2}
+    if not clear:
+        with pytest.raises(DataError):
+            read_pairs(path, INDEX)
+        return
+    found = read_pairs(path, INDEX)
+    pairs = zip(found.better.tolist(), found.worse.tolist(), strict=True)
+    assert {frozenset((names[b], names[w])): names[b] for b, w in pairs} == clear
+    assert len(found) + sum(found.dropped.values()) == len(rows)
+
+
+def test_used_rows_of_pairs() -> None:
+    pairs = Pairs(np.array([3, 1]), np.array([1, 5]), np.array([1, -1], np.int8))
+    assert pairs.used.tolist() == [1, 3, 5]
+    assert pairs.worse.tolist() == [1, 1]
+
+
+def test_the_real_files(shared_data: Path) -> None:
+    folder = shared_data / "rated"
+    dev = read_rated(folder / "reliable_eval.dev_dialogues.jsonl.gz")
+    pairs = read_pairs(folder / "reliable_eval.dev_pairs.jsonl.gz", dev.index)
+    assert (len(dev), len(pairs), dev.scale, dev.dropped) == (648, 698, (0.0, 100.0), {})
+    assert (dev.values[pairs.better] > dev.values[pairs.worse]).all()
+    files = [folder / f"{name}.jsonl.gz" for name in ("convai2017_humanbot", "convai2_rated")]
+    # 3,498 by the count of those who say something or send an empty line; 3 of them do the latter only.
+    assert len(read_rated(files, min_turns=6)) == 3495

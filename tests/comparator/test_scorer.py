@@ -1,0 +1,67 @@
+"""Networks of the paper's pipeline as scorers; those of the method `palaver` are tested with the method."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from palaver.comparator.network import build_network
+from palaver.comparator.scorer import NetworkScorer, load_scorer
+from palaver.errors import UserError
+from palaver.schema import Dialogue, Turn
+
+
+def dialogue(name: str, *texts: str) -> Dialogue:
+    turns = [Turn(speaker="user" if i % 2 == 0 else "system", text=t) for i, t in enumerate(texts)]
+    return Dialogue(id=name, turns=tuple(turns))
+
+
+A = dialogue(
+    "a", "hello there", "i love music too", "why do you say that", "no no no", "hello", "go go go go"
+)
+B = dialogue("b", "hello there", "i do not know")
+
+
+@pytest.fixture(scope="module")
+def folder(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out: Path = tmp_path_factory.mktemp("pipeline")
+    build_network(tiny_encoder, seed=1).save(out / "stage" / "network")
+    return out
+
+
+def test_a_stage_of_the_pipeline_is_a_comparator(folder: Path) -> None:
+    scorer = load_scorer(folder / "stage")
+    assert isinstance(scorer, NetworkScorer)
+    found = scorer.score([A, B])
+    assert np.isfinite(found.score).all()
+    assert np.isnan(found.low).all()
+    assert np.isclose(scorer.probability(A, B), 1 / (1 + np.exp(found.score[1] - found.score[0])))
+    assert np.allclose(load_scorer(folder / "stage" / "network").score([A, B]).score, found.score)
+    assert len(scorer.score([]).score) == 0
+
+
+def test_the_turn_that_costs_most(folder: Path) -> None:
+    scorer = load_scorer(folder / "stage")
+    worst, none = scorer.worst_turns([A, B])
+    assert none is None  # its system speaks only once
+    gains = {}
+    for i in (1, 3, 5):
+        shorter = A.model_copy(update={"turns": A.turns[:i] + A.turns[i + 1 :]})
+        gains[i + 1] = float(scorer.score([shorter]).score[0] - scorer.score([A]).score[0])
+    assert worst is not None
+    assert worst.turn == max(gains, key=lambda k: gains[k])
+    assert worst.gain == pytest.approx(gains[worst.turn], abs=1e-4)
+
+
+def test_the_folder_above_names_what_lies_below(folder: Path) -> None:
+    with pytest.raises(UserError, match="did you mean .*stage") as caught:
+        load_scorer(folder)
+    assert caught.value.problems
+    (folder / "file").write_text("")
+    with pytest.raises(UserError, match="is a file"):
+        load_scorer(folder / "file")

@@ -1,0 +1,247 @@
+"""Scores against plain loops, and against encoders whose truth is known."""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from palaver.errors import UserError
+from palaver.probes.encoders import Encoder, Places
+from palaver.probes.evaluate import RULES, TIE, compare, evaluate, share_of
+from palaver.probes.inputs import SAMPLE, find_triplets
+from palaver.probes.recipe import SETS, Triplet
+from palaver.probes.triplet_files import read_triplets
+from palaver.text.words import words
+
+
+def triplet(
+    set: str, original: str, plus: str, star: str, n: int = 0, case: str = "", corpus: str = "x"
+) -> Triplet:
+    kind = SETS[set]
+    return Triplet(
+        set,
+        f"{set}:{n}",
+        original,
+        plus,
+        star,
+        kind.plus_rule,
+        kind.star_rule,
+        corpus,
+        str(n),
+        original,
+        case,
+    )
+
+
+def encoder(function: Callable[[list[str]], Any], name: str = "e") -> Encoder:
+    return Encoder(name, "", "a test", function)
+
+
+def bag_of_words(texts: list[str]) -> np.ndarray:
+    """Order-blind by construction."""
+    found = np.zeros((len(texts), 512), np.float32)
+    for row, text in zip(found, texts, strict=True):
+        for word in words(text):
+            if word.isalnum():
+                row[zlib.crc32(word.encode()) % 512] += 1.1
+    return found
+
+
+def by_meaning(table: dict[str, list[float]]) -> Callable[[list[str]], Any]:
+    return lambda texts: [table[text] for text in texts]
+
+
+def test_a_bag_of_words_cannot_see_order() -> None:
+    found = evaluate([encoder(bag_of_words)], read_triplets(SAMPLE))
+    assert found.score("e", "fixed-point-reorder").share.accuracy == 0
+    assert found.score("e", "argument-sensitivity").share.accuracy == 0
+    assert found.score("e", "argument-sensitivity").other_rule is not None
+    assert found.score("e", "argument-sensitivity").other_rule.accuracy == 0  # type: ignore[union-attr]
+    assert found.score("e", "fixed-point-reorder").star.mean == pytest.approx(1)
+
+
+def test_an_encoder_that_knows_everything_is_always_right() -> None:
+    triplets = read_triplets(SAMPLE)
+    table: dict[str, list[float]] = {}
+    for t in triplets:  # S and S+ alike, S* apart; of the variants of negation S apart
+        near, far = [1.0, 0.0], [0.0, 1.0]
+        table[t.original], table[t.plus], table[t.star] = near, near, far
+        if t.set == "negation-variants":
+            table[t.original], table[t.plus], table[t.star] = near, far, far
+    found = evaluate([encoder(by_meaning(table))], triplets)
+    assert all(s.share.accuracy == 1 for s in found.scores)
+    assert all(s.failures == () for s in found.scores)
+    assert found.encoders[0].mean_accuracy == 1
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.tuples(*[st.tuples(*[st.integers(-3, 3)] * 3)] * 3), min_size=1, max_size=8),
+    st.sampled_from(list(SETS)),
+)
+def test_scores_by_brute_force(rows: list[Any], name: str) -> None:
+    table, triplets = {}, []
+    for n, vectors in enumerate(rows):
+        texts = [f"{n} {part}" for part in ("S", "S+", "S*")]
+        table |= dict(zip(texts, map(list, vectors), strict=True))
+        triplets.append(triplet(name, *texts, n))
+    score = evaluate([encoder(by_meaning(table))], triplets, n_replicates=100).scores[0]
+
+    def cosine(a: Any, b: Any) -> float:
+        size = math.sqrt(sum(x * x for x in a)) * math.sqrt(sum(x * x for x in b))
+        return sum(x * y for x, y in zip(a, b, strict=True)) / size if size else math.nan
+
+    right, defined, sums = 0, 0, [0.0, 0.0, 0.0]
+    counts = [0, 0, 0]
+    for s, plus, star in rows:
+        c = [cosine(s, plus), cosine(s, star), cosine(plus, star)]
+        for k in range(3):
+            if not math.isnan(c[k]):
+                sums[k] += c[k]
+                counts[k] += 1
+        if name == "negation-variants":
+            right += c[2] > c[0] + TIE and c[2] > c[1] + TIE
+        else:
+            right += c[0] > c[1] + TIE
+        needed = c if name == "negation-variants" else c[:2]
+        defined += not any(map(math.isnan, needed))
+    assert score.share.right == right
+    assert score.n_undefined == len(rows) - defined
+    for k, spread in enumerate((score.plus, score.star, score.between)):
+        if counts[k]:
+            assert spread.mean == pytest.approx(sums[k] / counts[k], abs=1e-6)
+        else:
+            assert math.isnan(spread.mean)
+
+
+def test_every_set_has_a_rule() -> None:
+    assert set(RULES) == set(SETS)
+
+
+def test_rounding_decides_nothing() -> None:
+    rng = np.random.default_rng(0)
+    triplets = [triplet("fixed-point-reorder", f"{n}", f"{n}+", f"{n}*", n) for n in range(50)]
+    base = rng.normal(size=(50, 300)).astype(np.float32)
+    table = {}
+    for n, row in enumerate(base):
+        order = rng.permutation(300)
+        total = row[order].cumsum(dtype=np.float32)[-1]
+        table |= {
+            f"{n}": row.tolist(),
+            f"{n}+": (row * np.float32(1 + 1e-7)).tolist(),
+            f"{n}*": (row * total / row.sum()).tolist(),
+        }
+    assert evaluate([encoder(by_meaning(table))], triplets).scores[0].share.right == 0
+
+
+def test_cases_and_corpora_are_told_apart() -> None:
+    table = {"1": [1, 0], "2": [1, 0], "3": [0, 1]}
+    triplets = [
+        triplet("clause-relatedness", "1", "2", "3", 0, "a", "news"),
+        triplet("clause-relatedness", "1", "2", "3", 1, "a", "sick"),
+        triplet("clause-relatedness", "1", "3", "2", 2, "b", "news"),
+    ]
+    score = evaluate([encoder(by_meaning(table))], triplets).scores[0]
+    assert [(p.by, p.name, p.share.right, p.share.n) for p in score.parts] == [
+        ("case", "a", 2, 2),
+        ("case", "b", 0, 1),
+        ("corpus", "news", 1, 2),
+        ("corpus", "sick", 1, 1),
+    ]
+    assert [f.id for f in score.failures] == ["clause-relatedness:2"]
+    assert score.failures[0].margin == pytest.approx(-1)
+
+
+def test_intervals() -> None:
+    rng = np.random.default_rng(0)
+    none = share_of(np.zeros(100, bool), rng)
+    assert (none.low, none.interval) == (0, "exact")
+    assert none.high == pytest.approx(1 - 0.025 ** (1 / 100))
+    every = share_of(np.ones(100, bool), rng)
+    assert (every.low, every.high) == (pytest.approx(1 - none.high), 1)
+    half = share_of(np.arange(400) % 2 == 0, rng)
+    assert half.low == pytest.approx(0.5 - 1.96 * 0.5 / 20, abs=0.006)
+    assert half.high == pytest.approx(0.5 + 1.96 * 0.5 / 20, abs=0.006)
+
+
+def test_pairs_of_encoders_are_compared() -> None:
+    right = {
+        ("a", "s"): np.array([True] * 40 + [False] * 10),
+        ("b", "s"): np.array([False] * 40 + [True] * 2 + [False] * 8),
+        ("c", "s"): np.array([True] * 40 + [False] * 10),
+    }
+    tests = {(t.a, t.b): t for t in compare(["a", "b", "c"], right, ["s"])}
+    assert (tests["a", "b"].only_a, tests["a", "b"].only_b) == (40, 2)
+    assert tests["a", "b"].p <= tests["a", "b"].adjusted < 0.001
+    assert math.isnan(tests["a", "c"].p)
+    assert tests["a", "c"].note
+
+
+def test_sentences_are_encoded_once_for_all_sets(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def remember(texts: list[str]) -> Any:
+        asked.extend(texts)
+        return bag_of_words(texts)
+
+    triplets = read_triplets(SAMPLE)
+    found = evaluate([encoder(remember)], [*triplets, *triplets])
+    assert len(asked) == len(set(asked)) == found.n_sentences
+
+
+def test_the_result_is_json_with_everything(tmp_path: Path) -> None:
+    triplets = [triplet("negation-detection", "a", "b", "c")]
+    found = evaluate([encoder(by_meaning({"a": [0, 0], "b": [1, 0], "c": [0, 1]}))], triplets)
+    said = json.loads(found.to_json())
+    assert said["scores"][0]["plus"]["mean"] is None
+    assert said["scores"][0]["share"]["accuracy"] == 0
+    assert said["run"]["signature"] == found.run.signature
+    assert "vector of zeros" in found.notes[0]
+
+
+def test_nothing_to_do_is_told() -> None:
+    with pytest.raises(UserError, match="no encoder"):
+        evaluate([], read_triplets(SAMPLE))
+    with pytest.raises(UserError, match="no triplets"):
+        evaluate([encoder(bag_of_words)], [])
+    with pytest.raises(UserError, match="same name"):
+        evaluate([encoder(bag_of_words)] * 2, read_triplets(SAMPLE))
+
+
+def test_triplets_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PALAVER_DATA", raising=False)
+    sample = find_triplets(None, Places())
+    assert "sample" in sample.notes[0]
+    assert {t.set for t in sample.triplets} == set(SETS)
+    assert find_triplets(SAMPLE, Places()).notes == ()
+    with pytest.raises(UserError, match="none of the corpora"):
+        find_triplets(None, Places(tmp_path))
+
+
+def test_triplets_of_a_corpus_are_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from palaver.probes import inputs
+    from palaver.probes.triplets import Made
+
+    (tmp_path / "SICK.txt").write_text("x")
+    calls = []
+
+    def make(folder: Path, recipe: Any, **_: Any) -> Made:
+        calls.append(recipe.seed)
+        return Made(recipe, triplets=read_triplets(SAMPLE))
+
+    monkeypatch.setattr(inputs, "generate", make)
+    for seed in (0, 0, 1):
+        find_triplets(None, Places(tmp_path), seed=seed, keep=tmp_path / "kept")
+    assert calls == [0, 1]
+    (tmp_path / "SICK.txt").write_text("y")
+    find_triplets(None, Places(tmp_path), keep=tmp_path / "kept")
+    assert calls == [0, 1, 0]

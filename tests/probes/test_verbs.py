@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from palaver.errors import MissingExtra
+from palaver.probes import verbs
+from palaver.probes.rules.synonym import best_synonym
+from palaver.probes.rules.synonym_pairs import PAIRS
+
+
+def test_senses_come_by_frequency() -> None:
+    found = verbs.senses("talk")
+    assert [s.number for s in found] == list(range(1, len(found) + 1))
+    assert "speak" in verbs.synset(found[0].synset).words + verbs.synset(found[1].synset).words
+
+
+def test_frames() -> None:
+    slumber = verbs.synset(verbs.senses("sleep")[0].synset).frames["slumber"]
+    assert slumber & verbs.INTRANSITIVE
+    assert not slumber & verbs.TRANSITIVE
+
+
+def test_kinds_of_nouns() -> None:
+    kinds = [verbs.kind_of_noun(w) for w in ("dog", "man", "guitar", "week", "xyzzy")]
+    assert kinds == ["animal", "person", "artifact", "time", ""]
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+def test_every_pair_is_in_wordnet_and_can_come_out(pair: tuple[str, str]) -> None:
+    verb, synonym = pair
+    assert any(best_synonym(verb, letter) == synonym for letter in PAIRS[pair])
+
+
+def test_missing_files_are_a_clear_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr(Path, "is_file", lambda self: False)
+    with pytest.raises(MissingExtra, match="WordNet"):
+        verbs.find_wordnet()
+
+
+def test_a_named_folder_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("data.verb", "index.sense"):
+        (tmp_path / name).touch()
+    monkeypatch.setenv("WNSEARCHDIR", str(tmp_path))
+    assert verbs.find_wordnet() == tmp_path
