@@ -35,12 +35,13 @@ docs: $(READY)
 	@$(BIN)/python -m pytest tests/test_docs.py
 
 # Set-up is skipped while the lock and the package's own description have not changed.
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock requirements-nodeps.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Palaver needs Python 3.11 or newer, found " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 	  echo "Could not make a virtual environment. On Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
 	@echo "Setting up $(VENV) (once; two minutes or so) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-nodeps.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -50,7 +51,7 @@ $(BENCH_READY): $(READY) requirements-bench.lock
 
 lock:
 	@rm -rf $(VENV)-lock && $(PYTHON) -m venv $(VENV)-lock
-	@$(VENV)-lock/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH) -e ".[dev,models]" hatchling editables
+	@$(VENV)-lock/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH) -e ".[dev,models,probes]" hatchling editables
 	@{ echo "# Made by 'make lock'; every version that 'make test' uses."; \
 	  $(VENV)-lock/bin/python -m pip freeze --exclude-editable --disable-pip-version-check | sed 's/+cpu$$//'; } > requirements.lock
 	@rm -rf $(VENV)-lock

@@ -47,7 +47,7 @@ HEAVY = [
     "pydantic",
     "scipy",
 ]
-HEAVY += ["sklearn", "sqlalchemy", "torch", "transformers"]
+HEAVY += ["lemminflect", "sklearn", "spacy", "sqlalchemy", "torch", "transformers"]
 
 Import = tuple[str, int, bool]
 """What is imported, in which line, and whether that happens when the module itself is imported."""

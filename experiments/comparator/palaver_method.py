@@ -31,13 +31,14 @@ plain_kernels.use_where_needed()
 
 from palaver.comparator import method  # noqa: E402
 from palaver.comparator.clean import clean  # noqa: E402
-from palaver.comparator.data import Ratings, read_pairs, read_rated  # noqa: E402
+from palaver.comparator.data import Ratings  # noqa: E402
 from palaver.comparator.evaluate import calibration, evaluate_pairs  # noqa: E402
 from palaver.comparator.features import FEATURES  # noqa: E402
 from palaver.comparator.flow import FLOW  # noqa: E402
 from palaver.comparator.method import Fitted, MethodSettings, fit, log_odds_unit, rating_pairs  # noqa: E402
 from palaver.comparator.method_run import MethodOutcome, train_palaver  # noqa: E402
 from palaver.comparator.raters import effects, reliability, sittings  # noqa: E402
+from palaver.comparator.reading import read_pairs, read_rated  # noqa: E402
 from palaver.comparator.represent import Represented  # noqa: E402
 
 

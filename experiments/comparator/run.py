@@ -63,8 +63,9 @@ def load_sources(given: argparse.Namespace, seed: int) -> Any:
     """Ratings, development dialogues, the pairs for the stages and those for measuring."""
     import numpy as np
 
-    from palaver.comparator.data import Pairs, read_pairs, read_rated
+    from palaver.comparator.data import Pairs
     from palaver.comparator.pipeline import Sources
+    from palaver.comparator.reading import read_pairs, read_rated
 
     folder = given.data / "rated"
     ratings = read_rated(folder / "reliable_eval.train.jsonl.gz")

@@ -18,7 +18,7 @@ SCRIPT = """
 import json, os, sys
 import torch
 torch.set_num_threads(1)
-from palaver.comparator.data import read_rated
+from palaver.comparator.reading import read_rated
 from palaver.comparator.network import apply_network, build_network
 from palaver.comparator.presets import Training
 from palaver.comparator.train import Examples, train

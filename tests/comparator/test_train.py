@@ -14,10 +14,11 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 pytest.importorskip("accelerate")
 
-from palaver.comparator.data import Pairs, Ratings, read_rated  # noqa: E402
+from palaver.comparator.data import Pairs, Ratings  # noqa: E402
 from palaver.comparator.evaluate import evaluate_pairs  # noqa: E402
 from palaver.comparator.network import ComparatorNetwork, apply_network, build_network  # noqa: E402
 from palaver.comparator.presets import PRESETS, Settings, Training, find_preset  # noqa: E402
+from palaver.comparator.reading import read_rated  # noqa: E402
 from palaver.comparator.train import (  # noqa: E402
     EVERYONE,
     Examples,

@@ -104,13 +104,16 @@ def test_p_means_put_all_powers_of_all_sets_side_by_side(glove: Path, tmp_path: 
 
 def test_a_function_is_an_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine_for_probes.py").write_text(
-        "def embed(texts):\n    return [[len(t), 1] for t in texts]\nx = 1\n"
+        "def embed(texts):\n    return [[len(t), 1] for t in texts]\nx = 1\ndef bad(t):\n    return 1 / 0\n"
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     encoder = open_encoder("mine_for_probes:embed")
     assert checked(encoder.encode(["abc"]), ["abc"], "f").tolist() == [[3, 1]]
     assert encoder.signature
+    with pytest.raises(UserError, match="ZeroDivisionError") as caught:
+        open_encoder("mine_for_probes:bad").encode(["a"])
+    assert "line 5" in caught.value.hint
     for wrong, said in (("mine_for_probes:embedd", "embed"), ("mine_for_probes:x", "not a function"),
                         ("no_such_module:f", "no Python module")):  # fmt: skip
         with pytest.raises(UserError, match=said):

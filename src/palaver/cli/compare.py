@@ -109,9 +109,9 @@ def train(
     require("torch", "models")
     require("transformers", "models")
     from palaver.cli.progress import progress
-    from palaver.comparator.data import read_pairs, read_rated
     from palaver.comparator.pipeline import Sources, run_pipeline
     from palaver.comparator.presets import Settings, Training, find_preset
+    from palaver.comparator.reading import read_pairs, read_rated
 
     wanted = find_preset(preset)
     settings = Settings(

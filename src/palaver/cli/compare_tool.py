@@ -158,7 +158,7 @@ def rank(
         scores, systems = scored
         sittings = None
     else:
-        from palaver.comparator.data import read_rated
+        from palaver.comparator.reading import read_rated
         from palaver.comparator.scorer import load_scorer
 
         where = _device(device)
@@ -210,8 +210,8 @@ def clean(
     from palaver.cli.progress import progress
     from palaver.comparator.clean import CleanSettings
     from palaver.comparator.clean import clean as judge
-    from palaver.comparator.data import read_pairs, read_rated
     from palaver.comparator.method import MethodSettings
+    from palaver.comparator.reading import read_pairs, read_rated
     from palaver.comparator.represent import represent, turn_encoder
     from palaver.files import check_writable
     from palaver.models.encoder import find_encoder
@@ -279,7 +279,7 @@ def _tell(found: Ratings) -> None:
 
 def _one(word: str, dialogues: Path | None) -> Dialogue:
     """The dialogue that `word` names: an id in `dialogues`, FILE#ID, or a file that holds one."""
-    from palaver.comparator.data import read_rated
+    from palaver.comparator.reading import read_rated
     from palaver.errors import DataError, UserError, nearest
 
     name: str | None

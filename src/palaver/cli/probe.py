@@ -44,7 +44,7 @@ def transform(
     Writes {source, rule, output} for each sentence, or {source, rule, reason} where the rule does not apply;
     how often each reason was given is told on standard error.
 
-    Example: echo "A man is slicing a potato" | palaver probe transform passive
+    Example: palaver probe transform passive sentences.txt
     """
     import json
     import sys

@@ -121,3 +121,60 @@ def personality(
             typer.echo(f"report: {write_personality_report(result, out / f'{number}-{stem}.html')}")
     if found.missed:
         raise typer.Exit(1)
+
+
+@app.command()
+def probes(
+    data: Annotated[
+        Path,
+        typer.Option(help="The folder with SICK, MSR Paraphrase, the Treebank sample and GloVe vectors."),
+    ],
+    triplets: Annotated[
+        Path | None, typer.Option(help="Triplets (palaver probe triplets). [default: made from the corpora]")
+    ] = None,
+    encoder: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=FILE in place of a default (infersent=infersent1.pkl,glove.txt), or one more."
+        ),
+    ] = None,
+    cache: Annotated[
+        Path | None,
+        typer.Option(help="Where vectors are kept. [default: ~/.cache/palaver/vectors]"),
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda …")] = "cpu",
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the triplets that are drawn and of the bootstrap.")
+    ] = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder for report.html and results.json.")] = None,
+) -> None:
+    """Tables 2 to 6 of Zhu, Li & de Melo (2018): what sentence encoders notice.
+
+    Sent2Vec, SkipThought and InferSent are those trained here unless you give the authors' weights. Exits
+    with 1 if the averages (GloVe, P-Means) are more than 5 points of accuracy from the paper's.
+
+    Example: palaver reproduce probes --data data/sentences
+    """
+    from rich.console import Console
+
+    from palaver.cli.progress import progress
+    from palaver.files import check_writable, write_atomically
+    from palaver.probes.encoders import Places
+    from palaver.probes.vectors import cache_folder
+    from palaver.reports.probes import write_probe_report
+    from palaver.reproduce.probes import print_reproduction, reproduce
+
+    if out is not None:
+        check_writable(out)
+    with progress() as tell:
+        found = reproduce(
+            Places(data, device), triplets=triplets, given=encoder or (), cache=cache or cache_folder(),
+            seed=seed, tell=tell,
+        )  # fmt: skip
+    print_reproduction(found, Console())
+    if out is not None:
+        with write_atomically(out / "results.json") as file:
+            file.write(found.result.to_json())
+        typer.echo(f"report: {write_probe_report(found.result, out / 'report.html')}")
+    if found.far:
+        raise typer.Exit(1)

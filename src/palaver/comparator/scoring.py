@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from palaver.comparator.data import Rated, _cut, _File, _these
+from palaver.comparator.data import Rated
+from palaver.comparator.reading import RatedFile, first_of, these_lines
 from palaver.comparator.scorer import NetworkScorer, PalaverScorer, WorstTurn, load_scorer
 from palaver.corpora.reading import json_object
 from palaver.engine import map_shards
@@ -92,11 +93,11 @@ class _ScoreShard:
 def parse(lines: Lines, path: Path, min_turns: int) -> tuple[list[Rated], list[int], _Shard]:
     """The usable dialogues of these lines, their numbers, and what is wrong with the others."""
     shard = _Shard([], [], Counter(), Counter())
-    reader = _File(path, None, min_turns, False, {}, shard.dropped, shard.notes)
+    reader = RatedFile(path, None, min_turns, False, {}, shard.dropped, shard.notes)
     rated, numbers = [], []
     for number, line in lines:
         try:
-            row = reader._row(number, json_object(line))
+            row = reader.parse(number, json_object(line))
         except ValueError as error:
             reader.problems.append(f"line {number}: {error}")
             continue
@@ -155,7 +156,7 @@ def score_file(
             tell(done, 0)
     rows = _distinct(rows, problems, dropped)
     if problems:
-        raise DataError(f"{source}: {_these(len(problems))}", problems=_cut(problems))
+        raise DataError(f"{source}: {these_lines(len(problems))}", problems=first_of(problems))
     if not rows:
         reasons = [f"{count} {reason}" for reason, count in dropped.items()]
         raise DataError(f"{source}: no dialogue can be scored", f"each needs {min_turns} turns", reasons)

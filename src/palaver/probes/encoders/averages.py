@@ -172,7 +172,9 @@ def open_p_means(arguments: list[str], places: Places) -> Encoder:
     sets = [read_vectors(Path(name)) for name in files] if files else [find_vectors(places)]
     what = "one vector set only (the paper had several)" if len(sets) == 1 else f"{len(sets)} vector sets"
     return Encoder(
-        name="p-means" if not arguments else f"p-means={','.join(arguments)}",
+        name="p-means"
+        if not arguments
+        else f"p-means={','.join(a if _is_number(a) else Path(a).name for a in arguments)}",
         signature=signature("p-means", powers, *(v.signature for v in sets)),
         provenance=f"power means {', '.join(f'{p:g}' for p in powers)} over {what}: "
         + "; ".join(_said(v) for v in sets),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import sys
+import traceback
 from pathlib import Path
+from typing import Any
 
 from palaver.errors import UserError, nearest
 from palaver.probes.encoders.encoder import Encoder, Places, fingerprint, signature
@@ -28,7 +30,20 @@ def open_function(arguments: list[str], places: Places) -> Encoder:
     if found is None or not callable(found):
         what = "is not a function" if found is not None else f"is not in it{nearest(name, dir(module))}"
         raise UserError(f"{module_name}: {name!r} {what}")
+
+    def encode(texts: list[str]) -> Any:
+        try:
+            return found(texts)
+        except UserError:
+            raise
+        except Exception as error:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            raise UserError(
+                f"{arguments[0]} failed: {type(error).__name__}: {error}",
+                f"in {last.filename}, line {last.lineno}",
+            ) from error
+
     # What the function reads elsewhere cannot be seen, so --no-cache is there for that.
     file = getattr(module, "__file__", None)
     sign = signature("function", arguments[0], fingerprint([Path(file)])) if file else ""
-    return Encoder(arguments[0], sign, f"Python function {arguments[0]}", found)
+    return Encoder(arguments[0], sign, f"Python function {arguments[0]}", encode)

@@ -97,6 +97,8 @@ def _sentence_transformer(name: str, folder: Path | None, places: Places) -> Enc
         if not loaded:
             from sentence_transformers import SentenceTransformer
 
+            transformers: Any = require("transformers", "models")
+            transformers.utils.logging.disable_progress_bar()  # loading takes a second
             loaded.append(SentenceTransformer(source, device=places.device, local_files_only=True))
         return loaded[0]
 

@@ -1,0 +1,85 @@
+"""Figure 2 (Liang et al. 2020) on real ratings, and its rating study: docs/results/comparator.md.
+
+    python experiments/comparator/figure2.py --data DATA --out docs/images/removal.svg
+
+Accuracy of KNN regressors in the encoder's space as the ratings of least Shapley value are taken away, and
+as any are. Values come from the pairs of one half of the raters, accuracy from those of the other half:
+with the same pairs for both, the curve would rise by itself. With --arrays the space is that of a stage's
+arrays.npz, else MiniLM's before any training.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from palaver.comparator.data import Pairs, Ratings
+from palaver.comparator.rating_study import study_ratings
+from palaver.comparator.reading import read_pairs, read_rated
+from palaver.comparator.removal import figure2
+from palaver.comparator.shapley import pair_values
+
+
+def spaces(given: argparse.Namespace, ratings: Ratings, dev: Ratings) -> tuple[Any, Any]:
+    """Embeddings of the rated and of the development dialogues."""
+    if given.arrays is not None:
+        with np.load(given.arrays) as arrays:
+            return arrays["train_embeddings"], arrays["dev_embeddings"]
+    from palaver.comparator.network import apply_network, build_network
+
+    network = build_network(given.encoder or None)
+    both = (apply_network(network, network.inputs(found.dialogues))[1] for found in (ratings, dev))
+    return tuple(both)  # type: ignore[return-value]
+
+
+def halves(dev: Ratings, pairs: Pairs, seed: int) -> tuple[Pairs, Pairs]:
+    """The pairs of one half of the raters, and those of the other."""
+    raters = dev.codes("rater")[pairs.first]
+    shuffled = np.random.default_rng(seed).permutation(np.unique(raters))
+    used = np.isin(raters, shuffled[: len(shuffled) // 2])
+    one, other = (Pairs(pairs.first[w], pairs.second[w], pairs.label[w]) for w in (used, ~used))
+    return one, other
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, default=Path(os.environ.get("PALAVER_DATA", "../shared/data")))
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--arrays", type=Path)
+    parser.add_argument("--encoder", default="")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    folder = given.data / "rated"
+    ratings = read_rated(folder / "reliable_eval.train.jsonl.gz")
+    dev = read_rated(folder / "reliable_eval.dev_dialogues.jsonl.gz")
+    pairs = read_pairs(folder / "reliable_eval.dev_pairs.jsonl.gz", dev.index)
+    for name in ("reliable_eval.train", "convai2_rated", "convai2017_humanbot"):
+        print(name, study_ratings(read_rated(folder / f"{name}.jsonl.gz").values))
+    train, held = spaces(given, ratings, dev)
+    one, other = halves(dev, pairs, given.seed)
+    values = pair_values(train, ratings.values, held, one, k=50)
+    curves = figure2(train, ratings.values, values, held, other, rng=given.seed)
+    for share in (0, 0.25, 0.5, 0.75):
+        step = int(np.abs(curves.removed - share * len(ratings)).argmin())
+        told = ", ".join(
+            f"K={k}: {by_value:.3f} (random {at_random:.3f})"
+            for k, by_value, at_random in zip(
+                curves.ks, curves.by_value[step], curves.at_random[:, step].mean(axis=0), strict=True
+            )
+            if k in (1, 10, 50, 100)
+        )
+        print(f"{curves.removed[step]:>5} of {len(ratings)} removed: {told}")
+    from palaver.reports.compare_figures import removal_plot
+
+    given.out.write_text(removal_plot(curves, "removal"), encoding="utf-8")
+    print(f"{len(one)} pairs gave the values, {len(other)} the accuracy: {given.out}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""The picture of a set: where the cosines of its three kinds of pairs lie, for each encoder."""
+
+from __future__ import annotations
+
+import math
+
+from palaver.probes.recipe import SETS
+from palaver.probes.results import ProbeResult
+from palaver.reports.figures import SMALL, WIDTH, _canvas, _full, _room, _write
+from palaver.reports.names import short_names
+from palaver.reports.numbers import number
+from palaver.reports.svg import LINE, MUTED, inline_svg
+
+KINDS = (
+    ("plus", "S and S+", "#0072b2"),
+    ("star", "S and S*", "#d55e00"),
+    ("between", "S+ and S*", "#7f7f7f"),
+)
+_GAP = 13
+"""Pixels between the three lines of an encoder."""
+
+
+def cosine_spreads(found: ProbeResult, name: str, prefix: str) -> str:
+    """A thin line for 90 per cent of the triplets, a thick one for the middle half, a dot for the mean."""
+    shorts = short_names((row.name for row in found.encoders), 22)
+    scores = [found.score(row.name, name) for row in found.encoders]
+    values = [
+        q for s in scores for kind, _, _ in KINDS for q in getattr(s, kind).quantiles if math.isfinite(q)
+    ]
+    low, high = (min(values), 1.0) if values else (0.0, 1.0)
+    low -= 0.04 * (high - low) or 0.01
+    left, height = _room(shorts.values()), (3 * _GAP + 12) * len(scores)
+    figure, axes = _canvas(left, 16, 24, 22, height)
+    axes.set_xlim(low, high + 0.02 * (high - low))
+    axes.set_ylim(len(scores) - 0.5, -0.5)
+    for k in range(5):
+        x = low + k * (high - low) / 4
+        axes.axvline(x, color=LINE, linewidth=0.8, zorder=0)
+        axes.annotate(
+            number(x, 2 if high - low > 0.1 else 3), (x, len(scores) - 0.5), xytext=(0, -6),
+            textcoords="offset pixels", ha="center", va="top", fontsize=SMALL, color=MUTED,
+            annotation_clip=False,
+        )  # fmt: skip
+    step = _GAP / (3 * _GAP + 12)
+    for y, (row, score) in enumerate(zip(found.encoders, scores, strict=True)):
+        _write(axes, -8, y, shorts[row.name], ha="right", size=SMALL)
+        for n, (kind, _, colour) in enumerate(KINDS):
+            spread = getattr(score, kind)
+            at = y + (n - 1) * step
+            axes.plot(
+                [spread.quantiles[0], spread.quantiles[4]], [at, at], color=colour, linewidth=1, zorder=2
+            )
+            axes.plot(
+                [spread.quantiles[1], spread.quantiles[3]], [at, at], color=colour, linewidth=4, zorder=2
+            )
+            axes.plot([spread.mean], [at], "o", color=colour, markersize=6, zorder=3)
+    for n, (_, label, colour) in enumerate(KINDS):
+        _write(axes, n * (WIDTH - left) / 3.2, -0.5, f"● {label}", size=SMALL, color=colour, rise=8)
+    said = "; ".join(
+        f"{s.encoder}: {', '.join(f'{label} {number(getattr(s, kind).mean)}' for kind, label, _ in KINDS)}"
+        for s in scores
+    )
+    return inline_svg(
+        figure, prefix=prefix, label=f"Cosines in {SETS[name].title}, means: {said}", full_names=_full(shorts)
+    )

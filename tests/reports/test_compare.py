@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import numpy as np
+
+from palaver.comparator.clean import Cleaned, JudgedRater, JudgedRating
+from palaver.comparator.evaluate import calibration
+from palaver.comparator.removal import RemovalCurves
+from palaver.reports.compare import clean_page, comparator_page
+from palaver.reports.compare_figures import rater_cloud, reliability_curve, removal_plot
+
+
+def cleaned(name: str = "w1") -> Cleaned:
+    raters = (
+        JudgedRater(name, 6, 0.1, -0.2, 20.0, 50.0, 3.0, "drop", ("the rater <b>prefers</b> bad ones",)),
+        JudgedRater("w2", 12, 1.1, 0.6, 15.0, 40.0, 7.0, "keep", ()),
+    )
+    rows = (
+        JudgedRating("d1", name, 50.0, 40.0, "drop", ("because",), 0.9),
+        JudgedRating("d2", "w2", 50.0, 40.0, "keep", (), 0.0),
+    )
+    counts = {"keep": 1, "suspicious": 0, "drop": 1}
+    return Cleaned(rows, raters, counts, {"because": 1}, 0.4, 0.78, ("a note",))
+
+
+def curves() -> RemovalCurves:
+    rng = np.random.default_rng(0)
+    return RemovalCurves(
+        removed=np.array([0, 5, 9]),
+        ks=np.arange(1, 11),
+        by_value=rng.random((3, 10)),
+        at_random=rng.random((2, 3, 10)),
+        n_train=10,
+        n_pairs=7,
+    )
+
+
+def test_figures_are_the_same_every_time_and_well_formed() -> None:
+    found = calibration([0.1, 0.2, 0.8, 0.9, 0.6], [-1, -1, 1, 1, -1])
+    drawn = [
+        (rater_cloud(cleaned(), "f"), reliability_curve(found, "f"), removal_plot(curves(), "f"))
+        for _ in range(2)
+    ]
+    assert drawn[0] == drawn[1]
+    assert all(ElementTree.fromstring(text).get("aria-label") for text in drawn[0])
+
+
+def test_the_label_says_what_the_curve_shows() -> None:
+    text = reliability_curve(calibration([0.75] * 4, [1, 1, 1, -1]), "f")
+    assert "expected calibration error 0.000" in text
+
+
+def test_the_page_escapes_what_people_typed() -> None:
+    page = clean_page(cleaned("<script>alert(1)</script>"))
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;" in page
+    assert "1 of 2 ratings can be kept" in page
+
+
+def test_the_comparators_page_holds_both_figures() -> None:
+    page = comparator_page("Title", "facts", calibration=calibration([0.6], [1]), removal=curves())
+    assert page.count("<svg") == 2
