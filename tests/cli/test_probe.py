@@ -76,6 +76,20 @@ def test_triplets_from_a_text(palaver: Any, tmp_path: Path) -> None:
     assert frame["source"].to_list().count("The doctor helped the patient.") == 2
 
 
+def test_triplets_as_items_of_a_study(palaver: Any, tmp_path: Path) -> None:
+    (tmp_path / "s.txt").write_text("A man is jumping over a wall\nThe doctor helped the patient.\n")
+    ran = palaver("probe", "triplets", "--text", "s.txt", "--out", "t.jsonl", "--items", "items.jsonl")
+    assert ran.code == 0, ran.err
+    assert palaver("study", "new", "--preset", "triplet-check", "--out", "study.toml").code == 0
+    text = (tmp_path / "study.toml").read_text(encoding="utf-8")
+    own = text[: text.index("[[questions]]")] + 'items_from = "items.jsonl"\n\n'
+    own += text[text.index("[[questions]]") : text.index("[[items]]")]
+    (tmp_path / "study.toml").write_text(own, encoding="utf-8")
+    checked = palaver("study", "check", "study.toml")
+    assert checked.code == 0, checked.err
+    assert "4 items" in checked.out
+
+
 def test_triplets_without_any(palaver: Any, tmp_path: Path) -> None:
     (tmp_path / "s.txt").write_text("Hello there, my dear old friend!\nHi.\n")
     ran = palaver("probe", "triplets", "--text", "s.txt", "--out", "t.jsonl", "--workers", "1")

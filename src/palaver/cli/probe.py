@@ -114,6 +114,10 @@ def triplets(
     size: Annotated[
         int | None, typer.Option(min=0, help="Triplets in each set, 0 for all. [default: as in the paper]")
     ] = None,
+    items: Annotated[
+        Path | None,
+        typer.Option(help="Also as items (.jsonl) of a study that checks them, preset triplet-check."),
+    ] = None,
     workers: Annotated[int, typer.Option(min=0, help="Processes; 0 for one a core.")] = 0,
 ) -> None:
     """Make the five sets of triplets (Zhu et al. 2018) from corpora or from your own sentences.
@@ -127,7 +131,7 @@ def triplets(
     from palaver.cli.progress import progress
     from palaver.files import check_writable, format_by_name
     from palaver.probes.recipe import SETS, Recipe
-    from palaver.probes.triplet_files import write_triplets
+    from palaver.probes.triplet_files import write_items, write_triplets
     from palaver.probes.triplets import generate
 
     if data is None and not text:
@@ -138,6 +142,8 @@ def triplets(
         )
     format_by_name(out)
     check_writable(out.parent)
+    if items is not None:
+        check_writable(items.parent)
     recipe = Recipe(seed=seed) if size is None else Recipe(seed=seed, sizes=tuple((s, size) for s in SETS))
     with progress() as tell:
         made = generate(data, recipe, texts=text or (), workers=workers, tell=tell)
@@ -159,4 +165,6 @@ def triplets(
                 f"  {rule} did not apply to {sum(counts.values())} of {total} sentences: {told}", err=True
             )
     write_triplets(made.triplets, out)
+    if items is not None:
+        write_items(made.triplets, items)
     typer.echo(f"{len(made.triplets)} triplets in {out} (recipe {recipe.signature}, seed {seed})", err=True)

@@ -29,6 +29,7 @@ class Preset(StrEnum):
     pairwise = "pairwise"
     acute = "acute"
     snippet = "snippet"
+    triplet_check = "triplet-check"
 
 
 class Layout(StrEnum):

@@ -31,6 +31,15 @@ def write_triplets(triplets: Sequence[Triplet], path: Path) -> None:
         _ = frame.write_parquet(file) if kind == "parquet" else frame.write_csv(file)
 
 
+def write_items(triplets: Sequence[Triplet], path: Path) -> None:
+    """Triplets as items of a study (preset triplet-check): S is what is shown, S+ and S* are judged."""
+    with write_atomically(path) as file:
+        for t in triplets:
+            outputs = [{"system": t.plus_rule, "text": t.plus}, {"system": t.star_rule, "text": t.star}]
+            row = {"id": t.id, "context": t.original, "outputs": outputs}
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
 def read_triplets(path: Path) -> list[Triplet]:
     """What `write_triplets` wrote; a file of one's own needs set, original, plus and star."""
     check_readable(path)
