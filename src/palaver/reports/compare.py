@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from rich.console import Console
 from rich.text import Text
@@ -19,10 +18,7 @@ from palaver.comparator.ranks import Ranking
 from palaver.comparator.removal import RemovalCurves
 from palaver.comparator.scoring import Summary
 from palaver.files import write_atomically
-from palaver.reports import names, numbers
-from palaver.reports.render import _check
-from palaver.reports.terminal import _heading, _indented, _line, _table
-from palaver.reports.terminal import _name as _plain_name
+from palaver.reports import lines, names, numbers, page
 from palaver.statistics.ranking import format_groups
 
 _SHOWN = 12
@@ -31,18 +27,18 @@ STYLES = {"keep": "", "suspicious": "yellow", "drop": "red"}
 
 def print_scores(found: Summary, console: Console) -> None:
     """How many and how fast, and the worst dialogues with the turn that costs most."""
-    _heading(console, "Worst dialogues", "a score of 0 is average; differences of scores are log-odds")
-    table = _table(("dialogue", "the turn that costs most"), ("score", "95%"))
+    lines.heading(console, "Worst dialogues", "a score of 0 is average; differences of scores are log-odds")
+    table = lines.table(("dialogue", "the turn that costs most"), ("score", "95%"))
     for row in found.lowest:
         worst = row.get("worst_turn")
         said = f"{worst['turn']}: {names.shorten(names.clean(worst['text']), 60)}" if worst else "–"
         between = numbers.interval(row["low"], row["high"]) if row["low"] is not None else "–"
-        table.add_row(_plain_name(row["id"]), Text(said), numbers.number(row["score"]), between)
+        table.add_row(lines.short_name(row["id"]), Text(said), numbers.number(row["score"]), between)
     console.print(table)
     _left_out(console, found.dropped)
     rate = f"{found.per_second:,.0f}" if found.per_second >= 10 else f"{found.per_second:.1f}"
     console.print()
-    _line(
+    lines.line(
         console,
         Text(
             f"{numbers.some(found.n, 'dialogue')} in {numbers.seconds(found.seconds)}: {rate} a second; "
@@ -54,14 +50,14 @@ def print_scores(found: Summary, console: Console) -> None:
 
 def print_ranking(found: Ranking, console: Console) -> None:
     """Places, then every system with both ways of ranking."""
-    _heading(console, "Places", "systems that the dialogues cannot tell apart share theirs")
-    _indented(console, Text(f"bootstrap   {names.clean(format_groups(found.bootstrap.groups))}"))
-    _indented(console, Text(f"TrueSkill   {names.clean(format_groups(found.trueskill.groups))}"))
-    _heading(console, "Systems", "mean score of their dialogues, with 95% intervals")
-    table = _table(("system",), ("dialogues", "score", "95%", "wins", "TrueSkill", "95%"))
+    lines.heading(console, "Places", "systems that the dialogues cannot tell apart share theirs")
+    lines.indented(console, Text(f"bootstrap   {names.clean(format_groups(found.bootstrap.groups))}"))
+    lines.indented(console, Text(f"TrueSkill   {names.clean(format_groups(found.trueskill.groups))}"))
+    lines.heading(console, "Systems", "mean score of their dialogues, with 95% intervals")
+    table = lines.table(("system",), ("dialogues", "score", "95%", "wins", "TrueSkill", "95%"))
     for row in found.systems:
         table.add_row(
-            _plain_name(row.system),
+            lines.short_name(row.system),
             numbers.count(row.n),
             numbers.number(row.mean),
             numbers.interval(row.low, row.high),
@@ -72,29 +68,31 @@ def print_ranking(found: Ranking, console: Console) -> None:
     console.print(table)
     _left_out(console, found.dropped)
     for note in (*found.notes, *found.bootstrap.notes):
-        _indented(console, Text(f"- {names.clean(note)}", style="yellow"))
+        lines.indented(console, Text(f"- {names.clean(note)}", style="yellow"))
 
 
 def print_cleaned(found: Cleaned, console: Console) -> None:
     """Verdicts, reasons, and the raters who are trusted least."""
-    _heading(console, "Ratings", f"{len(found.ratings):,} by {len(found.raters):,} raters")
-    table = _table(("verdict",), ("ratings", "share", "raters"))
+    lines.heading(console, "Ratings", f"{len(found.ratings):,} by {len(found.raters):,} raters")
+    table = lines.table(("verdict",), ("ratings", "share", "raters"))
     for verdict, n in found.counts.items():
         raters = sum(rater.verdict == verdict for rater in found.raters)
         cells = (numbers.count(n), numbers.percent(n / len(found.ratings)), numbers.count(raters))
         table.add_row(Text(verdict, style=STYLES[verdict]), *cells)
     console.print(table)
     if found.reasons:
-        _heading(console, "Reasons", "a rating may have several")
+        lines.heading(console, "Reasons", "a rating may have several")
         for reason, n in found.reasons.items():
-            _indented(console, Text(f"{numbers.count(n):>7}  {names.clean(reason)}"))
+            lines.indented(console, Text(f"{numbers.count(n):>7}  {names.clean(reason)}"))
     doubted = [rater for rater in found.raters if rater.verdict != "keep"][:_SHOWN]
     if doubted:
-        _heading(console, "Least trusted raters", "trust 1: as the common rater, 0: rates past the dialogues")
-        table = _table(("rater", "verdict", "why"), ("ratings", "trust", "correlation", "spread"))
+        lines.heading(
+            console, "Least trusted raters", "trust 1: as the common rater, 0: rates past the dialogues"
+        )
+        table = lines.table(("rater", "verdict", "why"), ("ratings", "trust", "correlation", "spread"))
         for rater in doubted:
             table.add_row(
-                _plain_name(rater.rater),
+                lines.short_name(rater.rater),
                 Text(rater.verdict, style=STYLES[rater.verdict]),
                 Text("; ".join(rater.reasons)),
                 numbers.count(rater.n),
@@ -104,7 +102,7 @@ def print_cleaned(found: Cleaned, console: Console) -> None:
             )
         console.print(table)
     console.print()
-    _line(
+    lines.line(
         console,
         Text(
             f"judged by a model that saw none of the rater’s own ratings: it agrees with "
@@ -113,14 +111,14 @@ def print_cleaned(found: Cleaned, console: Console) -> None:
         ),
     )
     for note in found.notes:
-        _line(console, Text(names.clean(note), style="yellow"))
+        lines.line(console, Text(names.clean(note), style="yellow"))
 
 
 def _left_out(console: Console, dropped: Mapping[str, int]) -> None:
     if dropped:
-        _heading(console, "Left out")
+        lines.heading(console, "Left out")
         for reason, n in dropped.items():
-            _indented(console, Text(f"{numbers.count(n)}  {names.clean(reason)}", style="yellow"))
+            lines.indented(console, Text(f"{numbers.count(n)}  {names.clean(reason)}", style="yellow"))
 
 
 def write_cleaned(found: Cleaned, folder: Path) -> Path:
@@ -130,7 +128,7 @@ def write_cleaned(found: Cleaned, folder: Path) -> Path:
             for row in rows:
                 file.write(json.dumps(_plain(dataclasses.asdict(row)), ensure_ascii=False) + "\n")
     target = folder / "report.html"
-    _write_page(target, clean_page(found))
+    page.write_page(clean_page(found), target)
     return target
 
 
@@ -190,7 +188,7 @@ def comparator_page(
 
 
 def write_comparator_page(path: Path, *args: Any, **options: Any) -> Path:
-    _write_page(path, comparator_page(*args, **options))
+    page.write_page(comparator_page(*args, **options), path)
     return path
 
 
@@ -201,22 +199,8 @@ def _page(
     tables: Sequence[tuple[str, Sequence[str], Sequence[Sequence[str]]]],
     notes: Sequence[str],
 ) -> str:
-    environment = Environment(
-        loader=PackageLoader("palaver.reports"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=lambda value: names.scrub(value) if type(value) is str else value,
-    )
-    template = environment.get_template("compare.html.j2")
+    template = page.environment().get_template("compare.html.j2")
     return template.render(title=title, lead=lead, figures=figures, tables=tables, notes=notes).lstrip()
-
-
-def _write_page(target: Path, text: str) -> None:
-    _check(target)
-    with write_atomically(target.resolve()) as file:
-        file.write(text)
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from palaver.comparator.clean import Cleaned
 from palaver.comparator.evaluate import Calibration
 from palaver.comparator.removal import RemovalCurves
-from palaver.reports.figures import SMALL, WIDTH, _canvas, _write
+from palaver.reports.canvas import SMALL, WIDTH, canvas, write
 from palaver.reports.numbers import count, number, percent
 from palaver.reports.svg import ACCENT, INK, LINE, MUTED, inline_svg
 
@@ -23,7 +23,7 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
 
 def rater_cloud(found: Cleaned, prefix: str) -> str:
     """Every rater: how far they can be trusted against how much their ratings vary; size is their number."""
-    figure, axes = _canvas(54, 14, 26, 44, 250)
+    figure, axes = canvas(54, 14, 26, 44, 250)
     trust = np.array([rater.trust for rater in found.raters])
     spread = np.array([rater.spread for rater in found.raters])
     size = np.array([rater.n for rater in found.raters])
@@ -40,7 +40,7 @@ def rater_cloud(found: Cleaned, prefix: str) -> str:
     place = 0
     for verdict, (colour, _) in VERDICTS.items():
         text = f"{verdict} {count(found.counts[verdict])} ratings"
-        _write(axes, place, axes.get_ylim()[1], text, size=SMALL, color=colour, rise=9)
+        write(axes, place, axes.get_ylim()[1], text, size=SMALL, color=colour, rise=9)
         place += 8 + round(6.2 * len(text))
     _titles(axes, "trust (1: as the common rater)", "spread of the rater’s ratings")
     raters = {v: sum(r.verdict == v for r in found.raters) for v in VERDICTS}
@@ -50,7 +50,7 @@ def rater_cloud(found: Cleaned, prefix: str) -> str:
 
 def reliability_curve(found: Calibration, prefix: str) -> str:
     """How often what was said with each probability came true; the diagonal is an honest comparator."""
-    figure, axes = _canvas(54, 14, 12, 44, 250)
+    figure, axes = canvas(54, 14, 12, 44, 250)
     _frame(axes, (0.0, 1.0), (0.0, 1.0))
     axes.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
     bins = [b for b in found.bins if b.n]
@@ -64,7 +64,7 @@ def reliability_curve(found: Calibration, prefix: str) -> str:
         [b.probability for b in bins], [b.rate for b in bins], s=[12 + 60 * b.n / largest for b in bins],
         color=ACCENT, zorder=4, clip_on=False,
     )  # fmt: skip
-    _write(axes, 8, 0.93, f"ECE {number(found.ece, 3)}, {count(found.n)} pairs", size=SMALL)
+    write(axes, 8, 0.93, f"ECE {number(found.ece, 3)}, {count(found.n)} pairs", size=SMALL)
     _titles(axes, "probability that the first is better", "share in which it was")
     said = "; ".join(f"{percent(b.probability)} came true {percent(b.rate)}" for b in bins)
     label = f"Reliability curve, expected calibration error {number(found.ece, 3)}: {said}"
@@ -73,7 +73,7 @@ def reliability_curve(found: Calibration, prefix: str) -> str:
 
 def removal_plot(found: RemovalCurves, prefix: str, ks: Sequence[int] = (1, 10, 50, 100)) -> str:
     """Accuracy of KNN regressors as dialogues of low Shapley value are removed; dashes: removed at random."""
-    figure, axes = _canvas(54, 62, 12, 44, 250)
+    figure, axes = canvas(54, 62, 12, 44, 250)
     shown = [k for k in ks if k in set(found.ks.tolist())] or [int(found.ks[-1])]
     columns = [int(np.flatnonzero(found.ks == k)[0]) for k in shown]
     share = found.removed / found.n_train
@@ -91,7 +91,7 @@ def removal_plot(found: RemovalCurves, prefix: str, ks: Sequence[int] = (1, 10, 
     gap, last = (high - low) * 13 / 250, -math.inf
     for value, k, colour in sorted(ends):
         last = max(value, last + gap)
-        _write(axes, WIDTH - 54 - 62 + 5, last, f"K = {k}", size=SMALL, color=colour)
+        write(axes, WIDTH - 54 - 62 + 5, last, f"K = {k}", size=SMALL, color=colour)
     _titles(axes, "share of the training dialogues removed", "accuracy")
     best = [float(found.by_value[:, c].max()) for c in columns]
     said = "; ".join(f"K {k} at best {number(b, 3)}" for k, b in zip(shown, best, strict=True))
@@ -116,7 +116,7 @@ def _frame(axes: Axes, x: tuple[float, float], y: tuple[float, float]) -> None:
     for value in MaxNLocator(5).tick_values(*y):
         if y[0] <= value <= y[1]:
             axes.axhline(value, color=LINE, linewidth=0.7, zorder=0)
-            _write(axes, -6, value, f"{value:g}", ha="right", size=SMALL, color=MUTED)
+            write(axes, -6, value, f"{value:g}", ha="right", size=SMALL, color=MUTED)
     for value in MaxNLocator(5).tick_values(*x):
         if x[0] <= value <= x[1]:
             axes.annotate(

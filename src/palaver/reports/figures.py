@@ -7,31 +7,26 @@ wider page. Sizes are pixels: at 72 dots per inch a point is a pixel.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
-from palaver.reports.names import clean, columns, short_names, shorten
+from palaver.reports.canvas import SMALL, WIDTH, canvas, full_names, room, write
+from palaver.reports.names import columns, short_names, shorten
 from palaver.reports.numbers import count, number
-from palaver.reports.svg import ACCENT, BAND, INK, LINE, MUTED, inline_svg
+from palaver.reports.svg import ACCENT, BAND, LINE, MUTED, inline_svg
 from palaver.reports.wording import method_title, rank_labels, ranking_text
 from palaver.studies.results import CriterionSummary, Distribution, RankingRow, RaterMatrix
 
-WIDTH = 420
-TEXT = 12.5
-SMALL = 11.0
 BLUE = (0x00 / 255, 0x72 / 255, 0xB2 / 255)
 ORANGE = (0xD5 / 255, 0x5E / 255, 0x00 / 255)
 _NAME = 22
 _MOST_LABELLED = 30
-_ASCENT = 0.36
 """Half the height of a digit in units of the font size: baselines are set by hand, see `_write`."""
 
 
@@ -40,15 +35,15 @@ def rank_plot(row: RankingRow, prefix: str) -> str:
     shorts = short_names((s.system for s in row.scores), _NAME)
     n = len(row.scores)
     step = 24 if n <= 20 else 17
-    left, right, bottom = _room(shorts.values()), 50, 40
-    figure, axes = _canvas(left, right, 4, bottom, step * n)
+    left, right, bottom = room(shorts.values()), 50, 40
+    figure, axes = canvas(left, right, 4, bottom, step * n)
     axes.set_ylim(n - 0.5, -0.5)
     _bands(axes, row, left, right)
     _value_axis(axes, [x for s in row.scores for x in (s.score, s.low, s.high)])
     for y, s in enumerate(row.scores):
-        _write(axes, -8, y, shorts[s.system], ha="right")
+        write(axes, -8, y, shorts[s.system], ha="right")
         if not math.isfinite(s.score):
-            _write(axes, 8, y, "undefined", color=MUTED, style="italic")
+            write(axes, 8, y, "undefined", color=MUTED, style="italic")
             continue
         if math.isfinite(s.low) and math.isfinite(s.high):
             axes.plot([s.low, s.high], [y, y], color=ACCENT, linewidth=2.2, solid_capstyle="round")
@@ -56,7 +51,7 @@ def rank_plot(row: RankingRow, prefix: str) -> str:
     unit = axes.set_xlabel(shorten(row.unit, 60), fontsize=SMALL, color=MUTED, labelpad=5)
     unit.set_parse_math(False)
     label = f"Rank plot of {row.criterion} by {method_title(row.method)}: {ranking_text(row)}"
-    return inline_svg(figure, prefix=prefix, label=label, full_names=_full(shorts))
+    return inline_svg(figure, prefix=prefix, label=label, full_names=full_names(shorts))
 
 
 def _bands(axes: Axes, row: RankingRow, left: float, right: float) -> None:
@@ -78,7 +73,7 @@ def _bands(axes: Axes, row: RankingRow, left: float, right: float) -> None:
             axes.axhline(start - 0.5, *ends, color=LINE, linewidth=1, clip_on=False, zorder=1)
         if rows[start] >= 0:
             middle = (start + y - 1) / 2
-            _write(axes, plot + right - 6, middle, labels[rows[start]], ha="right", weight="bold")
+            write(axes, plot + right - 6, middle, labels[rows[start]], ha="right", weight="bold")
         start = y
 
 
@@ -106,7 +101,7 @@ def ahead_heatmap(row: RankingRow, prefix: str) -> str:
     label = (
         f"Heatmap for {row.criterion}: in which share of the replicates each system is ahead of each other"
     )
-    return _square(values, list(shorts.values()), prefix, label, _full(shorts))
+    return _square(values, list(shorts.values()), prefix, label, full_names(shorts))
 
 
 def rater_heatmap(matrix: RaterMatrix, prefix: str) -> str:
@@ -114,32 +109,32 @@ def rater_heatmap(matrix: RaterMatrix, prefix: str) -> str:
     values = np.array(matrix.values, dtype=float)
     shorts = short_names(matrix.raters, _NAME)
     label = f"Heatmap of the agreement of every two raters on {matrix.criterion}"
-    return _square(values, list(shorts.values()), prefix, label, _full(shorts))
+    return _square(values, list(shorts.values()), prefix, label, full_names(shorts))
 
 
 def _square(
     values: NDArray[np.float64], names: Sequence[str], prefix: str, label: str, full: dict[str, str]
 ) -> str:
     n = len(names)
-    left = _room(names) + 20
+    left = room(names) + 20
     side = WIDTH - left - 4
-    figure, axes = _canvas(left, 4, 18, 4, side)
+    figure, axes = canvas(left, 4, 18, 4, side)
     np.fill_diagonal(values, np.nan)
     _cells(axes, values)
     size = min(SMALL, max(8.0, 0.95 * side / n))
     for k, name in enumerate(names):
         numbered = k == 0 or (k + 1) % 5 == 0
         if numbered or n <= _MOST_LABELLED:  # beyond that names would stand upon each other
-            _write(axes, -26, k, name, ha="right", size=size)
-            _write(axes, -5, k, str(k + 1), ha="right", size=size, color=MUTED)
+            write(axes, -26, k, name, ha="right", size=size)
+            write(axes, -5, k, str(k + 1), ha="right", size=size, color=MUTED)
         if numbered:
-            _write(axes, (k + 0.5) * side / n, -0.5, str(k + 1), ha="center", size=size, color=MUTED, rise=5)
+            write(axes, (k + 0.5) * side / n, -0.5, str(k + 1), ha="center", size=size, color=MUTED, rise=5)
     marks = [(i, j, "−") for i, j in np.argwhere(values < 0)] + [
         (i, j, "·") for i, j in np.argwhere(np.isnan(values)) if i != j
     ]
     if n <= _MOST_LABELLED:
         for i, j, mark in marks:
-            _write(axes, (j + 0.5) * side / n, float(i), mark, ha="center", size=size)
+            write(axes, (j + 0.5) * side / n, float(i), mark, ha="center", size=size)
     return inline_svg(figure, prefix=prefix, label=label, full_names=full)
 
 
@@ -161,22 +156,22 @@ def system_bars(summary: CriterionSummary, prefix: str) -> str:
     names = short_names((d.name for d in summary.systems), _NAME)
     n, n_bins = shares.shape
     step = 40 if n <= 12 else 26
-    left, right = _room(names.values()), 52
+    left, right = room(names.values()), 52
     bottom, angle = _bin_room(summary.bins, WIDTH - left - right)
-    figure, axes = _canvas(left, right, 8, bottom, step * n)
+    figure, axes = canvas(left, right, 8, bottom, step * n)
     axes.set_xlim(-0.5, n_bins - 0.5)
     axes.set_ylim(n, 0)
     heights = 0.86 * shares / (shares.max() or 1.0)
     axes.add_patch(PathPatch(_bars(heights), facecolor=ACCENT, edgecolor="none"))
     for y, d in enumerate(summary.systems):
         axes.axhline(y + 1, color=LINE, linewidth=1)
-        _write(axes, -8, y + 1, names[d.name], ha="right", rise=8)
-        _write(
+        write(axes, -8, y + 1, names[d.name], ha="right", rise=8)
+        write(
             axes, WIDTH - left - 2, y + 1, count(sum(d.counts)), ha="right", size=SMALL, color=MUTED, rise=8
         )
     _bin_labels(axes, summary.bins, n, angle)
     label = f"Ratings of {summary.criterion} for each system: bars over the values {', '.join(summary.bins)}"
-    return inline_svg(figure, prefix=prefix, label=label, full_names=_full(names))
+    return inline_svg(figure, prefix=prefix, label=label, full_names=full_names(names))
 
 
 def _bars(heights: NDArray[np.float64]) -> Path:
@@ -199,15 +194,15 @@ def rater_strips(summary: CriterionSummary, prefix: str) -> tuple[str, float]:
     names = short_names((d.name for d in raters), _NAME)
     n = len(raters)
     step = 17
-    left = _room(names.values())
+    left = room(names.values())
     bottom, angle = _bin_room(summary.bins, WIDTH - left - 4)
-    figure, axes = _canvas(left, 4, 4, bottom, step * n)
+    figure, axes = canvas(left, 4, 4, bottom, step * n)
     _cells(axes, shares / darkest)
     for y, d in enumerate(raters):
-        _write(axes, -6, y, names[d.name], ha="right", size=SMALL)
+        write(axes, -6, y, names[d.name], ha="right", size=SMALL)
     _bin_labels(axes, summary.bins, n - 0.5, angle)
     label = f"Heatmap of how each of {n} raters used the values of {summary.criterion}"
-    return inline_svg(figure, prefix=prefix, label=label, full_names=_full(names)), darkest
+    return inline_svg(figure, prefix=prefix, label=label, full_names=full_names(names)), darkest
 
 
 def _shares(distributions: Sequence[Distribution]) -> NDArray[np.float64]:
@@ -239,55 +234,3 @@ def _bin_labels(axes: Axes, bins: Sequence[str], y: float, angle: int) -> None:
             parse_math=False,
             annotation_clip=False,
         )
-
-
-def _room(names: Iterable[str]) -> float:
-    """Pixels for the longest of the names, as they are set to the left of the axes."""
-    widest = max((columns(name) for name in names), default=0)
-    return min(0.42 * WIDTH, widest * TEXT * 0.56 + 14)
-
-
-def _full(shorts: dict[str, str]) -> dict[str, str]:
-    return {short: clean(name) for name, short in shorts.items()}
-
-
-def _canvas(left: float, right: float, top: float, bottom: float, height: float) -> tuple[Figure, Axes]:
-    """A figure of WIDTH pixels whose axes are `height` pixels high, with the given margins and no frame."""
-    total = top + height + bottom
-    figure = Figure(figsize=(WIDTH / 72, total / 72), dpi=72)
-    axes = figure.add_axes(
-        (left / WIDTH, bottom / total, (WIDTH - left - right) / WIDTH, height / total), frameon=False
-    )
-    axes.xaxis.set_visible(False)
-    axes.yaxis.set_visible(False)
-    return figure, axes
-
-
-def _write(
-    axes: Axes,
-    x: float,
-    y: float,
-    text: str,
-    *,
-    size: float = TEXT,
-    color: str = INK,
-    rise: float | None = None,
-    **style: Any,
-) -> None:
-    """`text` at `x` pixels from the left of the axes, in the middle of row `y` (or `rise` pixels above it).
-
-    The baseline is set by hand: centring by matplotlib would use the metrics of a font the page lacks.
-    """
-    axes.annotate(
-        text,
-        (0, y),
-        xycoords=("axes fraction", "data"),
-        xytext=(x, -_ASCENT * size if rise is None else rise),
-        textcoords="offset pixels",
-        va="baseline",
-        fontsize=size,
-        color=color,
-        parse_math=False,
-        annotation_clip=False,
-        **style,
-    )

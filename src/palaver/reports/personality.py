@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import itertools
 from pathlib import Path
-from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from rich.console import Console
 from rich.text import Text
 
-from palaver.files import write_atomically
 from palaver.personality.results import Condition, Distinguishability
 from palaver.personality.verdict import VALIDITY
-from palaver.reports import names, numbers
+from palaver.reports import lines, names, numbers, page
 from palaver.reports.methods import Method
-from palaver.reports.render import _check, _heat, _name
-from palaver.reports.terminal import _heading, _indented, _line, _table
-from palaver.reports.terminal import _name as _plain_name
 
 LETTERS = ("O", "C", "E", "A", "N")
 TRAITS = ("openness", "conscientiousness", "extraversion", "agreeableness", "neuroticism")
@@ -46,42 +37,42 @@ def split_title(split: str, group_noun: str) -> str:
 
 def print_distinguishability(found: Distinguishability, console: Console) -> None:
     """The verdict first, then what it rests on."""
-    _line(console, Text(names.clean(found.title), style="bold"))
+    lines.line(console, Text(names.clean(found.title), style="bold"))
     facts = (
         numbers.some(len(found.characters), "character"),
         numbers.some(sum(c.n_utterances for c in found.characters), "utterance"),
         f"recogniser {names.clean(found.recogniser)}",
     )
-    _line(console, Text(" · ".join(facts), style="dim"))
-    _heading(console, "Verdict")
-    _indented(console, Text(found.verdict.text, style="bold" if found.verdict.answer == "yes" else ""))
+    lines.line(console, Text(" · ".join(facts), style="dim"))
+    lines.heading(console, "Verdict")
+    lines.indented(console, Text(found.verdict.text, style="bold" if found.verdict.answer == "yes" else ""))
     if found.verdict.reason:
-        _indented(console, Text(found.verdict.reason, style="yellow"))
-    _indented(console, Text(VALIDITY, style="dim"))
+        lines.indented(console, Text(found.verdict.reason, style="yellow"))
+    lines.indented(console, Text(VALIDITY, style="dim"))
     _print_characters(found, console)
     _print_conditions(found, console)
     _print_tests(found, console)
     if found.left_out:
-        _heading(console, "Left out")
+        lines.heading(console, "Left out")
         for reason, n in found.left_out:
-            _indented(console, Text(f"{numbers.count(n)}  {names.clean(reason)}", style="yellow"))
+            lines.indented(console, Text(f"{numbers.count(n)}  {names.clean(reason)}", style="yellow"))
     if found.notes:
-        _heading(console, "Notes")
+        lines.heading(console, "Notes")
         for note in found.notes:
-            _indented(console, Text(f"- {names.clean(note)}"))
+            lines.indented(console, Text(f"- {names.clean(note)}"))
     console.print()
-    _line(console, Text(names.clean(str(found.run)), style="dim"))
+    lines.line(console, Text(names.clean(str(found.run)), style="dim"))
 
 
 def _print_characters(found: Distinguishability, console: Console) -> None:
-    _heading(console, "Characters", "traits from 1 to 7; F1: how well their samples are recovered")
+    lines.heading(console, "Characters", "traits from 1 to 7; F1: how well their samples are recovered")
     by_traits = [c for c in found.conditions if c.labels == "characters" and c.features == "traits"]
     scores = [{row.character: row for row in c.characters} for c in by_traits]
     heads = ["F1", f"by {found.group_noun}"][: len(scores)]
-    table = _table(("character",), ("lines", *LETTERS, *heads))
+    table = lines.table(("character",), ("lines", *LETTERS, *heads))
     for who in found.characters:
         table.add_row(
-            _plain_name(who.name),
+            lines.short_name(who.name),
             numbers.count(who.n_utterances),
             *(numbers.number(value) for value in who.ocean),
             *(numbers.number(row[who.name].f1) for row in scores),
@@ -90,7 +81,7 @@ def _print_characters(found: Distinguishability, console: Console) -> None:
 
 
 def _print_conditions(found: Distinguishability, console: Console) -> None:
-    _heading(
+    lines.heading(
         console,
         "Recovered",
         f"σ over the characters, ± over the repetitions, C as mostly chosen; "
@@ -98,7 +89,7 @@ def _print_conditions(found: Distinguishability, console: Console) -> None:
     )
     for split in dict.fromkeys(c.split for c in found.conditions):
         console.print(Text(split_title(split, found.group_noun), style="cyan"))
-        table = _table(("condition",), ("precision", "σ", "recall", "σ", "F1", "±", "C"))
+        table = lines.table(("condition",), ("precision", "σ", "recall", "σ", "F1", "±", "C"))
         for c in found.conditions:
             if c.split == split:
                 pairs = ((c.precision, c.precision_sigma), (c.recall, c.recall_sigma), (c.f1, c.f1_sd))
@@ -111,8 +102,8 @@ def _print_conditions(found: Distinguishability, console: Console) -> None:
 def _print_tests(found: Distinguishability, console: Console) -> None:
     if not found.tests:
         return
-    _heading(console, "Differences of F1", "over the repetitions; Levene, then Student’s or Welch’s t")
-    table = _table(("a", "b", "test"), ("a − b", "t", "df", "p"))
+    lines.heading(console, "Differences of F1", "over the repetitions; Levene, then Student’s or Welch’s t")
+    table = lines.table(("a", "b", "test"), ("a − b", "t", "df", "p"))
     for row in found.tests:
         t = row.test
         cells = (
@@ -126,12 +117,8 @@ def _print_tests(found: Distinguishability, console: Console) -> None:
 
 def write_personality_report(found: Distinguishability, path: str | Path) -> Path:
     """Write the report as one HTML file that asks for nothing else."""
-    target = Path(path)
-    _check(target)
-    text = render_personality_report(found)
-    with write_atomically(target.resolve()) as file:
-        file.write(text)
-    return target
+    page.check_target(Path(path))
+    return page.write_page(render_personality_report(found), path)
 
 
 def render_personality_report(found: Distinguishability) -> str:
@@ -141,8 +128,8 @@ def render_personality_report(found: Distinguishability) -> str:
     titles = {c.name: title_of(c) for c in found.conditions}
     shown = [c for c in found.conditions if c.labels == "characters" and c.features == "traits"]
     splits = dict.fromkeys(c.split for c in found.conditions)
-    page = (
-        _environment(found)
+    text = (
+        page.environment(found.run.signature)
         .get_template("personality.html.j2")
         .render(
             found=found,
@@ -157,7 +144,7 @@ def render_personality_report(found: Distinguishability) -> str:
             letters=[trait.capitalize() for trait in TRAITS],
         )
     )
-    return page.lstrip()
+    return text.lstrip()
 
 
 def methods(found: Distinguishability) -> list[Method]:
@@ -206,29 +193,3 @@ def methods(found: Distinguishability) -> list[Method]:
             link=_LINK,
         ),
     ]
-
-
-def _environment(found: Distinguishability) -> Environment:
-    loader = PackageLoader("palaver.reports")
-    environment = Environment(
-        loader=loader,
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=lambda value: names.scrub(value) if type(value) is str else value,
-    )
-    script, _, _ = loader.get_source(environment, "sort.js")
-    ids = itertools.count(1)
-    filters: dict[str, Any] = {"number": numbers.number, "p_value": numbers.p_value, "count": numbers.count}
-    environment.filters.update(filters, percent=numbers.percent, name=_name)
-    environment.globals.update(
-        some=numbers.some,
-        interval=numbers.interval,
-        heat=_heat,
-        signature=found.run.signature,
-        next_id=lambda: f"t{next(ids)}",
-        script=Markup(script),
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-    )
-    return environment

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from palaver.personality.results import Condition, Distinguishability
-from palaver.reports.figures import SMALL, TEXT, WIDTH, _canvas, _full, _room, _write
+from palaver.reports.canvas import SMALL, TEXT, WIDTH, canvas, full_names, room, write
 from palaver.reports.names import short_names
 from palaver.reports.numbers import number
 from palaver.reports.svg import ACCENT, INK, LINE, MUTED, inline_svg
@@ -29,8 +29,8 @@ def trait_lines(found: Distinguishability, prefix: str) -> str:
     mean = values.mean(axis=0)
     values = values - mean
     reach = 1.12 * float(np.abs(values).max()) or 1.0
-    left, right, height = 38, _room(names.values()) + 12, max(190, 16 * len(names))
-    figure, axes = _canvas(left, right, 10, 60, height)
+    left, right, height = 38, room(names.values()) + 12, max(190, 16 * len(names))
+    figure, axes = canvas(left, right, 10, 60, height)
     axes.set_xlim(0, 4)
     axes.set_ylim(-reach, reach)
     step = _step(reach)
@@ -38,7 +38,7 @@ def trait_lines(found: Distinguishability, prefix: str) -> str:
         if abs(k * step) <= reach:
             axes.axhline(k * step, color=LINE, linewidth=0.7 if k else 1.4, zorder=0)
             mark = f"{'+' if k > 0 else ''}{number(k * step, 1 if step >= 0.1 else 2)}" if k else "0"
-            _write(axes, -8, k * step, mark, ha="right", size=SMALL, color=MUTED)
+            write(axes, -8, k * step, mark, ha="right", size=SMALL, color=MUTED)
     for x, trait in enumerate(TRAITS):
         axes.axvline(x, color=LINE, linewidth=1.2, zorder=0)
         for drop, text, colour in ((8, trait, INK), (21, f"mean {number(mean[x])}", MUTED)):
@@ -55,10 +55,10 @@ def trait_lines(found: Distinguishability, prefix: str) -> str:
             marker="o", markersize=3.5, clip_on=False,
         )  # fmt: skip
         axes.plot([4, 4.12], [line[-1], places[i]], color=colour, linewidth=0.8, clip_on=False)
-        _write(axes, plot * 1.03 + 4, places[i], names[character.name], size=SMALL, color=colour)
+        write(axes, plot * 1.03 + 4, places[i], names[character.name], size=SMALL, color=colour)
     said = "; ".join(f"{c.name} {', '.join(number(v, 1) for v in c.ocean)}" for c in found.characters[:14])
     label = f"Five traits of each character, openness to neuroticism, from 1 to 7: {said}"
-    return inline_svg(figure, prefix=prefix, label=label, full_names=_full(names))
+    return inline_svg(figure, prefix=prefix, label=label, full_names=full_names(names))
 
 
 def _step(reach: float) -> float:
@@ -94,8 +94,8 @@ def f1_by_condition(found: Distinguishability, titles: dict[str, str], prefix: s
     for kind, conditions in split.items():
         rows.append((heading(kind, found.group_noun), None))
         rows += [(titles[c.name], c) for c in conditions]
-    left, step = _room(text for text, condition in rows if condition) + 6, 22
-    figure, axes = _canvas(left, 40, 6, 36, step * len(rows))
+    left, step = room(text for text, condition in rows if condition) + 6, 22
+    figure, axes = canvas(left, 40, 6, 36, step * len(rows))
     axes.set_xlim(0, 1)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     for x in (0, 0.25, 0.5, 0.75, 1):
@@ -107,9 +107,9 @@ def f1_by_condition(found: Distinguishability, titles: dict[str, str], prefix: s
     axes.axvline(found.chance, color=MUTED, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
     for y, (text, shown) in enumerate(rows):
         if shown is None:
-            _write(axes, -left + 2, y, text, size=SMALL, color=MUTED, style="italic")
+            write(axes, -left + 2, y, text, size=SMALL, color=MUTED, style="italic")
             continue
-        _write(axes, -8, y, text, ha="right", size=SMALL + 0.5)
+        write(axes, -8, y, text, ha="right", size=SMALL + 0.5)
         control = shown.labels != "characters" or shown.features != "traits"
         low, high = min(shown.repetitions), max(shown.repetitions)
         axes.plot([low, high], [y, y], color=MUTED if control else ACCENT, linewidth=2, zorder=2)
@@ -117,7 +117,7 @@ def f1_by_condition(found: Distinguishability, titles: dict[str, str], prefix: s
             [shown.f1], [y], "o", color=MUTED if control else ACCENT, markersize=7,
             fillstyle="none" if control else "full", zorder=3, clip_on=False,
         )  # fmt: skip
-        _write(axes, WIDTH - left - 2, y, number(shown.f1), ha="right", size=TEXT - 1)
+        write(axes, WIDTH - left - 2, y, number(shown.f1), ha="right", size=TEXT - 1)
     said = "; ".join(f"{titles[c.name]}, {c.split}: {number(c.f1)}" for c in found.conditions)
     label = f"F1 of each condition, guessing would give {number(found.chance)}: {said}"
     return inline_svg(figure, prefix=prefix, label=label)

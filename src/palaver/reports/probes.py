@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import itertools
 from pathlib import Path
-from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 from rich.console import Console
 from rich.text import Text
 
-from palaver.files import write_atomically
 from palaver.probes.recipe import SETS
 from palaver.probes.results import ProbeResult, SetScore
-from palaver.reports import names, numbers
+from palaver.reports import lines, names, numbers, page
 from palaver.reports.methods import Method
-from palaver.reports.render import _check, _name
-from palaver.reports.terminal import _heading, _indented, _line, _table
 
 DESIRED = {
     "negation-detection": "a synonym of the verb should change less than a “not”",
@@ -46,24 +39,24 @@ def print_probe(found: ProbeResult, console: Console, *, n_failures: int = 0) ->
         numbers.some(sum(found.n_triplets.values()), "triplet"),
         f"{numbers.count(found.n_sentences)} different sentences",
     )
-    _line(console, Text("What sentence encoders notice", style="bold"))
-    _line(console, Text(" · ".join(facts), style="dim"))
-    _heading(console, "Accuracy", "% of triplets ordered as desired; mean of the sets, best first")
-    table = _table(("encoder",), (*(_short(s) for s in found.sets), "mean"))
+    lines.line(console, Text("What sentence encoders notice", style="bold"))
+    lines.line(console, Text(" · ".join(facts), style="dim"))
+    lines.heading(console, "Accuracy", "% of triplets ordered as desired; mean of the sets, best first")
+    table = lines.table(("encoder",), (*(_short(s) for s in found.sets), "mean"))
     for row in found.encoders:
         cells = [hundred(found.score(row.name, s).share.accuracy) for s in found.sets]
         table.add_row(Text(names.shorten(row.name, _NAME)), *cells, hundred(row.mean_accuracy))
     console.print(table)
     for name in found.sets:
         _print_set(found, name, console, n_failures)
-    _heading(console, "Encoders")
+    lines.heading(console, "Encoders")
     for row in found.encoders:
         took = f"{numbers.seconds(row.encoder_seconds)} for {numbers.count(row.n_encoded)} new sentences"
-        _indented(console, Text(f"{names.clean(row.name)}: {names.clean(row.provenance)} ({took})"))
+        lines.indented(console, Text(f"{names.clean(row.name)}: {names.clean(row.provenance)} ({took})"))
     for note in found.notes:
-        _indented(console, Text(f"Note: {names.clean(note)}", style="yellow"))
+        lines.indented(console, Text(f"Note: {names.clean(note)}", style="yellow"))
     console.print()
-    _line(console, Text(names.clean(str(found.run)), style="dim"))
+    lines.line(console, Text(names.clean(str(found.run)), style="dim"))
 
 
 def _short(name: str) -> str:
@@ -75,9 +68,9 @@ def _short(name: str) -> str:
 
 def _print_set(found: ProbeResult, name: str, console: Console, n_failures: int) -> None:
     kind = SETS[name]
-    _heading(console, kind.title, f"Table {kind.table}; n = {numbers.count(found.n_triplets[name])}")
-    _indented(console, Text(DESIRED[name], style="dim"))
-    table = _table(("encoder",), ("S∧S+", "S∧S*", "S+∧S*", "accuracy", "95% interval"))
+    lines.heading(console, kind.title, f"Table {kind.table}; n = {numbers.count(found.n_triplets[name])}")
+    lines.indented(console, Text(DESIRED[name], style="dim"))
+    table = lines.table(("encoder",), ("S∧S+", "S∧S*", "S+∧S*", "accuracy", "95% interval"))
     for row in found.encoders:
         s = found.score(row.name, name)
         means = map(hundred, (s.plus.mean, s.star.mean, s.between.mean))
@@ -89,20 +82,22 @@ def _print_set(found: ProbeResult, name: str, console: Console, n_failures: int)
         for by in ("case", "corpus"):
             parts = [f"{p.name} {hundred(p.share.accuracy)} (n = {p.share.n})" for p in s.parts if p.by == by]
             if parts:
-                _indented(console, Text(f"{names.clean(row.name)} by {by}: {', '.join(parts)}", style="dim"))
+                lines.indented(
+                    console, Text(f"{names.clean(row.name)} by {by}: {', '.join(parts)}", style="dim")
+                )
         if s.other_rule is not None:
             said = f"{names.clean(row.name)} by the wording of section 2.2: {hundred(s.other_rule.accuracy)}"
-            _indented(console, Text(said, style="dim"))
+            lines.indented(console, Text(said, style="dim"))
         for failure in s.failures[:n_failures]:
             shown = " / ".join(map(names.clean, (failure.original, failure.plus, failure.star)))
-            _indented(
+            lines.indented(
                 console, Text(f"{names.clean(row.name)} fails by {hundred(-failure.margin)}: {shown}"), 4
             )
     alike = [t for t in found.tests if t.set == name and not t.adjusted <= 0.05]
     if alike and len(found.encoders) > 1:
         told = "; ".join(f"{names.clean(t.a)} – {names.clean(t.b)}" for t in alike[:8])
         more = f" and {len(alike) - 8} more pairs" if len(alike) > 8 else ""
-        _indented(console, Text(f"no more than chance between: {told}{more}", style="dim"))
+        lines.indented(console, Text(f"no more than chance between: {told}{more}", style="dim"))
 
 
 def _interval(score: SetScore) -> str:
@@ -111,12 +106,8 @@ def _interval(score: SetScore) -> str:
 
 def write_probe_report(found: ProbeResult, path: str | Path) -> Path:
     """Write the leaderboard as one HTML file that asks for nothing else."""
-    target = Path(path)
-    _check(target)
-    text = render_probe_report(found)
-    with write_atomically(target.resolve()) as file:
-        file.write(text)
-    return target
+    page.check_target(Path(path))
+    return page.write_page(render_probe_report(found), path)
 
 
 def render_probe_report(found: ProbeResult) -> str:
@@ -134,10 +125,10 @@ def render_probe_report(found: ProbeResult) -> str:
         }
         for n, name in enumerate(found.sets, 1)
     ]
-    page = (
+    text = (
         _environment(found).get_template("probes.html.j2").render(found=found, sets=sets, methods=methods())
     )
-    return page.lstrip()
+    return text.lstrip()
 
 
 def methods() -> list[Method]:
@@ -176,25 +167,7 @@ def methods() -> list[Method]:
 
 
 def _environment(found: ProbeResult) -> Environment:
-    loader = PackageLoader("palaver.reports")
-    environment = Environment(
-        loader=loader,
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=lambda value: names.scrub(value) if type(value) is str else value,
-    )
-    script, _, _ = loader.get_source(environment, "sort.js")
-    ids = itertools.count(1)
-    filters: dict[str, Any] = {"number": numbers.number, "p_value": numbers.p_value, "count": numbers.count}
-    environment.filters.update(filters, hundred=hundred, seconds=numbers.seconds, name=_name)
-    environment.globals.update(
-        some=numbers.some,
-        interval=_interval,
-        signature=found.run.signature,
-        next_id=lambda: f"t{next(ids)}",
-        script=Markup(script),
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-    )
-    return environment
+    made = page.environment(found.run.signature)
+    made.filters.update(hundred=hundred)
+    made.globals.update(interval=_interval)
+    return made

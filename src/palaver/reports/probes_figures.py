@@ -6,7 +6,7 @@ import math
 
 from palaver.probes.recipe import SETS
 from palaver.probes.results import ProbeResult
-from palaver.reports.figures import SMALL, WIDTH, _canvas, _full, _room, _write
+from palaver.reports.canvas import SMALL, WIDTH, canvas, full_names, room, write
 from palaver.reports.names import short_names
 from palaver.reports.numbers import number
 from palaver.reports.svg import LINE, MUTED, inline_svg
@@ -29,8 +29,8 @@ def cosine_spreads(found: ProbeResult, name: str, prefix: str) -> str:
     ]
     low, high = (min(values), 1.0) if values else (0.0, 1.0)
     low -= 0.04 * (high - low) or 0.01
-    left, height = _room(shorts.values()), (3 * _GAP + 12) * len(scores)
-    figure, axes = _canvas(left, 16, 24, 22, height)
+    left, height = room(shorts.values()), (3 * _GAP + 12) * len(scores)
+    figure, axes = canvas(left, 16, 24, 22, height)
     axes.set_xlim(low, high + 0.02 * (high - low))
     axes.set_ylim(len(scores) - 0.5, -0.5)
     for k in range(5):
@@ -43,7 +43,7 @@ def cosine_spreads(found: ProbeResult, name: str, prefix: str) -> str:
         )  # fmt: skip
     step = _GAP / (3 * _GAP + 12)
     for y, (row, score) in enumerate(zip(found.encoders, scores, strict=True)):
-        _write(axes, -8, y, shorts[row.name], ha="right", size=SMALL)
+        write(axes, -8, y, shorts[row.name], ha="right", size=SMALL)
         for n, (kind, _, colour) in enumerate(KINDS):
             spread = getattr(score, kind)
             at = y + (n - 1) * step
@@ -55,11 +55,14 @@ def cosine_spreads(found: ProbeResult, name: str, prefix: str) -> str:
             )
             axes.plot([spread.mean], [at], "o", color=colour, markersize=6, zorder=3)
     for n, (_, label, colour) in enumerate(KINDS):
-        _write(axes, n * (WIDTH - left) / 3.2, -0.5, f"● {label}", size=SMALL, color=colour, rise=8)
+        write(axes, n * (WIDTH - left) / 3.2, -0.5, f"● {label}", size=SMALL, color=colour, rise=8)
     said = "; ".join(
         f"{s.encoder}: {', '.join(f'{label} {number(getattr(s, kind).mean)}' for kind, label, _ in KINDS)}"
         for s in scores
     )
     return inline_svg(
-        figure, prefix=prefix, label=f"Cosines in {SETS[name].title}, means: {said}", full_names=_full(shorts)
+        figure,
+        prefix=prefix,
+        label=f"Cosines in {SETS[name].title}, means: {said}",
+        full_names=full_names(shorts),
     )

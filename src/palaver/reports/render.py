@@ -6,22 +6,17 @@ ids are numbers, never names. A content security policy forbids whatever might s
 
 from __future__ import annotations
 
-import base64
 import dataclasses
-import hashlib
-import itertools
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
-from palaver.errors import UserError
-from palaver.files import write_atomically
-from palaver.reports import methods, names, numbers, wording
+from palaver.reports import methods, names, numbers, page, wording
 from palaver.studies.results import AgreementRow, Analysis, CriterionSummary, RankingRow, RaterMatrix
 
 Progress = Callable[[int, int], None]
@@ -88,12 +83,8 @@ def write_report(
 
     The file appears whole or not at all. Folders that are missing are made.
     """
-    target = Path(path)
-    _check(target)
-    text = render_report(analysis, progress=progress)
-    with write_atomically(target.resolve()) as file:  # resolved: a link stays a link
-        file.write(text)
-    return target
+    page.check_target(Path(path))  # before the work, not after it
+    return page.write_page(render_report(analysis, progress=progress), Path(path))
 
 
 def render_report(analysis: Analysis, *, progress: Progress | None = None) -> str:
@@ -204,32 +195,14 @@ def _correlation(analysis: Analysis) -> list[dict[str, Any]]:
 
 
 def _environment(analysis: Analysis) -> Environment:
-    loader = PackageLoader("palaver.reports")
-    environment = Environment(
-        loader=loader,
-        autoescape=True,  # for every template: none of ours is anything but HTML
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=lambda value: names.scrub(value) if type(value) is str else value,
-    )
-    script, _, _ = loader.get_source(environment, "sort.js")
-    ids = itertools.count(1)
-    environment.filters.update(
+    made = page.environment(analysis.run.signature)
+    made.filters.update(
         statistic=numbers.statistic,
-        number=numbers.number,
-        p_value=numbers.p_value,
         share=numbers.share,
-        percent=numbers.percent,
-        count=numbers.count,
-        seconds=numbers.seconds,
-        name=_name,
         short=lambda text: names.shorten(text, 60),
         first_upper=lambda text: text[:1].upper() + text[1:],
     )
-    environment.globals.update(
-        some=numbers.some,
-        interval=numbers.interval,
+    made.globals.update(
         measure_name=wording.measure_name,
         merged=wording.merged,
         value_or_reason=wording.value_or_reason,
@@ -239,32 +212,11 @@ def _environment(analysis: Analysis) -> Environment:
         ranking_basis=wording.ranking_basis,
         beaten_within=wording.beaten_within,
         convention_for=wording.convention_for,
-        heat=_heat,
         gauge=_gauge,
-        signature=analysis.run.signature,
-        next_id=lambda: f"t{next(ids)}",
-        script=Markup(script),
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         most_in_table=MOST_IN_TABLE,
         isfinite=lambda value: value == value and abs(value) != float("inf"),
     )
-    return environment
-
-
-def _name(name: str, width: int = 36) -> Markup:
-    """A name from the data, on its own against the direction of writing; the whole one in `title`."""
-    short, whole = names.shorten(name, width), names.clean(name)
-    if short == whole:
-        return Markup("<bdi>{}</bdi>").format(whole)
-    return Markup('<bdi title="{}">{}</bdi>').format(whole, short)
-
-
-def _heat(value: float) -> Markup:
-    """Attributes of a table cell that is shaded by a value in -1..1; nothing for an undefined one."""
-    if value != value:
-        return Markup("")
-    kind = "heat below" if value < 0 else "heat"
-    return Markup(' class="{}" style="--v:{}"').format(kind, round(100 * min(abs(value), 1.0)))
+    return made
 
 
 def _gauge(row: AgreementRow) -> dict[str, Any] | None:
@@ -277,16 +229,3 @@ def _gauge(row: AgreementRow) -> dict[str, Any] | None:
     )
     cuts = [cut for cut in convention.cuts if 0 < cut < 1]
     return {"low": low, "value": value, "width": high - low, "cuts": cuts}
-
-
-def _check(target: Path) -> None:
-    """Say what is wrong with the path before the work, not after it."""
-    if target.is_dir():
-        raise UserError(
-            f"the report needs a file name, but {target} is a directory",
-            f"give a file in it, for example {target / 'report.html'}",
-        )
-    if target.exists() and not target.is_file():  # moving a file to /dev/null would replace the device
-        raise UserError(f"cannot write {target}: it is not a regular file", "give the name of a file")
-    if target.exists() and not os.access(target, os.W_OK):
-        raise UserError(f"cannot write {target}: it is write-protected", "choose another name")

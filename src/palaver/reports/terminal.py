@@ -7,15 +7,13 @@ and are never cut; in a pipe or a file the same lines come without colour.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from rich import box
 from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from palaver.reports import numbers, wording
+from palaver.reports import lines, numbers, wording
 from palaver.reports.names import clean, shorten
 from palaver.studies.results import AgreementRow, Analysis, RaterRow
 
@@ -35,7 +33,7 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
     _print_tests(analysis, console)
     _print_raters(analysis, console)
     _print_left_out(analysis, console)
-    _line(console, Text(clean(str(analysis.run)), style="dim"))
+    lines.line(console, Text(clean(str(analysis.run)), style="dim"))
 
 
 def _print_head(analysis: Analysis, console: Console) -> None:
@@ -45,15 +43,15 @@ def _print_head(analysis: Analysis, console: Console) -> None:
         numbers.some(len(analysis.raters), "rater"),
         numbers.some(analysis.reading.n_ratings, "rating"),
     )
-    _line(console, Text(clean(analysis.title), style="bold"))
-    _line(console, Text(" · ".join(facts), style="dim"))
+    lines.line(console, Text(clean(analysis.title), style="bold"))
+    lines.line(console, Text(" · ".join(facts), style="dim"))
 
 
 def _print_answer(analysis: Analysis, console: Console) -> None:
-    _heading(console, "Ranking", "best first; a group ends where all above beat all below")
+    lines.heading(console, "Ranking", "best first; a group ends where all above beat all below")
     criteria = wording.criteria_of(analysis)
     if not criteria:
-        _indented(console, Text("There are no ratings, so there is no answer."))
+        lines.indented(console, Text("There are no ratings, so there is no answer."))
     for criterion in criteria:
         console.print(Text(clean(criterion), style="bold cyan"))
         rows = wording.rankings_of(analysis, criterion)
@@ -64,26 +62,28 @@ def _print_answer(analysis: Analysis, console: Console) -> None:
         if within:
             _named(console, "", Text(f"{numbers.some(within, 'pair')} within a group: one beats the other"))
         if not rows:
-            _indented(console, Text("not ranked", style="dim"))
+            lines.indented(console, Text("not ranked", style="dim"))
         headline = wording.headline_of(analysis, criterion)
         if headline is not None:
             _named(console, "agreement", Text(wording.agreement_sentence(headline)))
         warning = wording.disagreement(rows)
         if warning:
-            _indented(console, Text(f"Caution: {warning}", style="yellow"))
+            lines.indented(console, Text(f"Caution: {warning}", style="yellow"))
 
 
 def _print_agreement(analysis: Analysis, console: Console) -> None:
     if not analysis.agreement:
         return
     interval = f"{numbers.percent(analysis.confidence)} interval"
-    _heading(console, "Agreement", "measures to quote first, then all others")
+    lines.heading(console, "Agreement", "measures to quote first, then all others")
     headlines = [row for row in analysis.agreement if row.headline]
-    table = _table(("criterion", "measure"), ("value", interval, "p", "items", "raters"))
+    table = lines.table(("criterion", "measure"), ("value", interval, "p", "items", "raters"))
     for row in headlines:
         cells = (numbers.statistic(row.value), numbers.interval(row.low, row.high) or numbers.DASH)
         sizes = (numbers.p_value(row.p), numbers.count(row.n_items), numbers.count(row.n_raters))
-        table.add_row(_name(row.criterion), Text(wording.measure_name(row)), *map(Text, (*cells, *sizes)))
+        table.add_row(
+            lines.short_name(row.criterion), Text(wording.measure_name(row)), *map(Text, (*cells, *sizes))
+        )
     if headlines:
         console.print(table)
     for criterion in wording.criteria_of(analysis):
@@ -91,7 +91,7 @@ def _print_agreement(analysis: Analysis, console: Console) -> None:
         if rows:
             _packed(console, f"{shorten(criterion, _NAME)}:", [*_compact(rows)])
     for note in dict.fromkeys(note for row in analysis.agreement for note in row.notes):
-        _indented(console, Text(clean(note), style="dim"))
+        lines.indented(console, Text(clean(note), style="dim"))
 
 
 def _compact(rows: Sequence[AgreementRow]) -> Iterator[str]:
@@ -110,8 +110,10 @@ def _compact(rows: Sequence[AgreementRow]) -> Iterator[str]:
 def _print_correlation(analysis: Analysis, console: Console) -> None:
     if not analysis.correlation:
         return
-    _heading(console, "Correlation of the criteria")
-    table = _table(("criteria",), ("value", f"{numbers.percent(analysis.confidence)} interval", "p", "n"))
+    lines.heading(console, "Correlation of the criteria")
+    table = lines.table(
+        ("criteria",), ("value", f"{numbers.percent(analysis.confidence)} interval", "p", "n")
+    )
     basis = ""
     for row in analysis.correlation:
         if basis != (basis := f"{clean(row.method)} over {clean(row.over)}"):
@@ -123,16 +125,16 @@ def _print_correlation(analysis: Analysis, console: Console) -> None:
     console.print(table)
     for row in analysis.correlation:
         if not math.isfinite(row.value) and row.reason:
-            _indented(console, Text(f"{clean(row.a)} – {clean(row.b)}: undefined: {clean(row.reason)}"))
+            lines.indented(console, Text(f"{clean(row.a)} – {clean(row.b)}: undefined: {clean(row.reason)}"))
 
 
 def _print_tests(analysis: Analysis, console: Console) -> None:
     if not analysis.tests:
         return
-    _heading(console, "Tests")
+    lines.heading(console, "Tests")
     for row in analysis.tests:
-        _indented(console, Text(f"{clean(row.criterion)}: {clean(row.question)}"))
-        _indented(console, Text(wording.test_result(row)), 4)
+        lines.indented(console, Text(f"{clean(row.criterion)}: {clean(row.question)}"))
+        lines.indented(console, Text(wording.test_result(row)), 4)
 
 
 def _print_raters(analysis: Analysis, console: Console) -> None:
@@ -141,11 +143,13 @@ def _print_raters(analysis: Analysis, console: Console) -> None:
     shown = _worst(analysis.raters)
     hidden = len(analysis.raters) - len(shown)
     flagged = sum(bool(row.flags) for row in analysis.raters)
-    _heading(console, "Raters", f"{numbers.count(flagged)} of {numbers.count(len(analysis.raters))} flagged")
-    table = _table(("rater", "flags"), ("ratings", "time", "spread", "same", "agreement"))
+    lines.heading(
+        console, "Raters", f"{numbers.count(flagged)} of {numbers.count(len(analysis.raters))} flagged"
+    )
+    table = lines.table(("rater", "flags"), ("ratings", "time", "spread", "same", "agreement"))
     for row in shown:
         table.add_row(
-            _name(row.rater),
+            lines.short_name(row.rater),
             Text(", ".join(map(clean, row.flags)) or numbers.DASH, style="yellow" if row.flags else ""),
             numbers.count(row.n_ratings),
             numbers.seconds(row.median_seconds),
@@ -155,9 +159,9 @@ def _print_raters(analysis: Analysis, console: Console) -> None:
         )
     console.print(table)
     legend = "spread: 1 = as everybody; same: share of the most frequent value; agreement: with the others"
-    _indented(console, Text(legend, style="dim"))
+    lines.indented(console, Text(legend, style="dim"))
     if hidden:
-        _indented(console, Text(f"{numbers.some(hidden, 'more rater')} in the report", style="dim"))
+        lines.indented(console, Text(f"{numbers.some(hidden, 'more rater')} in the report", style="dim"))
 
 
 def _worst(raters: Sequence[RaterRow]) -> list[RaterRow]:
@@ -175,67 +179,34 @@ def _print_left_out(analysis: Analysis, console: Console) -> None:
     reading = analysis.reading
     if reading.dropped:
         total = sum(n for _, n in reading.dropped)
-        _heading(console, "Left out", numbers.some(total, "rating"))
+        lines.heading(console, "Left out", numbers.some(total, "rating"))
         for reason, n in reading.dropped:
-            _indented(console, Text(f"{numbers.count(n)}  {clean(reason)}", style="yellow"))
+            lines.indented(console, Text(f"{numbers.count(n)}  {clean(reason)}", style="yellow"))
     notes = [*reading.notes, *analysis.notes]
     if notes:
-        _heading(console, "Notes")
+        lines.heading(console, "Notes")
         for note in notes:
-            _indented(console, Text(f"- {clean(note)}"))
+            lines.indented(console, Text(f"- {clean(note)}"))
     console.print()
-
-
-def _heading(console: Console, title: str, remark: str = "") -> None:
-    console.print()
-    console.print(Text.assemble((title, "bold underline"), (f"  {remark}" if remark else "", "dim")))
-
-
-def _line(console: Console, text: Text) -> None:
-    """One line of its own; the terminal may break it, but a file or a pipe gets it whole."""
-    console.print(text, soft_wrap=True)
-
-
-def _indented(console: Console, text: Text, indent: int = 2, first: Text | None = None) -> None:
-    """`text` wrapped with a margin; `first` stands in the margin of its first line."""
-    margin = Text(" " * indent)
-    text.overflow = "fold"
-    for k, line in enumerate(text.wrap(console, max(20, console.width - indent))):
-        line.rstrip()
-        _line(console, (first if first and k == 0 else margin) + line)
 
 
 def _named(console: Console, name: str, text: Text) -> None:
     """A name in a column of its own, then `text`; a pipe gets one line, which can be searched."""
     label = Text(f"  {name} ".ljust(_LABEL), style="dim")
     if console.is_terminal:
-        _indented(console, text, _LABEL, label)
+        lines.indented(console, text, _LABEL, label)
     else:
-        _line(console, label + text)
+        lines.line(console, label + text)
 
 
 def _packed(console: Console, name: str, parts: Sequence[str]) -> None:
     """`parts` side by side, as many in a line as go there without breaking one."""
-    lines = [name]
+    rows = [name]
     for part in parts:
-        joint = " " if lines == [name] else " · "
-        if cell_len(lines[-1] + joint + part) + 4 <= console.width:
-            lines[-1] += joint + part
+        joint = " " if rows == [name] else " · "
+        if cell_len(rows[-1] + joint + part) + 4 <= console.width:
+            rows[-1] += joint + part
         else:
-            lines.append(part)
-    for k, line in enumerate(lines):
-        _indented(console, Text(line), 4, Text("  ") if k == 0 else None)
-
-
-def _name(name: str) -> Text:
-    return Text(shorten(name, _NAME))
-
-
-def _table(left: Iterable[str], right: Iterable[str]) -> Table:
-    """Columns of words, which may wrap, and columns of numbers, which may not."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim")
-    for name in left:
-        table.add_column(Text(name), overflow="fold")
-    for name in right:
-        table.add_column(Text(name), justify="right", no_wrap=True)
-    return table
+            rows.append(part)
+    for k, row in enumerate(rows):
+        lines.indented(console, Text(row), 4, Text("  ") if k == 0 else None)

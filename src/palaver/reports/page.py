@@ -1,0 +1,87 @@
+"""What all HTML reports share: templates that escape, names and shades in cells, where a page may go."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import itertools
+import os
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from palaver.errors import UserError
+from palaver.files import write_atomically
+from palaver.reports import names, numbers
+
+
+def environment(signature: str = "") -> Environment:
+    """Templates that escape everything, with the filters all pages share; a page adds its own."""
+    loader = PackageLoader("palaver.reports")
+    made = Environment(
+        loader=loader,
+        autoescape=True,  # for every template: none of ours is anything but HTML
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: names.scrub(value) if type(value) is str else value,
+    )
+    script, _, _ = loader.get_source(made, "sort.js")
+    ids = itertools.count(1)
+    made.filters.update(
+        number=numbers.number,
+        p_value=numbers.p_value,
+        percent=numbers.percent,
+        count=numbers.count,
+        seconds=numbers.seconds,
+        name=name_mark,
+    )
+    made.globals.update(
+        some=numbers.some,
+        interval=numbers.interval,
+        heat=heat,
+        signature=signature,
+        next_id=lambda: f"t{next(ids)}",
+        script=Markup(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )
+    return made
+
+
+def write_page(text: str, path: str | Path) -> Path:
+    """Write a page as one file."""
+    target = Path(path)
+    check_target(target)
+    with write_atomically(target.resolve()) as file:  # resolved: a link stays a link
+        file.write(text)
+    return target
+
+
+def name_mark(name: str, width: int = 36) -> Markup:
+    """A name from the data, on its own against the direction of writing; the whole one in `title`."""
+    short, whole = names.shorten(name, width), names.clean(name)
+    if short == whole:
+        return Markup("<bdi>{}</bdi>").format(whole)
+    return Markup('<bdi title="{}">{}</bdi>').format(whole, short)
+
+
+def heat(value: float) -> Markup:
+    """Attributes of a table cell that is shaded by a value in -1..1; nothing for an undefined one."""
+    if value != value:
+        return Markup("")
+    kind = "heat below" if value < 0 else "heat"
+    return Markup(' class="{}" style="--v:{}"').format(kind, round(100 * min(abs(value), 1.0)))
+
+
+def check_target(target: Path) -> None:
+    """Say what is wrong with the path before the work, not after it."""
+    if target.is_dir():
+        raise UserError(
+            f"the report needs a file name, but {target} is a directory",
+            f"give a file in it, for example {target / 'report.html'}",
+        )
+    if target.exists() and not target.is_file():  # moving a file to /dev/null would replace the device
+        raise UserError(f"cannot write {target}: it is not a regular file", "give the name of a file")
+    if target.exists() and not os.access(target, os.W_OK):
+        raise UserError(f"cannot write {target}: it is write-protected", "choose another name")
