@@ -1,11 +1,12 @@
 # Everything sets itself up: python3 and make are all it takes.
 #   make demo    a simulated study from ratings to report
-#   make test    the test suite        make lint    ruff and mypy
+#   make test    the test suite        make lint    ruff and mypy      (JOBS=2 processes test side by side)
 #   make bench   the speed claims      make docs    check that the documentation's commands run
 #   make lock    pin the newest versions of all dependencies in requirements.lock
 
 PYTHON ?= python3
 TORCH ?= torch==2.13.0
+JOBS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -17,7 +18,7 @@ demo: $(READY)
 	@$(BIN)/python examples/demo.py
 
 test: $(READY)
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile $(PYTEST_ARGS)
 
 lint: $(READY)
 	@$(BIN)/ruff check .

@@ -125,7 +125,7 @@ STRANGERS += ["", " ", "three", "1,5", "1_0", "0x3", "3;", "nan", "inf", "--3", 
 @pytest.mark.parametrize(
     "scale", [Likert(high=100), Ordinal(high=100), Binary(), Magnitude(), RankMagnitude()]
 )
-@pytest.mark.parametrize("raw", STRANGERS, ids=repr)
+@pytest.mark.parametrize("raw", STRANGERS, ids=lambda raw: "object" if type(raw) is object else repr(raw))
 def test_no_number_scale_takes_what_is_no_number(scale: Any, raw: Any) -> None:
     with pytest.raises(ValueError, match="^expected .*, found "):
         scale.parse(raw)
