@@ -11,6 +11,7 @@ import contextlib
 import gzip
 import hashlib
 import io
+import json
 import os
 import tempfile
 import zipfile
@@ -292,3 +293,16 @@ def write_atomically(path: Path, mode: Literal["w", "wb"] = "w") -> Iterator[IO[
         raise UserError(f"cannot write {path}: {error.strerror or error}", "is the disk full?") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def json_object(line: bytes) -> dict[str, Any]:
+    """The JSON object on a line; ValueError says what else it is."""
+    try:
+        row = json.loads(line)
+    except RecursionError:
+        raise ValueError("brackets within brackets within brackets, too deep to follow") from None
+    if not isinstance(row, dict):
+        raise ValueError(f"expected a JSON object, found {type(row).__name__}")
+    if b"\\u" in line:  # half of a surrogate pair is no text
+        json.dumps(row, ensure_ascii=False).encode()
+    return row

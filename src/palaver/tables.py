@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, NamedTuple
 import polars as pl
 
 from palaver.errors import DataError
-from palaver.files import Encoding, Format, TextStream, check_readable, detect_format
+from palaver.files import Encoding, Format, TextStream, check_readable, detect_format, json_object
 
 csv.field_size_limit(
     1 << 30
@@ -244,25 +244,12 @@ def _first_keys(stream: BinaryIO, path: Path) -> tuple[str, ...]:
     for number, line in zip(range(1, 101), stream, strict=False):
         if line.strip():
             try:
-                keys.update(dict.fromkeys(json_row(line)))
+                keys.update(dict.fromkeys(json_object(line)))
             except ValueError as error:
                 wrong = wrong or f"{path}, line {number}: {error}"
     if wrong and not keys:
         raise DataError(wrong, "expected one JSON object per line")
     return tuple(keys)
-
-
-def json_row(line: bytes) -> dict[str, Any]:
-    """The JSON object on a line; ValueError says what else it is."""
-    try:
-        row = json.loads(line)
-    except RecursionError:
-        raise ValueError("brackets within brackets within brackets, too deep to follow") from None
-    if not isinstance(row, dict):
-        raise ValueError(f"expected a JSON object, found {type(row).__name__}")
-    if b"\\u" in line:  # half of a surrogate pair is no text
-        json.dumps(row, ensure_ascii=False).encode()
-    return row
 
 
 def _jsonl_frames(source: TableSource, progress: Callable[[int], None]) -> Iterator[pl.DataFrame]:
@@ -318,7 +305,7 @@ def _any_json_frame(block: bytes, first_line: int, source: TableSource) -> pl.Da
         if not line.strip():
             continue
         try:
-            row = {key: _cell(value) for key, value in json_row(line).items()}
+            row = {key: _cell(value) for key, value in json_object(line).items()}
         except ValueError as error:
             source.problems.append((number, f"not a JSON object: {error}"))
             continue

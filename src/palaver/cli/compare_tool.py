@@ -304,9 +304,8 @@ def _one(word: str, dialogues: Path | None) -> Dialogue:
 
 def _scores_of(path: Path) -> tuple[list[float], list[str | None]] | None:
     """Scores and systems of a file that `score` wrote; nothing where it holds dialogues."""
-    from palaver.corpora.reading import json_object
     from palaver.errors import DataError
-    from palaver.files import TextStream
+    from palaver.files import TextStream, json_object
 
     scores: list[float] = []
     systems: list[str | None] = []

@@ -22,9 +22,8 @@ from pydantic import ValidationError
 
 from palaver.comparator.data import SYSTEM, USER, Pairs, Rated, Ratings
 from palaver.config import dotted
-from palaver.corpora.reading import json_object
 from palaver.errors import DataError, nearest
-from palaver.files import TextStream
+from palaver.files import TextStream, json_object
 from palaver.schema import Dialogue
 
 _ROLES = dict.fromkeys(("user", "human", "person", "customer", "you", "chatter"), USER)

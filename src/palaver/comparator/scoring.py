@@ -21,10 +21,9 @@ import numpy as np
 from palaver.comparator.data import Rated
 from palaver.comparator.reading import RatedFile, first_of, these_lines
 from palaver.comparator.scorer import NetworkScorer, PalaverScorer, WorstTurn, load_scorer
-from palaver.corpora.reading import json_object
 from palaver.engine import map_shards
 from palaver.errors import DataError
-from palaver.files import TextStream, write_atomically
+from palaver.files import TextStream, json_object, write_atomically
 
 Lines = list[tuple[int, bytes]]
 Tell = Callable[[int, int], None]

@@ -18,9 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
-from palaver.corpora.reading import json_object
 from palaver.errors import DataError, nearest
-from palaver.files import TextStream
+from palaver.files import TextStream, json_object
 from palaver.schema import Dialogue
 
 COLUMNS = ("dialogue", "turn", "speaker", "text", "knowledge", "labels", "source", "about")

@@ -20,7 +20,6 @@ from pydantic import ValidationError
 from palaver.config import dotted
 from palaver.corpora.csv_rows import read_csv, write_csv
 from palaver.corpora.parquet_rows import read_parquet, write_parquet
-from palaver.corpora.reading import json_object
 from palaver.errors import DataError
 from palaver.files import (
     Encoding,
@@ -28,6 +27,7 @@ from palaver.files import (
     check_readable,
     detect_format,
     format_by_name,
+    json_object,
     write_atomically,
 )
 from palaver.schema import Dialogue

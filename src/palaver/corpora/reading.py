@@ -132,19 +132,6 @@ def _note_encoding(stream: TextStream, tally: Tally) -> None:
         tally["lines that were not UTF-8, read as Windows-1252"] += stream.encoding.recoded_lines
 
 
-def json_object(line: bytes) -> dict[str, Any]:
-    """The JSON object on a line; ValueError says what else it is."""
-    try:
-        row = json.loads(line)
-    except RecursionError:
-        raise ValueError("brackets within brackets within brackets, too deep to follow") from None
-    if not isinstance(row, dict):
-        raise ValueError(f"expected a JSON object, found {type(row).__name__}")
-    if b"\\u" in line:  # half of a surrogate pair is no text
-        json.dumps(row, ensure_ascii=False).encode()
-    return row
-
-
 def load_json(path: Path, kind: type[dict[str, Any]] | type[list[Any]]) -> Any:
     """A whole JSON file, which must be an object or a list; the error says in which line and column."""
     with TextStream(path) as stream:
