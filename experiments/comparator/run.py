@@ -64,8 +64,8 @@ def load_sources(given: argparse.Namespace, seed: int) -> Any:
     import numpy as np
 
     from palaver.comparator.data import Pairs
-    from palaver.comparator.pipeline import Sources
     from palaver.comparator.reading import read_pairs, read_rated
+    from palaver.comparator.stages import Sources
 
     folder = given.data / "rated"
     ratings = read_rated(folder / "reliable_eval.train.jsonl.gz")

@@ -20,9 +20,10 @@ from typer.testing import CliRunner  # noqa: E402
 from palaver.cli.main import app  # noqa: E402
 from palaver.comparator.data import Ratings  # noqa: E402
 from palaver.comparator.network import ComparatorNetwork, apply_network  # noqa: E402
-from palaver.comparator.pipeline import Sources, run_pipeline  # noqa: E402
+from palaver.comparator.pipeline import run_pipeline  # noqa: E402
 from palaver.comparator.presets import PRESETS, Settings, Training  # noqa: E402
 from palaver.comparator.reading import read_pairs, read_rated  # noqa: E402
+from palaver.comparator.stages import Sources  # noqa: E402
 from palaver.errors import DataError, UserError  # noqa: E402
 
 torch.set_num_threads(1)

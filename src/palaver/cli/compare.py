@@ -109,9 +109,10 @@ def train(
     require("torch", "models")
     require("transformers", "models")
     from palaver.cli.progress import progress
-    from palaver.comparator.pipeline import Sources, run_pipeline
+    from palaver.comparator.pipeline import run_pipeline
     from palaver.comparator.presets import Settings, Training, find_preset
     from palaver.comparator.reading import read_pairs, read_rated
+    from palaver.comparator.stages import Sources
 
     wanted = find_preset(preset)
     settings = Settings(

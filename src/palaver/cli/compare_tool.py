@@ -11,7 +11,7 @@ from palaver.cli.compare import app
 
 if TYPE_CHECKING:
     from palaver.comparator.data import Ratings
-    from palaver.comparator.pipeline import Sources
+    from palaver.comparator.stages import Sources
     from palaver.schema import Dialogue
 
 Comparator = Annotated[str, typer.Option(help="default, or a folder that `palaver compare train` wrote.")]
