@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -46,6 +47,16 @@ def test_an_error_names_the_shard_and_stays_what_it_was(backend: Backend) -> Non
 def test_a_worker_that_dies_is_reported() -> None:
     with pytest.raises(UserError, match=r"a worker process ended .* shard"):
         list(map_shards(eval, [*SQUARES, DEATH, *SQUARES], workers=2))
+
+
+def test_a_worker_that_dies_while_shards_are_still_handed_out_is_reported() -> None:
+    def slow() -> Iterator[str]:
+        yield DEATH
+        time.sleep(1.5)  # the pool has noticed by now, and refuses what comes next
+        yield from SQUARES
+
+    with pytest.raises(UserError, match=r"a worker process ended .* shard 1"):
+        list(map_shards(eval, slow(), workers=2))
 
 
 def test_a_function_that_cannot_be_sent_fails_at_once() -> None:

@@ -101,7 +101,13 @@ def _in_order(
         for number, shard in enumerate(shards):
             while len(waiting) >= _AHEAD * workers:
                 yield finish()
-            waiting.append((name(number, shard), submit(shard)))
+            try:
+                begun = submit(shard)
+            except Exception:  # no worker is left: what became of an earlier shard says why
+                while waiting:
+                    finish()
+                raise
+            waiting.append((name(number, shard), begun))
         while waiting:
             yield finish()
 
@@ -133,8 +139,9 @@ def _processes(function: Callable[[Any], Any], workers: int) -> Iterator[Submit]
     try:
         yield lambda shard: pool.submit(_work, shard).result
     except BrokenProcessPool as error:
+        where = "; ".join(getattr(error, "__notes__", ())) or "before its first shard"
         raise UserError(
-            f"a worker process ended before its work was done ({'; '.join(error.__notes__)})",
+            f"a worker process ended before its work was done ({where})",
             "was there too little memory? try fewer workers",
         ) from error
     finally:
