@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from run import halves
 
-from palaver.comparator.data import Pairs, Ratings
+from palaver.comparator.data import Ratings
 from palaver.comparator.rating_study import study_ratings
 from palaver.comparator.reading import read_pairs, read_rated
 from palaver.comparator.removal import figure2
@@ -34,15 +35,6 @@ def spaces(given: argparse.Namespace, ratings: Ratings, dev: Ratings) -> tuple[A
     network = build_network(given.encoder or None)
     both = (apply_network(network, network.inputs(found.dialogues))[1] for found in (ratings, dev))
     return tuple(both)  # type: ignore[return-value]
-
-
-def halves(dev: Ratings, pairs: Pairs, seed: int) -> tuple[Pairs, Pairs]:
-    """The pairs of one half of the raters, and those of the other."""
-    raters = dev.codes("rater")[pairs.first]
-    shuffled = np.random.default_rng(seed).permutation(np.unique(raters))
-    used = np.isin(raters, shuffled[: len(shuffled) // 2])
-    one, other = (Pairs(pairs.first[w], pairs.second[w], pairs.label[w]) for w in (used, ~used))
-    return one, other
 
 
 def main() -> None:

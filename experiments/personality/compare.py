@@ -16,11 +16,11 @@ from fit import FILE, essays, recogniser_scores  # type: ignore[import-not-found
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.svm import LinearSVR
 
+from palaver.corpora.personalities import TRAITS
 from palaver.personality.counts import KNOWN, MARKS, SURFACE, Counter
 from palaver.personality.features import Standard, feature_names
 from palaver.personality.fit import choose_ridge
 from palaver.personality.lexicon import open_lexicon
-from palaver.personality.recogniser import TRAITS
 
 N_FOLDS = 5
 LABELS = ("cOPN", "cCON", "cEXT", "cAGR", "cNEU")

@@ -18,11 +18,11 @@ from pathlib import Path
 
 import numpy as np
 
+from palaver.corpora.personalities import TRAITS
 from palaver.files import sha256_of
 from palaver.personality.counts import Counter
 from palaver.personality.fit import fit
 from palaver.personality.lexicon import open_lexicon
-from palaver.personality.recogniser import TRAITS
 
 FILE = "essays_with_mairesse_scores.csv.gz"
 

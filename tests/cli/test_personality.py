@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from palaver.personality.recogniser import TRAITS
+from palaver.corpora.personalities import TRAITS
 
 TEXT = "I am so happy today! We went to the beach with my friends. What do you think?\n"
 

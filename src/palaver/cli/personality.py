@@ -200,7 +200,7 @@ def _count(number: int, noun: str) -> str:
 
 def _print_picture(scores: np.ndarray, average: np.ndarray | None) -> None:
     """A line for each trait from 1 to 7 with a dot at the score and a bar at the average text."""
-    from palaver.personality.recogniser import TRAITS
+    from palaver.corpora.personalities import TRAITS
 
     for i, trait in enumerate(TRAITS):
         line = ["─"] * _WIDTH
@@ -222,7 +222,7 @@ def _print_table(what: str, names: Sequence[str], n_words: Sequence[int], scores
     from rich.markup import escape
     from rich.table import Table
 
-    from palaver.personality.recogniser import TRAITS
+    from palaver.corpora.personalities import TRAITS
 
     table = Table()
     table.add_column(what, overflow="ellipsis", no_wrap=True, max_width=40)
@@ -250,7 +250,7 @@ def _print_json(
 ) -> None:
     import json
 
-    from palaver.personality.recogniser import TRAITS
+    from palaver.corpora.personalities import TRAITS
 
     rows = [
         {"name": name, "words": words, **{t: round(float(v), 4) for t, v in zip(TRAITS, row, strict=True)}}
@@ -278,13 +278,13 @@ def fit(
     Example: palaver personality fit essays.csv --out mine.json
     """
     from palaver.cli.progress import progress
+    from palaver.corpora.personalities import TRAITS
     from palaver.files import sha256_of
     from palaver.personality.counts import Counter
     from palaver.personality.fit import fit as run_fit
     from palaver.personality.fit import read_scored_texts
     from palaver.personality.lexicon import open_lexicon, read_lexicon
     from palaver.personality.norms import read_norms
-    from palaver.personality.recogniser import TRAITS
 
     _refuse_overwrite(out, force)
     words = read_lexicon(lexicon) if lexicon else open_lexicon()

@@ -7,10 +7,11 @@ they were on average where the comparator was trained. The interval is what othe
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,32 +55,27 @@ class WorstTurn:
     gain: float
 
 
-class Scorer(Protocol):
+class Scorer(ABC):
     """What every comparator can do."""
 
     name: str
     about: dict[str, Any]
 
-    def score(self, dialogues: Sequence[Dialogue], *, tell: Tell | None = None) -> Scores: ...
+    @abstractmethod
+    def score(self, dialogues: Sequence[Dialogue], *, tell: Tell | None = None) -> Scores:
+        """The score of each dialogue and its interval."""
 
-    def probability(self, a: Dialogue, b: Dialogue) -> float: ...
-
-    def worst_turns(self, dialogues: Sequence[Dialogue]) -> list[WorstTurn | None]: ...
-
-
-class _Base:
-    name: str
-
-    def _score(self, dialogues: Sequence[Dialogue]) -> Floats:
-        raise NotImplementedError
+    @abstractmethod
+    def worst_turns(self, dialogues: Sequence[Dialogue]) -> list[WorstTurn | None]:
+        """For each dialogue its costliest turn of the system; none where the system speaks only once."""
 
     def probability(self, a: Dialogue, b: Dialogue) -> float:
         """P(a is better than b); the two orders add up to 1."""
-        first, second = self._score([a, b])
+        first, second = self.score([a, b]).score
         return float(1 / (1 + np.exp(second - first)))
 
 
-class PalaverScorer(_Base):
+class PalaverScorer(Scorer):
     """The method `palaver`. `encode` is any function from texts to vectors; by default its own."""
 
     def __init__(
@@ -115,9 +111,6 @@ class PalaverScorer(_Base):
         half = t_quantile(len(heads) - 1) * heads.std(0, ddof=1)
         return Scores(score, score - half, score + half)
 
-    def _score(self, dialogues: Sequence[Dialogue]) -> Floats:
-        return self.score(dialogues).score
-
     def worst_turns(self, dialogues: Sequence[Dialogue]) -> list[WorstTurn | None]:
         """For each dialogue its costliest turn of the system; none where the system speaks only once."""
         return self.worst_of(dialogues, read_dialogues(dialogues, self.encode))
@@ -126,11 +119,10 @@ class PalaverScorer(_Base):
         """`worst_turns` of dialogues that have been read: nothing is encoded again."""
         places = [removable(dialogue) for dialogue in dialogues]
         shorter = [one.without(i) for one, found in zip(turns, places, strict=True) for i in found]
-        without = np.split(self.score_turns(shorter).score, np.cumsum([len(p) for p in places])[:-1])
-        return pick_worst(dialogues, self.score_turns(turns).score, places, without)
+        return pick_worst(dialogues, self.score_turns(turns).score, places, self.score_turns(shorter).score)
 
 
-class NetworkScorer(_Base):
+class NetworkScorer(Scorer):
     """A network of the paper's pipeline: one number a dialogue and no interval."""
 
     def __init__(self, folder: Path, *, device: str = "cpu") -> None:
@@ -150,9 +142,6 @@ class NetworkScorer(_Base):
         undefined = np.full(len(found), np.nan)
         return Scores(found.astype(np.float64), undefined, undefined)
 
-    def _score(self, dialogues: Sequence[Dialogue]) -> Floats:
-        return self.score(dialogues).score
-
     def worst_turns(self, dialogues: Sequence[Dialogue]) -> list[WorstTurn | None]:
         """Every dialogue is read once more without each of the system's turns."""
         places = [removable(dialogue) for dialogue in dialogues]
@@ -161,13 +150,10 @@ class NetworkScorer(_Base):
             for dialogue, found in zip(dialogues, places, strict=True)
             for i in found
         ]
-        without = np.split(self.score(shorter).score, np.cumsum([len(p) for p in places])[:-1])
-        return pick_worst(dialogues, self.score(dialogues).score, places, without)
+        return pick_worst(dialogues, self.score(dialogues).score, places, self.score(shorter).score)
 
 
-def load_scorer(
-    name: str | Path = DEFAULT, *, device: str = "cpu", encode: Encode | None = None
-) -> PalaverScorer | NetworkScorer:
+def load_scorer(name: str | Path = DEFAULT, *, device: str = "cpu", encode: Encode | None = None) -> Scorer:
     """The shipped comparator, one that the method `palaver` wrote, or one of the paper's pipeline."""
     if str(name) == DEFAULT:
         return _palaver(SHIPPED, DEFAULT, device, encode)
@@ -204,11 +190,15 @@ def removable(dialogue: Dialogue) -> list[int]:
 
 
 def pick_worst(
-    dialogues: Sequence[Dialogue], whole: Floats, places: Sequence[list[int]], without: Sequence[Floats]
+    dialogues: Sequence[Dialogue], whole: Floats, places: Sequence[list[int]], without: Floats
 ) -> list[WorstTurn | None]:
-    """The turn with the highest score without it, the first of equals."""
+    """The turn with the highest score without it, the first of equals.
+
+    `whole` (N,) are the dialogues' scores, `without` those without each turn of `places`, in order.
+    """
     found: list[WorstTurn | None] = []
-    for dialogue, score, place, scores in zip(dialogues, whole, places, without, strict=True):
+    each = np.split(without, np.cumsum([len(place) for place in places])[:-1])
+    for dialogue, score, place, scores in zip(dialogues, whole, places, each, strict=True):
         if not place:
             found.append(None)
             continue

@@ -20,7 +20,7 @@ import numpy as np
 
 from palaver.comparator.data import Rated
 from palaver.comparator.reading import RatedFile, first_of, these_lines
-from palaver.comparator.scorer import NetworkScorer, PalaverScorer, WorstTurn, load_scorer
+from palaver.comparator.scorer import Scorer, WorstTurn, load_scorer
 from palaver.engine import map_shards
 from palaver.errors import DataError
 from palaver.files import TextStream, json_object, write_atomically
@@ -64,7 +64,7 @@ class _ScoreShard:
     ) -> None:
         self.comparator, self.path, self.device = comparator, path, device
         self.min_turns, self.every_turn, self.threads = min_turns, every_turn, threads
-        self._scorer: PalaverScorer | NetworkScorer | None = None
+        self._scorer: Scorer | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_scorer": None}

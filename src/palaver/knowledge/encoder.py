@@ -77,14 +77,17 @@ class SentenceEncoder:
         device: str = "cpu",
         batch_size: int = 64,
         max_tokens: int = 256,
+        keep_end: bool = True,
     ) -> None:
+        """`keep_end`: of a long text the end is read, which matters in a history; else the beginning."""
         self._torch = require("torch", "models")
         from palaver.models.encoder import load_encoder
 
-        loaded = load_encoder(Path(folder) if folder is not None else None, device=device)
+        loaded = load_encoder(folder, device=device)
         self._tokenizer, self._model = loaded.tokenizer, loaded.model
-        self._tokenizer.truncation_side = "left"  # of a long history the end matters
-        self._device, self._batch_size, self._max_tokens = device, batch_size, max_tokens
+        self._tokenizer.truncation_side = "left" if keep_end else "right"
+        self._device, self._batch_size = device, batch_size
+        self._max_tokens = min(max_tokens, loaded.max_tokens)
 
     def __call__(self, texts: list[str]) -> Vectors:
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))

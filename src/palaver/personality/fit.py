@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from palaver.corpora.personalities import TRAITS
 from palaver.corpora.reading import Tally, csv_rows
 from palaver.errors import DataError
 from palaver.personality.counts import Counter
 from palaver.personality.features import Standard
-from palaver.personality.recogniser import HIGHEST, LOWEST, TRAITS, LinearRecogniser
+from palaver.personality.recogniser import HIGHEST, LOWEST, LinearRecogniser
 
 PENALTIES = tuple(float(p) for p in np.logspace(0.5, 4, 15))
 MIN_TEXTS = 50

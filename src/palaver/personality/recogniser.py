@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
+from palaver.corpora.personalities import TRAITS
 from palaver.errors import DataError, UserError, nearest
 from palaver.files import TextStream, write_atomically
 from palaver.personality.counts import Counter
@@ -31,7 +32,6 @@ from palaver.personality.norms import Norms, read_norms
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-TRAITS = ("openness", "conscientiousness", "extraversion", "agreeableness", "neuroticism")
 LOWEST, HIGHEST = 1.0, 7.0
 FORMAT = "palaver-recogniser-1"
 

@@ -8,13 +8,13 @@ from markupsafe import Markup
 from rich.console import Console
 from rich.text import Text
 
+from palaver.corpora.personalities import TRAITS
 from palaver.personality.results import Condition, Distinguishability
 from palaver.personality.verdict import VALIDITY
 from palaver.reports import lines, names, numbers, page
 from palaver.reports.methods import Method
 
 LETTERS = ("O", "C", "E", "A", "N")
-TRAITS = ("openness", "conscientiousness", "extraversion", "agreeableness", "neuroticism")
 
 _PAPER = "Xing & Fernández (2018). Automatic evaluation of neural personality-based chatbots. INLG."
 _LINK = "https://aclanthology.org/W18-6524/"

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from palaver.errors import UserError, require
 from palaver.probes.encoders.encoder import Encoder, Places, Vectors, fingerprint, signature
 
@@ -51,37 +49,12 @@ def _plain(name: str, source: Path | str, places: Places, provenance: str) -> En
 
     def encode(texts: list[str]) -> Vectors:
         if not loaded:  # vectors that are all on disk need no model
-            loaded.append(_mean_pooler(source, places.device))
+            from palaver.knowledge.encoder import SentenceEncoder
+
+            loaded.append(SentenceEncoder(source, device=places.device, batch_size=_BATCH, keep_end=False))
         return loaded[0](texts)
 
     return Encoder(name, signature("mean-pooling", _source_signature(source)), provenance, encode)
-
-
-def _mean_pooler(source: Path | str, device: str) -> Callable[[list[str]], Vectors]:
-    import torch
-
-    from palaver.models.encoder import load_encoder
-
-    encoder = load_encoder(source, device=device)
-    limit = min(encoder.max_tokens, 256)
-
-    def encode(texts: list[str]) -> Vectors:
-        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-        found: list[Any] = [None] * len(texts)
-        for begin in range(0, len(order), _BATCH):
-            part = order[begin : begin + _BATCH]
-            inputs = encoder.tokenizer(
-                [texts[i] for i in part], padding=True, truncation=True, max_length=limit, return_tensors="pt"
-            ).to(device)
-            with torch.inference_mode():
-                states = encoder.model(**inputs).last_hidden_state.float()  # (B, T, C)
-            mask = inputs["attention_mask"].unsqueeze(-1).float()  # (B, T, 1)
-            mean = ((states * mask).sum(1) / mask.sum(1).clamp(min=1)).cpu().numpy()  # (B, C)
-            for i, row in zip(part, mean, strict=True):
-                found[i] = row
-        return np.stack(found)
-
-    return encode
 
 
 def _sentence_transformer(name: str, folder: Path | None, places: Places) -> Encoder | None:
