@@ -37,6 +37,15 @@ def spaces(given: argparse.Namespace, ratings: Ratings, dev: Ratings) -> tuple[A
     return tuple(both)  # type: ignore[return-value]
 
 
+def standalone(svg: str) -> str:
+    """A figure made for a page, whose colours it takes, as a file of its own."""
+    from palaver.reports.svg import THEME
+
+    for colour, name in THEME.items():
+        svg = svg.replace(f"var(--{name})", colour)
+    return svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" ', 1)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -69,7 +78,7 @@ def main() -> None:
         print(f"{curves.removed[step]:>5} of {len(ratings)} removed: {told}")
     from palaver.reports.compare_figures import removal_plot
 
-    given.out.write_text(removal_plot(curves, "removal"), encoding="utf-8")
+    given.out.write_text(standalone(removal_plot(curves, "removal")), encoding="utf-8")
     print(f"{len(one)} pairs gave the values, {len(other)} the accuracy: {given.out}")
 
 
