@@ -101,7 +101,8 @@ class SentenceEncoder:
         inputs = self._tokenizer(
             texts, padding=True, truncation=True, max_length=self._max_tokens, return_tensors="pt"
         ).to(self._device)
-        with self._torch.inference_mode():
+        gpu = self._torch.device(self._device).type == "cuda"
+        with self._torch.inference_mode(), self._torch.autocast("cuda", self._torch.float16, enabled=gpu):
             states = self._model(**inputs).last_hidden_state.float()  # (B, T, C)
         mask = inputs["attention_mask"].unsqueeze(-1).float()  # (B, T, 1)
         mean = (states * mask).sum(1) / mask.sum(1).clamp(min=1)  # (B, C)

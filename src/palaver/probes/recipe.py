@@ -24,12 +24,14 @@ class TripletSet:
     """Table 1."""
     table: int
     """The table of the paper that reports it."""
+    first: str = ""
+    """The corpus that is drawn on before the others."""
 
 
 SETS: dict[str, TripletSet] = {
     found.name: found
     for found in (
-        TripletSet("negation-detection", "Negation Detection", "synonym", "not-negation", 674, 2),
+        TripletSet("negation-detection", "Negation Detection", "synonym", "not-negation", 674, 2, "sick"),
         TripletSet("negation-variants", "Negation Variants", "not-negation", "quantifier-negation", 516, 3),
         TripletSet("clause-relatedness", "Clause Relatedness", "clause", "not-negation", 567, 4),
         TripletSet("argument-sensitivity", "Argument Sensitivity", "passive", "reorder", 445, 5),

@@ -210,8 +210,10 @@ def _rank(seed: int, name: str, text: str) -> bytes:
 
 
 def _ordered(seed: int, kind: TripletSet, found: Iterable[_Candidate]) -> list[_Candidate]:
-    def rank(candidate: _Candidate) -> tuple[bool, bytes]:
-        return _is_filler(candidate.source.sentence), _rank(seed, kind.name, candidate.source.text)
+    def rank(candidate: _Candidate) -> tuple[bool, bool, bytes]:
+        sentence = candidate.source.sentence
+        later = bool(kind.first) and sentence.corpus != kind.first
+        return _is_filler(sentence), later, _rank(seed, kind.name, candidate.source.text)
 
     return sorted(found, key=rank)
 

@@ -58,6 +58,8 @@ class Synset:
     words: tuple[str, ...]
     frames: dict[str, frozenset[int]]
     """The sentence frames of each word."""
+    broader: tuple[str, ...] = ()
+    """The synsets directly above: to slice is to cut."""
 
 
 def find_wordnet() -> Path:
@@ -113,13 +115,15 @@ def _read_synset(fields: list[str]) -> Synset:
     n_words = int(fields[3], 16)
     words = [fields[4 + 2 * n].lower() for n in range(n_words)]
     at = 4 + 2 * n_words
-    at += 1 + 4 * int(fields[at])
+    pointers = [fields[at + 1 + 4 * n : at + 3 + 4 * n] for n in range(int(fields[at]))]
+    broader = tuple(target for symbol, target in pointers if symbol == "@")
+    at += 1 + 4 * len(pointers)
     frames: dict[str, set[int]] = {word: set() for word in words}
     for n in range(int(fields[at])):
         frame, word = int(fields[at + 2 + 3 * n]), int(fields[at + 3 + 3 * n], 16)
         for name in words if word == 0 else [words[word - 1]]:
             frames[name].add(frame)
-    return Synset(tuple(words), {w: frozenset(f) for w, f in frames.items()})
+    return Synset(tuple(words), {w: frozenset(f) for w, f in frames.items()}, broader)
 
 
 def senses(verb: str) -> tuple[Sense, ...]:

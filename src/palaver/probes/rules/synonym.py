@@ -27,7 +27,7 @@ _PARTICLES = word_set(
     away down up off on out in back over aside apart together forward
     """
 )
-_SENSES = 3
+_SENSES = 6
 """How far down the list of senses, ordered by frequency, a verb or a synonym may mean it."""
 
 
@@ -75,14 +75,16 @@ def pattern(head: Token) -> str:
 
 @cache
 def best_synonym(lemma: str, pattern: str) -> str | None:
-    """The most used synonym in the most frequent sense that has one, or None."""
-    for sense in verbs.senses(lemma)[:_SENSES]:
-        synset = verbs.synset(sense.synset)
+    """The most used synonym in the most frequent sense that has one, else a verb directly above, or None."""
+    meant = [sense.synset for sense in verbs.senses(lemma)[:_SENSES]]
+    above = [broader for number in meant for broader in verbs.synset(number).broader]
+    for number in (*meant, *above):
+        synset = verbs.synset(number)
         options = []
         for word in synset.words:
             if pattern not in PAIRS.get((lemma, word), "") or word in LIGHT:
                 continue
-            same = next(s for s in verbs.senses(word) if s.synset == sense.synset)
+            same = next(s for s in verbs.senses(word) if s.synset == number)
             if same.number <= _SENSES and _fits(synset.frames[word], pattern):
                 options.append((-same.count, word))
         if options:

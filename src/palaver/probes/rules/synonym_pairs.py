@@ -4,6 +4,8 @@ WordNet alone is not enough: "not all synonyms are suitable as replacements in a
 3.1), and the authors had people check every one. Here the pairs were read instead, all that WordNet offers
 for verbs that were tagged at least three times, and those kept that hold for nearly every subject and object.
 
+Where no synonym will do, the verb above may: who slices an onion cuts it. These are the last lines of the table.
+
 Each entry: verb, synonym, patterns (o with an object, p passive, n neither, c a clause, x an infinitive).
 """
 
@@ -56,10 +58,21 @@ liberate free op | deceive delude o | lure entice op | entice lure op | thwart f
 foil thwart op | impede hinder op | hinder impede op | jeopardize endanger op | endanger jeopardize op
 imperil endanger op | clarify elucidate o | underscore underline o | underline underscore o
 ignore disregard op | disregard ignore op | yank jerk o | locate situate p | decorate adorn op
-adorn decorate op | copy imitate o
+adorn decorate op | copy imitate o | carry transport op | catch grab op | watch view op | peel pare op
+lift raise op | raise lift op | season flavor op | dive plunge n | crawl creep n | compete vie n
+pose model n | float drift n | lead guide o | approach near o | attack assault op
+cry weep n | perform execute op
+slice cut op | chop cut op | dice cut op | mow cut op | eat consume op | drink consume op | fry cook op
+chase pursue op | toss throw op | drive operate op | hike walk n | stroll walk n | wade walk n
+pet caress op | gnaw chew on | tie fasten op | fire shoot o | squeeze press o | slide glide n
 """
 
-CONCRETE = word_set("hit strike put place cross poke recover")
+CONCRETE = word_set(
+    """
+    hit strike put place cross poke recover carry catch lift raise slice chop chase toss drive tie fire lead
+    attack squeeze fry
+    """
+)
 """Verbs that mean it of things one can touch only: a stock that hits a high does not strike it."""
 
 
