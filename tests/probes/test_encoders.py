@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from palaver.errors import DataError, UserError
 from palaver.models.sentence import InferSent, InferSentConfig, Words
-from palaver.probes.encoders import ENCODERS, Places, open_encoder, open_encoders
+from palaver.probes.encoders import ENCODERS, Places, networks, open_encoder, open_encoders
 from palaver.probes.encoders.averages import POWERS, power_mean, read_vectors
 from palaver.probes.encoders.encoder import checked
 from palaver.probes.encoders.endpoint import open_endpoint
@@ -209,8 +209,6 @@ def test_an_endpoint_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_trained_folders_and_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from palaver.probes.encoders import networks
-
     model = InferSent(InferSentConfig(word_size=3, hidden=2), Words(["the", "man"]))
     model.save(tmp_path / "infersent", {"seed": 0, "pairs": 9})
     encoder = open_encoder(f"infersent={tmp_path / 'infersent'}")
@@ -225,6 +223,27 @@ def test_trained_folders_and_what_is_missing(tmp_path: Path, monkeypatch: pytest
         open_encoder("sent2vec")
     with pytest.raises(UserError, match="no file or folder"):
         open_encoder(f"sent2vec={tmp_path / 'none'}")
+
+
+@pytest.mark.parametrize(("name", "size"), [("sent2vec", 100), ("skipthought", 600), ("infersent", 512)])
+def test_the_encoders_that_come_along(name: str, size: int) -> None:
+    encoder = open_encoder(name)
+    assert "trained here" in encoder.provenance
+    texts = ["a man is playing a guitar", "a woman plays the guitar", "the stocks fell in early trading"]
+    found = np.asarray(encoder.encode(texts))
+    assert found.shape == (3, size)
+    assert np.isfinite(found).all()
+    rows = found / np.linalg.norm(found, axis=1, keepdims=True)
+    assert rows[0] @ rows[1] > max(rows[0] @ rows[2], rows[1] @ rows[2])
+    assert sum(f.stat().st_size for f in (networks.TRAINED / name).iterdir()) < 4_100_000
+
+
+def test_glove_and_p_means_need_no_file() -> None:
+    for name, size in (("glove", 100), ("p-means", 300)):
+        encoder = open_encoder(name)
+        assert "come" in encoder.provenance
+        assert np.abs(np.asarray(encoder.encode(["a man is playing a guitar"]))).sum() > 0
+        assert np.asarray(encoder.encode(["the"])).shape == (1, size)
 
 
 def test_the_authors_infersent(tmp_path: Path, glove: Path) -> None:

@@ -75,6 +75,9 @@ MADE = {
         ("The boy hit the ball.", "The boy struck the ball."),
         ("The visit was disclosed Monday.", "The visit was revealed Monday."),
         ("I think she is right.", "I believe she is right."),
+        ("A woman is slicing a tomato", "A woman is cutting a tomato"),
+        ("A dog is being chased by a boy", "A dog is being pursued by a boy"),
+        ("The cats ate some fish.", "The cats consumed some fish."),
     ],
     "clause": [
         ("Octel said the purchase was expected.", "The purchase was expected."),
@@ -186,6 +189,7 @@ REFUSED = {
         ("He speaks English.", "no-synonym"),
         ("The police arrested and charged him.", "coordination"),
         ("The stock hit a high.", "idiom"),
+        ("The minister carried the motion.", "idiom"),
     ],
     "clause": [
         ("I know what you did.", "not-a-statement"),

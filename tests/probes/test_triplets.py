@@ -117,6 +117,21 @@ def test_the_seed_decides(folder: Path) -> None:
     assert first != other
 
 
+def test_negation_detection_takes_captions_first_and_news_where_they_run_out(folder: Path) -> None:
+    for seed in range(4):
+        found = generate(folder, Recipe(seed=seed), workers=1).triplets
+        order = [t.corpus for t in found if t.set == "negation-detection"]
+        assert {"sick", "treebank"} <= set(order)
+        assert order == sorted(order, key=lambda corpus: corpus != "sick")
+
+
+def test_the_folder_above_will_do(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    above = tmp_path_factory.mktemp("data")
+    (above / "sentences").symlink_to(folder)
+    few = Recipe(sizes=tuple((name, 1) for name in SETS))
+    assert generate(above, few, workers=1).triplets == generate(folder, few, workers=1).triplets
+
+
 def test_a_text_of_ones_own(tmp_path: Path) -> None:
     path = tmp_path / "mine.txt"
     path.write_text(

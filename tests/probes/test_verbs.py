@@ -22,6 +22,14 @@ def test_frames() -> None:
     assert not slumber & verbs.TRANSITIVE
 
 
+def test_the_verbs_above() -> None:
+    above = verbs.synset(verbs.senses("slice")[0].synset).broader
+    assert any("cut" in verbs.synset(number).words for number in above)
+    assert best_synonym("slice", "o") == "cut"
+    assert best_synonym("slice", "n") is None, "the table has it with an object only"
+    assert best_synonym("jump", "n") == "leap", "a synonym comes before the verb above"
+
+
 def test_kinds_of_nouns() -> None:
     kinds = [verbs.kind_of_noun(w) for w in ("dog", "man", "guitar", "week", "xyzzy")]
     assert kinds == ["animal", "person", "artifact", "time", ""]

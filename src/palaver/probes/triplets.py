@@ -71,8 +71,10 @@ def generate(
     workers: int = 0,
     tell: Tell | None = None,
 ) -> Made:
-    """The five sets from the corpora in `folder` and from text files."""
+    """The five sets from the corpora in `folder` (or in `folder/sentences`) and from text files."""
     recipe = recipe or Recipe()
+    if folder is not None and (folder / "sentences").is_dir():
+        folder /= "sentences"
     made = Made(recipe)
     pairs = sources.read_sick(folder) if folder is not None else []
     sentences = [s for pair in pairs for s in (pair.first, pair.second)]

@@ -2,9 +2,9 @@
 
 J. Pennington, R. Socher, C. Manning: GloVe. EMNLP 2014. A. Rücklé et al.: Concatenated p-mean Word Embeddings
 as Universal Cross-Lingual Sentence Representations. 2018, equation 1: the p-mean of n numbers is
-((x1^p + … + xn^p) / n)^(1/p), with the smallest and the largest number as limits. The root of a negative mean
-is complex; like the program its authors released we take its real part. Which powers the probes' paper used it
-does not say; docs/results/probes.md compares the choices.
+((x1^p + … + xn^p) / n)^(1/p), with the smallest and the largest number as limits. The root of a negative
+mean is complex; like the program its authors released we take its real part. Which powers the probes' paper
+used it does not say; docs/results/probes.md compares the choices.
 """
 
 from __future__ import annotations

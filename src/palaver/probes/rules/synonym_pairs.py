@@ -4,7 +4,8 @@ WordNet alone is not enough: "not all synonyms are suitable as replacements in a
 3.1), and the authors had people check every one. Here the pairs were read instead, all that WordNet offers
 for verbs that were tagged at least three times, and those kept that hold for nearly every subject and object.
 
-Where no synonym will do, the verb above may: who slices an onion cuts it. These are the last lines of the table.
+Where no synonym will do, the verb above may: who slices an onion cuts it. Those are the last lines of the
+table.
 
 Each entry: verb, synonym, patterns (o with an object, p passive, n neither, c a clause, x an infinitive).
 """
