@@ -159,7 +159,7 @@ def test_files(name: str, tmp_path: Path) -> None:
             "negation-detection",
             "a",
             'S, "quoted"',
-            "S+\n",
+            "S+\nin two lines",
             "S*é",
             "synonym",
             "not-negation",
@@ -185,9 +185,14 @@ def test_files_of_ones_own_and_mistakes(tmp_path: Path) -> None:
         read_triplets(path)
     assert len(wrong.value.problems) == 2
     path.write_text("[1]\nnot json\n")
+    with pytest.raises(DataError, match="line 1: expected a JSON object"):
+        read_triplets(path)
+    path.write_text(
+        '{"set": "argument-sensitivity", "original": "a", "plus": "b", "star": "c"}\n[1]\nnot json\n'
+    )
     with pytest.raises(DataError) as wrong:
         read_triplets(path)
-    assert len(wrong.value.problems) == 2
+    assert [problem[:5] for problem in wrong.value.problems] == ["row 2", "row 3"]
     with pytest.raises(DataError, match="no triplets"):
         write_triplets([], path)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from palaver.errors import DataError
-from palaver.files import TextStream, check_readable, format_by_name, write_atomically
+from palaver.files import format_by_name, write_atomically
 from palaver.probes.recipe import SETS, Triplet
 
 
@@ -41,22 +41,19 @@ def write_items(triplets: Sequence[Triplet], path: Path) -> None:
 
 
 def read_triplets(path: Path) -> list[Triplet]:
-    """What `write_triplets` wrote; a file of one's own needs set, original, plus and star."""
-    check_readable(path)
-    if path.name.endswith((".parquet", ".csv")):
-        import polars as pl
+    """What `write_triplets` wrote, packed or not; a file of one's own needs set, original, plus and star."""
+    from palaver.tables import ROW, open_table
 
-        rows = (pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path)).to_dicts()
-    else:
-        with TextStream(path) as stream:
-            rows = _json_rows(path, stream.read().decode("utf-8").splitlines())
-    problems, found = [], []
-    for number, row in enumerate(rows, 1):
+    source = open_table(path)
+    rows = [row for frame in source.frames() for row in frame.iter_rows(named=True)]
+    problems, found = list(source.problems), []
+    for row in rows:
+        number = row.pop(ROW)
         missing = [name for name in ("set", "original", "plus", "star") if not row.get(name)]
         if missing:
-            problems.append(f"row {number}: no {', '.join(missing)}")
+            problems.append((number, f"no {', '.join(missing)}"))
         elif row["set"] not in SETS:
-            problems.append(f"row {number}: there is no set {row['set']!r}")
+            problems.append((number, f"there is no set {row['set']!r}"))
         else:
             kind = SETS[row["set"]]
             made = {
@@ -67,27 +64,9 @@ def read_triplets(path: Path) -> list[Triplet]:
                 "source": row["original"],
                 "id": f"{kind.name}:{number}",
             }
-            known = {k: str(v) for k, v in row.items() if k in Triplet.__dataclass_fields__ and v is not None}
+            known = {k: v for k, v in row.items() if k in Triplet.__dataclass_fields__ and v is not None}
             found.append(Triplet(**(made | known)))
     if problems:
-        raise DataError(f"{path} does not hold triplets", f"known sets: {', '.join(SETS)}", problems[:20])
+        told = [f"row {number}: {what}" for number, what in sorted(problems)]
+        raise DataError(f"{path} does not hold triplets", f"known sets: {', '.join(SETS)}", told[:20])
     return found
-
-
-def _json_rows(path: Path, lines: list[str]) -> list[dict[str, Any]]:
-    rows, problems = [], []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            problems.append(f"line {number}: {error}")
-            continue
-        if isinstance(row, dict):
-            rows.append(row)
-        else:
-            problems.append(f"line {number}: expected an object, found {line[:40]!r}")
-    if problems:
-        raise DataError(f"{path} is no file of JSON lines", "", problems[:20])
-    return rows
