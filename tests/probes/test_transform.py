@@ -66,3 +66,9 @@ def test_article(word: str, expected: str) -> None:
 )  # fmt: skip
 def test_inflection(lemma: str, tag: str, form: str) -> None:
     assert inflect(lemma, tag) == form
+
+
+def test_reading_again_knows_a_verb_by_its_forms() -> None:
+    """The tagger takes rides for a form of to rid in one of the two sentences."""
+    (found,) = transform(["A man rides a horse."], ["not-negation"])
+    assert found.output == "A man does not ride a horse."

@@ -29,6 +29,7 @@ REASONS = {
     "no-verb": "no finite verb at its head: a fragment or a heading",
     "question": "a question",
     "imperative": "a command or a sentence without a subject",
+    "exclamation": "what a ..., how ...!",
     "unclear-parse": "the parse leaves open what belongs to what",
     "quotation": "quotation marks that the rule would tear apart",
     # the grammar
@@ -83,7 +84,8 @@ class NotApplicable(Exception):
 SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass", "expl")
 PERSONAL = {"i": "me", "he": "him", "she": "her", "we": "us", "they": "them", "it": "it", "you": "you"}
 OBJECTIVE = {"me": "I", "him": "he", "her": "she", "us": "we", "them": "they", "it": "it", "you": "you"}
-POSSESSIVE = word_set("my your his her its our their mine yours hers ours theirs")
+OF_OTHERS = word_set("his her its their hers theirs")
+"""Whose it is, can depend on who was named before; my and your mean the same anywhere."""
 CONTRACTED = {
     "is": "isn't", "are": "aren't", "was": "wasn't", "were": "weren't", "do": "don't", "does": "doesn't",
     "did": "didn't", "has": "hasn't", "have": "haven't", "had": "hadn't", "can": "can't", "could": "couldn't",
@@ -136,6 +138,8 @@ def root(doc: Doc) -> Token:
         raise NotApplicable("no-verb")
     if doc[-1].text.strip("\"'”’)") == "?" or any(t.text == "?" for t in doc[-3:]):
         raise NotApplicable("question")
+    if doc[0].lower_ in ("what", "how") and any(t.text == "!" for t in doc[-3:]):
+        raise NotApplicable("exclamation")
     clause = clause_of(head)
     if clause.subject is None:
         raise NotApplicable("imperative" if head.tag_ in ("VB", "VBP") else "no-verb")

@@ -220,7 +220,7 @@ def _check(patient: Token, subject: Token) -> None:
     ):
         raise NotApplicable("measure")
     inner = [t for t in patient.subtree if t.i != patient.i]
-    if any(t.lower_ in grammar.POSSESSIVE or t.lower_.endswith(_REFLEXIVE) for t in inner):
+    if any(t.lower_ in grammar.OF_OTHERS or t.lower_.endswith(_REFLEXIVE) for t in inner):
         raise NotApplicable("pronoun")
     if any(t.tag_ == "PRP" and t.i != patient.i for t in patient.subtree):
         raise NotApplicable("pronoun")

@@ -153,6 +153,8 @@ def _remove(clause: Clause, word: Token) -> str:
             raise NotApplicable("unclear-parse")
         return edit(doc, changes)
     full = _FULL.get(aux.lower_, aux.text)
+    if full.lower() == "can" and any(t.lower_ == "have" for t in clause.auxiliaries):
+        raise NotApplicable("modal")  # can't have seen, but may have seen
     return edit(doc, [*changes, (aux, _case(full, aux)), (word, "")])
 
 

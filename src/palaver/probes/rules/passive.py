@@ -39,7 +39,7 @@ def apply(doc: Doc) -> str:
     promoted, patient = (
         (grammar.span(receiver), receiver) if receiver is not None else (found.object, found.patient)
     )
-    if receiver is not None and any(t.lower_ in grammar.POSSESSIVE for t in promoted):
+    if receiver is not None and any(t.lower_ in grammar.OF_OTHERS for t in promoted):
         raise NotApplicable("pronoun")
     if found.clause.negation is not None and promoted[0].lower_ in ("any", "anything", "anyone", "anybody"):
         raise NotApplicable("polarity")
@@ -159,7 +159,7 @@ def _tail(found: Transitive, rest: list[Token], agent: list[Token | str]) -> lis
         purpose = any(c.tag_ == "TO" for c in clause.children)
         if not purpose and not any(c.dep_ in ("nsubj", "nsubjpass") for c in clause.children):
             raise NotApplicable("embedded")  # while singing: by whom?
-    if any(t.lower_ in grammar.POSSESSIVE or t.lower_.endswith(("self", "selves")) for t in rest):
+    if any(t.lower_ in grammar.OF_OTHERS or t.lower_.endswith(("self", "selves")) for t in rest):
         raise NotApplicable("pronoun")
     if any(t.lower_ == "by" for t in rest):
         raise NotApplicable("complement")

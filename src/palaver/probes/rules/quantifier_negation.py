@@ -50,8 +50,12 @@ def apply(doc: Doc) -> str:
     who = "who" if _person(subject) else "that"
     between = [t for t in doc if noun[-1].i < t.i < finite.i]
     drop = {finite.i} if finite.lemma_ == "be" and finite.dep_ != "ROOT" else set()
-    if finite.tag_ == "MD" or finite.lemma_ == "have":
-        raise NotApplicable("modal" if finite.tag_ == "MD" else "complement")
+    if finite.lemma_ == "have":
+        raise NotApplicable("complement")
+    if finite.tag_ == "MD":
+        if finite.lower_ not in ("can", "will") or joined:
+            raise NotApplicable("modal")
+        return write([opening, *noun[1:], who, *_rest(doc, between, finite)], doc)
     if finite.i == head.i and head.lemma_ == "be":
         if not any(t.dep_ == "prep" for t in head.children) or any(
             t.dep_ in ("attr", "acomp") for t in head.children
