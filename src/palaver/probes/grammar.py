@@ -200,6 +200,7 @@ def inflect(lemma: str, tag: str) -> str:
 _OWN_FORMS = {  # where the first form of the dictionary is not the usual one
     ("hang", "VBD"): "hung", ("hang", "VBN"): "hung", ("lie", "VBD"): "lay", ("lie", "VBN"): "lain",
     ("light", "VBD"): "lit", ("light", "VBN"): "lit", ("wake", "VBD"): "woke", ("wake", "VBN"): "woken",
+    ("forecast", "VBD"): "forecast", ("forecast", "VBN"): "forecast",
     ("leap", "VBD"): "leapt", ("leap", "VBN"): "leapt", ("prove", "VBN"): "proved",
     ("get", "VBN"): "gotten", ("dive", "VBD"): "dived", ("show", "VBN"): "shown", ("sew", "VBN"): "sewn",
     ("saw", "VBN"): "sawn", ("speed", "VBD"): "sped", ("cost", "VBD"): "cost", ("fit", "VBD"): "fit",

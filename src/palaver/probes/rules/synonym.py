@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LIGHT = word_set(
     """
-    be have do get go come make take let give keep set seem become
+    be have do get go come make take let give keep set become
     """
 )
 _PARTICLES = word_set(
@@ -42,7 +42,7 @@ def apply(doc: Doc) -> str:
         raise NotApplicable("idiom")
     if lemma in CONCRETE and not _touches(head):
         raise NotApplicable("idiom")
-    if lemma in ("think", "believe") and any(t.text == '"' for t in doc):
+    if lemma in ("think", "believe", "feel") and any(t.text == '"' for t in doc):
         raise NotApplicable("quotation")
     if any(t.dep_ == "conj" and t.pos_ == "VERB" for t in head.children) and pattern(head) == "n":
         raise NotApplicable("coordination")  # a shared object would not be seen: bought and sold a house
@@ -58,7 +58,7 @@ def _touches(head: Token) -> bool:
 
 
 def pattern(head: Token) -> str:
-    """What the verb governs here, as a letter of `synonym_pairs`; d for two objects, a for an adjective."""
+    """What the verb governs here, as a letter of `synonym_pairs`; d for two objects."""
     kinds = {t.dep_ for t in head.children}
     for letter, deps in (
         ("p", {"auxpass", "nsubjpass"}),

@@ -7,7 +7,8 @@ for verbs that were tagged at least three times, and those kept that hold for ne
 Where no synonym will do, the verb above may: who slices an onion cuts it. Those are the last lines of the
 table.
 
-Each entry: verb, synonym, patterns (o with an object, p passive, n neither, c a clause, x an infinitive).
+Each entry: verb, synonym, patterns (o with an object, p passive, c a clause, x an infinitive,
+a an adjective, n none of them).
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from palaver.probes.words import word_set
 
 _TABLE = """
 say state cn | state say c | try attempt x | attempt try x | begin start xnop | start begin x
-supply provide op | expect anticipate o | anticipate expect ocp | help assist o | assist help o
+supply provide op | expect anticipate op | anticipate expect ocp | help assist o | assist help o
 aid help o | stay remain n | need require o | require need o | happen occur n | occur happen n
-remember recall oc | place put op | put place op | stop halt o | halt stop on | talk speak n
+remember recall oc | place put op | put place op | stop halt on | halt stop on | talk speak n
 speak talk n | alter change op | change alter o | allow permit cxop | permit allow cxop
 build construct op | construct build op | study examine op | choose select op | select choose op
 buy purchase op | purchase buy op | achieve attain o | concur agree nc | teach instruct o
@@ -27,17 +28,17 @@ finish complete op | complete finish op | repeat reiterate c | reiterate repeat 
 yell shout n | scream yell n | sleep slumber n | use utilize op | utilize use op | cross traverse o
 reveal disclose c | disclose reveal ocp | divulge disclose op | collect gather op | gather collect o
 fix repair op | repair fix op | mend repair op | detest hate o | hate detest o | disappear vanish n
-vanish disappear n | hurry hasten n | divide split opn | split divide op | display exhibit o
+vanish disappear n | hurry hasten n | divide split op | split divide op | display exhibit o
 exhibit display o | calculate compute op | compute calculate op | jump leap n | leap jump n
 hide conceal op | conceal hide op | drag haul o | rinse wash op | defeat overcome o | deserve merit o
 merit deserve o | emphasize stress cop | stress emphasize cop | mutter mumble noc | mumble mutter noc
 react respond n | vie compete n | benefit profit n | back endorse op | endorse back op
 arrest apprehend op | analyze examine op | strive endeavor x | endeavor strive x | cease stop x
-discontinue stop o | invent devise o | evaluate assess op | assess evaluate op | beg implore ox
+discontinue stop o | invent devise o | evaluate assess op | assess evaluate op | beg implore x
 inquire ask n | commence begin no | awaken wake on | wake awaken on | recover retrieve op
 forbid prohibit op | prohibit forbid op | decrease diminish n | diminish decrease no
 lessen decrease on | crouch squat n | squat crouch n | stoop crouch n | attribute ascribe op
-ascribe attribute op | describe depict p | postpone defer op | defer postpone op | shelve postpone op
+ascribe attribute op | describe depict op | postpone defer op | defer postpone op | shelve postpone op
 poke jab o | jab poke o | wound injure op | flourish thrive n | thrive flourish n
 relieve alleviate o | alleviate relieve op | frighten scare op | scare frighten op | near approach o
 bloom blossom n | blossom bloom n | punish penalize op | penalize punish op | retreat withdraw n
@@ -61,17 +62,23 @@ imperil endanger op | clarify elucidate o | underscore underline o | underline u
 ignore disregard op | disregard ignore op | yank jerk o | locate situate p | decorate adorn op
 adorn decorate op | copy imitate o | carry transport op | catch grab op | watch view op | peel pare op
 lift raise op | raise lift op | season flavor op | dive plunge n | crawl creep n | compete vie n
-pose model n | float drift n | lead guide o | approach near o | attack assault op
-cry weep n | perform execute op
-slice cut op | chop cut op | dice cut op | mow cut op | eat consume op | drink consume op | fry cook op
-chase pursue op | toss throw op | drive operate op | hike walk n | stroll walk n | wade walk n
-pet caress op | gnaw chew on | tie fasten op | fire shoot o | squeeze press o | slide glide n
+pose model n | float drift n | lead guide o | approach near o | attack assault op | cry weep n
+perform execute op | find discover oc | agree concur c | decline refuse x | refuse decline x
+announce declare c | declare announce c | guess suppose c | suppose guess c | realize recognize c
+recognize realize c | slip slide n | argue contend c | contend argue c | decide resolve x
+write pen op | propose suggest oc | predict forecast oc | indicate suggest c | mention note c
+possess own o | reply respond nc | urge press x | insist assert c | learn discover c | hear learn c
+mean intend x | seem appear xac | appear seem xa | look appear a
+slice cut op | chop cut op | dice cut op | mow cut op | eat consume op | drink consume op
+fry cook op | chase pursue op | toss throw op | drive operate op | hike walk n | stroll walk n
+wade walk n | pet caress op | gnaw chew on | tie fasten op | fire shoot o | squeeze press o
+slide glide n | plan intend x | force compel x | claim assert c | feel think c
 """
 
 CONCRETE = word_set(
     """
     hit strike put place cross poke recover carry catch lift raise slice chop chase toss drive tie fire lead
-    attack squeeze fry
+    attack squeeze fry find
     """
 )
 """Verbs that mean it of things one can touch only: a stock that hits a high does not strike it."""
