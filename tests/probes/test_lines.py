@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from palaver.probes.grammar import NotApplicable
 from palaver.probes.lines import is_english, prepare
+from palaver.probes.refusals import NotApplicable
 
 
 def reason(text: str) -> str:

@@ -4,7 +4,7 @@ import pytest
 
 from palaver.errors import UserError
 from palaver.probes import RULES, transform
-from palaver.probes.grammar import article, inflect
+from palaver.probes.inflection import article, inflect
 from palaver.probes.transform import rules_named
 
 

@@ -91,7 +91,7 @@ def _lines(file: Path | None) -> Iterator[str]:
 
 
 def _report(n_lines: int, made: Counter[str], reasons: dict[str, Counter[str]]) -> None:
-    from palaver.probes.grammar import REASONS
+    from palaver.probes.refusals import REASONS
 
     if not n_lines:
         typer.echo("there were no lines to read", err=True)

@@ -3,8 +3,8 @@
 X. Zhu, T. Li, G. de Melo: Exploring Semantic Properties of Sentence Embeddings. ACL 2018, pages 632-637.
 """
 
-from palaver.probes.grammar import REASONS, NotApplicable
 from palaver.probes.recipe import SETS, Recipe, Triplet
+from palaver.probes.refusals import REASONS, NotApplicable
 from palaver.probes.transform import RULES, Transformed, transform
 from palaver.probes.triplet_files import read_triplets, write_triplets
 from palaver.probes.triplets import Made, generate

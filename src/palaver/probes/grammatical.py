@@ -10,7 +10,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from palaver.probes import grammar
-from palaver.probes.grammar import NotApplicable, clause_of
+from palaver.probes.grammar import clause_of
+from palaver.probes.inflection import lemma_of
+from palaver.probes.refusals import NotApplicable
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
@@ -41,7 +43,7 @@ def agrees(head: Token) -> bool:
 def _same_verb(source: Doc, head: Token) -> bool:
     """By the form that inflects to what is written: the tagger's own may differ between two sentences."""
     try:
-        return grammar.lemma_of(head) == grammar.lemma_of(grammar.root(source))
+        return lemma_of(head) == lemma_of(grammar.root(source))
     except NotApplicable:
         return head.lemma_.lower() == grammar.root(source).lemma_.lower()
 

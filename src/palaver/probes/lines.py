@@ -10,7 +10,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from palaver.probes.grammar import NotApplicable
+from palaver.probes.refusals import NotApplicable
 from palaver.probes.words import word_set
 
 MAX_WORDS = 60

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from palaver.errors import UserError, nearest
 from palaver.probes import grammatical
-from palaver.probes.grammar import NotApplicable
 from palaver.probes.lines import MAX_WORDS, Line, prepare
 from palaver.probes.parse import parse
+from palaver.probes.refusals import NotApplicable
 from palaver.probes.rules import (
     clause,
     inversion,

@@ -15,10 +15,10 @@ from pathlib import Path
 from palaver.engine import map_shards
 from palaver.errors import UserError
 from palaver.probes import grammar, grammatical, sources
-from palaver.probes.grammar import NotApplicable
 from palaver.probes.lines import prepare
 from palaver.probes.parse import parse
 from palaver.probes.recipe import SETS, Recipe, Triplet, TripletSet
+from palaver.probes.refusals import NotApplicable
 from palaver.probes.rules import clause
 from palaver.probes.sources import Pair, Sentence
 from palaver.probes.transform import RULES, apply_rule

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.probes import grammar
-from palaver.probes.grammar import Clause, NotApplicable, clause_of
+from palaver.probes.grammar import Clause, clause_of
+from palaver.probes.refusals import NotApplicable
 from palaver.probes.rules.lexicon import (
     CONTROL,
     DATES,

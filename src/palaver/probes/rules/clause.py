@@ -6,8 +6,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver.probes import grammar
-from palaver.probes.grammar import NotApplicable, clause_of, write
+from palaver.probes.grammar import clause_of
+from palaver.probes.refusals import NotApplicable
 from palaver.probes.words import word_set
+from palaver.probes.writing import write
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palaver.probes.grammar import NotApplicable, inside, write
+from palaver.probes.refusals import NotApplicable
+from palaver.probes.writing import inside, write
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token

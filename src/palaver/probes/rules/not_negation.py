@@ -9,8 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver.probes import grammar
-from palaver.probes.grammar import Clause, NotApplicable, clause_of, edit, forbid, inflect, lemma_of
+from palaver.probes.grammar import Clause, clause_of, forbid
+from palaver.probes.inflection import article, inflect, lemma_of
+from palaver.probes.refusals import NotApplicable
 from palaver.probes.words import word_set
+from palaver.probes.writing import edit
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
@@ -102,7 +105,7 @@ def _without_no(word: Token, main: Clause) -> str:
     if noun.tag_ == "NN" and doc[word.i + 1].lower_ not in ("one", "longer", "more"):
         if not _countable(noun):
             raise NotApplicable("negated-otherwise")
-        return edit(doc, [(word, _case(grammar.article(doc[word.i + 1].text), word))])
+        return edit(doc, [(word, _case(article(doc[word.i + 1].text), word))])
     if noun.tag_ == "NNS":
         return edit(doc, [(word, "")])
     raise NotApplicable("negated-otherwise")

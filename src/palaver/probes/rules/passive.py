@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver.probes import grammar
-from palaver.probes.grammar import NotApplicable, agree, inflect, is_plural, lemma_of, write
+from palaver.probes.inflection import agree, inflect, is_plural, lemma_of
+from palaver.probes.refusals import NotApplicable
 from palaver.probes.rules.arguments import Transitive, transitive
 from palaver.probes.words import word_set
+from palaver.probes.writing import write
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token

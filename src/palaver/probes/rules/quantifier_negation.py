@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver.probes import grammar
-from palaver.probes.grammar import NotApplicable, clause_of, forbid, inflect, lemma_of, write
+from palaver.probes.grammar import clause_of, forbid
+from palaver.probes.inflection import inflect, lemma_of
+from palaver.probes.refusals import NotApplicable
 from palaver.probes.words import word_set
+from palaver.probes.writing import write
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token

@@ -9,11 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver.probes import grammar
-from palaver.probes.grammar import NotApplicable, agree, is_plural, lemma_of, write
+from palaver.probes.inflection import agree, is_plural, lemma_of
 from palaver.probes.parse import names_in
+from palaver.probes.refusals import NotApplicable
 from palaver.probes.rules.arguments import transitive
 from palaver.probes.verbs import kind_of_noun
 from palaver.probes.words import word_set
+from palaver.probes.writing import write
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token

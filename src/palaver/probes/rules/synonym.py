@@ -10,9 +10,11 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from palaver.probes import grammar, verbs
-from palaver.probes.grammar import NotApplicable, edit, inflect, lemma_of
+from palaver.probes.inflection import inflect, lemma_of
+from palaver.probes.refusals import NotApplicable
 from palaver.probes.rules.synonym_pairs import CONCRETE, PAIRS
 from palaver.probes.words import word_set
+from palaver.probes.writing import edit
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
