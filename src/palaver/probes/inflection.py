@@ -100,6 +100,8 @@ def is_plural(head: Token) -> bool:
         t.dep_ == "det" and t.lower_ in ("a", "an", "this", "that", "each", "every") for t in head.children
     ):
         return False
+    if head.tag_ == "NNP" and head.lower_.endswith("s") and any(t.lower_ == "the" for t in head.children):
+        raise NotApplicable("agreement")  # the Celtics are, the Times is
     if head.tag_ == "NNPS" and not any(t.lower_ == "the" for t in head.children):
         raise NotApplicable("agreement")  # General Dynamics is, the Yankees are
     if head.tag_ == "NNS" and not head.lower_.endswith("s") and head.lower_ not in _IRREGULAR:

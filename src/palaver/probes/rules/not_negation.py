@@ -45,7 +45,7 @@ _SOME = {"any": "some", "anything": "something", "anyone": "someone", "anybody":
 _NPI = word_set(
     """
     yet ever either anymore until till longer whatsoever much many only necessarily exactly but
-    because nor even all both too anywhere nearly
+    because nor or even all both too anywhere nearly
     """
 )
 _ANYWHERE = word_set("only just even also already unless")
@@ -89,6 +89,8 @@ def _without_no(word: Token, main: Clause) -> str:
     """There is no man playing -> There is a man playing; Nobody is ... -> Somebody is ..."""
     doc = word.doc
     forbid(doc, _NPI | frozenset(["any", "anything"]), "polarity")
+    if word.i + 1 < len(doc) and doc[word.i + 1].lower_ in ("more", "less", "else", "like", "but"):
+        raise NotApplicable("negated-otherwise")  # nothing more than a game
     if (
         word.lower_ in _POSITIVE
         and word.head.i == main.verb.i
@@ -156,6 +158,8 @@ def _remove(clause: Clause, word: Token) -> str:
             raise NotApplicable("unclear-parse")
         return edit(doc, changes)
     full = _FULL.get(aux.lower_, aux.text)
+    if full.lower() in ("can", "could") and verb.lemma_ in ("wait", "help"):
+        raise NotApplicable("idiom")  # can't wait to see it, can't help laughing
     if full.lower() == "can" and any(t.lower_ == "have" for t in clause.auxiliaries):
         raise NotApplicable("modal")  # can't have seen, but may have seen
     return edit(doc, [*changes, (aux, _case(full, aux)), (word, "")])
@@ -179,6 +183,8 @@ def _add(clause: Clause) -> str:
         raise NotApplicable("polarity")
     if finite.lower_ in MODALS or (verb.lemma_ == "use" and any(t.tag_ == "TO" for t in verb.rights)):
         raise NotApplicable("modal")
+    if verb.lemma_ in ("bet", "wonder", "guess") and any(t.dep_ == "ccomp" for t in verb.children):
+        raise NotApplicable("idiom")  # I bet you like it
     if subject.dep_ == "expl":
         return _add_to_existence(clause)
     forbid(doc, _ANYWHERE, "polarity")

@@ -20,6 +20,8 @@ _LATER = word_set(
     because despite after before during since until without under amid while as
     """
 )
+_LAST = word_set("though too either instead anyway so yet now")
+"""At the end of a sentence they stay there: *was washed by me instead*."""
 
 
 def apply(doc: Doc) -> str:
@@ -107,7 +109,8 @@ def _verb_group(found: Transitive, patient: Token, promoted: list[Token]) -> lis
     if found.preposition is not None:
         particle.append(found.preposition)
     participle = inflect(lemma_of(verb), "VBN")
-    if any(not t.lower_.endswith("ly") for t in middle):  # has already been seen, but: is being quickly cut
+    manner = all(t.lower_.endswith("ly") for t in middle)
+    if not (manner and words[-1] == "being"):  # will probably be seen, but: is being quickly cut
         at = 2 if words[1:2] in (["not"], ["never"]) else 1
         return [*words[:at], *middle, *words[at:], participle, *particle]
     return [*words, *middle, participle, *particle]
@@ -170,6 +173,9 @@ def _tail(found: Transitive, rest: list[Token], agent: list[Token | str]) -> lis
     heavy = heavy or any(t.text == "," or t.dep_ in ("relcl", "acl") for t in rest)
     if heavy and len(agent) > 9:
         raise NotApplicable("embedded")
-    if not heavy:
-        return [*rest, *agent]
-    return [*agent, *rest]
+    if heavy:
+        return [*agent, *rest]
+    last: list[Token] = []
+    while rest and rest[-1].lower_ in _LAST:
+        last.insert(0, rest.pop())
+    return [*rest, *agent, *last]

@@ -80,10 +80,11 @@ def apply(doc: Doc) -> str:
     after = doc[found.object[-1].i + 1 :]
     if any(t.tag_ == "PRP$" or t.lower_ in _OF_ONE or t.lower_.endswith(("self", "selves")) for t in after):
         raise NotApplicable("pronoun")
-    if [t.lower_ for t in found.subject] == [t.lower_ for t in found.object]:
-        raise NotApplicable("same")
+    grammar.forbid(found.object, frozenset(("any", "anyone", "anybody")), "polarity")
     new_subject = _cased(found.object, grammar.OBJECTIVE)
     new_object = _cased(found.subject, grammar.PERSONAL)
+    if [str(t).lower() for t in new_subject] == [t.lower_ for t in found.subject]:
+        raise NotApplicable("same")  # they beat them
     first = str(new_subject[0])
     plural = False
     if clause.finite.tag_ in ("VBZ", "VBP") or clause.finite.lemma_ == "be":

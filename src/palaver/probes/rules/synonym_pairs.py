@@ -60,7 +60,7 @@ liberate free op | deceive delude o | lure entice op | entice lure op | thwart f
 foil thwart op | impede hinder op | hinder impede op | jeopardize endanger op | endanger jeopardize op
 imperil endanger op | clarify elucidate o | underscore underline o | underline underscore o
 ignore disregard op | disregard ignore op | yank jerk o | locate situate p | decorate adorn op
-adorn decorate op | copy imitate o | carry transport op | catch grab op | watch view op | peel pare op
+adorn decorate op | copy imitate o | carry transport op | catch grab o | watch view op | peel pare op
 lift raise op | raise lift op | season flavor op | dive plunge n | crawl creep n | compete vie n
 pose model n | float drift n | lead guide o | approach near o | attack assault op | cry weep n
 perform execute op | find discover oc | agree concur c | decline refuse x | refuse decline x
