@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from run import halves
 
 from palaver.comparator.data import Ratings
 from palaver.comparator.rating_study import study_ratings
 from palaver.comparator.reading import read_pairs, read_rated
-from palaver.comparator.removal import figure2
+from palaver.comparator.removal import figure2, halves
 from palaver.comparator.shapley import pair_values
 
 
@@ -63,7 +62,7 @@ def main() -> None:
     for name in ("reliable_eval.train", "convai2_rated", "convai2017_humanbot"):
         print(name, study_ratings(read_rated(folder / f"{name}.jsonl.gz").values))
     train, held = spaces(given, ratings, dev)
-    one, other = halves(dev, pairs, given.seed)
+    one, other = halves(pairs, dev.codes("rater")[pairs.first], given.seed)
     values = pair_values(train, ratings.values, held, one, k=50)
     curves = figure2(train, ratings.values, values, held, other, rng=given.seed)
     for share in (0, 0.25, 0.5, 0.75):

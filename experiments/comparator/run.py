@@ -84,21 +84,10 @@ def load_sources(given: argparse.Namespace, seed: int) -> Any:
         dev, pairs = dev.take(used), Pairs(first, second, pairs.label[few])
     test = None
     if given.dev == "half":
-        pairs, test = halves(dev, pairs, seed)
+        from palaver.comparator.removal import halves
+
+        pairs, test = halves(pairs, dev.codes("rater")[pairs.first], seed)
     return Sources.gather(ratings, dev=dev, pairs=pairs, test=test, flow=flow)
-
-
-def halves(dev: Any, pairs: Any, seed: int) -> tuple[Any, Any]:
-    """The pairs of one half of the raters, and those of the other."""
-    import numpy as np
-
-    from palaver.comparator.data import Pairs
-
-    raters = dev.codes("rater")[pairs.first]
-    shuffled = np.random.default_rng(seed).permutation(np.unique(raters))
-    used = np.isin(raters, shuffled[: len(shuffled) // 2])
-    one, other = (Pairs(pairs.first[w], pairs.second[w], pairs.label[w]) for w in (used, ~used))
-    return one, other
 
 
 def run_one(given: argparse.Namespace) -> None:

@@ -168,6 +168,9 @@ def test_the_command(rated_files: dict[str, Path], tiny_encoder: Path, tmp_path:
     assert "rated dialogues: 60, rated from 1 to 5" in result.output
     assert "compared pairs: 66" in result.output
     assert "these pairs were used in training" in result.output
+    page = (tmp_path / "o" / "report.html").read_text()
+    assert page.count("<svg") == 2, "how honest the probabilities are, and Figure 2"
+    assert "The pairs were used in training" in page
     again = CliRunner().invoke(app, first)
     assert "smooth+shapley: done already" in again.output
     wrong = CliRunner().invoke(app, [*first, "--seed", "1"])
@@ -194,7 +197,9 @@ def test_the_method_of_our_own(rated_files: dict[str, Path], tiny_encoder: Path,
     assert result.exit_code == 0, (result.output, result.exception)
     assert "compared pairs (they fix the unit, no more): accuracy" in result.output
     assert (tmp_path / "o" / "comparator" / "comparator.json").is_file()
-    assert (tmp_path / "o" / "report.html").is_file()
+    page = (tmp_path / "o" / "report.html").read_text()
+    assert "ratings of raters it had not seen" in page
+    assert page.count("<svg") == 1
     again = CliRunner().invoke(app, first)
     assert "represented.npz: done already" in again.output
     fewer = [*first[: first.index("--ratings")], "--ratings", str(rated_files["dev"]), "--min-turns", "3"]

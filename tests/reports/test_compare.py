@@ -5,10 +5,12 @@ from xml.etree import ElementTree
 import numpy as np
 
 from palaver.comparator.clean import Cleaned, JudgedRater, JudgedRating
+from palaver.comparator.data import Pairs
 from palaver.comparator.evaluate import calibration
-from palaver.comparator.removal import RemovalCurves
-from palaver.reports.compare import clean_page, comparator_page
+from palaver.comparator.removal import RemovalCurves, halves
 from palaver.reports.compare_figures import rater_cloud, reliability_curve, removal_plot
+from palaver.reports.compare_pages import clean_page
+from palaver.schema.run import record_run
 
 
 def cleaned(name: str = "w1") -> Cleaned:
@@ -52,12 +54,18 @@ def test_the_label_says_what_the_curve_shows() -> None:
 
 
 def test_the_page_escapes_what_people_typed() -> None:
-    page = clean_page(cleaned("<script>alert(1)</script>"))
+    page = clean_page(cleaned("<script>alert(1)</script>"), record_run("palaver compare clean"))
     assert "<script>alert" not in page
     assert "&lt;script&gt;" in page
     assert "1 of 2 ratings can be kept" in page
 
 
-def test_the_comparators_page_holds_both_figures() -> None:
-    page = comparator_page("Title", "facts", calibration=calibration([0.6], [1]), removal=curves())
-    assert page.count("<svg") == 2
+def test_pairs_are_halved_by_group_and_none_is_lost() -> None:
+    rows = np.arange(40)
+    pairs = Pairs(rows, rows + 40, np.ones(40, np.int8))
+    groups = rows // 8
+    one, other = halves(pairs, groups, seed=1)
+    assert sorted([*one.first, *other.first]) == rows.tolist()
+    assert not set(groups[one.first]) & set(groups[other.first])
+    assert (len(one), len(other)) == (16, 24)
+    assert [len(part) for part in halves(pairs, np.zeros(40))] == [0, 40]

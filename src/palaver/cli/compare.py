@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -161,6 +162,13 @@ def train(
         _say(f"{wanted.title}: {describe_result(outcome.on_pairs)}")
         if wanted.needs_pairs:
             _say("these pairs were used in training: measure on others before you trust it", "yellow")
+    if os.environ.get("RANK", "0") == "0":
+        from palaver.cli.compare_tool import record_comparator
+        from palaver.reports.compare_pages import preset_page
+        from palaver.reports.page import write_page
+
+        record = record_comparator(f"palaver compare train --preset {preset}", sources, seed, settings)
+        _say(f"report: {write_page(preset_page(outcome, sources, record), out / 'report.html')}")
     _say(f"comparator: {outcome.folder}")
 
 
@@ -190,8 +198,6 @@ _STAGES = {"flow": "spoilt dialogues", "smooth": "smoothed ratings", "shapley": 
 
 def _say(text: str, colour: str | None = None) -> None:
     """Of several processes only the first speaks."""
-    import os
-
     if os.environ.get("RANK", "0") == "0":
         typer.secho(text, fg=colour)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,7 +12,7 @@ from palaver.cli.compare import app
 if TYPE_CHECKING:
     from palaver.comparator.data import Ratings
     from palaver.comparator.stages import Sources
-    from palaver.schema import Dialogue
+    from palaver.schema import Dialogue, RunRecord
 
 Comparator = Annotated[str, typer.Option(help="default, or a folder that `palaver compare train` wrote.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
@@ -213,6 +213,7 @@ def clean(
     from palaver.comparator.method import MethodSettings
     from palaver.comparator.reading import read_pairs, read_rated
     from palaver.comparator.represent import represent, turn_encoder
+    from palaver.comparator.stages import Sources
     from palaver.files import check_writable
     from palaver.models.encoder import find_encoder
     from palaver.reports.compare import print_cleaned, write_cleaned
@@ -234,7 +235,10 @@ def clean(
             method=MethodSettings(heads=1, seed=seed), tell=tell,
         )  # fmt: skip
     print_cleaned(found, Console())
-    typer.echo(f"report: {write_cleaned(found, out)}")
+    record = record_comparator(
+        "palaver compare clean", Sources(rated, dev=dev, pairs=pairs), seed, settings, encoder=encoder
+    )
+    typer.echo(f"report: {write_cleaned(found, out, record)}")
 
 
 def train_palaver(sources: Sources, out: Path, *, encoder: str, seed: int, device: str, fresh: bool) -> None:
@@ -245,7 +249,8 @@ def train_palaver(sources: Sources, out: Path, *, encoder: str, seed: int, devic
     from palaver.cli.progress import progress
     from palaver.comparator.method import MethodSettings
     from palaver.comparator.method_run import train_palaver as run
-    from palaver.reports.compare import write_comparator_page
+    from palaver.reports.compare_pages import method_page
+    from palaver.reports.page import write_page
 
     with progress() as tell:
         found = run(
@@ -260,14 +265,27 @@ def train_palaver(sources: Sources, out: Path, *, encoder: str, seed: int, devic
     if fitted.on_pairs is not None:
         typer.echo(f"compared pairs (they fix the unit, no more): {describe_result(fitted.on_pairs)}")
     if fitted.calibration is not None:
-        page = write_comparator_page(
-            Path(out) / "report.html",
-            "How honest are the comparator’s probabilities?",
-            f"Expected calibration error {fitted.calibration.ece:.3f} on {fitted.calibration.n:,} pairs.",
-            calibration=fitted.calibration,
-        )
-        typer.echo(f"calibration error {fitted.calibration.ece:.3f}; report: {page}")
+        typer.echo(f"calibration error {fitted.calibration.ece:.3f}")
+    run_record = record_comparator("palaver compare train --method palaver", sources, seed, fitted.settings)
+    typer.echo(f"report: {write_page(method_page(fitted, run_record), Path(out) / 'report.html')}")
     typer.echo(f"comparator: {found.folder}")
+
+
+def record_comparator(command: str, sources: Sources, seed: int, settings: Any, **more: object) -> RunRecord:
+    """What a page says at its foot: settings, seed, versions, hashes of what was read."""
+    import dataclasses
+
+    from palaver.comparator.signature import data_digest
+    from palaver.schema.run import record_run
+
+    given = {"ratings": sources.ratings, "dialogues of pairs": sources.dev, "pairs": sources.pairs}
+    return record_run(
+        command,
+        seed=seed,
+        config={**dataclasses.asdict(settings), **more},
+        data={name: data_digest(found) for name, found in given.items() if found is not None},
+        packages=("palaver", "numpy", "scipy", "torch", "transformers"),
+    )
 
 
 def _tell(found: Ratings) -> None:

@@ -10,16 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from palaver.comparator._distances import as_points, as_values, check_count, distance_blocks
+from palaver.comparator.data import Pairs
 from palaver.comparator.shapley import signed_wins
-
-if TYPE_CHECKING:
-    from palaver.comparator.data import Pairs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +33,15 @@ class RemovalCurves:
     """(R, S, K), one row for each random order."""
     n_train: int
     n_pairs: int
+
+
+def halves(pairs: Pairs, groups: ArrayLike, seed: int = 0) -> tuple[Pairs, Pairs]:
+    """The pairs of one half of the groups, and those of the other; `groups` has one for each pair."""
+    codes = np.asarray(groups)
+    shuffled = np.random.default_rng(seed).permutation(np.unique(codes))
+    used = np.isin(codes, shuffled[: len(shuffled) // 2])
+    one, other = (Pairs(pairs.first[w], pairs.second[w], pairs.label[w]) for w in (used, ~used))
+    return one, other
 
 
 def figure2(

@@ -1,24 +1,22 @@
-"""What the comparator found, shown: tables in the terminal, and pages with a picture."""
+"""What the comparator found, shown in the terminal (its pages: `compare_pages`)."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
 from rich.console import Console
 from rich.text import Text
 
 from palaver.comparator.clean import Cleaned
-from palaver.comparator.evaluate import Calibration
 from palaver.comparator.ranks import Ranking
-from palaver.comparator.removal import RemovalCurves
 from palaver.comparator.scoring import Summary
 from palaver.files import write_atomically
 from palaver.reports import lines, names, numbers, page
+from palaver.schema import RunRecord
 from palaver.statistics.ranking import format_groups
 
 _SHOWN = 12
@@ -89,7 +87,7 @@ def print_cleaned(found: Cleaned, console: Console) -> None:
         lines.heading(
             console, "Least trusted raters", "trust 1: as the common rater, 0: rates past the dialogues"
         )
-        table = lines.table(("rater", "verdict", "why"), ("ratings", "trust", "correlation", "spread"))
+        table = lines.table(("rater", "verdict", "why"), ("ratings", "trust"))
         for rater in doubted:
             table.add_row(
                 lines.short_name(rater.rater),
@@ -97,8 +95,6 @@ def print_cleaned(found: Cleaned, console: Console) -> None:
                 Text("; ".join(rater.reasons)),
                 numbers.count(rater.n),
                 numbers.number(rater.trust),
-                numbers.number(rater.correlation),
-                numbers.number(rater.spread, 1),
             )
         console.print(table)
     console.print()
@@ -121,86 +117,15 @@ def _left_out(console: Console, dropped: Mapping[str, int]) -> None:
             lines.indented(console, Text(f"{numbers.count(n)}  {names.clean(reason)}", style="yellow"))
 
 
-def write_cleaned(found: Cleaned, folder: Path) -> Path:
+def write_cleaned(found: Cleaned, folder: Path, run: RunRecord) -> Path:
     """`ratings.jsonl` (every rating), `raters.jsonl` and `report.html` with the picture."""
+    from palaver.reports.compare_pages import clean_page
+
     for name, rows in (("ratings", found.ratings), ("raters", found.raters)):
         with write_atomically(folder / f"{name}.jsonl") as file:
             for row in rows:
                 file.write(json.dumps(_plain(dataclasses.asdict(row)), ensure_ascii=False) + "\n")
-    target = folder / "report.html"
-    page.write_page(clean_page(found), target)
-    return target
-
-
-def clean_page(found: Cleaned) -> str:
-    """The verdicts as one HTML page that asks for nothing else."""
-    from palaver.reports.compare_figures import rater_cloud
-
-    shown = [rater for rater in found.raters if rater.verdict != "keep"]
-    lead = (
-        f"{numbers.count(found.counts['keep'])} of {numbers.some(len(found.ratings), 'rating')} can be kept; "
-        f"{numbers.count(found.counts['drop'])} should be dropped and "
-        f"{numbers.count(found.counts['suspicious'])} looked at."
-    )
-    figures = [
-        (
-            Markup(rater_cloud(found, "f1")),
-            "Every mark is a rater, larger with more ratings. Trust joins how well their ratings go with "
-            "those a model expects that saw none of them, and how far good and bad dialogues lie apart for "
-            "them.",
-        )
-    ] * bool(found.raters)
-    rows = [
-        (
-            rater.rater, rater.verdict, numbers.count(rater.n), numbers.number(rater.trust),
-            numbers.number(rater.correlation), numbers.number(rater.spread, 1), "; ".join(rater.reasons),
-        )
-        for rater in shown
-    ]  # fmt: skip
-    heads = ("rater", "verdict", "ratings", "trust", "correlation", "spread", "why")
-    tables: list[Any] = [("Raters to drop or to look at", heads, rows)] * bool(rows)
-    reasons = [(reason, numbers.count(n)) for reason, n in found.reasons.items()]
-    tables += [("Reasons; a rating may have several", ("reason", "ratings"), reasons)] * bool(reasons)
-    return _page("Which ratings can be kept?", lead, figures, tables, found.notes)
-
-
-def comparator_page(
-    title: str,
-    facts: str,
-    *,
-    calibration: Calibration | None = None,
-    removal: RemovalCurves | None = None,
-) -> str:
-    """How honest a comparator's probabilities are and, where it was computed, Figure 2, as one HTML page."""
-    from palaver.reports.compare_figures import reliability_curve, removal_plot
-
-    figures = []
-    if calibration is not None:
-        text = "Pairs by the probability that the comparator gave; dots on the dashed line are honest."
-        figures.append((Markup(reliability_curve(calibration, "f1")), text))
-    if removal is not None:
-        text = (
-            "KNN regressors as the training dialogues of lowest Shapley value are removed; dashed: as many "
-            "at random (Liang et al. 2020, Figure 2)."
-        )
-        figures.append((Markup(removal_plot(removal, "f2")), text))
-    return _page(title, facts, figures, [], ())
-
-
-def write_comparator_page(path: Path, *args: Any, **options: Any) -> Path:
-    page.write_page(comparator_page(*args, **options), path)
-    return path
-
-
-def _page(
-    title: str,
-    lead: str,
-    figures: Sequence[tuple[Markup, str]],
-    tables: Sequence[tuple[str, Sequence[str], Sequence[Sequence[str]]]],
-    notes: Sequence[str],
-) -> str:
-    template = page.environment().get_template("compare.html.j2")
-    return template.render(title=title, lead=lead, figures=figures, tables=tables, notes=notes).lstrip()
+    return page.write_page(clean_page(found, run), folder / "report.html")
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

@@ -133,6 +133,7 @@ def render_personality_report(found: Distinguishability) -> str:
         .get_template("personality.html.j2")
         .render(
             found=found,
+            run=found.run,
             traits=Markup(figures.trait_lines(found, "f1")),
             bars=Markup(figures.f1_by_condition(found, titles, "f2")),
             titles=titles,

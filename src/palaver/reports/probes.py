@@ -126,7 +126,9 @@ def render_probe_report(found: ProbeResult) -> str:
         for n, name in enumerate(found.sets, 1)
     ]
     text = (
-        _environment(found).get_template("probes.html.j2").render(found=found, sets=sets, methods=methods())
+        _environment(found)
+        .get_template("probes.html.j2")
+        .render(found=found, run=found.run, sets=sets, methods=methods())
     )
     return text.lstrip()
 

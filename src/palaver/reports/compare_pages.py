@@ -1,0 +1,254 @@
+"""What the comparator found, as HTML pages: a training by our method or the paper's, and cleaned ratings."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from markupsafe import Markup
+
+from palaver.comparator.clean import Cleaned
+from palaver.comparator.evaluate import Calibration, PairResult, calibration
+from palaver.comparator.method import Fitted
+from palaver.comparator.removal import RemovalCurves, figure2, halves
+from palaver.comparator.shapley import pair_values
+from palaver.reports import compare_figures, numbers, page
+from palaver.reports.methods import Method
+from palaver.schema import RunRecord
+
+if TYPE_CHECKING:
+    from palaver.comparator.stages import Outcome, Sources
+
+_CMADE = "Liang, Zou & Yu (2020). Beyond user self-reported Likert scale ratings. ACL."
+_LINK = "https://aclanthology.org/2020.acl-main.126/"
+_MOST = 20_000
+"""Ratings up to which Figure 2 is drawn: it takes seconds there."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table: columns of words, then of numbers, then perhaps one of words that may be long."""
+
+    caption: str
+    words: Sequence[str]
+    numbers: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    last: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    id: str
+    title: str
+    text: str = ""
+    figures: Sequence[tuple[Markup, str]] = ()
+    tables: Sequence[Grid] = ()
+
+
+def clean_page(found: Cleaned, run: RunRecord) -> str:
+    """Which ratings can be kept, and why not."""
+    kept, dropped, doubted = (numbers.count(found.counts[k]) for k in ("keep", "drop", "suspicious"))
+    whole = numbers.some(len(found.ratings), "rating")
+    lead = f"{kept} of {whole} can be kept; {dropped} should be dropped and {doubted} looked at."
+    figures = [
+        (
+            Markup(compare_figures.rater_cloud(found, "f1")),
+            "Every mark is a rater, larger with more ratings. Trust joins how well their ratings go with "
+            "those a model expects that saw none of them, and how far good and bad dialogues lie apart for "
+            "them.",
+        )
+    ] * bool(found.raters)
+    shown = [rater for rater in found.raters if rater.verdict != "keep"]
+    rows = [
+        (
+            page.name_mark(rater.rater), rater.verdict, numbers.count(rater.n), numbers.number(rater.trust),
+            numbers.number(rater.correlation), numbers.number(rater.spread, 1), "; ".join(rater.reasons),
+        )
+        for rater in shown
+    ]  # fmt: skip
+    reasons = [(reason, numbers.count(n)) for reason, n in found.reasons.items()]
+    sections = [
+        Section("answer", "The answer", figures=figures),
+        Section(
+            "reasons",
+            "Reasons",
+            tables=[Grid("A rating may have several.", ["Reason"], ["Ratings"], reasons)],
+        ),
+        Section(
+            "raters",
+            "Raters",
+            "Least trusted first; those who are kept are in raters.jsonl, every rating is in ratings.jsonl.",
+            tables=[
+                Grid(
+                    "Raters to drop or to look at.",
+                    ["Rater", "Verdict"],
+                    ["Ratings", "Trust", "Correlation", "Spread"],
+                    rows,
+                    "Why",
+                )
+            ],
+        ),
+    ]
+    kept_sections = [s for s in sections if s.id == "answer" or any(t.rows for t in s.tables)]
+    facts = (whole, numbers.some(len(found.raters), "rater"))
+    return _page("Which ratings can be kept?", facts, lead, kept_sections, found.notes, _CLEANING, run)
+
+
+def method_page(found: Fitted, run: RunRecord) -> str:
+    """A training by the method `palaver`."""
+    facts = (
+        numbers.some(len(found.held_out), "rated dialogue"),
+        numbers.some(len(found.reliability.raters), "rater"),
+    )
+    rows = [
+        ("ratings of raters it had not seen, within a sitting", found.on_ratings),
+        ("compared pairs, which fix the unit of the scores and no more", found.on_pairs),
+    ]
+    told = found.on_pairs or found.on_ratings
+    sections = [Section("answer", "The answer", tables=[_agreement(rows)]), *_honesty(found.calibration)]
+    title = "How good is the comparator?"
+    return _page(title, facts, _lead(told), sections, found.notes, _OWN, run)
+
+
+def preset_page(found: Outcome, sources: Sources, run: RunRecord) -> str:
+    """A training by the paper's stages."""
+    preset, pairs, scores = found.preset, sources.pairs, found.dev_scores
+    stages = [
+        (
+            stage.name.replace("+", ", then "),
+            numbers.count(stage.record["n_train"]),
+            numbers.count(stage.record.get("n_removed") or 0),
+            numbers.seconds(stage.record["seconds"]),
+            stage.record["device"],
+        )
+        for stage in found.stages
+    ]
+    rows = [("compared pairs", found.on_pairs), ("compared pairs, held out", found.on_test)]
+    notes = list(found.notes)
+    if preset.needs_pairs and found.on_pairs is not None:
+        notes.append("The pairs were used in training: measure on others before you trust the accuracy.")
+    grid = Grid("Stages.", ["Stage"], ["Dialogues", "Removed", "Time"], stages, "Machine")
+    sections = [Section("answer", "The answer", tables=[_agreement(rows), grid])]
+    if found.on_pairs is not None and pairs is not None and scores is not None:
+        gap = (scores[pairs.first] - scores[pairs.second]).astype(np.float64)
+        sections += _honesty(calibration(1 / (1 + np.exp(-gap)), pairs.label))
+        if "values" in found.stages[-1].arrays and len(sources.ratings) <= _MOST:
+            sections += _removal(found, sources)
+    n = numbers.some(len(sources.ratings), "rated dialogue")
+    facts = (f"{preset.title}, row {preset.row} of Table 4", n)
+    title = "How good is the comparator?"
+    return _page(title, facts, _lead(found.on_pairs), sections, notes, _STAGES, run)
+
+
+def _lead(found: PairResult | None) -> str:
+    if found is None:
+        return "Nothing could be measured: there are no compared pairs, and no rater rated several dialogues."
+    low, high = numbers.percent(found.low), numbers.percent(found.high)
+    return (
+        f"It agrees with {numbers.percent(found.accuracy)} of {numbers.some(found.n, 'comparison')} "
+        f"(95%: {low} to {high})."
+    )
+
+
+def _agreement(rows: Sequence[tuple[str, PairResult | None]]) -> Grid:
+    cells = [
+        (
+            name, numbers.number(r.accuracy, 3), numbers.interval(r.low, r.high, 3),
+            numbers.number(r.kappa, 3), numbers.number(r.kappa_se, 3), numbers.count(r.n),
+        )
+        for name, r in rows
+        if r is not None
+    ]  # fmt: skip
+    heads = ["Accuracy", "95% interval", "Cohen’s κ", "its error", "Pairs"]
+    return Grid("Agreement with people.", ["Measured on"], heads, cells)
+
+
+def _honesty(found: Calibration | None) -> list[Section]:
+    if found is None:
+        return []
+    text = (
+        f"The expected calibration error is {numbers.number(found.ece, 3)} on "
+        f"{numbers.some(found.n, 'pair')}: so far, on average, is the stated probability that one dialogue "
+        "is better from how often it was."
+    )
+    picture = Markup(compare_figures.reliability_curve(found, "f2"))
+    caption = "Pairs by the probability that the comparator gave; dots on the dashed line are honest."
+    return [Section("probabilities", "Probabilities", text, [(picture, caption)])]
+
+
+def _removal(found: Outcome, sources: Sources) -> list[Section]:
+    """Figure 2: values from the pairs of one half of the raters, accuracy from the others'."""
+    assert sources.dev is not None
+    assert sources.pairs is not None
+    parts = halves(sources.pairs, sources.dev.codes("rater")[sources.pairs.first])
+    if not all(map(len, parts)):
+        return []  # one rater only
+    arrays, ratings = found.stages[-1].arrays, sources.ratings.values
+    train, dev = arrays["train_embeddings"], arrays["dev_embeddings"]
+    values = pair_values(train, ratings, dev, parts[0], k=50)
+    curves: RemovalCurves = figure2(train, ratings, values, dev, parts[1])
+    text = (
+        "KNN regressors in the network’s space as the ratings of least Shapley value are removed; dashed: as "
+        "many at random. The values come from the pairs of one half of the raters, the accuracy from the "
+        "others’ (Liang et al. 2020, Figure 2)."
+    )
+    picture = Markup(compare_figures.removal_plot(curves, "f3"))
+    return [Section("removal", "Ratings removed", figures=[(picture, text)])]
+
+
+def _page(
+    title: str,
+    facts: Sequence[str],
+    lead: str,
+    sections: Sequence[Section],
+    notes: Sequence[str],
+    methods: Sequence[Method],
+    run: RunRecord,
+) -> str:
+    template = page.environment(run.signature).get_template("compare.html.j2")
+    plain = [dataclasses.replace(s, tables=[t for t in s.tables if t.rows]) for s in sections]
+    text = template.render(
+        title=title, facts=facts, lead=lead, sections=plain, notes=notes, methods=methods, run=run
+    )
+    return text.lstrip()
+
+
+_OWN = (
+    Method(
+        title="The method palaver",
+        text="A rating counts by how far it lies above its rater’s level in that sitting. Ridge regression "
+        "and small boosted trees learn it from surface features, the flow of the turns’ meanings and mean "
+        "vectors of a sentence encoder, several times on resampled raters; a rater weighs as much as they "
+        "agree with a model that has not seen them.",
+        reference="Our own; docs/results/comparator.md has what each part is worth.",
+    ),
+    Method(
+        title="Agreement and intervals",
+        text="The share of pairs in which the better dialogue has the higher score; raters are drawn anew "
+        "with replacement for the interval.",
+        reference="Cohen (1960). Educational and Psychological Measurement 20.",
+    ),
+)
+_STAGES = (
+    Method(
+        title="Stages",
+        text="Stage 1 (flow) tells real dialogues from spoilt ones, stage 2 (smooth) learns ratings smoothed "
+        "over the nearest dialogues, stage 3 (shapley) removes ratings that mislead and learns again.",
+        reference=_CMADE,
+        link=_LINK,
+    ),
+    _OWN[1],
+)
+_CLEANING = (
+    Method(
+        title="Trust",
+        text="A model learns from all other raters what a rater’s dialogues are worth. Trust is 1 for the "
+        "common rater and 0 for one whose ratings have nothing to do with the dialogues. Compared pairs, "
+        "where given, add KNN-Shapley values.",
+        reference=_CMADE,
+        link=_LINK,
+    ),
+)
