@@ -94,6 +94,7 @@ def render_report(analysis: Analysis, *, progress: Progress | None = None) -> st
     template = _environment(analysis).get_template("report.html.j2")
     page = template.render(
         analysis=analysis,
+        run=analysis.run,
         criteria=views,
         systems=wording.systems_of(analysis),
         raters=sorted(analysis.raters, key=lambda r: -len(r.flags)),
