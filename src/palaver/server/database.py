@@ -7,6 +7,8 @@ an error is on disk.
 
 from __future__ import annotations
 
+import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +21,8 @@ from sqlalchemy.exc import ArgumentError, OperationalError
 from palaver.errors import UserError, require
 
 _LOCK = 0x70616C61  # "pala": the same for every process of a study, as a database holds one study
+_PATIENCE = 30.0
+"""Seconds that a connection waits for others."""
 
 
 class Database:
@@ -89,19 +93,33 @@ def _engine(url: str) -> Engine:
     raise UserError(f"{backend} is not supported", "use sqlite:///study.db or postgresql+psycopg://…")
 
 
+def _use_wal(cursor: Any) -> None:
+    """Of connections that open a new file at once, one may make the switch and the others are told that it is
+    locked, at once and whatever their time-out: SQLite sees a deadlock there. They ask again."""
+    end = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+            time.sleep(0.01)
+
+
 def _sqlite(url: str) -> Engine:
     engine = create_engine(
-        url, pool_size=20, max_overflow=20, connect_args={"timeout": 30, "check_same_thread": False}
+        url, pool_size=20, max_overflow=20, connect_args={"timeout": _PATIENCE, "check_same_thread": False}
     )
 
     @event.listens_for(engine, "connect")
     def _prepare(connection: Any, record: object) -> None:
         connection.isolation_level = None  # transactions are begun by us, as readers or as writers
         cursor = connection.cursor()
-        cursor.execute("PRAGMA journal_mode = WAL")
+        _use_wal(cursor)
         cursor.execute("PRAGMA synchronous = FULL")  # an acknowledged answer survives a power cut
         cursor.execute("PRAGMA foreign_keys = ON")
-        cursor.execute("PRAGMA busy_timeout = 30000")
+        cursor.execute(f"PRAGMA busy_timeout = {int(1000 * _PATIENCE)}")
         cursor.close()
 
     return engine
