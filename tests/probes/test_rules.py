@@ -201,7 +201,10 @@ REFUSED = {
         ("He speaks English.", "no-synonym"),
         ("The police arrested and charged him.", "coordination"),
         ("The stock hit a high.", "idiom"),
-        ("The minister carried the motion.", "idiom"),
+        ("The minister lifted the ban.", "idiom"),
+        ("She changed her mind.", "idiom"),
+        ("A woman is not slicing a tomato", "polarity"),
+        ("Nobody is slicing a tomato", "polarity"),
     ],
     "clause": [
         ("I know what you did.", "not-a-statement"),

@@ -7,7 +7,7 @@ import pytest
 from palaver.errors import MissingExtra
 from palaver.probes import verbs
 from palaver.probes.rules.synonym import best_synonym
-from palaver.probes.rules.synonym_pairs import PAIRS
+from palaver.probes.rules.synonym_pairs import PAIRS, WIDER
 
 
 def test_senses_come_by_frequency() -> None:
@@ -35,10 +35,14 @@ def test_kinds_of_nouns() -> None:
     assert kinds == ["animal", "person", "artifact", "time", ""]
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+@pytest.mark.parametrize("pair", [*PAIRS, *WIDER], ids="-".join)
 def test_every_pair_is_in_wordnet_and_can_come_out(pair: tuple[str, str]) -> None:
     verb, synonym = pair
-    assert any(best_synonym(verb, letter) == synonym for letter in PAIRS[pair])
+    assert all(best_synonym(verb, letter) == synonym for letter in (PAIRS | WIDER)[pair])
+
+
+def test_no_pair_is_in_both_tables() -> None:
+    assert not PAIRS.keys() & WIDER.keys()
 
 
 def test_missing_files_are_a_clear_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -34,6 +34,8 @@ _KINDS = {
     11: "event",
     27: "substance",
 }
+_TOPS = 3
+"""The words that name the kinds themselves: person, animal ..."""
 CONCRETE = word_set("person animal artifact food object plant body substance")
 """Kinds of things one can touch."""
 TRANSITIVE = frozenset((8, 9, 10, 11, 14, 15, 16, 17, 18, 19, 20, 21, 30, 31, 33))
@@ -96,7 +98,8 @@ def _index() -> tuple[dict[str, tuple[Sense, ...]], dict[str, str]]:
             if rest[0] == "2":
                 verbs.setdefault(word, []).append(Sense(synset, int(number), int(count)))
             elif rest[0] == "1" and number == "1":
-                nouns[word] = _KINDS.get(int(rest[2:4]), "other")
+                lexical = int(rest[2:4])
+                nouns[word] = word if lexical == _TOPS and word in CONCRETE else _KINDS.get(lexical, "other")
     return {w: tuple(sorted(found, key=lambda s: s.number)) for w, found in verbs.items()}, nouns
 
 

@@ -100,6 +100,8 @@ def embedded(doc: Doc) -> Token:
         and not any(t.dep_ in _ASIDE for t in reporter.children if t.i > reporter.i)
     ):
         raise NotApplicable("unclear-parse")  # The main change, said the president, is ...
+    if verb.i > head.i and any(t.i < head.i and _could_be_the_clauses(t) for t in head.children):
+        raise NotApplicable("unclear-parse")  # In London, he said sales were falling: where?
     if first.dep_ == "mark" and first.lower_ != "that":
         raise NotApplicable("not-a-statement")
     if clause_of(head).negation is not None:
@@ -109,6 +111,11 @@ def embedded(doc: Doc) -> Token:
     if verb.i > head.i and any(_could_be_the_reporters(t) for t in verb.children):
         raise NotApplicable("coordination")
     return verb
+
+
+def _could_be_the_clauses(fronted: Token) -> bool:
+    """A phrase in front of the report, other than a word like *yesterday*."""
+    return fronted.dep_ in ("prep", "advcl", "npadvmod") and len(list(fronted.subtree)) > 1
 
 
 def _could_be_the_reporters(joined: Token) -> bool:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
 
 _SEVERED = ("prep", "det", "poss", "amod", "compound", "nummod", "agent", "mark", "dative")
+_FRONTED = ("prep", "nummod", "agent", "mark", "dative")
+"""A cut after one of these fronts what follows, which before a comma is English: *The ruling, he said ...*"""
 _LAST_RESORT = ("aux", "auxpass")  # Slicing a potato a man is: still understood
 
 
@@ -46,6 +48,8 @@ def apply(doc: Doc) -> str:
 def _severs(words: list[Token], n: int, kinds: tuple[str, ...]) -> bool:
     """Whether a cut before word `n` parts a small word from the word it belongs to."""
     left, right = words[n - 1], words[n]
+    if left.dep_ in _FRONTED and any(t.text == "," for t in words[n:]):
+        return False
     if left.is_punct or right.is_punct or not left.whitespace_:
         return False
     bound = left.dep_ in kinds and left.head.i >= right.i

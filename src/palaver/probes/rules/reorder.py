@@ -52,6 +52,14 @@ _MUTUAL = word_set(
 """What A does to B, B does to A: exchanged, the sentence says the same."""
 _OF_ONE = word_set("he him she her it")
 """Pronouns that fit one of the two only."""
+_WORN = word_set(
+    """
+    uniform shirt t-shirt dress jacket coat hat cap suit pants trousers costume shorts jeans helmet jersey
+    number hair beard collar glasses sunglasses fur stripe spot shoe boot scarf mask vest sweater clothes
+    outfit bikini swimsuit robe mohawk tattoo blue red black white green yellow brown pink orange
+    """
+)
+"""What somebody wears or is known by; a phrase with it goes along, wherever the parser hung it."""
 _NAMES = ("PERSON", "ORG", "NORP", "GPE")
 
 
@@ -77,11 +85,14 @@ def apply(doc: Doc) -> str:
         raise NotApplicable("same")
     if any(t.dep_ in ("ccomp", "parataxis") and t is not found.infinitive for t in verb.children):
         raise NotApplicable("clausal-object")
-    after = doc[found.object[-1].i + 1 :]
+    if any(t.text == "," for t in doc[found.subject[-1].i : verb.i]):
+        raise NotApplicable("embedded")  # The official, describing the arrest, identified the suspect
+    object = [*found.object, *_worn(doc, found.object[-1].i + 1)]
+    after = doc[object[-1].i + 1 :]
     if any(t.tag_ == "PRP$" or t.lower_ in _OF_ONE or t.lower_.endswith(("self", "selves")) for t in after):
         raise NotApplicable("pronoun")
     grammar.forbid(found.object, frozenset(("any", "anyone", "anybody")), "polarity")
-    new_subject = _cased(found.object, grammar.OBJECTIVE)
+    new_subject = _cased(object, grammar.OBJECTIVE)
     new_object = _cased(found.subject, grammar.PERSONAL)
     if [str(t).lower() for t in new_subject] == [t.lower_ for t in found.subject]:
         raise NotApplicable("same")  # they beat them
@@ -95,9 +106,18 @@ def apply(doc: Doc) -> str:
     for token in doc[found.subject[-1].i + 1 : found.object[0].i]:
         parts.append(_agreeing(token, first, plural) if token.i == clause.finite.i else token)
     parts += new_object
-    parts += [t for t in doc[found.object[-1].i + 1 :] if not (t.is_punct and t.i >= len(doc) - 1)]
+    parts += [t for t in after if not (t.is_punct and t.i >= len(doc) - 1)]
     lemma_of(verb)
     return write(parts, doc)
+
+
+def _worn(doc: Doc, start: int) -> list[Token]:
+    """*in a red uniform*, *with a number on the jersey*, if that is what comes next."""
+    if start >= len(doc) or doc[start].dep_ != "prep" or doc[start].lower_ not in ("in", "with"):
+        return []
+    if not any(t.dep_ == "pobj" and t.lemma_.lower() in _WORN for t in doc[start].children):
+        return []
+    return grammar.span(doc[start])
 
 
 def _cased(phrase: list[Token], cases: dict[str, str]) -> list[Token | str]:

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 from palaver.probes import grammar, verbs
 from palaver.probes.inflection import inflect, lemma_of
 from palaver.probes.refusals import NotApplicable
-from palaver.probes.rules.synonym_pairs import CONCRETE, PAIRS
+from palaver.probes.rules.not_negation import NEGATIVES
+from palaver.probes.rules.reorder import is_somebody
+from palaver.probes.rules.synonym_pairs import CONCRETE, FIXED, PAIRS, PERSONAL, WIDER
 from palaver.probes.words import word_set
 from palaver.probes.writing import edit
 
@@ -42,7 +44,13 @@ def apply(doc: Doc) -> str:
     after = [t for t in head.children if t.i > head.i]
     if any(t.dep_ == "prt" or (t.dep_ == "advmod" and t.lower_ in _PARTICLES) for t in after):
         raise NotApplicable("idiom")
-    if lemma in CONCRETE and not _touches(head):
+    objects = [t for t in head.children if t.dep_ in ("dobj", "nsubjpass")]
+    if lemma in CONCRETE and not all(_can_be_touched(t) for t in objects):
+        raise NotApplicable("idiom")
+    subject = grammar.clause_of(head).subject
+    if lemma in PERSONAL and subject is not None and subject.dep_ == "nsubj" and not is_somebody(subject):
+        raise NotApplicable("idiom")
+    if any(t.lemma_.lower() in FIXED.get(lemma, ()) for t in objects):
         raise NotApplicable("idiom")
     if lemma in ("think", "believe", "feel") and any(t.text == '"' for t in doc):
         raise NotApplicable("quotation")
@@ -51,12 +59,13 @@ def apply(doc: Doc) -> str:
     synonym = best_synonym(lemma, pattern(head))
     if synonym is None:
         raise NotApplicable("no-synonym")
+    if (lemma, synonym) in WIDER:
+        grammar.forbid(doc, NEGATIVES, "polarity")  # who does not slice it may still cut it
     return edit(doc, [(head, inflect(synonym, head.tag_))])
 
 
-def _touches(head: Token) -> bool:
-    objects = [t for t in head.children if t.dep_ in ("dobj", "nsubjpass")]
-    return all(verbs.kind_of_noun(t.lemma_.lower()) in verbs.CONCRETE or t.pos_ == "PRON" for t in objects)
+def _can_be_touched(noun: Token) -> bool:
+    return verbs.kind_of_noun(noun.lemma_.lower()) in verbs.CONCRETE or noun.pos_ == "PRON"
 
 
 def pattern(head: Token) -> str:
@@ -80,11 +89,11 @@ def best_synonym(lemma: str, pattern: str) -> str | None:
     """The most used synonym in the most frequent sense that has one, else a verb directly above, or None."""
     meant = [sense.synset for sense in verbs.senses(lemma)[:_SENSES]]
     above = [broader for number in meant for broader in verbs.synset(number).broader]
-    for number in (*meant, *above):
+    for number, table in (*((n, PAIRS) for n in meant), *((n, WIDER) for n in above)):
         synset = verbs.synset(number)
         options = []
         for word in synset.words:
-            if pattern not in PAIRS.get((lemma, word), "") or word in LIGHT:
+            if pattern not in table.get((lemma, word), "") or word in LIGHT:
                 continue
             same = next(s for s in verbs.senses(word) if s.synset == number)
             if same.number <= _SENSES and _fits(synset.frames[word], pattern):
