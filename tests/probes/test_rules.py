@@ -139,6 +139,8 @@ MADE = {
             "Sophia encouraged Matilda to compete in a match.",
         ),
         ("Lilly loves Imogen.", "Imogen loves Lilly."),
+        ("A boy is whacking a man with a sword", "A man is whacking a boy with a sword"),
+        ("A girl is chasing a player in a red uniform", "A player in a red uniform is chasing a girl"),
         ("Anyone can call the doctor.", "The doctor can call anyone."),
         ("He saw them.", "They saw him."),
         ("The dog is chasing the cats", "The cats are chasing the dog"),

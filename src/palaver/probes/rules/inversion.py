@@ -15,10 +15,10 @@ from palaver.probes.writing import inside, write
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
 
-_SEVERED = ("prep", "det", "poss", "amod", "compound", "nummod", "agent", "mark", "dative")
-_FRONTED = ("prep", "nummod", "agent", "mark", "dative")
-"""A cut after one of these fronts what follows, which before a comma is English: *The ruling, he said ...*"""
 _LAST_RESORT = ("aux", "auxpass")  # Slicing a potato a man is: still understood
+_SEVERED = ("prep", "det", "poss", "amod", "compound", "agent", "mark", "dative")
+_BEFORE_A_COMMA = ("det", "poss", *_LAST_RESORT)
+"""After other words the part up to the comma is only fronted: *The ruling, he said they were pleased by*."""
 
 
 def apply(doc: Doc) -> str:
@@ -48,8 +48,10 @@ def apply(doc: Doc) -> str:
 def _severs(words: list[Token], n: int, kinds: tuple[str, ...]) -> bool:
     """Whether a cut before word `n` parts a small word from the word it belongs to."""
     left, right = words[n - 1], words[n]
-    if left.dep_ in _FRONTED and any(t.text == "," for t in words[n:]):
+    if left.dep_ not in _BEFORE_A_COMMA and any(t.text == "," for t in words[n:]):
         return False
+    if left.dep_ in ("amod", "compound") and left.head.dep_ in ("nsubj", "nsubjpass"):
+        return False  # Officials would not confirm it, EPA: the whole statement is still there
     if left.is_punct or right.is_punct or not left.whitespace_:
         return False
     bound = left.dep_ in kinds and left.head.i >= right.i

@@ -87,7 +87,8 @@ def apply(doc: Doc) -> str:
         raise NotApplicable("clausal-object")
     if any(t.text == "," for t in doc[found.subject[-1].i : verb.i]):
         raise NotApplicable("embedded")  # The official, describing the arrest, identified the suspect
-    object = [*found.object, *_worn(doc, found.object[-1].i + 1)]
+    object = _without_tool(found.object)
+    object += _worn(doc, object[-1].i + 1)
     after = doc[object[-1].i + 1 :]
     if any(t.tag_ == "PRP$" or t.lower_ in _OF_ONE or t.lower_.endswith(("self", "selves")) for t in after):
         raise NotApplicable("pronoun")
@@ -109,6 +110,19 @@ def apply(doc: Doc) -> str:
     parts += [t for t in after if not (t.is_punct and t.i >= len(doc) - 1)]
     lemma_of(verb)
     return write(parts, doc)
+
+
+def _without_tool(phrase: list[Token]) -> list[Token]:
+    """*whacking a man | with a sword*: the sword belongs to the deed, which stays where it is."""
+    for at, token in enumerate(phrase):
+        things = [t for t in token.children if t.dep_ == "pobj" and t.lemma_.lower() not in _WORN]
+        if (
+            at
+            and token.lower_ == "with"
+            and any(kind_of_noun(t.lemma_.lower()) == "artifact" for t in things)
+        ):
+            return phrase[:at]
+    return list(phrase)
 
 
 def _worn(doc: Doc, start: int) -> list[Token]:

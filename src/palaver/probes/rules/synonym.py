@@ -14,7 +14,7 @@ from palaver.probes.inflection import inflect, lemma_of
 from palaver.probes.refusals import NotApplicable
 from palaver.probes.rules.not_negation import NEGATIVES
 from palaver.probes.rules.reorder import is_somebody
-from palaver.probes.rules.synonym_pairs import CONCRETE, FIXED, PAIRS, PERSONAL, WIDER
+from palaver.probes.rules.synonym_pairs import CONCRETE, FIXED, PAIRS, PERSONAL, THINGS, WIDER
 from palaver.probes.words import word_set
 from palaver.probes.writing import edit
 
@@ -50,6 +50,8 @@ def apply(doc: Doc) -> str:
     subject = grammar.clause_of(head).subject
     if lemma in PERSONAL and subject is not None and subject.dep_ == "nsubj" and not is_somebody(subject):
         raise NotApplicable("idiom")
+    if lemma in THINGS and any(is_somebody(t) for t in objects):
+        raise NotApplicable("idiom")
     if any(t.lemma_.lower() in FIXED.get(lemma, ()) for t in objects):
         raise NotApplicable("idiom")
     if lemma in ("think", "believe", "feel") and any(t.text == '"' for t in doc):
@@ -70,7 +72,9 @@ def _can_be_touched(noun: Token) -> bool:
 
 def pattern(head: Token) -> str:
     """What the verb governs here, as a letter of `synonym_pairs`; d for two objects."""
-    kinds = {t.dep_ for t in head.children}
+    kinds = {
+        t.dep_ for t in head.children if t.dep_ != "ccomp" or grammar.is_finite(grammar.clause_of(t).finite)
+    }
     for letter, deps in (
         ("p", {"auxpass", "nsubjpass"}),
         ("a", {"oprd", "acomp", "attr"}),

@@ -37,7 +37,7 @@ analyze examine op | strive endeavor x | endeavor strive x | cease stop x | disc
 invent devise o | evaluate assess op | assess evaluate op | beg implore x | inquire ask n
 commence begin no | awaken wake on | wake awaken on | recover retrieve op | forbid prohibit op
 prohibit forbid op | decrease diminish n | diminish decrease n | lessen decrease on | crouch squat n
-squat crouch n | stoop crouch n | attribute ascribe op | ascribe attribute op | describe depict op
+squat crouch n | stoop crouch n | attribute ascribe op | ascribe attribute op | describe depict p
 postpone defer op | defer postpone op | shelve postpone op | poke jab o | jab poke o | wound injure op
 flourish thrive n | thrive flourish n | relieve alleviate o | alleviate relieve op | frighten scare op
 scare frighten op | near approach o | bloom blossom n | blossom bloom n | punish penalize op
@@ -48,38 +48,37 @@ roam wander n | tease taunt o | taunt tease o | scamper scurry n | scurry scampe
 rebuke berate o | sew stitch o | stitch sew o | scrub scour o | slaughter butcher o | whack wallop o
 cavort frolic n | frolic romp n | romp frolic n | twirl whirl on | whirl twirl on | giggle titter n
 groan moan n | moan groan n | limp hobble n | hobble limp n | nudge prod o | prod nudge o
-clap applaud n | cook prepare o | hit strike op | strike hit op | note remark c | remark note c
-think believe c | believe think c | show demonstrate c | demonstrate show co | seek attempt x
-terminate end op | hire employ op | murder slay op | trip stumble n | quicken accelerate on
-accelerate quicken n | stutter stammer n | stammer stutter n | perish die n | sprout germinate n
-germinate sprout n | chide rebuke op | irritate annoy op | annoy irritate op | astonish amaze op
-amaze astonish op | dispute challenge o | snuggle cuddle n | cuddle snuggle n | shriek shrill n
-spot spy o | retort rejoin c | fulfil accomplish o | ruin destroy op | loathe abhor o | abhor loathe o
+clap applaud n | hit strike op | strike hit op | note remark c | remark note c | think believe c
+believe think c | show demonstrate c | demonstrate show co | seek attempt x | terminate end op
+hire employ op | murder slay op | trip stumble n | quicken accelerate on | accelerate quicken n
+stutter stammer n | stammer stutter n | perish die n | sprout germinate n | germinate sprout n
+chide rebuke op | irritate annoy op | annoy irritate op | astonish amaze op | amaze astonish op
+dispute challenge o | snuggle cuddle n | cuddle snuggle n | shriek shrill n | spot spy o
+retort rejoin c | fulfil accomplish o | ruin destroy op | loathe abhor o | abhor loathe o
 distort warp o | liberate free op | deceive delude o | lure entice op | entice lure op
 thwart foil op | foil thwart op | impede hinder op | hinder impede op | jeopardize endanger op
 endanger jeopardize op | imperil endanger op | clarify elucidate o | underscore underline o
 underline underscore o | ignore disregard op | disregard ignore op | yank jerk o | locate situate p
-decorate adorn op | adorn decorate op | copy imitate o | watch view op | peel pare op | lift raise op
-raise lift op | season flavor op | dive plunge n | crawl creep n | pose model n | float drift n
-lead guide o | approach near o | cry weep n | perform execute op | find discover oc | agree concur c
-decline refuse x | refuse decline x | announce declare c | declare announce c | guess suppose c
-suppose guess c | recognize realize c | slip slide n | argue contend c
-contend argue c | decide resolve x | write pen op | propose suggest oc | predict forecast oc
-indicate suggest c | mention note c | possess own o | reply respond nc | urge press x
-insist assert c | learn discover c | hear learn c | mean intend x | seem appear xac | appear seem xa
-look appear a
+decorate adorn op | adorn decorate op | copy imitate o | peel pare op | lift raise op | raise lift op
+season flavor op | dive plunge n | crawl creep n | float drift n | lead guide o | approach near o
+cry weep n | perform execute op | find discover oc | agree concur c | decline refuse x
+refuse decline x | announce declare c | declare announce c | guess suppose c | suppose guess c
+recognize realize c | slip slide n | argue contend c | contend argue c | decide resolve x
+write pen op | predict forecast oc | indicate suggest c | mention note c | possess own o
+reply respond nc | urge press x | insist assert c | learn discover c | hear learn c | mean intend x
+seem appear xac | appear seem xa | look appear a
 """
 _WIDER = """
 slice cut op | chop cut op | dice cut op | mow cut op | eat consume op | drink consume op
-fry cook op | chase pursue op | toss throw op | drive operate op | hike walk n | stroll walk n
-wade walk n | pet caress op | gnaw chew on | tie fasten op | fire shoot o | squeeze press o
-slide glide n | plan intend x | force compel x | claim assert c | feel think c
+chase pursue op | toss throw op | drive operate op | hike walk n | stroll walk n | wade walk n
+pet caress op | gnaw chew on | tie fasten op | fire shoot o | squeeze press o | slide glide n
+plan intend x | force compel x | claim assert c | feel think c
 """
 
 CONCRETE = word_set(
     """
     hit strike put place cross poke recover lift raise slice chop chase toss drive tie fire lead
-    squeeze fry find
+    squeeze find collect gather
     """
 )
 """Verbs that mean it of things one can touch only: a stock that hits a high does not strike it."""
@@ -95,11 +94,13 @@ WIDER = _read(_WIDER)
 FIXED = {
     "change": word_set("mind hand clothes"),
     "put": word_set("makeup make-up"),
-    "cook": word_set("something"),
     "hit": word_set("store shelf street"),
     "allow": word_set("run hit goal"),
 }
 """Verbs with objects that make a fixed phrase, or from which the verb takes its meaning."""
+
+THINGS = word_set("lift raise")
+"""Verbs that mean something else of people: to raise a child."""
 
 PERSONAL = word_set("note find")
 """Verbs that mean it of somebody only: a report finds, but it does not discover."""
