@@ -7,7 +7,9 @@ and cannot import from each other.
 from __future__ import annotations
 
 import os
+import shutil
 import string
+from collections.abc import Iterator
 from datetime import timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,23 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"real data needed: {folder} is missing; say where it is with PALAVER_DATA")
     return folder
+
+
+@pytest.fixture(
+    scope="module"
+)  # no longer: while it is open nothing else in this thread can run an event loop
+def browser() -> Iterator[Any]:
+    """A real Chromium."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if found is None:
+        pytest.skip("no Chromium found (Debian: apt-get install chromium)")
+    options = ["no-sandbox", "disable-gpu", "disable-background-networking", "disable-component-update"]
+    options += ["disable-sync", "no-first-run"]
+    with playwright.sync_playwright() as started:
+        made = started.chromium.launch(executable_path=found, args=[f"--{name}" for name in options])
+        yield made
+        made.close()
 
 
 NASTY = ["", " ", "\n", "\r\n", "\r", "\t", "\0", "a|b", "[", "{}", '"', '""', "'", "\\", ",", ";", "=1+1"]

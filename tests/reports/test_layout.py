@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,21 +19,6 @@ from palaver.reports.personality import render_personality_report
 from palaver.reports.probes import render_probe_report
 from palaver.reports.render import render_report
 from palaver.schema.run import record_run
-
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
-             "--disable-sync", "--no-first-run"]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("no Chromium found (Debian: apt-get install chromium)")
-    with playwright.sync_playwright() as started:
-        made = started.chromium.launch(executable_path=chromium, args=ARGUMENTS)
-        yield made
-        made.close()
 
 
 def probes(sample: ModuleType, characters: Any) -> str:

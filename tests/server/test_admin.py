@@ -7,9 +7,8 @@ import io
 import json
 import random
 import re
-import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -303,27 +302,6 @@ def test_a_hostile_name_stays_text(sqlite: Database, make_study: MakeStudy) -> N
 
 
 # --- the page in a browser ----------------------------------------------------------------------------------
-
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("no Chromium found (Debian: apt-get install chromium)")
-    with playwright.sync_playwright() as started:
-        made = started.chromium.launch(executable_path=chromium, args=ARGUMENTS)
-        yield made
-        made.close()
 
 
 def test_the_page_updates_by_itself(browser: Any, served: Any, make_study: MakeStudy, tmp_path: Path) -> None:

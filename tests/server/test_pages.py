@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import threading
 import time
@@ -13,17 +12,13 @@ from pathlib import Path
 import pytest
 import uvicorn
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
 from sqlalchemy import select
 
 from palaver.server.app import create_app
 from palaver.server.settings import Settings
 from palaver.server.tables import answer
 from palaver.studies.design import PRESETS, preset_study, preset_text
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-ARGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
-ARGS += ["--disable-sync", "--no-first-run"]
 
 LONG = "\n".join(
     f'  {{ speaker = "{"user" if n % 2 else "system"}", text = "Turn {n} of a long conversation." }},'
@@ -85,16 +80,6 @@ turns = [
 system = "quagga"
 text = "{"A long word: " + "w" * 200}"
 '''
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("no Chromium found (Debian: apt-get install chromium)")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGS)
-        yield browser
-        browser.close()
 
 
 @dataclass

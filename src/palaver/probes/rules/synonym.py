@@ -72,9 +72,9 @@ def _can_be_touched(noun: Token) -> bool:
 
 def pattern(head: Token) -> str:
     """What the verb governs here, as a letter of `synonym_pairs`; d for two objects."""
-    kinds = {
-        t.dep_ for t in head.children if t.dep_ != "ccomp" or grammar.is_finite(grammar.clause_of(t).finite)
-    }
+    kinds = {t.dep_ for t in head.children}
+    if "ccomp" in kinds and not any(_is_statement(t) for t in head.children if t.dep_ == "ccomp"):
+        kinds = {*kinds - {"ccomp"}, "xcomp"}  # allows him to leave
     for letter, deps in (
         ("p", {"auxpass", "nsubjpass"}),
         ("a", {"oprd", "acomp", "attr"}),
@@ -86,6 +86,10 @@ def pattern(head: Token) -> str:
         if kinds & deps:
             return letter
     return "n"
+
+
+def _is_statement(clause: Token) -> bool:
+    return grammar.is_finite(grammar.clause_of(clause).finite)
 
 
 @cache

@@ -19,8 +19,8 @@ _TABLE = """
 say state cn | state say c | try attempt x | attempt try x | begin start xnop | start begin x
 supply provide op | expect anticipate op | anticipate expect ocp | help assist o | assist help o
 aid help o | stay remain n | need require o | require need o | happen occur n | occur happen n
-remember recall oc | place put op | put place op | stop halt on | halt stop on | talk speak n
-speak talk n | alter change op | change alter o | allow permit cxop | permit allow cxop
+remember recall oc | place put op | put place op | stop halt o | halt stop on | talk speak n
+speak talk n | alter change op | change alter o | allow permit xop | permit allow xop
 build construct op | construct build op | study examine op | choose select op | select choose op
 buy purchase op | purchase buy op | achieve attain o | concur agree nc | teach instruct o
 stare gaze n | gaze stare n | shut close op | admit acknowledge oc | acknowledge admit c
@@ -32,7 +32,7 @@ vanish disappear n | hurry hasten n | divide split op | split divide op | displa
 exhibit display o | calculate compute op | compute calculate op | jump leap n | leap jump n
 hide conceal op | conceal hide op | drag haul o | rinse wash op | deserve merit o | merit deserve o
 emphasize stress cop | stress emphasize cop | mutter mumble noc | mumble mutter noc | react respond n
-vie compete n | benefit profit n | back endorse op | endorse back op | arrest apprehend op
+vie compete n | back endorse op | endorse back op | arrest apprehend op
 analyze examine op | strive endeavor x | endeavor strive x | cease stop x | discontinue stop o
 invent devise o | evaluate assess op | assess evaluate op | beg implore x | inquire ask n
 commence begin no | awaken wake on | wake awaken on | recover retrieve op | forbid prohibit op
@@ -94,6 +94,8 @@ WIDER = _read(_WIDER)
 FIXED = {
     "change": word_set("mind hand clothes"),
     "put": word_set("makeup make-up"),
+    "peel": word_set("banana orange egg shrimp prawn"),
+    "perform": word_set("music song play dance concert role operation surgery"),
     "hit": word_set("store shelf street"),
     "allow": word_set("run hit goal"),
 }
