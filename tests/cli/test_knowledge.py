@@ -67,6 +67,7 @@ def test_json_of_one_split(palaver: Palaver, talks: Path) -> None:
         (["--corpus", "topical-chaat"], "topical-chat"),
         (["--corpus", "nowhere.jsonl"], "nowhere.jsonl"),
         (["--selector", "encoder", "--encoder", "."], "no sentence encoder in"),
+        (["--selector", "encoder", "--device", "toaster"], "toaster"),
     ],
 )
 def test_mistakes(palaver: Palaver, talks: Path, words: list[str], message: str) -> None:

@@ -50,6 +50,7 @@ def agreement(
     encoder: Annotated[
         Path | None, typer.Option(help="Folder of the sentence encoder. [default: the installed MiniLM]")
     ] = None,
+    device: Annotated[str, typer.Option(help="Of the encoder: auto, cpu, cuda or cuda:1.")] = "auto",
     last_turns: Annotated[
         int, typer.Option(min=1, help="How many turns of the history are compared with the candidates.")
     ] = 2,
@@ -82,7 +83,7 @@ def agreement(
         if not sentences:
             raise UserError(f"the dialogues of {corpus} have no reading sets", "such as topical-chat has")
         tell("weighing terms", 0, 1)
-        selectors = [_make(name, sentences, last_turns, encoder) for name in names]
+        selectors = [_make(name, sentences, last_turns, encoder, device) for name in names]
         done = 0
 
         def told(more: int) -> None:
@@ -120,11 +121,19 @@ def _names(words: list[str] | None) -> list[str]:
     return list(dict.fromkeys(named))
 
 
-def _make(name: str, sentences: list[str], last_turns: int, encoder: Path | None) -> Selector:
+def _make(name: str, sentences: list[str], last_turns: int, encoder: Path | None, device: str) -> Selector:
     from palaver.knowledge import make_selector
 
-    own = {"encode": encoder} if name == HistorySelector.encoder else {}
-    return make_selector(name, sentences, last_turns=last_turns, **own)
+    if name != HistorySelector.encoder:
+        return make_selector(name, sentences, last_turns=last_turns)
+    from palaver.errors import require
+
+    require("torch", "models")
+    from palaver.generation.device import choose_device
+    from palaver.knowledge.encoder import SentenceEncoder
+
+    encode = SentenceEncoder(encoder, device=str(choose_device(device)))
+    return make_selector(name, sentences, last_turns=last_turns, encode=encode)
 
 
 def _print_json(found: list[Agreement], **about: object) -> None:
