@@ -3,11 +3,34 @@
 from __future__ import annotations
 
 import random
+import threading
 import uuid
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from palaver.schema import Item, Question
 from palaver.schema.scale import Binary, Checkboxes, Likert, Ordinal, Pairwise
 from palaver.server.service import Given, Service, Task
+
+
+def at_once(work: Callable[[Any], object], values: Sequence[Any]) -> list[BaseException]:
+    """`work` on every value in a thread of its own, all beginning together; what went wrong."""
+    errors: list[BaseException] = []
+    gate = threading.Barrier(len(values))
+
+    def run(value: Any) -> None:
+        gate.wait()
+        try:
+            work(value)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(value,)) for value in values]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    return errors
 
 
 def value_for(question: Question, item: Item, output: int, rng: random.Random) -> object:

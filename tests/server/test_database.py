@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sham
 import sqlalchemy as sa
 
 from palaver.errors import UserError
@@ -153,23 +154,14 @@ def test_sqlite_addresses_come_from_paths(tmp_path: Path) -> None:
 def test_a_new_file_may_be_opened_by_many_at_once(tmp_path: Path) -> None:
     """Switching to WAL does not wait by itself; about one opening in a hundred failed here."""
     errors: list[BaseException] = []
+
+    def open_it(database: Database) -> None:
+        with database.writing():
+            pass
+
     for round in range(20):
         databases = [Database(sqlite_url(tmp_path / f"{round}.db")) for _ in range(8)]
-        gate = threading.Barrier(len(databases))
-
-        def open_it(database: Database, gate: threading.Barrier = gate) -> None:
-            gate.wait()
-            try:
-                with database.writing():
-                    pass
-            except BaseException as error:
-                errors.append(error)
-
-        threads = [threading.Thread(target=open_it, args=(d,)) for d in databases]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
+        errors += sham.at_once(open_it, databases)
         for database in databases:
             database.close()
     assert errors == []

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sham
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
@@ -88,19 +88,7 @@ def test_migrating_again_changes_nothing(database: Database) -> None:
 
 def test_many_processes_may_migrate_at_once(database_url: str) -> None:
     databases = [Database(database_url) for _ in range(4)]
-    errors: list[BaseException] = []
-
-    def work(database: Database) -> None:
-        try:
-            migrate(database)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=work, args=(d,)) for d in databases]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    errors = sham.at_once(migrate, databases)
     try:
         assert errors == []
         assert set(described(databases[0])) == set(metadata.tables)

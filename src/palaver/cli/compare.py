@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -114,6 +113,7 @@ def train(
     from palaver.comparator.presets import Settings, Training, find_preset
     from palaver.comparator.reading import read_pairs, read_rated
     from palaver.comparator.stages import Sources
+    from palaver.comparator.train import is_first_process
 
     wanted = find_preset(preset)
     settings = Settings(
@@ -162,7 +162,7 @@ def train(
         _say(f"{wanted.title}: {describe_result(outcome.on_pairs)}")
         if wanted.needs_pairs:
             _say("these pairs were used in training: measure on others before you trust it", "yellow")
-    if os.environ.get("RANK", "0") == "0":
+    if is_first_process():
         from palaver.cli.compare_tool import record_comparator
         from palaver.reports.compare_pages import preset_page
         from palaver.reports.page import write_page
@@ -198,7 +198,9 @@ _STAGES = {"flow": "spoilt dialogues", "smooth": "smoothed ratings", "shapley": 
 
 def _say(text: str, colour: str | None = None) -> None:
     """Of several processes only the first speaks."""
-    if os.environ.get("RANK", "0") == "0":
+    from palaver.comparator.train import is_first_process
+
+    if is_first_process():
         typer.secho(text, fg=colour)
 
 

@@ -266,7 +266,9 @@ def train_palaver(sources: Sources, out: Path, *, encoder: str, seed: int, devic
         typer.echo(f"compared pairs (they fix the unit, no more): {describe_result(fitted.on_pairs)}")
     if fitted.calibration is not None:
         typer.echo(f"calibration error {fitted.calibration.ece:.3f}")
-    run_record = record_comparator("palaver compare train --method palaver", sources, seed, fitted.settings)
+    run_record = record_comparator(
+        "palaver compare train --method palaver", sources, seed, fitted.settings, encoder=encoder
+    )
     typer.echo(f"report: {write_page(method_page(fitted, run_record), Path(out) / 'report.html')}")
     typer.echo(f"comparator: {found.folder}")
 

@@ -39,7 +39,7 @@ from palaver.comparator.signature import (
     stage_settings,
 )
 from palaver.comparator.stages import ARRAYS, NETWORK, RECORD, Arrays, Outcome, Sources, StageResult
-from palaver.comparator.train import UNKNOWN, Examples, History, class_centres, train
+from palaver.comparator.train import UNKNOWN, Examples, History, class_centres, is_first_process, train
 from palaver.errors import DataError, UserError
 from palaver.files import check_writable, write_atomically
 from palaver.generation.device import choose_device
@@ -95,7 +95,7 @@ class _Pipeline:
         self.preset, self.sources, self.out, self.settings = preset, sources, out, settings
         self.seed, self.tell, self.say = seed, tell, say
         self.device = _own_device(device)
-        self.is_main = os.environ.get("RANK", "0") == "0"
+        self.is_main = is_first_process()
         self.notes: list[str] = []
         self._inputs: dict[str, Inputs] = {}
         self._network: ComparatorNetwork | None = None

@@ -352,6 +352,11 @@ def _optimiser(network: ComparatorNetwork, settings: Training, objective: Object
     return torch.optim.AdamW(groups, lr=settings.learning_rate, fused=network.device.type == "cuda")
 
 
+def is_first_process() -> bool:
+    """Of several that `accelerate launch` started: the one that writes and speaks."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 def _accelerator() -> Any:
     """The processes that `accelerate launch` started, if there is more than this one."""
     if int(os.environ.get("WORLD_SIZE", "1")) < 2:

@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,7 +77,7 @@ class ResponderConfig:
         return {"format": FORMAT, "model": self.model, **dataclasses.asdict(self)}
 
 
-class Responder(nn.Module):
+class Responder(nn.Module, ABC):
     """A model of p(response | history, speaker or personality, knowledge). Subclasses fill in the network.
 
     `step` goes on from a state one token at a time for decoding; `forward` scores whole responses.
@@ -105,27 +106,27 @@ class Responder(nn.Module):
         logits = self.logits(features[wanted])  # (N, V): padding costs no multiplication with the vocabulary
         return token_loss(logits, targets, label_smoothing)
 
+    @abstractmethod
     def encode(self, context: Tensor, knowledge: Tensor | None = None) -> Any:
         """What the decoder looks at. Does not depend on the speaker, so that many can share it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def features(
         self, memory: Any, response: Tensor, *, speaker: Tensor | None, ocean: Tensor | None
     ) -> Tensor:
         """Decoder outputs (B, T, C) that predict each token of `response` from those before it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def logits(self, features: Tensor) -> Tensor:
         """(…, C) -> (…, V)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def start(self, memory: Any, *, speaker: Tensor | None = None, ocean: Tensor | None = None) -> Any:
         """The state before the first token of a response."""
-        raise NotImplementedError
 
+    @abstractmethod
     def step(self, state: Any, tokens: Tensor) -> tuple[Tensor, Any]:
         """One more token (B,) into `state`: logits (B, V) of the next, and the new state."""
-        raise NotImplementedError
 
     @property
     def device(self) -> torch.device:

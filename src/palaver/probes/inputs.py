@@ -12,12 +12,11 @@ from palaver.errors import UserError
 from palaver.files import sha256_of
 from palaver.probes.encoders.encoder import Places, fingerprint, signature
 from palaver.probes.recipe import Recipe, Triplet
+from palaver.probes.sources import CORPORA, first_with_corpora
 from palaver.probes.triplet_files import read_triplets, write_triplets
 from palaver.probes.triplets import Tell, generate
 
 SAMPLE = Path(__file__).parent / "sample.jsonl"
-CORPORA = ("SICK_full.txt", "SICK.txt", "msr_paraphrase_train.txt", "treebank.zip")
-"""A folder with one of these (they may be packed) holds sentences to make triplets of."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ def find_triplets(
     """Those of `file`; else of the corpora in the data folder; else the sample."""
     if file is not None:
         return Given(read_triplets(file), {file.name: sha256_of(file)})
-    folder = corpora_folder(places)
+    folder = first_with_corpora(places.folders())
     if folder is not None:
         return _made(folder, Recipe(seed=seed), keep, workers, tell)
     if places.data is not None:
@@ -50,14 +49,6 @@ def find_triplets(
         "give --data FOLDER (SICK, MSR Paraphrase, Treebank) or --triplets FILE for figures to quote"
     )
     return Given(found, {SAMPLE.name: sha256_of(SAMPLE)}, (note,))
-
-
-def corpora_folder(places: Places) -> Path | None:
-    """The first folder that holds one of the corpora."""
-    for folder in places.folders():
-        if any((folder / name).is_file() or (folder / f"{name}.gz").is_file() for name in CORPORA):
-            return folder
-    return None
 
 
 def _made(folder: Path, recipe: Recipe, keep: Path | None, workers: int, tell: Tell | None) -> Given:

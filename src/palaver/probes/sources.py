@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import gzip
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from palaver.errors import DataError
 from palaver.files import TextStream, check_readable
+
+CORPORA = ("SICK_full.txt", "SICK.txt", "msr_paraphrase_train.txt", "treebank.zip")
+"""A folder with one of these (they may be packed) holds sentences to make triplets of."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,11 @@ def find(folder: Path, *names: str) -> Path | None:
             if path.is_file():
                 return path
     return None
+
+
+def first_with_corpora(folders: Iterable[Path]) -> Path | None:
+    """The first folder that holds one of the corpora."""
+    return next((folder for folder in folders if find(folder, *CORPORA) is not None), None)
 
 
 def _rows(path: Path) -> Iterator[list[str]]:

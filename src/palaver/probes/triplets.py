@@ -73,8 +73,8 @@ def generate(
 ) -> Made:
     """The five sets from the corpora in `folder` (or in `folder/sentences`) and from text files."""
     recipe = recipe or Recipe()
-    if folder is not None and (folder / "sentences").is_dir():
-        folder /= "sentences"
+    if folder is not None:
+        folder = sources.first_with_corpora((folder, folder / "sentences")) or folder
     made = Made(recipe)
     pairs = sources.read_sick(folder) if folder is not None else []
     sentences = [s for pair in pairs for s in (pair.first, pair.second)]

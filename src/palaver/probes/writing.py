@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
 
 
+_NAMED = ("PERSON", "NORP", "ORG", "GPE")
+_NO_SPACE_BEFORE = re.compile(r"(?:[,.;:?!%)\]]|n't$|'(?:s|re|ve|ll|d|m)$|'$|’(?:s|re|ve|ll|d|m)$)")
+_NO_SPACE_AFTER = ("(", "[", "$", "£", "€", "#")
+
+
 def inside(token: Token) -> str:
     """The word as it is written in the middle of a sentence."""
     text = str(token.text)
@@ -35,13 +40,6 @@ def inside(token: Token) -> str:
     ):
         return text  # a word WordNet has not: more likely a name
     return text[:1].lower() + text[1:]
-
-
-_NAMED = ("PERSON", "NORP", "ORG", "GPE")
-
-
-_NO_SPACE_BEFORE = re.compile(r"(?:[,.;:?!%)\]]|n't$|'(?:s|re|ve|ll|d|m)$|'$|’(?:s|re|ve|ll|d|m)$)")
-_NO_SPACE_AFTER = ("(", "[", "$", "£", "€", "#")
 
 
 def write(parts: Sequence[Token | str], doc: Doc) -> str:

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from palaver.comparator.clean import Cleaned
 from palaver.comparator.evaluate import Calibration, PairResult, calibration
 from palaver.comparator.method import Fitted
-from palaver.comparator.removal import RemovalCurves, figure2, halves
+from palaver.comparator.removal import figure2, halves
 from palaver.comparator.shapley import pair_values
 from palaver.reports import compare_figures, numbers, page
 from palaver.reports.methods import Method
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _CMADE = "Liang, Zou & Yu (2020). Beyond user self-reported Likert scale ratings. ACL."
 _LINK = "https://aclanthology.org/2020.acl-main.126/"
+_HOW_GOOD = "How good is the comparator?"
 _MOST = 20_000
 """Ratings up to which Figure 2 is drawn: it takes seconds there."""
 
@@ -70,31 +71,19 @@ def clean_page(found: Cleaned, run: RunRecord) -> str:
         for rater in shown
     ]  # fmt: skip
     reasons = [(reason, numbers.count(n)) for reason, n in found.reasons.items()]
-    sections = [
-        Section("answer", "The answer", figures=figures),
-        Section(
-            "reasons",
-            "Reasons",
-            tables=[Grid("A rating may have several.", ["Reason"], ["Ratings"], reasons)],
-        ),
-        Section(
-            "raters",
-            "Raters",
-            "Least trusted first; those who are kept are in raters.jsonl, every rating is in ratings.jsonl.",
-            tables=[
-                Grid(
-                    "Raters to drop or to look at.",
-                    ["Rater", "Verdict"],
-                    ["Ratings", "Trust", "Correlation", "Spread"],
-                    rows,
-                    "Why",
-                )
-            ],
-        ),
-    ]
-    kept_sections = [s for s in sections if s.id == "answer" or any(t.rows for t in s.tables)]
+    sections = [Section("answer", "The answer", figures=figures)]
+    if reasons:
+        grid = Grid("A rating may have several.", ["Reason"], ["Ratings"], reasons)
+        sections.append(Section("reasons", "Reasons", tables=[grid]))
+    if rows:
+        measures = ["Ratings", "Trust", "Correlation", "Spread"]
+        grid = Grid("Raters to drop or to look at.", ["Rater", "Verdict"], measures, rows, "Why")
+        text = (
+            "Least trusted first; those who are kept are in raters.jsonl, every rating is in ratings.jsonl."
+        )
+        sections.append(Section("raters", "Raters", text, tables=[grid]))
     facts = (whole, numbers.some(len(found.raters), "rater"))
-    return _page("Which ratings can be kept?", facts, lead, kept_sections, found.notes, _CLEANING, run)
+    return _page("Which ratings can be kept?", facts, lead, sections, found.notes, _CLEANING, run)
 
 
 def method_page(found: Fitted, run: RunRecord) -> str:
@@ -109,8 +98,7 @@ def method_page(found: Fitted, run: RunRecord) -> str:
     ]
     told = found.on_pairs or found.on_ratings
     sections = [Section("answer", "The answer", tables=[_agreement(rows)]), *_honesty(found.calibration)]
-    title = "How good is the comparator?"
-    return _page(title, facts, _lead(told), sections, found.notes, _OWN, run)
+    return _page(_HOW_GOOD, facts, _lead(told), sections, found.notes, _OWN, run)
 
 
 def preset_page(found: Outcome, sources: Sources, run: RunRecord) -> str:
@@ -139,8 +127,7 @@ def preset_page(found: Outcome, sources: Sources, run: RunRecord) -> str:
             sections += _removal(found, sources)
     n = numbers.some(len(sources.ratings), "rated dialogue")
     facts = (f"{preset.title}, row {preset.row} of Table 4", n)
-    title = "How good is the comparator?"
-    return _page(title, facts, _lead(found.on_pairs), sections, notes, _STAGES, run)
+    return _page(_HOW_GOOD, facts, _lead(found.on_pairs), sections, notes, _STAGES, run)
 
 
 def _lead(found: PairResult | None) -> str:
@@ -188,8 +175,8 @@ def _removal(found: Outcome, sources: Sources) -> list[Section]:
         return []  # one rater only
     arrays, ratings = found.stages[-1].arrays, sources.ratings.values
     train, dev = arrays["train_embeddings"], arrays["dev_embeddings"]
-    values = pair_values(train, ratings, dev, parts[0], k=50)
-    curves: RemovalCurves = figure2(train, ratings, values, dev, parts[1])
+    values = pair_values(train, ratings, dev, parts[0], k=found.stages[-1].record["inputs"]["k"])
+    curves = figure2(train, ratings, values, dev, parts[1])
     text = (
         "KNN regressors in the network’s space as the ratings of least Shapley value are removed; dashed: as "
         "many at random. The values come from the pairs of one half of the raters, the accuracy from the "
@@ -210,10 +197,9 @@ def _page(
 ) -> str:
     template = page.environment(run.signature).get_template("compare.html.j2")
     plain = [dataclasses.replace(s, tables=[t for t in s.tables if t.rows]) for s in sections]
-    text = template.render(
+    return template.render(
         title=title, facts=facts, lead=lead, sections=plain, notes=notes, methods=methods, run=run
     )
-    return text.lstrip()
 
 
 _OWN = (

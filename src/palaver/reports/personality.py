@@ -128,24 +128,20 @@ def render_personality_report(found: Distinguishability) -> str:
     titles = {c.name: title_of(c) for c in found.conditions}
     shown = [c for c in found.conditions if c.labels == "characters" and c.features == "traits"]
     splits = dict.fromkeys(c.split for c in found.conditions)
-    text = (
-        page.environment(found.run.signature)
-        .get_template("personality.html.j2")
-        .render(
-            found=found,
-            run=found.run,
-            traits=Markup(figures.trait_lines(found, "f1")),
-            bars=Markup(figures.f1_by_condition(found, titles, "f2")),
-            titles=titles,
-            splits=[(s, split_title(s, found.group_noun)) for s in splits],
-            shown=shown,
-            scores=[{row.character: row for row in c.characters} for c in shown],
-            methods=methods(found),
-            validity=VALIDITY,
-            letters=[trait.capitalize() for trait in TRAITS],
-        )
+    template = page.environment(found.run.signature).get_template("personality.html.j2")
+    return template.render(
+        found=found,
+        run=found.run,
+        traits=Markup(figures.trait_lines(found, "f1")),
+        bars=Markup(figures.f1_by_condition(found, titles, "f2")),
+        titles=titles,
+        splits=[(s, split_title(s, found.group_noun)) for s in splits],
+        shown=shown,
+        scores=[{row.character: row for row in c.characters} for c in shown],
+        methods=methods(found),
+        validity=VALIDITY,
+        letters=[trait.capitalize() for trait in TRAITS],
     )
-    return text.lstrip()
 
 
 def methods(found: Distinguishability) -> list[Method]:

@@ -125,12 +125,8 @@ def render_probe_report(found: ProbeResult) -> str:
         }
         for n, name in enumerate(found.sets, 1)
     ]
-    text = (
-        _environment(found)
-        .get_template("probes.html.j2")
-        .render(found=found, run=found.run, sets=sets, methods=methods())
-    )
-    return text.lstrip()
+    template = _environment(found).get_template("probes.html.j2")
+    return template.render(found=found, run=found.run, sets=sets, methods=methods())
 
 
 def methods() -> list[Method]:

@@ -92,7 +92,7 @@ def render_report(analysis: Analysis, *, progress: Progress | None = None) -> st
     views = [_view(analysis, name, f"c{k}") for k, name in enumerate(wording.criteria_of(analysis), 1)]
     _draw(views, progress)
     template = _environment(analysis).get_template("report.html.j2")
-    page = template.render(
+    return template.render(
         analysis=analysis,
         run=analysis.run,
         criteria=views,
@@ -103,7 +103,6 @@ def render_report(analysis: Analysis, *, progress: Progress | None = None) -> st
         intervals=_intervals(analysis),
         correlation=_correlation(analysis),
     )
-    return page.lstrip()  # the macros at the head of the template leave empty lines
 
 
 def _view(analysis: Analysis, name: str, anchor: str) -> CriterionView:

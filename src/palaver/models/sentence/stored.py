@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -47,7 +48,7 @@ class Words:
         return (found[:limit] if limit else found) or [UNKNOWN]
 
 
-class SentenceModel(nn.Module):
+class SentenceModel(nn.Module, ABC):
     """A network from the words of a sentence to one vector. Subclasses fill in `vectors`."""
 
     kind: ClassVar[str]
@@ -61,9 +62,9 @@ class SentenceModel(nn.Module):
         super().__init__()
         self.config, self.words, self.trained = config, words, {}
 
+    @abstractmethod
     def vectors(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """(B, T) padded numbers of words, (B,) how many -> (B, D)."""
-        raise NotImplementedError
 
     @property
     def device(self) -> torch.device:

@@ -52,24 +52,25 @@ def apply(doc: Doc) -> str:
     opening = "There was no" if past else "There is no"
     who = "who" if _person(subject) else "that"
     between = [t for t in doc if noun[-1].i < t.i < finite.i]
+    relative = [opening, *noun[1:], who, *_rest(doc, between, finite)]
     drop = {finite.i} if finite.lemma_ == "be" and finite.dep_ != "ROOT" else set()
     if finite.lemma_ == "have":
         raise NotApplicable("complement")
     if finite.tag_ == "MD":
         if finite.lower_ not in ("can", "will") or joined:
             raise NotApplicable("modal")
-        return write([opening, *noun[1:], who, *_rest(doc, between, finite)], doc)
+        return write(relative, doc)
     if finite.i == head.i and head.lemma_ == "be":
         if not any(t.dep_ == "prep" for t in head.children) or any(
             t.dep_ in ("attr", "acomp") for t in head.children
         ):
-            return write([opening, *noun[1:], who, *_rest(doc, between, finite)], doc)
+            return write(relative, doc)
         drop = {head.i}
     elif finite.i == head.i:
         if joined:
             raise NotApplicable("coordination")
         lemma_of(head)
-        return write([opening, *noun[1:], who, *_rest(doc, between, finite)], doc)
+        return write(relative, doc)
     elif head.tag_ not in ("VBG", "VBN"):
         raise NotApplicable("complement")
     parts: list[Token | str] = [opening, *noun[1:], *between]
