@@ -20,15 +20,17 @@ SOURCE = Path(palaver.__file__).parent
 ROWS = [
     {"__main__"},
     {"cli"},
-    {"reproduce"},
+    {"reproduce", "evaluation"},
     {"server"},
     {"reports"},
+    {"judges"},
     {"comparator", "personality", "probes", "studies", "collection"},
     {"training", "generation", "metrics", "knowledge"},
-    {"models", "corpora", "engine"},
+    {"models", "corpora"},
     {"text", "statistics"},
+    {"readers", "artefacts", "engine"},
     {"schema"},
-    {"errors", "registry", "config", "files", "tables"},
+    {"errors", "registry", "config", "files", "tables", "progress"},
 ]
 """From the top down. A part imports from rows below its own; those of the last row also from each other."""
 

@@ -1,10 +1,18 @@
-"""Names people type -> objects, loaded only when asked for, with "did you mean" when they are misspelled."""
+"""Names people type -> objects, loaded only when asked for, with "did you mean" when they are misspelled.
+
+A registry knows its own names and, where it has a `group`, those that installed packages add through Python's
+entry points; then `MODULE:FUNCTION` is taken wherever a name is.
+"""
 
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Iterator, Mapping
-from typing import Generic, TypeVar, cast
+from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any, Generic, TypeVar, cast
 
 from palaver.errors import UserError, nearest
 
@@ -12,32 +20,83 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """A closed set of named things. A target is the thing or "module:attribute", imported at first use."""
+    """Named things. A target is the thing or "module:attribute", imported at first use.
 
-    def __init__(self, noun: str, targets: Mapping[str, T | str]) -> None:
+    `group` is the entry-point group of plug-ins (`palaver.judges`): with one the registry is open, and takes
+    `MODULE:FUNCTION` as well. Our own names cannot be taken over.
+    """
+
+    def __init__(self, noun: str, targets: Mapping[str, T | str], group: str | None = None) -> None:
         self.noun = noun
+        self.group = group
         self._targets = dict(targets)
         self._loaded: dict[str, T] = {}
 
+    @cached_property
+    def plugins(self) -> dict[str, EntryPoint]:
+        """What installed packages add, by name."""
+        if self.group is None:
+            return {}
+        return {e.name: e for e in entry_points(group=self.group) if e.name not in self._targets}
+
     def __iter__(self) -> Iterator[str]:
-        return iter(self._targets)
+        yield from self._targets
+        yield from self.plugins
 
     def __contains__(self, name: object) -> bool:
-        return name in self._targets
+        return name in self._targets or name in self.plugins
 
     def get(self, name: str) -> T:
-        """The thing called `name`."""
-        if name not in self._targets:
-            known = ", ".join(self._targets)
-            raise UserError(
-                f"there is no {self.noun} {name!r}{nearest(name, list(self._targets))}", f"known: {known}"
-            )
+        """The thing called `name`, or the one that `MODULE:FUNCTION` names."""
         if name not in self._loaded:
-            self._loaded[name] = self._load(self._targets[name])
+            self._loaded[name] = self._load(name)
         return self._loaded[name]
 
-    def _load(self, target: T | str) -> T:
-        if isinstance(target, str) and ":" in target:
-            module, _, attribute = target.partition(":")
-            return cast(T, getattr(importlib.import_module(module), attribute))
-        return cast(T, target)
+    def _load(self, name: str) -> T:
+        if name in self._targets:
+            target = self._targets[name]
+            if isinstance(target, str) and ":" in target:
+                module, _, attribute = target.partition(":")
+                return cast(T, getattr(importlib.import_module(module), attribute))
+            return cast(T, target)
+        if name in self.plugins:
+            plugin = self.plugins[name]
+            try:
+                return cast(T, plugin.load())
+            except Exception as error:
+                where = f" of {plugin.dist.name}" if plugin.dist is not None else ""
+                raise UserError(
+                    f"the {self.noun} {name!r}{where} cannot be loaded: {type(error).__name__}: {error}"
+                ) from error
+        if ":" in name and self.group is not None:
+            return cast(T, import_object(name))
+        raise self.unknown(name)
+
+    def unknown(self, name: str) -> UserError:
+        """There is nothing of that name; what there is."""
+        known = f"known: {', '.join(self)}"
+        return UserError(
+            f"there is no {self.noun} {name!r}{nearest(name, list(self))}",
+            known if self.group is None else f"{known}; or MODULE:FUNCTION",
+        )
+
+
+def import_object(target: str) -> Any:
+    """What `MODULE:NAME` names. Modules of the working directory are found too."""
+    module_name, colon, name = target.partition(":")
+    if not module_name or not colon or not name:
+        raise UserError(f"expected MODULE:FUNCTION, such as my_module:my_function, found {target!r}")
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"there is no Python module {error.name!r}",
+            "is its folder the working directory, or on PYTHONPATH?",
+        ) from None
+    except Exception as error:  # somebody else's module may raise anything
+        raise UserError(f"{module_name} cannot be imported: {type(error).__name__}: {error}") from error
+    if not hasattr(module, name):
+        raise UserError(f"{module_name}: {name!r} is not in it{nearest(name, dir(module))}")
+    return getattr(module, name)

@@ -18,7 +18,7 @@ from palaver import schema
 from palaver.schema import Article, Dialogue, Item, Output, Question, Rating, RunRecord, Section, Study, Turn
 from palaver.schema.base import FrozenDict, Noun
 
-HOMES = ("dialogue", "knowledge", "run", "scale", "item", "study")
+HOMES = ("dialogue", "knowledge", "run", "scale", "item", "rating", "study")
 """Modules whose nouns `conftest` knows how to draw."""
 
 NOUNS = [

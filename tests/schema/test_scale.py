@@ -21,7 +21,7 @@ from palaver.schema import (
     RankMagnitude,
     Scale,
 )
-from palaver.schema.study import value_text
+from palaver.schema.rating import value_text
 
 any_scale = st.one_of(*(st.from_type(kind) for kind in SCALES.values()))
 raw_values = st.one_of(

@@ -14,7 +14,8 @@ from pydantic import ValidationError
 
 from palaver.errors import UserError
 from palaver.schema import Item, Likert, Output, Pairwise, Question, RankMagnitude, Rating, Study
-from palaver.schema.study import design_problems, value_text
+from palaver.schema.rating import value_text
+from palaver.schema.study import design_problems
 
 
 def question(criterion: str = "quality", scale: Any = None, **fields: Any) -> Question:

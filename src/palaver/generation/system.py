@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import replace
+from typing import Any
 
 from palaver.corpora.personalities import TRAITS
 from palaver.errors import UserError, nearest
-from palaver.schema import Dialogue
+from palaver.schema import Dialogue, Reply, Request, System
 
 CONDITIONS = ("speaker", "ocean", "knowledge")
 """What a request may hold besides the dialogue; `takes` of a system says which of them it understands."""
@@ -29,42 +29,6 @@ _TAKERS = {
     "systems whose system_prompt has {knowledge}",
 }
 _CALLED = {"speaker": "speaker", "ocean": "personality (OCEAN scores)", "knowledge": "knowledge sentence"}
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a system is asked: to say the next turn of `dialogue`."""
-
-    dialogue: Dialogue
-    speaker: str | None = None
-    ocean: tuple[float, ...] | None = None
-    knowledge: str | None = None
-    key: int | None = None
-    """Seeds this reply; without it the dialogue's id and number of turns do."""
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What it said."""
-
-    text: str
-    logprob: float | None = None
-    """ln p of the whole reply under the system itself, its end mark included, where there is one."""
-    n_tokens: int | None = None
-    """Its tokens, the end mark not counted."""
-    skipped: str | None = None
-    """Why there is no reply, for a system that was told to go on without one; `text` is empty then."""
-
-
-@runtime_checkable
-class System(Protocol):
-    """Anything that replies. Kinds may also have `takes`, `speakers`, `notes` and `settings`."""
-
-    name: str
-
-    def reply(self, requests: Sequence[Request]) -> list[Reply]:
-        """One reply per request, in their order."""
-        ...
 
 
 class Notes:

@@ -2,7 +2,10 @@
 
 from palaver.schema.dialogue import Dialogue, Turn
 from palaver.schema.item import Item, Output, Question
+from palaver.schema.judge import Criterion, Judge
 from palaver.schema.knowledge import Article, Entity, Fact, ReadingSet, Section
+from palaver.schema.rating import KINDS, Kind, Rating
+from palaver.schema.response import Response
 from palaver.schema.run import RunRecord, record_run
 from palaver.schema.scale import (
     SCALES,
@@ -16,20 +19,25 @@ from palaver.schema.scale import (
     Scale,
 )
 from palaver.schema.serving import Checks, Completion, Expected, KnownItem, SurveyQuestion, Training
-from palaver.schema.study import Rating, Study
+from palaver.schema.study import Study
+from palaver.schema.system import Reply, Request, System
 
 __all__ = [
+    "KINDS",
     "SCALES",
     "Article",
     "Binary",
     "Checkboxes",
     "Checks",
     "Completion",
+    "Criterion",
     "Dialogue",
     "Entity",
     "Expected",
     "Fact",
     "Item",
+    "Judge",
+    "Kind",
     "KnownItem",
     "Likert",
     "Magnitude",
@@ -40,11 +48,15 @@ __all__ = [
     "RankMagnitude",
     "Rating",
     "ReadingSet",
+    "Reply",
+    "Request",
+    "Response",
     "RunRecord",
     "Scale",
     "Section",
     "Study",
     "SurveyQuestion",
+    "System",
     "Training",
     "Turn",
     "record_run",

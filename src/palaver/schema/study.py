@@ -1,18 +1,17 @@
-"""The design of a human study as one value, and one judgement made in it."""
+"""The design of a human study as one value."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from types import MappingProxyType
 from typing import Literal
 
-from pydantic import Field, field_serializer, model_validator
+from pydantic import Field, model_validator
 
 from palaver.errors import UserError, nearest
 from palaver.schema.base import Name, Noun, Text
 from palaver.schema.item import Item, Question
-from palaver.schema.scale import Pairwise, RankMagnitude, Value
+from palaver.schema.scale import Pairwise, RankMagnitude
 from palaver.schema.serving import Checks, Completion, KnownItem, SurveyQuestion, Training
 
 Location = tuple[str | int, ...]
@@ -148,38 +147,3 @@ def _known_problems(
             if expected.system not in systems:
                 close = nearest(expected.system, systems)
                 yield (*where, "system"), f"the item has no output of {expected.system!r}{close}"
-
-
-class Rating(Noun):
-    """One judgement. Rows are only ever added: a changed mind is a later row.
-
-    `system` is whose output was judged. In a pairwise judgement `against` is the other system and the
-    value (win, tie, loss) is `system`'s.
-    """
-
-    study: Text = ""
-    item: Name
-    system: Name
-    against: Text | None = None
-    output: Text | None = None
-    rater: Name
-    criterion: Name
-    value: Value
-    given_at: datetime | None = None
-    seconds: float | None = Field(default=None, ge=0)
-    shown_position: int | None = Field(default=None, ge=0)
-
-    @field_serializer("value", when_used="json")
-    def _plain(self, value: Value) -> float | int | str | list[str]:
-        if isinstance(value, tuple):
-            return list(value)
-        return (
-            int(value) if isinstance(value, float) and value == int(value) and abs(value) < 2**53 else value
-        )
-
-
-def value_text(value: Value) -> str:
-    """A value as one CSV cell; `Scale.parse` reads it back."""
-    if isinstance(value, tuple):
-        return "|".join(value)
-    return value if isinstance(value, str) else repr(value).removesuffix(".0")

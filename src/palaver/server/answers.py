@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, bindparam, func, insert, select
 
 from palaver.schema import Item, Pairwise, Question
-from palaver.schema.study import value_text
+from palaver.schema.rating import value_text
 from palaver.server.served import Place, Refused, storable
 from palaver.server.tables import answer
 

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from palaver.errors import DataError
 from palaver.files import format_by_name, write_atomically
 from palaver.schema import Rating
-from palaver.schema.study import value_text
+from palaver.schema.rating import value_text
 from palaver.studies.ratings import long_frames, parsed_time
 from palaver.tables import ROW, open_table
 

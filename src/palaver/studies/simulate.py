@@ -28,7 +28,7 @@ from palaver.schema import (
     Scale,
     Study,
 )
-from palaver.schema.study import value_text
+from palaver.schema.rating import value_text
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
