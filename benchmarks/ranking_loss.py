@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from benchmarks.harness import machine
-from palaver.comparator.ranking_loss import backward_all_pairs, pair_weights
+from palaver.comparator.cmade.ranking_loss import backward_all_pairs, pair_weights
 
 TIMES, GIGABYTES = 1.2, 4.0
 

@@ -1,6 +1,7 @@
 """The compiled loops of the comparator in plain NumPy, for machines without numba (many GPU machines).
 
-`use_where_needed()` puts them in the place of `palaver.comparator._kernels`. They give the same to rounding.
+`use_where_needed()` puts them in the place of `palaver.comparator.cmade._kernels`. They give the same to
+rounding.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 def use_where_needed() -> None:
     """Only where numba cannot be imported."""
     if importlib.util.find_spec("numba") is None:
-        sys.modules["palaver.comparator._kernels"] = sys.modules[__name__]
+        sys.modules["palaver.comparator.cmade._kernels"] = sys.modules[__name__]
 
 
 def squared_norms(x: Any, centre: Any) -> Any:

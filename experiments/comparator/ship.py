@@ -23,10 +23,10 @@ import plain_kernels  # noqa: E402
 plain_kernels.use_where_needed()
 
 from palaver.comparator.method import describe  # noqa: E402
-from palaver.comparator.method_run import train_palaver  # noqa: E402
 from palaver.comparator.reading import read_pairs, read_rated  # noqa: E402
 from palaver.comparator.signature import data_digest  # noqa: E402
 from palaver.comparator.stored import save_model  # noqa: E402
+from palaver.comparator.training import train_palaver  # noqa: E402
 
 
 def main() -> None:

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
-
-from palaver.comparator.data import Pairs
 from palaver.comparator.rating_study import study_disagreement, study_ratings
+
+from palaver.comparator.training_data import Pairs
 from palaver.errors import DataError
 
 

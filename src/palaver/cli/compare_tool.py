@@ -10,8 +10,8 @@ import typer
 from palaver.cli.compare import app
 
 if TYPE_CHECKING:
-    from palaver.comparator.data import Ratings
-    from palaver.comparator.stages import Sources
+    from palaver.comparator.cmade.stages import Sources
+    from palaver.comparator.training_data import RatedDialogues
     from palaver.schema import Dialogue, RunRecord
 
 Comparator = Annotated[str, typer.Option(help="default, or a folder that `palaver compare train` wrote.")]
@@ -62,8 +62,8 @@ def score(
     from rich.console import Console
 
     from palaver.cli.progress import progress
+    from palaver.comparator.file_scores import score_file
     from palaver.comparator.scorer import load_scorer
-    from palaver.comparator.scoring import score_file
     from palaver.errors import UserError
     from palaver.files import check_readable, check_writable
     from palaver.reports.compare import print_scores
@@ -85,7 +85,7 @@ def score(
             turns=None if all_turns else turns,
             min_turns=min_turns,
             shard_size=shard_size,
-            tell=lambda done, total: tell(f"{done:,} dialogues scored", 0, 0),
+            progress=lambda what, done, total: tell(f"{done:,} dialogues scored", 0, 0),
         )
     for note, n in found.notes.items():
         typer.secho(f"{note} ({n:,})" if n else note, fg="yellow")
@@ -166,7 +166,7 @@ def rank(
         _tell(found)
         scorer = load_scorer(comparator, device=where)
         with progress() as tell:
-            scores = scorer.score(found.dialogues, tell=tell).score.tolist()
+            scores = scorer.score(found.dialogues, progress=tell).score.tolist()
         systems = [row.system for row in found.rows]
         groups = [row.group for row in found.rows]
         sittings = groups if any(group is not None for group in groups) else None
@@ -208,12 +208,12 @@ def clean(
     from rich.console import Console
 
     from palaver.cli.progress import progress
-    from palaver.comparator.clean import CleanSettings
-    from palaver.comparator.clean import clean as judge
+    from palaver.comparator.cleaning import CleanSettings
+    from palaver.comparator.cleaning import clean as judge
+    from palaver.comparator.cmade.stages import Sources
     from palaver.comparator.method import MethodSettings
     from palaver.comparator.reading import read_pairs, read_rated
-    from palaver.comparator.represent import represent, turn_encoder
-    from palaver.comparator.stages import Sources
+    from palaver.comparator.representation import represent, turn_encoder
     from palaver.files import check_writable
     from palaver.models.encoder import find_encoder
     from palaver.reports.compare import print_cleaned, write_cleaned
@@ -228,11 +228,11 @@ def clean(
     pairs = read_pairs(dev_pairs, dev.index) if dev is not None and dev_pairs is not None else None
     encode = turn_encoder(find_encoder(encoder), device=where)
     with progress() as tell:
-        x = represent(rated.dialogues, encode, tell=tell)
-        dev_x = represent(dev.dialogues, encode, tell=tell) if dev is not None else None
+        x = represent(rated.dialogues, encode, progress=tell)
+        dev_x = represent(dev.dialogues, encode, progress=tell) if dev is not None else None
         found = judge(
             rated, x, pairs=pairs, pairs_x=dev_x, settings=settings,
-            method=MethodSettings(heads=1, seed=seed), tell=tell,
+            method=MethodSettings(heads=1, seed=seed), progress=tell,
         )  # fmt: skip
     print_cleaned(found, Console())
     record = record_comparator(
@@ -248,14 +248,14 @@ def train_palaver(sources: Sources, out: Path, *, encoder: str, seed: int, devic
     from palaver.cli.compare import describe_result
     from palaver.cli.progress import progress
     from palaver.comparator.method import MethodSettings
-    from palaver.comparator.method_run import train_palaver as run
+    from palaver.comparator.training import train_palaver as run
     from palaver.reports.compare_pages import method_page
     from palaver.reports.page import write_page
 
     with progress() as tell:
         found = run(
             sources.ratings, out, dev=sources.dev, pairs=sources.pairs, settings=MethodSettings(seed=seed),
-            encoder=encoder, device=where, fresh=fresh, tell=tell, say=typer.echo,
+            encoder=encoder, device=where, fresh=fresh, progress=tell, say=typer.echo,
         )  # fmt: skip
     fitted = found.fitted
     for note in (*sources.notes, *fitted.notes):
@@ -290,7 +290,7 @@ def record_comparator(command: str, sources: Sources, seed: int, settings: Any, 
     )
 
 
-def _tell(found: Ratings) -> None:
+def _tell(found: RatedDialogues) -> None:
     for reason, n in found.dropped.items():
         typer.secho(f"left out {n:,}: {reason}", fg="yellow")
     for note in found.notes:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from palaver.comparator.data import SYSTEM, USER, Pairs, Rated, Ratings
+from palaver.comparator.training_data import SYSTEM, USER, Pairs, RatedDialogue, RatedDialogues
 from palaver.config import dotted
 from palaver.errors import DataError, nearest
 from palaver.files import TextStream, json_object
@@ -49,7 +49,7 @@ def read_rated(
     scale: tuple[float, float] | None = None,
     min_turns: int = 2,
     need_rating: bool = True,
-) -> Ratings:
+) -> RatedDialogues:
     """The rated dialogues of one or more files. `scale` is that of all of them; else each file shows its own.
 
     Dialogues with fewer than `min_turns` turns, with one speaker or, where it is needed, without a rating are
@@ -65,8 +65,8 @@ def read_rated(
         raise DataError(
             f"the scale must go from a lower to a higher number, found {scale[0]:g} to {scale[1]:g}"
         )
-    rows: list[Rated] = []
-    seen: dict[str, tuple[str, Rated]] = {}
+    rows: list[RatedDialogue] = []
+    seen: dict[str, tuple[str, RatedDialogue]] = {}
     dropped: Counter[str] = Counter()
     notes: Counter[str] = Counter()
     onto: tuple[float, float] | None = scale
@@ -93,7 +93,7 @@ def read_rated(
             "is this the right column?",
         )
     told = tuple(f"{text} ({count})" if count else text for text, count in notes.items())
-    return Ratings(tuple(rows), onto or (0.0, 1.0), dict(dropped), told)
+    return RatedDialogues(tuple(rows), onto or (0.0, 1.0), dict(dropped), told)
 
 
 class RatedFile:
@@ -105,7 +105,7 @@ class RatedFile:
         scale: tuple[float, float] | None,
         min_turns: int,
         need_rating: bool,
-        seen: dict[str, tuple[str, Rated]],
+        seen: dict[str, tuple[str, RatedDialogue]],
         dropped: Counter[str],
         notes: Counter[str],
     ) -> None:
@@ -115,7 +115,7 @@ class RatedFile:
         self.of_hundred = False
         self.lines: list[int] = []
 
-    def read(self) -> tuple[list[Rated], tuple[float, float] | None]:
+    def read(self) -> tuple[list[RatedDialogue], tuple[float, float] | None]:
         """The usable rows and the file's own scale, if anything in it is rated."""
         rows = [row for number, line in _lines(self.path, self.problems) if (row := self.parse(number, line))]
         values = [row.rating for row in rows if row.rating is not None]
@@ -130,7 +130,7 @@ class RatedFile:
             )
         return rows, own
 
-    def parse(self, number: int, row: dict[str, Any]) -> Rated | None:
+    def parse(self, number: int, row: dict[str, Any]) -> RatedDialogue | None:
         place = f"line {number}"
         labels = found if isinstance(found := row.get("labels"), dict) else {}
         given = {what: self._given(row, labels, names) for what, names in _FIELDS.items()}
@@ -143,7 +143,7 @@ class RatedFile:
             what: None if given[what] in (None, "") else str(given[what])
             for what in ("rater", "group", "system")
         }
-        rated = Rated(dialogue, rating, **others)
+        rated = RatedDialogue(dialogue, rating, **others)
         earlier = self.seen.get(dialogue.id)
         if earlier is not None:
             if earlier[1] == rated:
@@ -229,7 +229,7 @@ class RatedFile:
             for t in turns
         ]
 
-    def _unusable(self, rated: Rated, n_turns: int) -> str | None:
+    def _unusable(self, rated: RatedDialogue, n_turns: int) -> str | None:
         dialogue = rated.dialogue
         if n_turns < self.min_turns:
             return "one turn only" if self.min_turns == 2 else f"fewer than {self.min_turns} turns"
@@ -327,11 +327,13 @@ def _is_empty(turn: Any) -> bool:
     return isinstance(turn, dict) and isinstance(turn.get("text"), str) and not turn["text"].strip()
 
 
-def _rescaled(row: Rated, own: tuple[float, float], onto: tuple[float, float]) -> Rated:
+def _rescaled(row: RatedDialogue, own: tuple[float, float], onto: tuple[float, float]) -> RatedDialogue:
     if row.rating is None:
         return row
     share = (row.rating - own[0]) / (own[1] - own[0])
-    return Rated(row.dialogue, onto[0] + share * (onto[1] - onto[0]), row.rater, row.group, row.system)
+    return RatedDialogue(
+        row.dialogue, onto[0] + share * (onto[1] - onto[0]), row.rater, row.group, row.system
+    )
 
 
 def _span(scale: tuple[float, float]) -> str:

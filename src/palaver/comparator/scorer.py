@@ -8,7 +8,7 @@ they were on average where the comparator was trained. The interval is what othe
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palaver.comparator.method import Model
-from palaver.comparator.represent import (
+from palaver.comparator.representation import (
     Encode,
     Turns,
     read_dialogues,
@@ -26,10 +26,10 @@ from palaver.comparator.represent import (
 )
 from palaver.comparator.stored import RECORD, load_model
 from palaver.errors import UserError, nearest
+from palaver.progress import Progress
 from palaver.schema import Dialogue
 
 Floats = NDArray[np.float64]
-Tell = Callable[[str, int, int], None]
 DEFAULT = "default"
 SHIPPED = Path(__file__).parent / "default"
 _CONFIDENCE = 0.95
@@ -62,7 +62,7 @@ class Scorer(ABC):
     about: dict[str, Any]
 
     @abstractmethod
-    def score(self, dialogues: Sequence[Dialogue], *, tell: Tell | None = None) -> Scores:
+    def score(self, dialogues: Sequence[Dialogue], *, progress: Progress | None = None) -> Scores:
         """The score of each dialogue and its interval."""
 
     @abstractmethod
@@ -95,9 +95,9 @@ class PalaverScorer(Scorer):
             self._encode = turn_encoder(self.about.get("encoder") or None, device=self.device)
         return self._encode(texts)
 
-    def score(self, dialogues: Sequence[Dialogue], *, tell: Tell | None = None) -> Scores:
+    def score(self, dialogues: Sequence[Dialogue], *, progress: Progress | None = None) -> Scores:
         """Scores of each dialogue and their 95% intervals."""
-        return self.score_turns(read_dialogues(dialogues, self.encode, tell=tell))
+        return self.score_turns(read_dialogues(dialogues, self.encode, progress=progress))
 
     def score_turns(self, turns: Sequence[Turns]) -> Scores:
         if not turns:
@@ -126,19 +126,19 @@ class NetworkScorer(Scorer):
     """A network of the paper's pipeline: one number a dialogue and no interval."""
 
     def __init__(self, folder: Path, *, device: str = "cpu") -> None:
-        from palaver.comparator.network import ComparatorNetwork
+        from palaver.comparator.cmade.network import ComparatorNetwork
 
         self.network = ComparatorNetwork.load(folder, device=device)
         self.name, self.about = folder.parent.name or folder.name, {"encoder": self.network.config.encoder}
 
-    def score(self, dialogues: Sequence[Dialogue], *, tell: Tell | None = None) -> Scores:
+    def score(self, dialogues: Sequence[Dialogue], *, progress: Progress | None = None) -> Scores:
         """Scores of each dialogue; intervals need more than one network."""
-        from palaver.comparator.network import apply_network
+        from palaver.comparator.cmade.network import apply_network
 
         if not dialogues:
             nothing = np.zeros(0)
             return Scores(nothing, nothing, nothing)
-        found, _ = apply_network(self.network, self.network.inputs(dialogues), tell=tell)
+        found, _ = apply_network(self.network, self.network.inputs(dialogues), progress=progress)
         undefined = np.full(len(found), np.nan)
         return Scores(found.astype(np.float64), undefined, undefined)
 

@@ -9,8 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from palaver.comparator.data import Pairs, Ratings
-from palaver.comparator.presets import Preset, Settings, StageName
+from palaver.comparator.cmade.presets import Preset, Settings, StageName
+from palaver.comparator.training_data import Pairs, RatedDialogues
 from palaver.files import sha256_of
 from palaver.models.encoder import find_encoder
 
@@ -45,7 +45,7 @@ def short_hash(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def data_digest(data: Ratings | Pairs) -> str:
+def data_digest(data: RatedDialogues | Pairs) -> str:
     """A hash of what is learnt from: turns, ratings and who gave them; labels do not count."""
     digest = hashlib.sha256()
     if isinstance(data, Pairs):

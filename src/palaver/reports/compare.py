@@ -11,9 +11,9 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from palaver.comparator.clean import Cleaned
+from palaver.comparator.cleaning import Cleaning
+from palaver.comparator.file_scores import Summary
 from palaver.comparator.ranks import Ranking
-from palaver.comparator.scoring import Summary
 from palaver.files import write_atomically
 from palaver.reports import lines, names, numbers, page
 from palaver.schema import RunRecord
@@ -69,7 +69,7 @@ def print_ranking(found: Ranking, console: Console) -> None:
         lines.indented(console, Text(f"- {names.clean(note)}", style="yellow"))
 
 
-def print_cleaned(found: Cleaned, console: Console) -> None:
+def print_cleaned(found: Cleaning, console: Console) -> None:
     """Verdicts, reasons, and the raters who are trusted least."""
     lines.heading(console, "Ratings", f"{len(found.ratings):,} by {len(found.raters):,} raters")
     table = lines.table(("verdict",), ("ratings", "share", "raters"))
@@ -117,7 +117,7 @@ def _left_out(console: Console, dropped: Mapping[str, int]) -> None:
             lines.indented(console, Text(f"{numbers.count(n)}  {names.clean(reason)}", style="yellow"))
 
 
-def write_cleaned(found: Cleaned, folder: Path, run: RunRecord) -> Path:
+def write_cleaned(found: Cleaning, folder: Path, run: RunRecord) -> Path:
     """`ratings.jsonl` (every rating), `raters.jsonl` and `report.html` with the picture."""
     from palaver.reports.compare_pages import clean_page
 

@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from palaver.comparator.clean import Cleaned
-from palaver.comparator.evaluate import Calibration
-from palaver.comparator.removal import RemovalCurves
+from palaver.comparator.cleaning import Cleaning
+from palaver.comparator.cmade.removal import RemovalCurves
+from palaver.comparator.evaluation import Calibration
 from palaver.reports.canvas import SMALL, WIDTH, canvas, write
 from palaver.reports.numbers import count, number, percent
 from palaver.reports.svg import ACCENT, INK, LINE, MUTED, inline_svg
@@ -21,7 +21,7 @@ VERDICTS = {"keep": ("#0072b2", "o"), "suspicious": ("#e69f00", "^"), "drop": ("
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
 
 
-def rater_cloud(found: Cleaned, prefix: str) -> str:
+def rater_cloud(found: Cleaning, prefix: str) -> str:
     """Every rater: how far they can be trusted against how much their ratings vary; size is their number."""
     figure, axes = canvas(54, 14, 26, 44, 250)
     trust = np.array([rater.trust for rater in found.raters])

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from markupsafe import Markup
 
-from palaver.comparator.clean import Cleaned
-from palaver.comparator.evaluate import Calibration, PairResult, calibration
-from palaver.comparator.method import Fitted
-from palaver.comparator.removal import figure2, halves
-from palaver.comparator.shapley import pair_values
+from palaver.comparator.cleaning import Cleaning
+from palaver.comparator.cmade.removal import figure2, halves
+from palaver.comparator.cmade.shapley import pair_values
+from palaver.comparator.evaluation import Calibration, PairResult, calibration
+from palaver.comparator.method import Fit
 from palaver.reports import compare_figures, numbers, page
 from palaver.reports.methods import Method
 from palaver.schema import RunRecord
 
 if TYPE_CHECKING:
-    from palaver.comparator.stages import Outcome, Sources
+    from palaver.comparator.cmade.stages import PipelineResult, Sources
 
 _CMADE = "Liang, Zou & Yu (2020). Beyond user self-reported Likert scale ratings. ACL."
 _LINK = "https://aclanthology.org/2020.acl-main.126/"
@@ -49,7 +49,7 @@ class Section:
     tables: Sequence[Grid] = ()
 
 
-def clean_page(found: Cleaned, run: RunRecord) -> str:
+def clean_page(found: Cleaning, run: RunRecord) -> str:
     """Which ratings can be kept, and why not."""
     kept, dropped, doubted = (numbers.count(found.counts[k]) for k in ("keep", "drop", "suspicious"))
     whole = numbers.some(len(found.ratings), "rating")
@@ -86,7 +86,7 @@ def clean_page(found: Cleaned, run: RunRecord) -> str:
     return _page("Which ratings can be kept?", facts, lead, sections, found.notes, _CLEANING, run)
 
 
-def method_page(found: Fitted, run: RunRecord) -> str:
+def method_page(found: Fit, run: RunRecord) -> str:
     """A training by the method `palaver`."""
     facts = (
         numbers.some(len(found.held_out), "rated dialogue"),
@@ -101,7 +101,7 @@ def method_page(found: Fitted, run: RunRecord) -> str:
     return _page(_HOW_GOOD, facts, _lead(told), sections, found.notes, _OWN, run)
 
 
-def preset_page(found: Outcome, sources: Sources, run: RunRecord) -> str:
+def preset_page(found: PipelineResult, sources: Sources, run: RunRecord) -> str:
     """A training by the paper's stages."""
     preset, pairs, scores = found.preset, sources.pairs, found.dev_scores
     stages = [
@@ -166,7 +166,7 @@ def _honesty(found: Calibration | None) -> list[Section]:
     return [Section("probabilities", "Probabilities", text, [(picture, caption)])]
 
 
-def _removal(found: Outcome, sources: Sources) -> list[Section]:
+def _removal(found: PipelineResult, sources: Sources) -> list[Section]:
     """Figure 2: values from the pairs of one half of the raters, accuracy from the others'."""
     assert sources.dev is not None
     assert sources.pairs is not None

@@ -1,0 +1,224 @@
+"""The rating study (Liang et al. 2020, section 3): how skewed, coarse and unreliable users' ratings are.
+
+`study_ratings` gives the distribution (Table 1) and its J shape, `study_disagreement` how often the higher
+rating belongs to the worse of two compared dialogues, by the difference of the ratings (Table 2). Where the
+comparisons were made from the same ratings they cannot disagree, and Table 2 says nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from palaver.errors import DataError
+
+if TYPE_CHECKING:
+    from palaver.comparator.training_data import Pairs
+
+_LEVELS = 12  # at most so many different ratings are counted one by one, more in bins
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatingDistribution:
+    """Table 1 and what is odd about it."""
+
+    edges: tuple[float, ...]
+    """The levels of a coarse scale, or the borders of bins [a, b), the last with its upper border."""
+    binned: bool
+    counts: tuple[int, ...]
+    fractions: tuple[float, ...]
+    mean: float
+    sd: float
+    skewness: float
+    """Of the sample, without correction; nan where all are equal."""
+    bottom: float
+    """Share in the lowest level or bin; `top` in the highest."""
+    top: float
+    polarity: float
+    """Share at either end."""
+    positive: float
+    """Share above the middle of the scale, of those not in the middle."""
+    j_shaped: bool
+    """The highest level or bin holds most ratings, and at least twice its even share."""
+    ties: float
+    """How probable it is that two dialogues have exactly the same rating: pairs nobody can tell apart."""
+    scale: tuple[float, float]
+    n: int
+    dropped: int
+    """Dialogues without a rating."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disagreement:
+    """Pairs whose ratings differ by `low` <= delta < `high` (or by exactly `low`)."""
+
+    low: float
+    high: float
+    n: int
+    against: int
+    """Pairs whose better dialogue has the lower rating."""
+    rate: float
+    rate_low: float
+    """Wilson's 95% interval."""
+    rate_high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisagreementStudy:
+    """Table 2: disagreement by delta, over all, and the pairs it leaves out."""
+
+    rows: tuple[Disagreement, ...]
+    overall: Disagreement
+    n_equal: int
+    """Pairs with equal ratings: neither agreeing nor not."""
+    n_unrated: int
+    n_beyond: int
+    """Pairs whose delta lies outside the rows; they count in `overall`."""
+
+
+def study_ratings(
+    ratings: ArrayLike, scale: tuple[float, float] | None = None, *, bins: int = 10
+) -> RatingDistribution:
+    """The distribution of ratings; nan stands for none. `scale` = least and greatest rating there can be.
+
+    >>> found = study_ratings([1, 5, 5, 4, 5, 3], (1, 5))
+    >>> found.counts, found.top, found.j_shaped
+    ((1, 0, 1, 1, 3), 0.5, True)
+    """
+    if bins < 2:
+        raise ValueError(f"bins must be 2 or more, not {bins}")
+    y = np.asarray(ratings, dtype=np.float64)
+    if y.ndim != 1:
+        raise ValueError(f"ratings must be 1-D, not of shape {y.shape}")
+    there = y[~np.isnan(y)]
+    if not there.size:
+        raise DataError("there are no ratings", "give dialogues with a rating")
+    low, high = scale or (float(there.min()), float(there.max()))
+    if not (math.isfinite(low) and math.isfinite(high) and low <= high) or (scale and low == high):
+        raise ValueError(f"scale must be two numbers, the lower first, not {low:g} and {high:g}")
+    outside = np.flatnonzero((there < low) | (there > high))
+    if outside.size:
+        raise DataError(
+            f"{outside.size} of {there.size} ratings lie outside the scale {low:g} to {high:g}, "
+            f"the first is {there[outside[0]]:g}",
+            "give the scale that was used",
+        )
+    edges, counts, binned = _count(there, low, high, bins)
+    fractions = counts / there.size
+    sd = float(there.std())
+    middle = (low + high) / 2
+    above, below = int((there > middle).sum()), int((there < middle).sum())
+    _, same = np.unique(there, return_counts=True)
+    n = there.size
+    ends = (fractions[0] + fractions[-1]) if len(counts) > 1 else 1.0
+    return RatingDistribution(
+        edges=tuple(edges),
+        binned=binned,
+        counts=tuple(counts.tolist()),
+        fractions=tuple(fractions.tolist()),
+        mean=float(there.mean()),
+        sd=sd,
+        skewness=float(((there - there.mean()) ** 3).mean() / sd**3) if sd > 0 else math.nan,
+        bottom=float(fractions[0]),
+        top=float(fractions[-1]),
+        polarity=float(ends),
+        positive=above / (above + below) if above + below else math.nan,
+        j_shaped=bool(len(counts) > 1 and counts[-1] == counts.max() and fractions[-1] * len(counts) >= 2),
+        ties=float((same * (same - 1.0)).sum() / (n * (n - 1.0))) if n > 1 else math.nan,
+        scale=(low, high),
+        n=n,
+        dropped=y.size - n,
+    )
+
+
+def study_disagreement(
+    ratings: ArrayLike, pairs: Pairs, deltas: Sequence[float] | None = None
+) -> DisagreementStudy:
+    """How often ratings contradict comparisons, by the difference of the ratings.
+
+    `deltas`: borders of the rows, [a, b) each and the last open upwards. Without them whole-number ratings
+    get a row for every difference that occurs, as in the paper, and others four rows of equal pairs.
+    """
+    y = np.asarray(ratings, dtype=np.float64)
+    if y.ndim != 1:
+        raise ValueError(f"ratings must be 1-D, not of shape {y.shape}")
+    if not len(pairs.label):
+        raise DataError("there are no compared pairs", "give pairs of dialogues with the better one")
+    if min(pairs.first.min(), pairs.second.min()) < 0 or max(pairs.first.max(), pairs.second.max()) >= y.size:
+        raise ValueError(f"pairs name dialogues outside 0 .. {y.size - 1}")
+    gap = (y[pairs.first] - y[pairs.second]) * pairs.label  # above 0: ratings and comparison agree
+    unrated = ~np.isfinite(gap)
+    gap = gap[~unrated]
+    equal = gap == 0
+    gap = gap[~equal]
+    delta = np.abs(gap)
+    borders = _borders(delta, deltas)
+    rows = tuple(_row(gap[(delta >= a) & (delta < b)], a, b) for a, b in pairwise(borders))
+    return DisagreementStudy(
+        rows=rows,
+        overall=_row(gap, 0.0, math.inf),
+        n_equal=int(equal.sum()),
+        n_unrated=int(unrated.sum()),
+        n_beyond=int(gap.size - sum(row.n for row in rows)),
+    )
+
+
+def _count(
+    y: NDArray[np.float64], low: float, high: float, bins: int
+) -> tuple[list[float], NDArray[np.int64], bool]:
+    """Whole-number scales of a few levels are counted by level, empty ones too; all else in equal bins."""
+    whole = float(low).is_integer() and float(high).is_integer()
+    if whole and high - low < _LEVELS and np.array_equal(y, np.round(y)):
+        levels = np.arange(int(low), int(high) + 1)
+        return (
+            levels.astype(float).tolist(),
+            np.bincount((y - low).astype(np.int64), minlength=levels.size),
+            False,
+        )
+    if low == high:
+        return [low], np.array([y.size]), False
+    counts, edges = np.histogram(y, bins=bins, range=(low, high))
+    return edges.tolist(), counts, True
+
+
+def _borders(delta: NDArray[np.float64], deltas: Sequence[float] | None) -> list[float]:
+    if deltas is not None:
+        borders = [float(d) for d in deltas]
+        if not borders or borders[0] < 0 or any(b <= a for a, b in pairwise(borders)):
+            raise ValueError(f"deltas must be rising borders from 0 up, not {list(deltas)}")
+        return [*borders, math.inf]
+    if not delta.size:
+        return []
+    levels = np.unique(delta)
+    if levels.size <= _LEVELS and np.array_equal(levels, np.round(levels)):
+        return [*levels.tolist(), levels[-1] + 1.0]
+    cuts = np.unique(np.quantile(delta, [0.25, 0.5, 0.75]))
+    return [0.0, *(c for c in cuts.tolist() if c > 0), math.inf]
+
+
+def _row(gap: NDArray[np.float64], low: float, high: float) -> Disagreement:
+    from scipy.special import ndtri
+
+    n, against = gap.size, int((gap < 0).sum())
+    if not n:
+        return Disagreement(
+            low=low, high=high, n=0, against=0, rate=math.nan, rate_low=math.nan, rate_high=math.nan
+        )
+    rate, z2 = against / n, float(ndtri(0.975)) ** 2
+    centre = (rate + z2 / (2 * n)) / (1 + z2 / n)
+    reach = math.sqrt(z2 * (rate * (1 - rate) / n + z2 / (4 * n * n))) / (1 + z2 / n)
+    return Disagreement(
+        low=low,
+        high=high,
+        n=n,
+        against=against,
+        rate=rate,
+        rate_low=max(0.0, centre - reach),
+        rate_high=min(1.0, centre + reach),
+    )
