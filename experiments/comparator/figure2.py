@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from palaver.comparator.rating_study import study_ratings
+from rating_study import study_ratings
 
 from palaver.comparator.cmade.removal import figure2, halves
 from palaver.comparator.cmade.shapley import pair_values

@@ -39,7 +39,7 @@ from palaver.comparator.reading import read_pairs, read_rated  # noqa: E402
 from palaver.comparator.representation import Representation  # noqa: E402
 from palaver.comparator.surface import FEATURES  # noqa: E402
 from palaver.comparator.training import TrainingResult, train_palaver  # noqa: E402
-from palaver.comparator.training_data import RatedDialogues  # noqa: E402
+from palaver.comparator.training_data import RatedDialogues, TrainingData  # noqa: E402
 
 
 def auc(score: Any, positive: Any) -> float:
@@ -88,11 +88,11 @@ def ablations(
         got = fit(rated, x, pairs=pairs, pairs_x=dev_x, settings=chosen)
         rows.append(_line(name, evaluate_pairs(got.held_out, judge).accuracy, got.on_pairs))
     x = found.x
-    rater, _ = method._raters(ratings)
-    fold = method._folds(rater, settings.folds, settings.seed)
+    group, _ = method.held_out_together(ratings)
+    fold = method.draw_folds(group, settings.folds, settings.seed)
     target, even = effects(ratings.values, sitting).target, np.ones(len(ratings))
-    held = method._held_out(x, target, even, rater, fold, quick, lambda: None)
-    scores = method.fit_model(x, target, even, rater, quick).raw(found.pairs_x).mean(0)
+    held = method.held_out_scores(x, target, even, group, fold, quick)
+    scores = method.fit_model(x, target, even, group, quick).raw(found.pairs_x).mean(0)
     rows.append(_line("all raters count the same", evaluate_pairs(held, judge).accuracy,
                       evaluate_pairs(scores, pairs)))  # fmt: skip
     return rows
@@ -143,8 +143,8 @@ def fine_tuned(
     device = choose_device(given.device)
     sitting = sittings(ratings.codes("rater"), ratings.codes("group"))
     target = effects(ratings.values, sitting).target
-    rater, _ = method._raters(ratings)
-    fold = method._folds(rater, 5, 0)
+    group, _ = method.held_out_together(ratings)
+    fold = method.draw_folds(group, 5, 0)
     settings = Training(epochs=given.epochs, batch_size=48, learning_rate=given.learning_rate)
     held, began = np.zeros(len(ratings)), time.time()
     for k in [*range(int(fold.max()) + 1), -1]:  # -1: on all, for the development dialogues
@@ -218,11 +218,11 @@ def main() -> None:
     found: TrainingResult | None = None
     for seed in given.seeds:
         found = train_palaver(
-            ratings, given.out, dev=dev, pairs=pairs, settings=MethodSettings(seed=seed),
+            TrainingData.gather(ratings, dev=dev, pairs=pairs), given.out, settings=MethodSettings(seed=seed),
             encoder=given.encoder or "minilm", device=str(choose_device(given.device)), say=print,
         )  # fmt: skip
         assert found.pairs_x is not None
-        runs.append({"seed": seed, **method.describe(found.fitted), **cleaning(ratings, found, pairs)})
+        runs.append({"seed": seed, **found.fitted.describe(), **cleaning(ratings, found, pairs)})
         scores.append(found.fitted.model.heads_of(found.pairs_x).mean(0))
         r = runs[-1]
         told = [r["on_ratings"]["accuracy"], r["on_pairs"]["accuracy"], r["ece"], r["auc"]]

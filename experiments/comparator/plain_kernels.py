@@ -44,12 +44,12 @@ def nearest_of(bits: Any, k: int, out: Any) -> None:
     out[:] = np.sort(np.partition(packed, k - 1, axis=1)[:, :k], axis=1)
 
 
-def pair_bounds(targets: Any, groups: Any, margin: float, starts: Any, ends: Any) -> None:
+def pair_bounds(targets: Any, groups: Any, starts: Any, ends: Any) -> None:
     begin = 0
     for end in [*(np.flatnonzero(np.diff(groups)) + 1), len(targets)]:
         own = targets[begin:end]
         starts[begin:end] = begin
-        ends[begin:end] = begin + np.searchsorted(own, own - margin, side="left")
+        ends[begin:end] = begin + np.searchsorted(own, own, side="left")
         begin = int(end)
 
 

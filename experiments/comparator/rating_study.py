@@ -1,25 +1,14 @@
-"""The rating study (Liang et al. 2020, section 3): how skewed, coarse and unreliable users' ratings are.
-
-`study_ratings` gives the distribution (Table 1) and its J shape, `study_disagreement` how often the higher
-rating belongs to the worse of two compared dialogues, by the difference of the ratings (Table 2). Where the
-comparisons were made from the same ratings they cannot disagree, and Table 2 says nothing.
-"""
+"""The rating study (Liang et al. 2020, section 3): how skewed and coarse users' ratings are (Table 1)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from palaver.errors import DataError
-
-if TYPE_CHECKING:
-    from palaver.comparator.training_data import Pairs
 
 _LEVELS = 12  # at most so many different ratings are counted one by one, more in bins
 
@@ -52,34 +41,6 @@ class RatingDistribution:
     n: int
     dropped: int
     """Dialogues without a rating."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Disagreement:
-    """Pairs whose ratings differ by `low` <= delta < `high` (or by exactly `low`)."""
-
-    low: float
-    high: float
-    n: int
-    against: int
-    """Pairs whose better dialogue has the lower rating."""
-    rate: float
-    rate_low: float
-    """Wilson's 95% interval."""
-    rate_high: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DisagreementStudy:
-    """Table 2: disagreement by delta, over all, and the pairs it leaves out."""
-
-    rows: tuple[Disagreement, ...]
-    overall: Disagreement
-    n_equal: int
-    """Pairs with equal ratings: neither agreeing nor not."""
-    n_unrated: int
-    n_beyond: int
-    """Pairs whose delta lies outside the rows; they count in `overall`."""
 
 
 def study_ratings(
@@ -137,38 +98,6 @@ def study_ratings(
     )
 
 
-def study_disagreement(
-    ratings: ArrayLike, pairs: Pairs, deltas: Sequence[float] | None = None
-) -> DisagreementStudy:
-    """How often ratings contradict comparisons, by the difference of the ratings.
-
-    `deltas`: borders of the rows, [a, b) each and the last open upwards. Without them whole-number ratings
-    get a row for every difference that occurs, as in the paper, and others four rows of equal pairs.
-    """
-    y = np.asarray(ratings, dtype=np.float64)
-    if y.ndim != 1:
-        raise ValueError(f"ratings must be 1-D, not of shape {y.shape}")
-    if not len(pairs.label):
-        raise DataError("there are no compared pairs", "give pairs of dialogues with the better one")
-    if min(pairs.first.min(), pairs.second.min()) < 0 or max(pairs.first.max(), pairs.second.max()) >= y.size:
-        raise ValueError(f"pairs name dialogues outside 0 .. {y.size - 1}")
-    gap = (y[pairs.first] - y[pairs.second]) * pairs.label  # above 0: ratings and comparison agree
-    unrated = ~np.isfinite(gap)
-    gap = gap[~unrated]
-    equal = gap == 0
-    gap = gap[~equal]
-    delta = np.abs(gap)
-    borders = _borders(delta, deltas)
-    rows = tuple(_row(gap[(delta >= a) & (delta < b)], a, b) for a, b in pairwise(borders))
-    return DisagreementStudy(
-        rows=rows,
-        overall=_row(gap, 0.0, math.inf),
-        n_equal=int(equal.sum()),
-        n_unrated=int(unrated.sum()),
-        n_beyond=int(gap.size - sum(row.n for row in rows)),
-    )
-
-
 def _count(
     y: NDArray[np.float64], low: float, high: float, bins: int
 ) -> tuple[list[float], NDArray[np.int64], bool]:
@@ -185,40 +114,3 @@ def _count(
         return [low], np.array([y.size]), False
     counts, edges = np.histogram(y, bins=bins, range=(low, high))
     return edges.tolist(), counts, True
-
-
-def _borders(delta: NDArray[np.float64], deltas: Sequence[float] | None) -> list[float]:
-    if deltas is not None:
-        borders = [float(d) for d in deltas]
-        if not borders or borders[0] < 0 or any(b <= a for a, b in pairwise(borders)):
-            raise ValueError(f"deltas must be rising borders from 0 up, not {list(deltas)}")
-        return [*borders, math.inf]
-    if not delta.size:
-        return []
-    levels = np.unique(delta)
-    if levels.size <= _LEVELS and np.array_equal(levels, np.round(levels)):
-        return [*levels.tolist(), levels[-1] + 1.0]
-    cuts = np.unique(np.quantile(delta, [0.25, 0.5, 0.75]))
-    return [0.0, *(c for c in cuts.tolist() if c > 0), math.inf]
-
-
-def _row(gap: NDArray[np.float64], low: float, high: float) -> Disagreement:
-    from scipy.special import ndtri
-
-    n, against = gap.size, int((gap < 0).sum())
-    if not n:
-        return Disagreement(
-            low=low, high=high, n=0, against=0, rate=math.nan, rate_low=math.nan, rate_high=math.nan
-        )
-    rate, z2 = against / n, float(ndtri(0.975)) ** 2
-    centre = (rate + z2 / (2 * n)) / (1 + z2 / n)
-    reach = math.sqrt(z2 * (rate * (1 - rate) / n + z2 / (4 * n * n))) / (1 + z2 / n)
-    return Disagreement(
-        low=low,
-        high=high,
-        n=n,
-        against=against,
-        rate=rate,
-        rate_low=max(0.0, centre - reach),
-        rate_high=min(1.0, centre + reach),
-    )

@@ -63,9 +63,8 @@ def load_sources(given: argparse.Namespace, seed: int) -> Any:
     """Ratings, development dialogues, the pairs for the stages and those for measuring."""
     import numpy as np
 
-    from palaver.comparator.cmade.stages import Sources
     from palaver.comparator.reading import read_pairs, read_rated
-    from palaver.comparator.training_data import Pairs
+    from palaver.comparator.training_data import Pairs, TrainingData
 
     folder = given.data / "rated"
     ratings = read_rated(folder / "reliable_eval.train.jsonl.gz")
@@ -87,7 +86,7 @@ def load_sources(given: argparse.Namespace, seed: int) -> Any:
         from palaver.comparator.cmade.removal import halves
 
         pairs, test = halves(pairs, dev.codes("rater")[pairs.first], seed)
-    return Sources.gather(ratings, dev=dev, pairs=pairs, test=test, flow=flow)
+    return TrainingData.gather(ratings, dev=dev, pairs=pairs, test=test, flow=flow)
 
 
 def run_one(given: argparse.Namespace) -> None:

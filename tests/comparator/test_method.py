@@ -9,11 +9,11 @@ import pytest
 
 pytest.importorskip("sklearn")
 from palaver.comparator.method import Fit, MethodSettings, fit, log_odds_unit, rating_pairs
+from palaver.comparator.model import load_model, save_model
 from palaver.comparator.representation import LAYOUT, Representation, represent
 from palaver.comparator.scorer import SHIPPED, PalaverScorer, load_scorer
-from palaver.comparator.stored import load_model, save_model
 from palaver.comparator.training import train_palaver
-from palaver.comparator.training_data import Pairs, RatedDialogue, RatedDialogues
+from palaver.comparator.training_data import Pairs, RatedDialogue, RatedDialogues, TrainingData
 from palaver.comparator.trees import fit_trees
 from palaver.errors import DataError, UserError
 
@@ -64,13 +64,13 @@ def test_a_saved_model_scores_the_same(
     fitted: tuple[RatedDialogues, Representation, Fit], tmp_path: Path
 ) -> None:
     _, x, found = fitted
-    model, about = load_model(save_model(found, tmp_path / "m", encoder="minilm"))
+    model, about = load_model(save_model(found.model, tmp_path / "m", **found.describe()))
     assert np.allclose(model.heads_of(x), found.model.heads_of(x), atol=1e-3)
     assert about["n_raters"] == 20
 
 
 def test_broken_models_are_named(fitted: tuple[RatedDialogues, Representation, Fit], tmp_path: Path) -> None:
-    folder = save_model(fitted[2], tmp_path / "m")
+    folder = save_model(fitted[2].model, tmp_path / "m")
     record = json.loads((folder / "comparator.json").read_text())
     (folder / "comparator.json").write_text(json.dumps({**record, "format": 99}))
     with pytest.raises(UserError, match="format 99"):
@@ -192,14 +192,22 @@ def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
         calls.append(len(texts))
         return encode(texts)
 
-    options = {"dev": dev, "pairs": pairs, "settings": QUICK, "encode": counted}
-    first = train_palaver(ratings, tmp_path, **options)
+    options = {"settings": QUICK, "encode": counted}
+    data = TrainingData.gather(ratings, dev=dev, pairs=pairs)
+    first = train_palaver(data, tmp_path, **options)
     n = len(calls)
-    again = train_palaver(ratings, tmp_path, **options)
+    again = train_palaver(data, tmp_path, **options)
     assert len(calls) == n
     assert np.array_equal(first.fitted.held_out, again.fitted.held_out)
-    assert len(first.ratings) == len(ratings) - 12
-    with pytest.raises(UserError, match="holds other dialogues"):
-        train_palaver(ratings.take(range(60)), tmp_path, **options)
+    assert len(first.x) == len(ratings) - 12
+    fewer = TrainingData.gather(ratings.take(range(60)), dev=dev, pairs=pairs)
+    with pytest.raises(UserError) as caught:
+        train_palaver(fewer, tmp_path, **options)
+    assert caught.value.problems == ("dialogues: its content has changed",)
+    assert len(train_palaver(fewer, tmp_path, fresh=True, **options).x) == 48
+    train_palaver(data, tmp_path, fresh=True, **options)
+    (tmp_path / "represented.npz").write_bytes(b"half")
+    with pytest.raises(DataError, match="cannot be read"):
+        train_palaver(data, tmp_path, **options)
     assert load_scorer(first.folder, encode=encode).name == "comparator"
     assert load_scorer(tmp_path, encode=encode).about["n_raters"] == 18

@@ -3,25 +3,25 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from palaver.comparator.coherence import FLOW, flow
-from palaver.comparator.surface import FEATURES, read_turns, surface, surface_of
-from palaver.schema import Dialogue, Turn
+from palaver.comparator.surface import FEATURES, read_turn, surface_features
 
 
-def dialogue(*texts: str) -> Dialogue:
-    turns = [Turn(speaker="user" if i % 2 == 0 else "system", text=t) for i, t in enumerate(texts)]
-    return Dialogue(id="d", turns=tuple(turns))
+def surface(*texts: str) -> NDArray[np.float32]:
+    """(F,) the features of a dialogue in which user and system take turns."""
+    return surface_features([[read_turn(i % 2 == 0, text) for i, text in enumerate(texts)]])[0]
 
 
 def value(name: str, *texts: str) -> float:
-    return float(surface([dialogue(*texts)])[0, FEATURES.index(name)])
+    return float(surface(*texts)[FEATURES.index(name)])
 
 
 def test_names_are_unique_and_as_many_as_columns() -> None:
     assert len(set(FEATURES)) == len(FEATURES)
-    assert surface([dialogue("hi", "hello")]).shape == (1, len(FEATURES))
-    assert surface([]).shape == (0, len(FEATURES))
+    assert surface("hi", "hello").shape == (len(FEATURES),)
+    assert surface_features([]).shape == (0, len(FEATURES))
 
 
 def test_lengths_and_repetition() -> None:
@@ -51,14 +51,7 @@ def test_answers() -> None:
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.text(min_size=1).filter(str.strip), min_size=1, max_size=8))
 def test_any_text_gives_finite_numbers(texts: list[str]) -> None:
-    assert np.isfinite(surface([dialogue(*texts)])).all()
-
-
-def test_a_dialogue_without_a_turn_needs_no_second_reading() -> None:
-    turns = ("hi", "i like cats", "why?", "no idea", "ok", "bye")
-    read = read_turns(dialogue(*turns))
-    shorter = Dialogue(id="d", turns=tuple(t for i, t in enumerate(dialogue(*turns).turns) if i != 3))
-    assert np.array_equal(surface_of([read[:3] + read[4:]]), surface([shorter]))
+    assert np.isfinite(surface(*texts)).all()
 
 
 def test_flow_of_a_system_that_repeats_itself() -> None:

@@ -111,9 +111,9 @@ def train(
     from palaver.cli.progress import progress
     from palaver.comparator.cmade.pipeline import run_pipeline
     from palaver.comparator.cmade.presets import Settings, Training, find_preset
-    from palaver.comparator.cmade.stages import Sources
     from palaver.comparator.cmade.training import is_first_process
     from palaver.comparator.reading import read_pairs, read_rated
+    from palaver.comparator.training_data import TrainingData
 
     wanted = find_preset(preset)
     settings = Settings(
@@ -138,7 +138,7 @@ def train(
             dev, pairs = only_compared(rated, pairs)
         left = ", ".join(f"{count} {reason}" for reason, count in pairs.dropped.items())
         _say(f"compared pairs: {len(pairs):,}" + (f"; left out: {left}" if left else ""))
-    sources = Sources.gather(rated, dev=dev, pairs=pairs, flow=more)
+    sources = TrainingData.gather(rated, dev=dev, pairs=pairs, flow=more)
     if method is Method.palaver:
         from palaver.cli.compare_tool import train_palaver
 

@@ -10,8 +10,7 @@ import typer
 from palaver.cli.compare import app
 
 if TYPE_CHECKING:
-    from palaver.comparator.cmade.stages import Sources
-    from palaver.comparator.training_data import RatedDialogues
+    from palaver.comparator.training_data import RatedDialogues, TrainingData
     from palaver.schema import Dialogue, RunRecord
 
 Comparator = Annotated[str, typer.Option(help="default, or a folder that `palaver compare train` wrote.")]
@@ -210,10 +209,10 @@ def clean(
     from palaver.cli.progress import progress
     from palaver.comparator.cleaning import CleanSettings
     from palaver.comparator.cleaning import clean as judge
-    from palaver.comparator.cmade.stages import Sources
     from palaver.comparator.method import MethodSettings
     from palaver.comparator.reading import read_pairs, read_rated
     from palaver.comparator.representation import represent, turn_encoder
+    from palaver.comparator.training_data import TrainingData
     from palaver.files import check_writable
     from palaver.models.encoder import find_encoder
     from palaver.reports.compare import print_cleaned, write_cleaned
@@ -236,12 +235,14 @@ def clean(
         )  # fmt: skip
     print_cleaned(found, Console())
     record = record_comparator(
-        "palaver compare clean", Sources(rated, dev=dev, pairs=pairs), seed, settings, encoder=encoder
+        "palaver compare clean", TrainingData(rated, dev=dev, pairs=pairs), seed, settings, encoder=encoder
     )
     typer.echo(f"report: {write_cleaned(found, out, record)}")
 
 
-def train_palaver(sources: Sources, out: Path, *, encoder: str, seed: int, device: str, fresh: bool) -> None:
+def train_palaver(
+    sources: TrainingData, out: Path, *, encoder: str, seed: int, device: str, fresh: bool
+) -> None:
     """`palaver compare train --method palaver`, once the files are read."""
     where = _device(device)
 
@@ -254,8 +255,8 @@ def train_palaver(sources: Sources, out: Path, *, encoder: str, seed: int, devic
 
     with progress() as tell:
         found = run(
-            sources.ratings, out, dev=sources.dev, pairs=sources.pairs, settings=MethodSettings(seed=seed),
-            encoder=encoder, device=where, fresh=fresh, progress=tell, say=typer.echo,
+            sources, out, settings=MethodSettings(seed=seed), encoder=encoder, device=where, fresh=fresh,
+            progress=tell, say=typer.echo,
         )  # fmt: skip
     fitted = found.fitted
     for note in (*sources.notes, *fitted.notes):
@@ -273,11 +274,12 @@ def train_palaver(sources: Sources, out: Path, *, encoder: str, seed: int, devic
     typer.echo(f"comparator: {found.folder}")
 
 
-def record_comparator(command: str, sources: Sources, seed: int, settings: Any, **more: object) -> RunRecord:
+def record_comparator(
+    command: str, sources: TrainingData, seed: int, settings: Any, **more: object
+) -> RunRecord:
     """What a page says at its foot: settings, seed, versions, hashes of what was read."""
     import dataclasses
 
-    from palaver.comparator.signature import data_digest
     from palaver.schema.run import record_run
 
     given = {"ratings": sources.ratings, "dialogues of pairs": sources.dev, "pairs": sources.pairs}
@@ -285,7 +287,7 @@ def record_comparator(command: str, sources: Sources, seed: int, settings: Any, 
         command,
         seed=seed,
         config={**dataclasses.asdict(settings), **more},
-        data={name: data_digest(found) for name, found in given.items() if found is not None},
+        data={name: found.digest for name, found in given.items() if found is not None},
         packages=("palaver", "numpy", "scipy", "torch", "transformers"),
     )
 

@@ -7,8 +7,6 @@ dialogues share is encoded once, and a dialogue without one of its turns costs n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -60,12 +58,6 @@ def flow(vectors: Floats, is_user: NDArray[np.bool_]) -> tuple[Floats, Floats]:
         float(means[0] @ means[1]),
     ]
     return np.array(features, np.float32), means.ravel()
-
-
-def flows(vectors: Sequence[Floats], is_user: Sequence[NDArray[np.bool_]]) -> tuple[Floats, Floats]:
-    """`flow` of many dialogues: (N, len(FLOW)) and (N, 4d)."""
-    found = [flow(v, u) for v, u in zip(vectors, is_user, strict=True)]
-    return np.stack([f for f, _ in found]), np.stack([m for _, m in found])
 
 
 def _steps(values: Floats) -> tuple[float, ...]:

@@ -1,4 +1,4 @@
-"""A dialogue as numbers: surface features, the flow of its turns' meanings, and mean vectors.
+"""A dialogue as numbers: surface features, the coherence of its turns' meanings, and mean vectors.
 
 Turns are encoded one by one by any function from texts to vectors; the one that comes ready is MiniLM.
 Equal texts are encoded once, texts of like length together.
@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from palaver.comparator.coherence import FLOW, VECTORS, flows
-from palaver.comparator.surface import FEATURES, ReadTurn, read_turn, surface_of
+from palaver.artefacts import digest_files
+from palaver.comparator.coherence import FLOW, VECTORS, flow
+from palaver.comparator.surface import FEATURES, TurnSurface, read_turn, surface_features
 from palaver.errors import DataError, UserError
-from palaver.progress import Progress
+from palaver.knowledge.encoder import SentenceEncoder
+from palaver.models.encoder import find_encoder
+from palaver.progress import Progress, no_progress
 from palaver.schema import Dialogue
 
 Floats = NDArray[np.float32]
@@ -31,7 +35,7 @@ _TEXTS = 8192
 
 @dataclass(frozen=True)
 class Representation:
-    """N dialogues: `features` (N, len(NAMES)) and `vectors` (N, 4d), see `flow`."""
+    """N dialogues: `features` (N, len(NAMES)) and `vectors` (N, 4d), see `coherence.flow`."""
 
     features: Floats
     vectors: Floats
@@ -44,77 +48,89 @@ class Representation:
 
 
 @dataclass(frozen=True)
-class Turns:
-    """One dialogue, read and encoded, from which any of its turns can be left out."""
+class EncodedDialogue:
+    """One dialogue, its turns taken apart and encoded; any of them can be left out."""
 
-    read: list[ReadTurn]
+    turns: list[TurnSurface]
     vectors: Floats  # (T, d)
 
-    def without(self, i: int) -> Turns:
-        return Turns([*self.read[:i], *self.read[i + 1 :]], np.delete(self.vectors, i, axis=0))
+    def without(self, i: int) -> EncodedDialogue:
+        return EncodedDialogue([*self.turns[:i], *self.turns[i + 1 :]], np.delete(self.vectors, i, axis=0))
 
 
 def turn_encoder(name: str | Path | None = None, *, device: str = "cpu") -> Encode:
-    """MiniLM, or the encoder in a folder: texts to the mean of its last states."""
-    from palaver.knowledge.encoder import SentenceEncoder
+    """MiniLM, or the encoder in a folder: texts to the mean of its last states. It is loaded at first use."""
 
-    return SentenceEncoder(name, device=device, batch_size=256 if device != "cpu" else 64, max_tokens=128)
+    @cache
+    def load() -> Encode:
+        batch_size = 64 if device == "cpu" else 256
+        return SentenceEncoder(name, device=device, batch_size=batch_size, max_tokens=128)
+
+    return lambda texts: load()(texts)
 
 
-def read_dialogues(
-    dialogues: Sequence[Dialogue], encode: Encode, *, progress: Progress | None = None
-) -> list[Turns]:
-    """Every dialogue read and encoded."""
+def encoder_digest(name: str) -> str:
+    """A hash of the encoder's weights, wherever they lie; its name where it is not a folder."""
+    source = Path(find_encoder(name))
+    if not source.is_dir():
+        return str(source)
+    kinds = (".safetensors", ".bin")
+    return digest_files(p for p in source.iterdir() if p.suffix in kinds or p.name == "config.json")
+
+
+def encode_dialogues(
+    dialogues: Sequence[Dialogue], encode: Encode, *, progress: Progress = no_progress
+) -> list[EncodedDialogue]:
+    """Take every turn apart and encode it; equal turns once."""
     numbers: dict[str, int] = {}
     rows = [[numbers.setdefault(t.text, len(numbers)) for t in d.turns] for d in dialogues]
-    vectors = _encoded(list(numbers), encode, progress)
-    read: dict[tuple[bool, int], ReadTurn] = {}
-    found = []
+    vectors = _encode_texts(list(numbers), encode, progress)
+    known: dict[tuple[bool, int], TurnSurface] = {}
+    encoded = []
     for dialogue, row in zip(dialogues, rows, strict=True):
         if not row:
             raise DataError(f"the dialogue {dialogue.id!r} has no turns")
         turns = []
         for turn, number in zip(dialogue.turns, row, strict=True):
             key = (turn.speaker == "user", number)
-            if key not in read:
-                read[key] = read_turn(key[0], turn.text)
-            turns.append(read[key])
-        found.append(Turns(turns, vectors[row]))
-    return found
+            if key not in known:
+                known[key] = read_turn(key[0], turn.text)
+            turns.append(known[key])
+        encoded.append(EncodedDialogue(turns, vectors[row]))
+    return encoded
 
 
-def represent_turns(turns: Sequence[Turns]) -> Representation:
-    """The numbers of dialogues that have been read."""
-    told, means = flows(
-        [one.vectors for one in turns], [np.array([t.is_user for t in one.read]) for one in turns]
-    )
-    return Representation(np.hstack([surface_of([one.read for one in turns]), told]), means)
+def represent_encoded(dialogues: Sequence[EncodedDialogue]) -> Representation:
+    """The numbers of dialogues that have been encoded."""
+    flows = [flow(d.vectors, np.array([turn.is_user for turn in d.turns])) for d in dialogues]
+    surface = surface_features([d.turns for d in dialogues])
+    features = np.hstack([surface, np.stack([of_flow for of_flow, _ in flows])])
+    return Representation(features, np.stack([means for _, means in flows]))
 
 
 def represent(
-    dialogues: Sequence[Dialogue], encode: Encode, *, progress: Progress | None = None
+    dialogues: Sequence[Dialogue], encode: Encode, *, progress: Progress = no_progress
 ) -> Representation:
     """The numbers of each dialogue."""
     if not dialogues:
         raise DataError("there are no dialogues")
-    return represent_turns(read_dialogues(dialogues, encode, progress=progress))
+    return represent_encoded(encode_dialogues(dialogues, encode, progress=progress))
 
 
-def _encoded(texts: list[str], encode: Encode, progress: Progress | None) -> Floats:
+def _encode_texts(texts: list[str], encode: Encode, progress: Progress) -> Floats:
     """(n, d) vectors of length 1. Sorted by length over all, so that little of a batch is padding."""
     order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
     parts = []
     for begin in range(0, len(order), _TEXTS):
-        part = [texts[i] for i in order[begin : begin + _TEXTS]]
-        found = np.asarray(encode(part), dtype=np.float32)
-        if found.ndim != 2 or len(found) != len(part):
+        texts_of_part = [texts[i] for i in order[begin : begin + _TEXTS]]
+        part = np.asarray(encode(texts_of_part), dtype=np.float32)
+        if part.ndim != 2 or len(part) != len(texts_of_part):
             raise UserError(
-                f"the encoder must give one vector per text: {len(part)} texts gave an array of shape "
-                f"{found.shape}"
+                f"the encoder must give one vector per text: {len(texts_of_part)} texts gave an array of "
+                f"shape {part.shape}"
             )
-        parts.append(found)
-        if progress is not None:
-            progress("encoding turns", begin + len(part), len(order))
+        parts.append(part)
+        progress("encoding turns", begin + len(part), len(order))
     vectors = np.empty((len(texts), parts[0].shape[1]), np.float32)
     vectors[order] = np.concatenate(parts)
     if not np.isfinite(vectors).all():

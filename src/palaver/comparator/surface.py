@@ -16,8 +16,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from palaver.schema import Dialogue
-
 _WORD = re.compile(r"[^\W_]+(?:'[a-z]+)?")
 _END = re.compile(r"[.?!]+")
 
@@ -53,9 +51,9 @@ _CATEGORIES = {
         "too like get there when i'm don't it's s t m re"
     ),
 }
-_PRESENCE = ("pleased", "puzzled", "complains", "rude")
-"""Of these the share of turns that hold one counts too."""
 _NAMES = tuple(_CATEGORIES)
+_PRESENCE = tuple(enumerate(_NAMES[:4]))
+"""Of these the share of turns that hold one counts too."""
 _IN: dict[str, tuple[int, ...]] = {
     word: tuple(i for i, name in enumerate(_NAMES) if word in _CATEGORIES[name])
     for word in frozenset().union(*_CATEGORIES.values())
@@ -67,60 +65,21 @@ _FIRST = _CATEGORIES["first_person"]
 _BACKCHANNEL = _set("ok okay yes yeah no good nice fine sure k hmm oh yep nope cool really bye")
 _GREETING = _set("hi hello hey")
 
-_ROLE_FEATURES = (
-    "length",
-    "length_sd",
-    "length_min",
-    "length_max",
-    "length_log",
-    "length_trend",
-    "length_last",
-    "short",
-    "word_length",
-    "distinct_1",
-    "distinct_2",
-    "distinct_3",
-    "repeat_turn",
-    "repeat_2",
-    "repeat_2_max",
-    "repeat_start",
-    "repeat_within",
-    "repeat_within_max",
-    "question",
-    "exclaim",
-    "commas",
-    "stopped",
-    "sentences",
-    "capitals",
-    "not_ascii",
-    "digits",
-    "apostrophes",
-    "unknown",
-    "backchannel",
-    "greets_late",
-    "does_not_know",
-    "short_question",
-    *_NAMES,
-    *(f"{name}_turns" for name in _PRESENCE),
-)
-_BOTH_FEATURES = (
-    "turns",
-    "length_ratio",
-    "system_overlap",
-    "user_overlap",
-    "question_for_question",
-    "answers_directly",
-    "echo",
-    "shared_content",
-)
-FEATURES: tuple[str, ...] = (
-    *(f"system_{name}" for name in _ROLE_FEATURES),
-    *(f"user_{name}" for name in _ROLE_FEATURES),
-    *_BOTH_FEATURES,
-)
+
+class Marks(NamedTuple):
+    """What a turn's characters show; of each the mean over a role's turns is taken."""
+
+    characters: float
+    asks: float
+    exclaims: float
+    commas: float
+    stopped: float
+    sentences: float
+    capitals: float
+    not_ascii: float
 
 
-class ReadTurn(NamedTuple):
+class TurnSurface(NamedTuple):
     """A turn taken apart once."""
 
     is_user: bool
@@ -130,12 +89,13 @@ class ReadTurn(NamedTuple):
     content: frozenset[str]
     counts: tuple[int, ...]  # of each category
     within: float  # share of its words that it says again
-    marks: tuple[float, ...]  # characters, ?, !, commas, ends with a stop, sentences, capitals, not ASCII
-    asks: bool
-    odd: tuple[int, int, bool]  # digits, apostrophes, an unknown word
+    marks: Marks
+    n_digits: int
+    n_apostrophes: int
+    has_unknown: bool  # a word that a system writes for one it does not know
 
 
-def read_turn(is_user: bool, text: str) -> ReadTurn:
+def read_turn(is_user: bool, text: str) -> TurnSurface:
     lower = text.lower().replace("’", "'")
     words = _WORD.findall(lower)
     counts = [0] * _N_CATEGORIES
@@ -143,104 +103,103 @@ def read_turn(is_user: bool, text: str) -> ReadTurn:
         if word in _IN:
             for i in _IN[word]:
                 counts[i] += 1
-    n, asks = len(words), "?" in text
-    upper = sum(map(str.isupper, text)) if text != lower else 0
-    marks = (
-        len(text),
-        asks,
-        "!" in text,
-        text.count(","),
-        text.rstrip()[-1:] in {".", "?", "!"},
-        len(_END.findall(text)),
-        upper / max(1, len(text)),
-        not text.isascii(),
+    n_capitals = sum(map(str.isupper, text)) if text != lower else 0
+    marks = Marks(
+        characters=len(text),
+        asks="?" in text,
+        exclaims="!" in text,
+        commas=text.count(","),
+        stopped=text.rstrip()[-1:] in {".", "?", "!"},
+        sentences=len(_END.findall(text)),
+        capitals=n_capitals / max(1, len(text)),
+        not_ascii=not text.isascii(),
     )
-    digits = sum(word[0].isdigit() for word in words) if any(map(str.isdigit, lower)) else 0
-    return ReadTurn(
+    return TurnSurface(
         is_user,
         words,
-        " ".join(words),
-        frozenset(pairwise(words)),
-        frozenset(words) - _FUNCTION,
-        tuple(counts),
-        1 - len(set(words)) / n if n else 0.0,
-        marks,
-        asks,
-        (digits, sum("'" in word for word in words) if "'" in lower else 0, "unk" in lower),
+        key=" ".join(words),
+        pairs=frozenset(pairwise(words)),
+        content=frozenset(words) - _FUNCTION,
+        counts=tuple(counts),
+        within=1 - len(set(words)) / len(words) if words else 0.0,
+        marks=marks,
+        n_digits=sum(word[0].isdigit() for word in words) if any(map(str.isdigit, lower)) else 0,
+        n_apostrophes=sum("'" in word for word in words) if "'" in lower else 0,
+        has_unknown="unk" in lower,
     )
 
 
-def read_turns(dialogue: Dialogue) -> list[ReadTurn]:
-    return [read_turn(turn.speaker == "user", turn.text) for turn in dialogue.turns]
-
-
-def surface(dialogues: Sequence[Dialogue]) -> NDArray[np.float32]:
-    """(N, F) the features of each dialogue, in the order of `FEATURES`."""
-    return surface_of([read_turns(dialogue) for dialogue in dialogues])
-
-
-def surface_of(dialogues: Sequence[Sequence[ReadTurn]]) -> NDArray[np.float32]:
-    """`surface` of dialogues whose turns have been read."""
+def surface_features(dialogues: Sequence[Sequence[TurnSurface]]) -> NDArray[np.float32]:
+    """(N, F) the features of dialogues whose turns have been read, in the order of `FEATURES`."""
     if not dialogues:
         return np.zeros((0, len(FEATURES)), np.float32)
-    return np.array([_features(turns) for turns in dialogues], dtype=np.float32)
+    return np.array([list(_features(turns).values()) for turns in dialogues], dtype=np.float32)
 
 
-def _features(turns: Sequence[ReadTurn]) -> list[float]:
+def _features(turns: Sequence[TurnSurface]) -> dict[str, float]:
+    """Every feature by its name; their order is that of a trained comparator's weights."""
     system = [turn for turn in turns if not turn.is_user]
     user = [turn for turn in turns if turn.is_user]
     of_system, of_user = _role(system), _role(user)
-    return [*of_system, *of_user, *_both(turns, system, user, of_system[0], of_user[0])]
+    return {
+        **{f"system_{name}": value for name, value in of_system.items()},
+        **{f"user_{name}": value for name, value in of_user.items()},
+        "turns": len(turns),
+        "length_ratio": math.log((of_system["length"] + 1) / (of_user["length"] + 1)),
+        **_exchange(turns),
+        "shared_content": _shared_content(system, user),
+    }
 
 
-def _role(turns: Sequence[ReadTurn]) -> list[float]:
+def _role(turns: Sequence[TurnSurface]) -> dict[str, float]:
+    """The features of one role; all are 0 where it says nothing."""
     if not turns:
-        return [0.0] * len(_ROLE_FEATURES)
+        return dict.fromkeys(_role([_NOTHING]), 0.0)
     m = len(turns)
     lengths = [len(turn.words) for turn in turns]
     total = sum(lengths)
     mean = total / m
     half = m // 2
-    trend = sum(lengths[half:]) / (m - half) - sum(lengths[:half]) / half if half else 0.0
     n = max(1, total)
-    repeats, said = _repeats(turns)
-    distinct_1, distinct_2, distinct_3 = said
-    marks = [sum(column) / m for column in zip(*(turn.marks for turn in turns), strict=True)]
+    marks = Marks(*(sum(column) / m for column in zip(*(turn.marks for turn in turns), strict=True)))
     counts = [sum(column) for column in zip(*(turn.counts for turn in turns), strict=True)]
-    return [
-        mean,
-        math.sqrt(max(0.0, sum(k * k for k in lengths) / m - mean * mean)),
-        min(lengths),
-        max(lengths),
-        sum(map(math.log1p, lengths)) / m,
-        trend,
-        sum(lengths[-2:]) / len(lengths[-2:]),
-        sum(k <= 2 for k in lengths) / m,
-        marks[0] / (mean + 1),
-        distinct_1 / math.sqrt(n),
-        distinct_2,
-        distinct_3,
-        *repeats,
-        sum(turn.within for turn in turns) / m,
-        max(turn.within for turn in turns),
-        *marks[1:],
-        sum(turn.odd[0] for turn in turns) / n,
-        sum(turn.odd[1] for turn in turns) / n,
-        sum(turn.odd[2] for turn in turns) / m,
-        sum(bool(turn.words) and _BACKCHANNEL.issuperset(turn.words) for turn in turns) / m,
-        sum(map(_greets, turns[1:])) / max(1, m - 1),
-        sum("know" in turn.words and not _NOT.isdisjoint(turn.words) for turn in turns) / m,
-        sum(turn.asks and len(turn.words) <= 3 for turn in turns) / m,
-        *(count / n for count in counts),
-        *(sum(turn.counts[i] > 0 for turn in turns) / m for i in range(len(_PRESENCE))),
-    ]
+    return {
+        "length": mean,
+        "length_sd": math.sqrt(max(0.0, sum(k * k for k in lengths) / m - mean * mean)),
+        "length_min": min(lengths),
+        "length_max": max(lengths),
+        "length_log": sum(map(math.log1p, lengths)) / m,
+        "length_trend": sum(lengths[half:]) / (m - half) - sum(lengths[:half]) / half if half else 0.0,
+        "length_last": sum(lengths[-2:]) / len(lengths[-2:]),
+        "short": sum(k <= 2 for k in lengths) / m,
+        "word_length": marks.characters / (mean + 1),
+        **_repeats(turns, n),
+        "repeat_within": sum(turn.within for turn in turns) / m,
+        "repeat_within_max": max(turn.within for turn in turns),
+        "question": marks.asks,
+        "exclaim": marks.exclaims,
+        "commas": marks.commas,
+        "stopped": marks.stopped,
+        "sentences": marks.sentences,
+        "capitals": marks.capitals,
+        "not_ascii": marks.not_ascii,
+        "digits": sum(turn.n_digits for turn in turns) / n,
+        "apostrophes": sum(turn.n_apostrophes for turn in turns) / n,
+        "unknown": sum(turn.has_unknown for turn in turns) / m,
+        "backchannel": sum(bool(turn.words) and _BACKCHANNEL.issuperset(turn.words) for turn in turns) / m,
+        "greets_late": sum(map(_greets, turns[1:])) / max(1, m - 1),
+        "does_not_know": sum("know" in t.words and not _NOT.isdisjoint(t.words) for t in turns) / m,
+        "short_question": sum(bool(turn.marks.asks) and len(turn.words) <= 3 for turn in turns) / m,
+        **{name: count / n for name, count in zip(_NAMES, counts, strict=True)},
+        **{f"{name}_turns": sum(turn.counts[i] > 0 for turn in turns) / m for i, name in _PRESENCE},
+    }
 
 
-def _greets(turn: ReadTurn) -> bool:
+def _greets(turn: TurnSurface) -> bool:
     return bool(turn.words) and (turn.words[0] in _GREETING or turn.key.startswith("how are you"))
 
 
-def _repeats(turns: Sequence[ReadTurn]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def _repeats(turns: Sequence[TurnSurface], n_words: int) -> dict[str, float]:
     """What a speaker says again (turns, pairs of words, beginnings), and their distinct 1- to 3-grams."""
     keys: set[str] = set()
     pairs: set[tuple[str, str]] = set()
@@ -262,20 +221,20 @@ def _repeats(turns: Sequence[ReadTurn]) -> tuple[tuple[float, ...], tuple[float,
         triples.update(zip(turn.words, turn.words[1:], turn.words[2:], strict=False))
         n_pairs += max(0, len(turn.words) - 1)
         n_triples += max(0, len(turn.words) - 2)
-    m = len(turns)
-    share = sum(shares) / len(shares) if shares else 0.0
-    distinct = (len(words), len(pairs) / max(1, n_pairs), len(triples) / max(1, n_triples))
-    return (n_keys / m, share, max(shares, default=0.0), n_starts / m), distinct
+    return {
+        "distinct_1": len(words) / math.sqrt(n_words),
+        "distinct_2": len(pairs) / max(1, n_pairs),
+        "distinct_3": len(triples) / max(1, n_triples),
+        "repeat_turn": n_keys / len(turns),
+        "repeat_2": _mean(shares),
+        "repeat_2_max": max(shares, default=0.0),
+        "repeat_start": n_starts / len(turns),
+    }
 
 
-def _both(
-    turns: Sequence[ReadTurn],
-    system: Sequence[ReadTurn],
-    user: Sequence[ReadTurn],
-    system_length: float,
-    user_length: float,
-) -> list[float]:
-    overlap: tuple[list[float], list[float]] = ([], [])
+def _exchange(turns: Sequence[TurnSurface]) -> dict[str, float]:
+    """How each role takes up what the other has just said."""
+    overlap: dict[bool, list[float]] = {True: [], False: []}
     asked, direct, echo = [], [], []
     for before, turn in pairwise(turns):
         if turn.is_user == before.is_user:
@@ -284,22 +243,27 @@ def _both(
         overlap[turn.is_user].append(len(turn.content & before.content) / fewer)
         if not turn.is_user:
             echo.append(len(turn.pairs & before.pairs) / max(1, len(turn.pairs)))
-            if before.asks:
-                asked.append(turn.asks)
+            if before.marks.asks:
+                asked.append(turn.marks.asks)
                 direct.append(bool(turn.words) and (turn.words[0] in _BACKCHANNEL or turn.words[0] in _FIRST))
+    return {
+        "system_overlap": _mean(overlap[False]),
+        "user_overlap": _mean(overlap[True]),
+        "question_for_question": _mean(asked),
+        "answers_directly": _mean(direct),
+        "echo": _mean(echo),
+    }
+
+
+def _shared_content(system: Sequence[TurnSurface], user: Sequence[TurnSurface]) -> float:
     said = frozenset().union(*(turn.content for turn in system))
     heard = frozenset().union(*(turn.content for turn in user))
-    return [
-        len(turns),
-        math.log((system_length + 1) / (user_length + 1)),
-        _mean(overlap[0]),
-        _mean(overlap[1]),
-        _mean(asked),
-        _mean(direct),
-        _mean(echo),
-        len(said & heard) / math.sqrt((len(said) + 1) * (len(heard) + 1)),
-    ]
+    return len(said & heard) / math.sqrt((len(said) + 1) * (len(heard) + 1))
 
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else 0.0
+
+
+_NOTHING = read_turn(False, "")
+FEATURES: tuple[str, ...] = tuple(_features([_NOTHING]))

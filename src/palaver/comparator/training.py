@@ -1,7 +1,7 @@
-"""`--method palaver` from files to a comparator: two stages, each kept in its folder and never done twice.
+"""`--method palaver` from rated dialogues to a comparator in a folder.
 
-`represented.npz` holds the numbers of every dialogue, which take longest; `comparator/` is the fitted model,
-which `palaver compare score --comparator` reads.
+`represented.npz` holds the numbers of every dialogue, which take longest and are not computed twice.
+`comparator/` is the fitted model, which `palaver compare score --comparator` reads.
 """
 
 from __future__ import annotations
@@ -11,21 +11,26 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from palaver.artefacts import can_go_on, digest, make_record, write_artefact
 from palaver.comparator.method import Fit, MethodSettings, fit
-from palaver.comparator.representation import LAYOUT, Encode, Representation, represent, turn_encoder
-from palaver.comparator.signature import data_digest, encoder_digest, short_hash
-from palaver.comparator.stored import save_model
-from palaver.comparator.training_data import Pairs, RatedDialogues
-from palaver.errors import DataError, UserError
+from palaver.comparator.model import save_model
+from palaver.comparator.representation import (
+    LAYOUT,
+    Encode,
+    Representation,
+    encoder_digest,
+    represent,
+    turn_encoder,
+)
+from palaver.comparator.training_data import RatedDialogues, TrainingData
+from palaver.errors import DataError
 from palaver.files import check_writable, write_atomically
-from palaver.progress import Progress
+from palaver.progress import Progress, no_progress
 
 Say = Callable[[str], None]
-_ARRAYS, _MODEL, _HELD = "represented", "comparator", "held_out.jsonl"
 
 
 @dataclass(frozen=True)
@@ -34,100 +39,78 @@ class TrainingResult:
 
     fitted: Fit
     folder: Path
-    ratings: RatedDialogues
     x: Representation
     pairs_x: Representation | None
 
 
 def train_palaver(
-    ratings: RatedDialogues,
+    data: TrainingData,
     out: str | Path,
     *,
-    dev: RatedDialogues | None = None,
-    pairs: Pairs | None = None,
     settings: MethodSettings | None = None,
     encoder: str = "minilm",
     encode: Encode | None = None,
     device: str = "cpu",
     fresh: bool = False,
-    progress: Progress | None = None,
-    say: Say | None = None,
+    progress: Progress = no_progress,
+    say: Say = lambda text: None,
 ) -> TrainingResult:
-    """Fit the method on `ratings` without the dialogues of `dev`, whose `pairs` fix the scores' unit."""
-    target, s, told = Path(out), settings or MethodSettings(), say or (lambda text: None)
+    """Fit the method on rated dialogues; compared pairs fix the scores' unit."""
+    target, ratings = Path(out), data.ratings
     check_writable(target)
-    held = set(dev.ids) if dev is not None else set()
-    keep = [i for i, name in enumerate(ratings.ids) if name not in held]
-    if not keep:
-        raise DataError("every rated dialogue is also one of the development set: none is left to train on")
-    if len(keep) < len(ratings):
-        told(f"{len(ratings) - len(keep)} rated dialogues are in the development set and not trained on")
-        ratings = ratings.take(keep)
     mark = encoder_digest(encoder) if encode is None else "a function"
-    using = _Lazy(encoder, device, encode)
-    x = _represented(ratings, target / f"{_ARRAYS}.npz", using, mark, fresh, progress, told)
-    pairs_x = None
-    if dev is not None and pairs is not None:
-        pairs_x = _represented(dev, target / f"{_ARRAYS}-dev.npz", using, mark, fresh, progress, told)
-    fitted = fit(
-        ratings,
-        x,
-        pairs=pairs if pairs_x is not None else None,
-        pairs_x=pairs_x,
-        settings=s,
-        progress=progress,
-    )
+    encode = encode or turn_encoder(encoder, device=device)
+
+    def numbers_of(dialogues: RatedDialogues, name: str) -> Representation:
+        return _represent_once(dialogues, target / name, encode, mark, fresh, progress, say)
+
+    x = numbers_of(ratings, "represented.npz")
+    pairs, pairs_x = data.pairs, None
+    if data.dev is not None and pairs is not None:
+        pairs_x = numbers_of(data.dev, "represented-dev.npz")
+    fitted = fit(ratings, x, pairs=pairs, pairs_x=pairs_x, settings=settings, progress=progress)
     folder = save_model(
-        fitted,
-        target / _MODEL,
+        fitted.model,
+        target / "comparator",
         encoder=encoder,
-        data={"ratings": data_digest(ratings), "seed": s.seed, "settings": asdict(s)},
+        data={
+            "ratings": ratings.digest,
+            "seed": fitted.settings.seed,
+            "settings": asdict(fitted.settings),
+        },
+        **fitted.describe(),
     )
-    with write_atomically(target / _HELD) as file:
+    with write_atomically(target / "held_out.jsonl") as file:
         for name, score, weight in zip(ratings.ids, fitted.held_out, fitted.weights, strict=True):
             row = {"id": name, "score": round(float(score), 4), "weight": round(float(weight), 4)}
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
-    return TrainingResult(fitted, folder, ratings, x, pairs_x)
+    return TrainingResult(fitted, folder, x, pairs_x)
 
 
-class _Lazy:
-    """The encoder is loaded only where something is not represented yet."""
-
-    def __init__(self, name: str, device: str, encode: Encode | None) -> None:
-        self.name, self.device, self._encode = name, device, encode
-
-    def __call__(self, texts: list[str]) -> Any:
-        if self._encode is None:
-            from palaver.models.encoder import find_encoder
-
-            self._encode = turn_encoder(find_encoder(self.name), device=self.device)
-        return self._encode(texts)
-
-
-def _represented(
+def _represent_once(
     ratings: RatedDialogues,
     path: Path,
     encode: Encode,
     mark: str,
     fresh: bool,
-    progress: Progress | None,
+    progress: Progress,
     say: Say,
 ) -> Representation:
+    """The numbers of the dialogues, read from `path` if they are there already."""
     turns = [[(t.speaker, t.text) for t in d.turns] for d in ratings.dialogues]
-    signature = short_hash([turns, mark, list(LAYOUT)])
-    if path.is_file() and not fresh:
+    record = make_record(
+        "palaver compare train",
+        {"features": digest(LAYOUT)},
+        data={"dialogues": digest(turns), "encoder": mark},
+    )
+    if can_go_on(path, record, force=fresh):
         try:
             with np.load(path, allow_pickle=False) as file:
-                if str(file["signature"]) == signature:
-                    say(f"{path.name}: done already")
-                    return Representation(file["features"], file["vectors"])
+                say(f"{path.name}: done already")
+                return Representation(file["features"], file["vectors"])
         except (OSError, ValueError, LookupError, EOFError, zipfile.BadZipFile) as error:
-            raise DataError(f"{path} cannot be read: {error}", "begin anew with --fresh") from None
-        raise UserError(
-            f"{path} holds other dialogues, or those of another encoder",
-            "choose another folder with --out, or begin anew with --fresh",
-        )
-    found = represent(ratings.dialogues, encode, progress=progress)
-    with write_atomically(path, "wb") as file:
-        np.savez(file, features=found.features, vectors=found.vectors, signature=np.array(signature))
-    return found
+            raise DataError(f"{path} cannot be read: {error}", "begin anew with --force") from None
+    x = represent(ratings.dialogues, encode, progress=progress)
+    with write_artefact(path, record) as file:
+        np.savez(file, features=x.features, vectors=x.vectors)
+    return x

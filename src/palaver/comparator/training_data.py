@@ -1,4 +1,4 @@
-"""The nouns of the comparator: rated dialogues, and pairs of dialogues of which one is better."""
+"""What a comparator learns from: rated dialogues, and pairs of dialogues of which one is better."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from palaver.artefacts import digest
+from palaver.errors import DataError
 from palaver.schema import Dialogue
 
 USER, SYSTEM = "user", "system"
@@ -62,6 +65,15 @@ class RatedDialogues:
         known = {name: i for i, name in enumerate(dict.fromkeys(n for n in names if n is not None))}
         return np.array([known.get(name, -1) for name in names], np.int64)
 
+    @cached_property
+    def digest(self) -> str:
+        """A hash of what is learnt from: turns, ratings and who gave them; labels do not count."""
+        rows = []
+        for row in self.rows:
+            turns = [(turn.speaker, turn.text) for turn in row.dialogue.turns]
+            rows.append([row.dialogue.id, turns, row.rating, row.rater, row.group, row.system])
+        return digest(rows)
+
     def take(self, keep: Sequence[int] | NDArray[np.int64]) -> RatedDialogues:
         """The rows with these numbers."""
         return RatedDialogues(tuple(self.rows[int(i)] for i in keep), self.scale, self.dropped, self.notes)
@@ -82,6 +94,10 @@ class Pairs:
         return len(self.label)
 
     @property
+    def digest(self) -> str:
+        return digest([self.first.tolist(), self.second.tolist(), self.label.tolist()])
+
+    @property
     def used(self) -> NDArray[np.int64]:
         """Rows that at least one pair names."""
         return np.unique(np.concatenate([self.first, self.second]))
@@ -93,3 +109,34 @@ class Pairs:
     @property
     def worse(self) -> NDArray[np.int64]:
         return np.where(self.label > 0, self.second, self.first)
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """What a comparator is trained on. `pairs` may be used in training, `test` only measures."""
+
+    ratings: RatedDialogues
+    dev: RatedDialogues | None = None
+    """The dialogues that pairs compare."""
+    pairs: Pairs | None = None
+    test: Pairs | None = None
+    flow: RatedDialogues | None = None
+    """More dialogues for stage 1 of the paper, rated or not."""
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def gather(
+        cls, ratings: RatedDialogues, *, dev: RatedDialogues | None = None, **more: Any
+    ) -> TrainingData:
+        """Take the development dialogues out of what is trained on."""
+        held_out = set(dev.ids) if dev is not None else set()
+        keep = [i for i, name in enumerate(ratings.ids) if name not in held_out]
+        n_lost = len(ratings) - len(keep)
+        if not keep:
+            raise DataError(
+                "every rated dialogue is also one of the development set: none is left to train on"
+            )
+        if not n_lost:
+            return cls(ratings, dev, **more)
+        note = f"{n_lost} rated dialogues are in the development set and not trained on"
+        return cls(ratings.take(keep), dev, notes=(note,), **more)

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from palaver.comparator.cmade.anomalies import perturb  # noqa: E402
+from palaver.comparator.cmade.anomalies import spoil  # noqa: E402
 from palaver.comparator.cmade.inputs import cut_by_tokens, make_inputs  # noqa: E402
 from palaver.comparator.cmade.network import ComparatorNetwork, apply_network, build_network  # noqa: E402
 from palaver.comparator.reading import read_rated  # noqa: E402
@@ -127,7 +127,7 @@ def test_encoders_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_spoilt_dialogues(rated_files: dict[str, Path]) -> None:
     dialogues = read_rated(rated_files["train"]).dialogues
-    found = perturb(dialogues, seed=3)
+    found = spoil(dialogues, seed=3)
     assert len(found.dialogues) == 2 * len(dialogues)
     assert np.bincount(found.real).tolist() == [2] * len(dialogues)
     pool = {
@@ -142,15 +142,15 @@ def test_spoilt_dialogues(rated_files: dict[str, Path]) -> None:
         assert changed.text in pool[changed.speaker]
     roles = [d.turns[p].speaker for d, p in zip(found.dialogues, found.turn, strict=True)]
     assert roles == ["user", "system"] * len(dialogues)
-    assert perturb(dialogues, seed=3).dialogues == found.dialogues
-    assert perturb(dialogues, seed=4).dialogues != found.dialogues
+    assert spoil(dialogues, seed=3).dialogues == found.dialogues
+    assert spoil(dialogues, seed=4).dialogues != found.dialogues
 
 
 def test_what_cannot_be_spoilt() -> None:
     same = [talk(name, "hello", "no") for name in "ab"]
     with pytest.raises(DataError, match="no dialogue can be spoilt"):
-        perturb(same)
-    found = perturb([*same, Dialogue(id="c", turns=(Turn(speaker="user", text="why"),))])
+        spoil(same)
+    found = spoil([*same, Dialogue(id="c", turns=(Turn(speaker="user", text="why"),))])
     assert found.dropped == {"no other turn of the system": 3}
 
 

@@ -21,19 +21,18 @@ from palaver.cli.main import app  # noqa: E402
 from palaver.comparator.cmade.network import ComparatorNetwork, apply_network  # noqa: E402
 from palaver.comparator.cmade.pipeline import run_pipeline  # noqa: E402
 from palaver.comparator.cmade.presets import PRESETS, Settings, Training  # noqa: E402
-from palaver.comparator.cmade.stages import Sources  # noqa: E402
 from palaver.comparator.reading import read_pairs, read_rated  # noqa: E402
-from palaver.comparator.training_data import RatedDialogues  # noqa: E402
+from palaver.comparator.training_data import RatedDialogues, TrainingData  # noqa: E402
 from palaver.errors import DataError, UserError  # noqa: E402
 
 torch.set_num_threads(1)
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
-def sources(rated_files: dict[str, Path]) -> Sources:
+def sources(rated_files: dict[str, Path]) -> TrainingData:
     dev = read_rated(rated_files["dev"])
-    return Sources.gather(
+    return TrainingData.gather(
         read_rated(rated_files["train"]), dev=dev, pairs=read_pairs(rated_files["pairs"], dev.index)
     )
 
@@ -45,7 +44,7 @@ def quick(tiny_encoder: Path) -> Settings:
 
 
 @pytest.fixture(scope="module")
-def whole(sources: Sources, quick: Settings, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole(sources: TrainingData, quick: Settings, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All eleven rows in one folder, as the experiment does it."""
     out = tmp_path_factory.mktemp("whole")
     for preset in PRESETS.values():
@@ -66,11 +65,11 @@ def test_all_rows_run_and_share_their_stages(whole: Path) -> None:
     assert 0 < by_name["cmade"]["n_kept"] < 60
 
 
-def test_what_a_stage_leaves(whole: Path, sources: Sources) -> None:
+def test_what_a_stage_leaves(whole: Path, sources: TrainingData) -> None:
     folder = whole / "flow+smooth+shapley"
-    record = json.loads((folder / "stage.json").read_text())
-    assert {"k", "seed", "epochs", "after", "data"} <= set(record["inputs"])
-    assert {"ratings", "dev", "pairs"} == set(record["inputs"]["data"])
+    record = json.loads((folder / "run.json").read_text())
+    assert {"flow.flow_epochs", "smooth.k", "shapley.k", "shapley.epochs"} <= set(record["config"])
+    assert {"encoder", "ratings", "dev", "pairs"} == set(record["data"])
     arrays = np.load(folder / "arrays.npz")
     kept = arrays["kept"]
     assert (arrays["values"][kept] >= 0).all()
@@ -83,16 +82,16 @@ def test_what_a_stage_leaves(whole: Path, sources: Sources) -> None:
     np.testing.assert_array_equal(phi, arrays["dev_embeddings"])
     smoothed = np.load(whole / "flow+smooth" / "arrays.npz")["smoothed"]
     assert smoothed.std() < sources.ratings.values.std()
-    assert 0 <= json.loads((whole / "flow" / "stage.json").read_text())["real_wins"] <= 1
+    assert 0 <= json.loads((whole / "flow" / "run.json").read_text())["real_wins"] <= 1
 
 
 def test_going_on_gives_what_one_run_gives(
-    whole: Path, sources: Sources, quick: Settings, tmp_path: Path
+    whole: Path, sources: TrainingData, quick: Settings, tmp_path: Path
 ) -> None:
     """Stopped after stage 1, and in the middle of stage 3: the same bits as without a stop."""
     run_pipeline(PRESETS["stage-1"], sources, tmp_path, quick, device="cpu")
     run_pipeline(PRESETS["cmade"], sources, tmp_path, quick, device="cpu")
-    (tmp_path / "flow+smooth+shapley" / "stage.json").unlink()
+    (tmp_path / "flow+smooth+shapley" / "run.json").unlink()
     (tmp_path / "flow+smooth+shapley" / "arrays.npz").write_bytes(b"half")
     said: list[str] = []
     outcome = run_pipeline(PRESETS["cmade"], sources, tmp_path, quick, device="cpu", say=said.append)
@@ -106,28 +105,28 @@ def test_going_on_gives_what_one_run_gives(
 
 
 def test_another_seed_gives_another_result(
-    whole: Path, sources: Sources, quick: Settings, tmp_path: Path
+    whole: Path, sources: TrainingData, quick: Settings, tmp_path: Path
 ) -> None:
     run_pipeline(PRESETS["pairwise"], sources, tmp_path, quick, seed=1, device="cpu")
     first, second = (np.load(f / "rate-pairwise" / "arrays.npz")["dev_scores"] for f in (whole, tmp_path))
     assert (first != second).any()
 
 
-def test_other_settings_are_refused(whole: Path, sources: Sources, quick: Settings) -> None:
+def test_other_settings_are_refused(whole: Path, sources: TrainingData, quick: Settings) -> None:
     other = dataclasses.replace(quick, k=7)
     with pytest.raises(UserError) as caught:
         run_pipeline(PRESETS["stage-1-2"], sources, whole, other, device="cpu")
-    assert caught.value.problems == ("k was 5 and is 7",)
-    assert "--fresh" in caught.value.hint
+    assert caught.value.problems == ("smooth.k: was 5, is 7",)
+    assert "--force" in caught.value.hint
     fewer = dataclasses.replace(sources, ratings=sources.ratings.take(range(50)))
     with pytest.raises(UserError) as caught:
         run_pipeline(PRESETS["pairwise"], fewer, whole, quick, device="cpu")
-    assert caught.value.problems == ("the data differ: ratings",)
+    assert caught.value.problems == ("ratings: its content has changed",)
     # k is nothing to stage 1 and to plain ratings
     assert run_pipeline(PRESETS["pairwise"], sources, whole, other, device="cpu").stages[0].resumed
 
 
-def test_more_neighbours_than_dialogues(sources: Sources, quick: Settings, tmp_path: Path) -> None:
+def test_more_neighbours_than_dialogues(sources: TrainingData, quick: Settings, tmp_path: Path) -> None:
     many = dataclasses.replace(quick, k=500)
     with pytest.raises(DataError, match="all smoothed ratings are equal"):
         run_pipeline(PRESETS["stage-2"], sources, tmp_path, many, device="cpu")
@@ -135,7 +134,7 @@ def test_more_neighbours_than_dialogues(sources: Sources, quick: Settings, tmp_p
     assert found.on_pairs is not None
 
 
-def test_pairs_are_needed_where_they_are(sources: Sources, quick: Settings, tmp_path: Path) -> None:
+def test_pairs_are_needed_where_they_are(sources: TrainingData, quick: Settings, tmp_path: Path) -> None:
     without = dataclasses.replace(sources, dev=None, pairs=None)
     with pytest.raises(UserError, match="needs compared pairs"):
         run_pipeline(PRESETS["cmade"], without, tmp_path, quick)
@@ -144,14 +143,14 @@ def test_pairs_are_needed_where_they_are(sources: Sources, quick: Settings, tmp_
     assert found.dev_scores is None
 
 
-def test_development_dialogues_are_not_trained_on(sources: Sources) -> None:
+def test_development_dialogues_are_not_trained_on(sources: TrainingData) -> None:
     assert sources.dev is not None
     rows = (*sources.ratings.rows, *sources.dev.rows[:3])
-    found = Sources.gather(RatedDialogues(rows, sources.ratings.scale), dev=sources.dev)
+    found = TrainingData.gather(RatedDialogues(rows, sources.ratings.scale), dev=sources.dev)
     assert len(found.ratings) == 60
     assert "3 rated dialogues" in found.notes[0]
     with pytest.raises(DataError, match="none is left"):
-        Sources.gather(sources.dev, dev=sources.dev)
+        TrainingData.gather(sources.dev, dev=sources.dev)
 
 
 def command(files: dict[str, Path], encoder: Path, out: Path, *more: str) -> list[str]:
@@ -175,7 +174,7 @@ def test_the_command(rated_files: dict[str, Path], tiny_encoder: Path, tmp_path:
     assert "smooth+shapley: done already" in again.output
     wrong = CliRunner().invoke(app, [*first, "--seed", "1"])
     assert isinstance(wrong.exception, UserError)
-    assert wrong.exception.problems == ("seed was 0 and is 1",)
+    assert wrong.exception.problems == ("seed: was 0, is 1",)
     assert len(CliRunner().invoke(app, ["compare", "presets"]).output.splitlines()) == 12
 
 
@@ -215,7 +214,7 @@ def test_plain_kernels_give_what_the_compiled_give() -> None:
     assert spec.loader is not None
     plain = util.module_from_spec(spec)
     spec.loader.exec_module(plain)
-    from palaver.comparator import ranking_loss, shapley, smooth
+    from palaver.comparator.cmade import ranking_loss, shapley, smoothing
 
     rng = np.random.default_rng(0)
     x, q, y = rng.normal(size=(70, 6)).astype(np.float32), rng.normal(size=(9, 6)), rng.random(70)
@@ -227,9 +226,9 @@ def test_plain_kernels_give_what_the_compiled_give() -> None:
 
     def everything() -> list[Any]:
         loss, lambdas = ranking_loss.pair_weights(scores, targets, groups=groups, weights=targets)
-        plain_loss, plain_lambdas = ranking_loss.pair_weights(scores, targets, margin=0.5)
+        plain_loss, plain_lambdas = ranking_loss.pair_weights(scores, targets)
         values = [shapley.knn_shapley(x, y, q, rng_weights, k=k) for k in (1, 5, 100)]
-        return [*values, smooth.smooth(x, y, k=7), loss, lambdas, plain_loss, plain_lambdas]
+        return [*values, smoothing.smooth(x, y, k=7), loss, lambdas, plain_loss, plain_lambdas]
 
     rng_weights = rng.integers(-2, 3, 9).astype(float)
     compiled = everything()

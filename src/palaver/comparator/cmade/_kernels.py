@@ -173,13 +173,13 @@ def predictions_after_removal(bits: Any, ratings: Any, ranks: Any, removed: Any,
 
 
 @numba.njit(cache=True)
-def pair_bounds(targets: Any, groups: Any, margin: float, starts: Any, ends: Any) -> None:
+def pair_bounds(targets: Any, groups: Any, starts: Any, ends: Any) -> None:
     """j is worse than i where starts[i] <= j < ends[i]; sorted by group and, within one, by target."""
     start = end = 0
     for i in range(targets.shape[0]):
         if i and groups[i] != groups[i - 1]:
             start = end = i
-        while targets[end] < targets[i] - margin:
+        while targets[end] < targets[i]:
             end += 1
         starts[i], ends[i] = start, end
 

@@ -30,14 +30,14 @@ class Anomalies:
     dropped: dict[str, int] = field(default_factory=dict)
 
 
-def perturb(dialogues: Sequence[Dialogue], *, seed: int = 0) -> Anomalies:
+def spoil(dialogues: Sequence[Dialogue], *, seed: int = 0) -> Anomalies:
     """Two spoilt copies of each dialogue. What a dialogue gets depends on the seed and on all turns only."""
     pool: dict[str, list[tuple[int, str]]] = {USER: [], SYSTEM: []}
     for row, dialogue in enumerate(dialogues):
         for turn in dialogue.turns:
             if turn.speaker in pool:
                 pool[turn.speaker].append((row, turn.text))
-    found: list[Dialogue] = []
+    copies: list[Dialogue] = []
     real: list[int] = []
     places: list[int] = []
     missed = dict.fromkeys((USER, SYSTEM), 0)
@@ -56,16 +56,16 @@ def perturb(dialogues: Sequence[Dialogue], *, seed: int = 0) -> Anomalies:
             turns = list(dialogue.turns)
             turns[place] = turns[place].model_copy(update={"text": text})
             spoilt = {"id": f"{dialogue.id} without {role} turn {place + 1}", "turns": tuple(turns)}
-            found.append(dialogue.model_copy(update=spoilt))
+            copies.append(dialogue.model_copy(update=spoilt))
             real.append(row)
             places.append(place)
-    if not found:
+    if not copies:
         raise DataError(
             "no dialogue can be spoilt: there is no other turn of the same role to put in",
             "give more than one dialogue, with turns of a user and of a system",
         )
     dropped = {f"no other turn of the {role}": count for role, count in missed.items() if count}
-    return Anomalies(tuple(found), np.array(real, np.int64), np.array(places, np.int64), dropped)
+    return Anomalies(tuple(copies), np.array(real, np.int64), np.array(places, np.int64), dropped)
 
 
 def _another(pool: Sequence[tuple[int, str]], row: int, text: str, rng: np.random.Generator) -> str | None:

@@ -5,9 +5,9 @@
     smooth    stage 2: ratings averaged over the nearest neighbours in φ-space
     shapley   stage 3: dialogues whose rating harms the comparison of development pairs are removed
 
-A stage takes the network and embeddings of the one before and leaves `stage.json` (settings, seed, data,
-signature), `arrays.npz` and the network. What is there already and has the same signature is taken as it is;
-with another signature it is refused. Presets share the stages they begin with.
+A stage takes the network and embeddings of the one before and leaves its record, `arrays.npz` and the
+network. A folder with the same record is taken as it is, one with another is refused. Presets share the
+stages they begin with.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import platform
 import shutil
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,19 +26,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from palaver.comparator.cmade.anomalies import perturb
+from palaver.artefacts import can_go_on, make_record, read_fields, write_record
+from palaver.comparator.cmade.anomalies import spoil
 from palaver.comparator.cmade.inputs import Inputs
 from palaver.comparator.cmade.network import ComparatorNetwork, apply_network, build_network
 from palaver.comparator.cmade.presets import Preset, Settings, StageName
-from palaver.comparator.cmade.stages import (
-    ARRAYS,
-    NETWORK,
-    RECORD,
-    Arrays,
-    PipelineResult,
-    Sources,
-    StageResult,
-)
+from palaver.comparator.cmade.shapley import pair_values
+from palaver.comparator.cmade.smoothing import smooth
+from palaver.comparator.cmade.stages import ARRAYS, NETWORK, Arrays, PipelineResult, StageResult
 from palaver.comparator.cmade.training import (
     UNKNOWN,
     Examples,
@@ -48,168 +43,157 @@ from palaver.comparator.cmade.training import (
     train,
 )
 from palaver.comparator.evaluation import evaluate_pairs
-from palaver.comparator.signature import (
-    compare_inputs,
-    data_digest,
-    encoder_digest,
-    short_hash,
-    stage_settings,
-)
+from palaver.comparator.representation import encoder_digest
+from palaver.comparator.training_data import TrainingData
 from palaver.errors import DataError, UserError
 from palaver.files import check_writable, write_atomically
 from palaver.generation.device import choose_device
-from palaver.progress import Progress
+from palaver.progress import Progress, no_progress
+from palaver.schema import RunRecord
 
 Say = Callable[[str], None]
 
 
 def run_pipeline(
     preset: Preset,
-    sources: Sources,
+    data: TrainingData,
     out: Path,
     settings: Settings | None = None,
     *,
     seed: int = 0,
     device: str = "auto",
     fresh: bool = False,
-    progress: Progress | None = None,
-    say: Say | None = None,
+    progress: Progress = no_progress,
+    say: Say = lambda text: None,
 ) -> PipelineResult:
     """All stages of `preset`, those that `out` holds already left as they are."""
     settings = (settings or Settings()).check()
-    if preset.needs_pairs and (sources.dev is None or sources.pairs is None or not len(sources.pairs)):
+    if preset.needs_pairs and (data.dev is None or data.pairs is None or not len(data.pairs)):
         raise UserError(
             f"the preset {preset.name!r} needs compared pairs of development dialogues",
             "give them with --dev-pairs and --dev-dialogues, or take the preset stage-1-2",
         )
-    run = _Pipeline(preset, sources, Path(out), settings, seed, device, progress, say or (lambda text: None))
+    check_writable(Path(out))
+    run = _Pipeline(preset, data, Path(out), settings, seed, _own_device(device), progress, say)
     stages = run.run(fresh)
     scores = stages[-1].arrays.get("dev_scores")
     on_pairs, on_test = (
         evaluate_pairs(scores, pairs) if scores is not None and pairs is not None and len(pairs) else None
-        for pairs in (sources.pairs, sources.test)
+        for pairs in (data.pairs, data.test)
     )
-    outcome = PipelineResult(preset, tuple(stages), on_pairs, on_test, (*sources.notes, *run.notes))
-    if run.is_main:
+    result = PipelineResult(preset, tuple(stages), on_pairs, on_test, (*data.notes, *run.notes))
+    if is_first_process():
         with write_atomically(Path(out) / f"{preset.name}.json") as file:
-            json.dump(outcome.to_json(), file, indent=1)
-    return outcome
+            json.dump(result.to_json(), file, indent=1)
+    return result
 
 
+@dataclass(frozen=True)
+class _Work:
+    """What a stage did: its training, further arrays, and what its record says of it."""
+
+    history: History
+    arrays: Arrays = field(default_factory=dict)
+    about: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
 class _Pipeline:
-    def __init__(
-        self,
-        preset: Preset,
-        sources: Sources,
-        out: Path,
-        settings: Settings,
-        seed: int,
-        device: str,
-        progress: Progress | None,
-        say: Say,
-    ) -> None:
-        self.preset, self.sources, self.out, self.settings = preset, sources, out, settings
-        self.seed, self.progress, self.say = seed, progress, say
-        self.device = _own_device(device)
-        self.is_main = is_first_process()
-        self.notes: list[str] = []
-        self._inputs: dict[str, Inputs] = {}
-        self._network: ComparatorNetwork | None = None
-        check_writable(out)
+    preset: Preset
+    data: TrainingData
+    out: Path
+    settings: Settings
+    seed: int
+    device: torch.device
+    progress: Progress
+    say: Say
+    notes: list[str] = field(default_factory=list)
+    _inputs: dict[str, Inputs] = field(default_factory=dict)
+    _network: ComparatorNetwork | None = None
 
-    # Folders and signatures ------------------------------------------------------------------------------
+    # Folders and records ---------------------------------------------------------------------------------
 
     def run(self, fresh: bool) -> list[StageResult]:
         done: list[StageResult] = []
-        for stage, chain in zip(self.preset.stages, self.preset.chain, strict=True):
-            before = done[-1] if done else None
-            inputs = self._stage_inputs(stage, before)
-            signature = short_hash(inputs)
-            found = None if fresh else self._found(chain, inputs, signature)
-            if found is None:
-                found = self._compute(stage, chain, before, inputs, signature)
-            else:
+        settings: dict[str, Any] = {}
+        hashes = {"encoder": encoder_digest(self.settings.encoder)}
+        for stage, name in zip(self.preset.stages, self.preset.chain, strict=True):
+            settings[stage] = self._stage_settings(stage)
+            hashes |= self._stage_data(stage)
+            record = make_record(
+                "palaver compare train",
+                settings,
+                seed=self.seed,
+                data=hashes,
+                packages=("palaver", "numpy", "torch"),
+            )
+            if can_go_on(self.out / name, record, force=fresh):
+                result = self._load(name, record)
                 self._network = None  # that of an earlier stage would be the wrong one
-                self.say(f"{chain}: done already")
-            done.append(found)
+                self.say(f"{name}: done already")
+            else:
+                result = self._compute(stage, name, done[-1] if done else None, record)
+            done.append(result)
         return done
 
-    def _stage_inputs(self, stage: StageName, before: StageResult | None) -> dict[str, Any]:
-        """All that the result depends on."""
-        s = self.sources
-        data = {"ratings": data_digest(s.ratings)}
-        if stage == "flow" and s.flow is not None:
-            data["flow"] = data_digest(s.flow)
-        if s.dev is not None:
-            data["dev"] = data_digest(s.dev)
-        if s.pairs is not None and (stage == "shapley" or self.preset.dev):
-            data["pairs"] = data_digest(s.pairs)
-        chosen = stage_settings(stage, self.settings, self.preset)
-        encoder = {"encoder": encoder_digest(self.settings.encoder)} if before is None else {}
-        parent = {"after": before.signature} if before is not None else {}
-        return {"stage": stage, "seed": self.seed, **encoder, **parent, **chosen, "data": data}
+    def _stage_settings(self, stage: StageName) -> dict[str, Any]:
+        chosen = self.settings.of_stage(stage)
+        if stage == "rate":
+            chosen |= {"objective": self.preset.objective, "dev": self.preset.dev}
+            if self.preset.objective == "classification":
+                chosen["classes"] = self.settings.classes
+        return chosen
 
-    def _found(self, chain: str, inputs: dict[str, Any], signature: str) -> StageResult | None:
-        folder = self.out / chain
-        if not (folder / RECORD).is_file():
-            return None
-        try:
-            record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-            known, earlier = record["signature"], record["inputs"]
-        except (OSError, ValueError, LookupError, TypeError) as error:
-            raise DataError(f"{folder / RECORD} cannot be read: {error}", "begin anew with --fresh") from None
-        if known != signature:
-            raise UserError(
-                f"{folder} holds the stage {chain!r} of another run",
-                "choose another folder with --out, or begin anew with --fresh",
-                compare_inputs(earlier, inputs),
-            )
+    def _stage_data(self, stage: StageName) -> dict[str, str]:
+        data = self.data
+        hashes = {"ratings": data.ratings.digest}
+        if stage == "flow" and data.flow is not None:
+            hashes["flow"] = data.flow.digest
+        if data.dev is not None:
+            hashes["dev"] = data.dev.digest
+        if data.pairs is not None and (stage == "shapley" or self.preset.dev):
+            hashes["pairs"] = data.pairs.digest
+        return hashes
+
+    def _load(self, name: str, record: RunRecord) -> StageResult:
+        folder = self.out / name
         try:
             with np.load(folder / ARRAYS, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
+                arrays = {array: file[array] for array in file.files}
         except (OSError, ValueError, EOFError) as error:
-            raise DataError(f"{folder / ARRAYS} cannot be read: {error}", "begin anew with --fresh") from None
-        return StageResult(chain, folder, signature, arrays, record, resumed=True)
+            raise DataError(f"{folder / ARRAYS} cannot be read: {error}", "begin anew with --force") from None
+        return StageResult(name, folder, record, arrays, read_fields(folder), resumed=True)
 
     def _compute(
-        self, stage: StageName, chain: str, before: StageResult | None, inputs: dict[str, Any], signature: str
+        self, stage: StageName, name: str, before: StageResult | None, record: RunRecord
     ) -> StageResult:
         began = time.perf_counter()
-        folder = self.out / chain
-        if self.is_main:
+        folder = self.out / name
+        if is_first_process():
             shutil.rmtree(folder, ignore_errors=True)  # what a run that was killed left behind
         network = self._network_after(before)
         given = before.arrays if before is not None else self._measure(network)
-        number = self.preset.stages.index(stage)
-        history, extra, about = {
-            "rate": self._rate,
-            "flow": self._flow,
-            "smooth": self._smooth,
-            "shapley": self._shapley,
-        }[stage](network, given, self.seed * 1000 + number)
-        arrays = self._measure(network) | extra
-        arrays["ids"] = np.array(self.sources.ratings.ids)
-        if self.sources.dev is not None:
-            arrays["dev_ids"] = np.array(self.sources.dev.ids)
-        where = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else "cpu"
-        record = {
-            "signature": signature,
-            "inputs": inputs,
+        do = {"rate": self._rate, "flow": self._flow, "smooth": self._smooth, "shapley": self._shapley}[stage]
+        work = do(network, given, self.seed * 1000 + self.preset.stages.index(stage))
+        arrays = self._measure(network) | work.arrays
+        arrays["ids"] = np.array(self.data.ratings.ids)
+        if self.data.dev is not None:
+            arrays["dev_ids"] = np.array(self.data.dev.ids)
+        cuda = self.device.type == "cuda"
+        about = {
             "seconds": round(time.perf_counter() - began, 2),
-            "device": where,
-            "n_train": len(self.sources.ratings),
-            **about,
-            "n_cut": {name: found.n_cut for name, found in self._inputs.items()},
-            "history": dataclasses.asdict(history),
-            "versions": {"python": platform.python_version(), "torch": str(torch.__version__)},
+            "device": torch.cuda.get_device_name(self.device) if cuda else "cpu",
+            "n_train": len(self.data.ratings),
+            **work.about,
+            "n_cut": {which: inputs.n_cut for which, inputs in self._inputs.items()},
+            "history": dataclasses.asdict(work.history),
         }
-        if self.is_main:
+        if is_first_process():
             network.save(folder / NETWORK)
             with write_atomically(folder / ARRAYS, "wb") as file:
                 np.savez(file, **arrays)  # type: ignore[arg-type]
-            with write_atomically(folder / RECORD) as file:  # last: only now the stage counts as done
-                json.dump(record, file, indent=1)
-        return StageResult(chain, folder, signature, arrays, record)
+            write_record(folder, record, **about)  # last: only now the stage counts as done
+        return StageResult(name, folder, record, arrays, about)
 
     # The network and what it says ------------------------------------------------------------------------
 
@@ -218,7 +202,7 @@ class _Pipeline:
             if self._network is None:
                 self._network = before.network(self.device)
             return self._network
-        ratings, s = self.sources.ratings, self.settings
+        ratings, s = self.data.ratings, self.settings
         classifies = self.preset.objective == "classification"
         centres = class_centres(ratings.values, ratings.scale, s.classes) if classifies else ()
         self._network = build_network(
@@ -233,27 +217,27 @@ class _Pipeline:
 
     def _tokens(self, network: ComparatorNetwork, which: str) -> Inputs:
         if which not in self._inputs:
-            source = self.sources.ratings if which == "train" else self.sources.dev
+            source = self.data.ratings if which == "train" else self.data.dev
             assert source is not None
-            found = network.inputs(source.dialogues)
-            self._inputs[which] = found
-            if found.n_cut:
+            inputs = network.inputs(source.dialogues)
+            self._inputs[which] = inputs
+            if inputs.n_cut:
                 self._note(
-                    f"{found.n_cut} of {len(found)} {which} dialogues are longer than "
+                    f"{inputs.n_cut} of {len(inputs)} {which} dialogues are longer than "
                     f"{network.config.max_tokens} tokens: their end is kept"
                 )
         return self._inputs[which]
 
     def _measure(self, network: ComparatorNetwork) -> Arrays:
-        found: Arrays = {}
-        for which, source in (("train", self.sources.ratings), ("dev", self.sources.dev)):
+        arrays: Arrays = {}
+        for which, source in (("train", self.data.ratings), ("dev", self.data.dev)):
             if source is not None:
                 tokens = self._tokens(network, which)
                 scores, embeddings = apply_network(
                     network, tokens, progress=self.progress, what=f"reading {which}"
                 )
-                found |= {f"{which}_scores": scores, f"{which}_embeddings": embeddings}
-        return found
+                arrays |= {f"{which}_scores": scores, f"{which}_embeddings": embeddings}
+        return arrays
 
     def _note(self, text: str) -> None:
         self.notes.append(text)
@@ -293,10 +277,10 @@ class _Pipeline:
 
     def _accuracies(self, network: ComparatorNetwork) -> dict[str, float]:
         """For the record only: nothing is chosen by it."""
-        if self.sources.dev is None:
+        if self.data.dev is None:
             return {}
         scores, _ = apply_network(network, self._tokens(network, "dev"))
-        known = {"pairs": self.sources.pairs, "test": self.sources.test}
+        known = {"pairs": self.data.pairs, "test": self.data.test}
         return {
             name: evaluate_pairs(scores, p).accuracy for name, p in known.items() if p is not None and len(p)
         }
@@ -304,29 +288,25 @@ class _Pipeline:
     def _groups(self) -> NDArray[np.int64] | None:
         if self.settings.within == "all":
             return None
-        codes = self.sources.ratings.codes(self.settings.within)
+        codes = self.data.ratings.codes(self.settings.within)
         if (codes == UNKNOWN).all():
             raise DataError(f"no dialogue says its {self.settings.within}", "leave out --within")
         return codes
 
-    def _rate(
-        self, network: ComparatorNetwork, given: Arrays, seed: int
-    ) -> tuple[History, Arrays, dict[str, Any]]:
-        examples = Examples.rated(self.sources.ratings.values, groups=self._groups())
+    def _rate(self, network: ComparatorNetwork, given: Arrays, seed: int) -> _Work:
+        examples = Examples.rated(self.data.ratings.values, groups=self._groups())
         inputs = self._tokens(network, "train")
         if self.preset.dev:
-            assert self.sources.pairs is not None
-            examples = examples.with_pairs(self.sources.pairs, len(inputs))
+            assert self.data.pairs is not None
+            examples = examples.with_pairs(self.data.pairs, len(inputs))
             inputs = inputs.joined(self._tokens(network, "dev"))
-        return self._fit(network, inputs, examples, seed, self.preset.chain[-1]), {}, {}
+        return _Work(self._fit(network, inputs, examples, seed, self.preset.chain[-1]))
 
-    def _flow(
-        self, network: ComparatorNetwork, given: Arrays, seed: int
-    ) -> tuple[History, Arrays, dict[str, Any]]:
-        more = self.sources.flow.dialogues if self.sources.flow is not None else ()
-        known = set(self.sources.dev.ids) if self.sources.dev is not None else set()
-        real = [*self.sources.ratings.dialogues, *(d for d in more if d.id not in known)]
-        spoilt = perturb(real, seed=seed)
+    def _flow(self, network: ComparatorNetwork, given: Arrays, seed: int) -> _Work:
+        more = self.data.flow.dialogues if self.data.flow is not None else ()
+        known = set(self.data.dev.ids) if self.data.dev is not None else set()
+        real = [*self.data.ratings.dialogues, *(d for d in more if d.id not in known)]
+        spoilt = spoil(real, seed=seed)
         inputs = network.inputs([*real, *spoilt.dialogues])
         examples = Examples.anomalies(len(real), spoilt.real)
         history = self._fit(network, inputs, examples, seed, "flow", self.settings.flow_epochs)
@@ -338,14 +318,10 @@ class _Pipeline:
             "dropped": spoilt.dropped,
             "real_wins": won,
         }
-        return history, {}, about
+        return _Work(history, about=about)
 
-    def _smooth(
-        self, network: ComparatorNetwork, given: Arrays, seed: int
-    ) -> tuple[History, Arrays, dict[str, Any]]:
-        from palaver.comparator.cmade.smoothing import smooth
-
-        ratings, history = self.sources.ratings.values, None
+    def _smooth(self, network: ComparatorNetwork, given: Arrays, seed: int) -> _Work:
+        ratings, history = self.data.ratings.values, None
         for turn in range(self.settings.rounds):
             if turn:
                 given = self._measure(network)
@@ -359,17 +335,13 @@ class _Pipeline:
             inputs = self._tokens(network, "train")
             history = self._fit(network, inputs, examples, seed + 100 * turn, "smooth")
         assert history is not None
-        return history, {"smoothed": smoothed}, {"spread": float(np.std(smoothed) / np.std(ratings))}
+        return _Work(history, {"smoothed": smoothed}, {"spread": float(np.std(smoothed) / np.std(ratings))})
 
-    def _shapley(
-        self, network: ComparatorNetwork, given: Arrays, seed: int
-    ) -> tuple[History, Arrays, dict[str, Any]]:
-        from palaver.comparator.cmade import shapley
-
-        ratings, pairs = self.sources.ratings.values, self.sources.pairs
+    def _shapley(self, network: ComparatorNetwork, given: Arrays, seed: int) -> _Work:
+        ratings, pairs = self.data.ratings.values, self.data.pairs
         assert pairs is not None
         k = self.settings.k
-        values = shapley.pair_values(given["train_embeddings"], ratings, given["dev_embeddings"], pairs, k=k)
+        values = pair_values(given["train_embeddings"], ratings, given["dev_embeddings"], pairs, k=k)
         kept = np.flatnonzero(values >= 0)
         if len(kept) < 2 or np.ptp(ratings[kept]) == 0:
             raise DataError(
@@ -381,8 +353,9 @@ class _Pipeline:
         groups = self._groups()
         examples = Examples.rated(ratings[kept], rows=kept, groups=None if groups is None else groups[kept])
         history = self._fit(network, self._tokens(network, "train"), examples, seed, "shapley")
-        extra = {"values": values, "kept": kept, "kept_ids": np.array(self.sources.ratings.ids)[kept]}
-        return history, extra, {"n_kept": len(kept), "n_removed": len(ratings) - len(kept)}
+        extra = {"values": values, "kept": kept, "kept_ids": np.array(self.data.ratings.ids)[kept]}
+        about = {"k": k, "n_kept": len(kept), "n_removed": len(ratings) - len(kept)}
+        return _Work(history, extra, about)
 
 
 def _own_device(wanted: str) -> torch.device:

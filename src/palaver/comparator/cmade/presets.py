@@ -14,6 +14,12 @@ from palaver.errors import ConfigError, UserError, nearest
 
 Objective = Literal["pairwise", "classification", "regression"]
 StageName = Literal["rate", "flow", "smooth", "shapley"]
+_STAGE_SETTINGS: dict[StageName, tuple[str, ...]] = {
+    "rate": ("epochs", "within"),
+    "flow": ("flow_epochs",),
+    "smooth": ("epochs", "k", "rounds", "within"),
+    "shapley": ("epochs", "k", "within"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +58,8 @@ class Settings:
     flow_epochs: int = 2
     """Of stage 1, whose epochs are three times as long."""
 
-    def problems(self) -> list[str]:
-        """Everything that is wrong with the values."""
+    def check(self) -> Settings:
+        """Raise `ConfigError` with everything that is wrong with the values."""
         t = self.training
         least: dict[str, tuple[float, float]] = {
             "max_tokens": (self.max_tokens, 2),
@@ -66,29 +72,28 @@ class Settings:
             "weight_decay": (t.weight_decay, 0),
             "graph_tokens": (t.graph_tokens, 1),
         }
-        found = [
+        problems = [
             f"{name} should be {low:g} or more, found {v:g}" for name, (v, low) in least.items() if v < low
         ]
         if t.batch_size == 1:
-            found.append(
+            problems.append(
                 "batch_size should be 2 or more, or 0 for all: one dialogue is compared with nothing"
             )
         if not 0 < t.learning_rate < 1:
-            found.append(f"learning_rate should lie between 0 and 1, found {t.learning_rate:g}")
+            problems.append(f"learning_rate should lie between 0 and 1, found {t.learning_rate:g}")
         if not 0 <= t.warmup <= 1:
-            found.append(f"warmup should lie between 0 and 1, found {t.warmup:g}")
-        return found
-
-    def check(self) -> Settings:
-        if found := self.problems():
-            raise ConfigError("the settings of the comparator cannot be used", problems=found)
+            problems.append(f"warmup should lie between 0 and 1, found {t.warmup:g}")
+        if problems:
+            raise ConfigError("the settings of the comparator cannot be used", problems=problems)
         return self
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain values, the training's beside the others."""
+    def of_stage(self, stage: StageName) -> dict[str, Any]:
+        """The settings that matter to a stage: changing any other leaves it as it is."""
         plain: dict[str, Any] = dataclasses.asdict(self)
         training: dict[str, Any] = plain.pop("training")
-        return plain | training
+        names = [name for name in training if name not in ("epochs", "graph_tokens")]
+        names += ["pooling", "max_tokens", *_STAGE_SETTINGS[stage]]
+        return {name: (plain | training)[name] for name in names}
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,7 @@ class Preset:
     def chain(self) -> tuple[str, ...]:
         """The folder of each stage: what it is, after all those before it."""
         if self.stages == ("rate",):
-            return (f"rate-{self.objective}" + "-dev" * self.dev,)
+            return (f"rate-{self.objective}-dev" if self.dev else f"rate-{self.objective}",)
         return tuple("+".join(self.stages[: i + 1]) for i in range(len(self.stages)))
 
 

@@ -13,15 +13,10 @@ visited, and groups cost what they hold. Memory O(N) on a CPU, O(block^2) on a G
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
-
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-Reduction = Literal["mean", "sum"]
 _SPREAD = 60.0  # scores closer than this share their exponentials; see `_kernels.add_pairs`
 
 
@@ -29,23 +24,19 @@ def pair_weights(
     scores: Tensor,
     targets: Tensor,
     *,
-    margin: float = 0.0,
     groups: Tensor | None = None,
-    block: int = 4096,
     weights: Tensor | None = None,
-    reduction: Reduction = "mean",
+    block: int = 4096,
 ) -> tuple[Tensor, Tensor]:
-    """The loss and lambda (N,) = d loss / d scores over all pairs with targets[i] - margin > targets[j].
+    """The mean loss and lambda (N,) = d loss / d scores over all pairs with targets[i] > targets[j].
 
     `groups`: only pairs within a group count. `weights`: a pair weighs w_i w_j, and the mean is by weight.
-    Without any pair both are nought, so that a training step does nothing; `count_pairs` tells beforehand.
+    Without any pair both are nought, so that a training step does nothing.
     """
-    if reduction not in ("mean", "sum"):
-        raise ValueError(f"reduction must be 'mean' or 'sum', not {reduction!r}")
     if block < 1:
         raise ValueError(f"block must be 1 or more, not {block}")
     o = _column("scores", scores.detach(), scores.shape).to(torch.promote_types(scores.dtype, torch.float32))
-    order, starts, ends = _bounds(targets, groups, margin, scores.shape)
+    order, starts, ends = _bounds(targets, groups, scores.shape)
     w = None
     if weights is not None:
         w = _column("weights", weights.detach(), scores.shape).to(torch.float64).cpu().numpy()[order]
@@ -58,86 +49,12 @@ def pair_weights(
         loss, lambdas = _on_cpu(o.numpy().astype(np.float64)[order], w, starts, ends)
     else:
         loss, lambdas = _in_tiles(o, w, order, starts, ends, block)
-    if reduction == "mean":
-        total = _total_weight(w, starts, ends)
-        loss, lambdas = (loss / total, lambdas / total) if total else (loss, lambdas)
+    total = _total_weight(w, starts, ends)
+    if total:
+        loss, lambdas = loss / total, lambdas / total
     result = torch.empty_like(o)
     result[torch.from_numpy(order).to(o.device)] = lambdas.to(o)
     return loss.to(o), result.to(scores.dtype)
-
-
-def pairwise_loss(scores: Tensor, targets: Tensor, **options: Any) -> Tensor:
-    """`pair_weights` as a loss to call `backward` on; takes the same options."""
-    loss: Tensor = _PairwiseLoss.apply(scores, targets, options)  # type: ignore[no-untyped-call]
-    return loss
-
-
-def count_pairs(targets: Tensor, *, margin: float = 0.0, groups: Tensor | None = None) -> int:
-    """How many pairs the loss has: 0 where all targets (of each group) are equal."""
-    _, starts, ends = _bounds(targets, groups, margin, targets.shape)
-    return int((ends - starts).sum())
-
-
-def backward_all_pairs(
-    forward: Callable[[Any], Tensor],
-    batches: Sequence[Any],
-    targets: Tensor,
-    *,
-    keep_graph: bool = True,
-    **options: Any,
-) -> tuple[Tensor, Tensor]:
-    """Gradients of the loss over all pairs of all batches, added to those there are; the loss and the scores.
-
-    `forward(batch)` gives the scores (B,) of a batch, `targets` those of all batches in their order. With
-    `keep_graph` every batch is run forward once, and the memory of all of them is needed at once. Without, a
-    first pass without gradients finds the scores and a second runs each batch forward and back: the memory
-    of one batch, a third more time. Dropout then draws the same twice.
-    """
-    if not len(batches):
-        raise ValueError("there are no batches")
-    if keep_graph:
-        scores = torch.cat([forward(batch) for batch in batches])
-        loss = pairwise_loss(scores, targets, **options)
-        loss.backward()  # type: ignore[no-untyped-call]
-        return loss.detach(), scores.detach()
-    parts, states = [], []
-    with torch.no_grad():
-        for batch in batches:
-            states.append(_random_states())
-            parts.append(forward(batch))
-    after = _random_states()
-    loss, lambdas = pair_weights(torch.cat(parts), targets, **options)
-    begin = 0
-    for batch, part, state in zip(batches, parts, states, strict=True):
-        _set_random_states(state)
-        forward(batch).backward(lambdas[begin : begin + len(part)])  # type: ignore[no-untyped-call]
-        begin += len(part)
-    _set_random_states(after)
-    return loss, torch.cat(parts)
-
-
-def _random_states() -> tuple[Tensor, list[Tensor]]:
-    return torch.get_rng_state(), torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
-
-
-def _set_random_states(states: tuple[Tensor, list[Tensor]]) -> None:
-    torch.set_rng_state(states[0])
-    if states[1]:
-        torch.cuda.set_rng_state_all(states[1])
-
-
-class _PairwiseLoss(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, scores: Tensor, targets: Tensor, options: dict[str, Any]) -> Tensor:
-        loss, lambdas = pair_weights(scores, targets, **options)
-        ctx.save_for_backward(lambdas)
-        return loss
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        (lambdas,) = ctx.saved_tensors
-        return (grad * lambdas).to(lambdas.dtype), None, None
 
 
 def _column(name: str, column: Tensor, shape: torch.Size) -> Tensor:
@@ -150,13 +67,11 @@ def _column(name: str, column: Tensor, shape: torch.Size) -> Tensor:
 
 
 def _bounds(
-    targets: Tensor, groups: Tensor | None, margin: float, shape: torch.Size
+    targets: Tensor, groups: Tensor | None, shape: torch.Size
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The order by group and target, and for each place in it where its losers begin and end."""
     from palaver.comparator.cmade._kernels import pair_bounds
 
-    if not margin >= 0:
-        raise ValueError(f"margin must be 0 or more, not {margin}")
     t = _column("targets", targets.detach(), shape).cpu().numpy().astype(np.float64)
     if groups is None:
         g = np.zeros(len(t), np.int64)
@@ -167,7 +82,7 @@ def _bounds(
         g = _column("groups", groups.detach(), shape).cpu().numpy().astype(np.int64)
         order = np.lexsort((t, g))
     starts, ends = np.empty((2, len(t)), np.int64)
-    pair_bounds(t[order], g[order], float(margin), starts, ends)
+    pair_bounds(t[order], g[order], starts, ends)
     return order, starts, ends
 
 

@@ -14,16 +14,12 @@ number of its wins less that of its losses. One matrix product a block of querie
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from palaver.comparator.cmade._distances import as_points, as_values, check_count, distance_blocks
+from palaver.comparator.training_data import Pairs
 from palaver.errors import DataError
-
-if TYPE_CHECKING:
-    from palaver.comparator.training_data import Pairs
 
 Floats = NDArray[np.float64]
 
@@ -36,16 +32,13 @@ def pair_values(
     *,
     k: int = 50,
     block: int = 64,
-    mean: bool = False,
 ) -> Floats:
     """The value (N,) of every training dialogue for the compared pairs of development dialogues.
 
-    The sum over pairs of s^(better) - s^(worse), or the mean; negative: the dialogue's rating misleads.
+    It is the sum over pairs of s^(better) - s^(worse). Where it is negative the dialogue's rating misleads.
     """
-    n_dev = len(np.asarray(dev))
-    wins = signed_wins(pairs, n_dev)
-    values = knn_shapley(train, ratings, dev, wins, k=k, block=block)
-    return values / len(pairs.label) if mean else values
+    wins = signed_wins(pairs, len(np.asarray(dev)))
+    return knn_shapley(train, ratings, dev, wins, k=k, block=block)
 
 
 def signed_wins(pairs: Pairs, n_dev: int) -> Floats:

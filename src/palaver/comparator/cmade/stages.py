@@ -1,9 +1,9 @@
-"""What the stages of the comparator are given and leave behind."""
+"""What the stages of the pipeline leave behind."""
 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,46 +14,11 @@ from numpy.typing import NDArray
 from palaver.comparator.cmade.network import ComparatorNetwork
 from palaver.comparator.cmade.presets import Preset
 from palaver.comparator.evaluation import PairResult
-from palaver.comparator.training_data import Pairs, RatedDialogues
-from palaver.errors import DataError
+from palaver.schema import RunRecord
 
-RECORD, ARRAYS, NETWORK = "stage.json", "arrays.npz", "network"
-"""What lies in a stage's folder."""
+ARRAYS, NETWORK = "arrays.npz", "network"
+"""What lies in a stage's folder beside its record."""
 Arrays = dict[str, NDArray[Any]]
-
-
-@dataclass(frozen=True)
-class Sources:
-    """What a pipeline learns from. `pairs` may be used by its stages, `test` only measures."""
-
-    ratings: RatedDialogues
-    flow: RatedDialogues | None = None
-    """More dialogues for stage 1, rated or not."""
-    dev: RatedDialogues | None = None
-    pairs: Pairs | None = None
-    test: Pairs | None = None
-    notes: tuple[str, ...] = ()
-
-    @classmethod
-    def gather(
-        cls,
-        ratings: RatedDialogues,
-        *,
-        dev: RatedDialogues | None = None,
-        pairs: Pairs | None = None,
-        test: Pairs | None = None,
-        flow: RatedDialogues | None = None,
-    ) -> Sources:
-        """Dialogues of the development set are taken out of what is trained on."""
-        held = set(dev.ids) if dev is not None else set()
-        keep = [i for i, name in enumerate(ratings.ids) if name not in held]
-        lost = len(ratings) - len(keep)
-        if not keep:
-            raise DataError(
-                "every rated dialogue is also one of the development set: none is left to train on"
-            )
-        notes = (f"{lost} rated dialogues are in the development set and not trained on",) if lost else ()
-        return cls(ratings.take(keep) if lost else ratings, flow, dev, pairs, test, notes)
 
 
 @dataclass(frozen=True)
@@ -63,9 +28,10 @@ class StageResult:
     name: str
     """The stage after all those before it: flow+smooth."""
     folder: Path
-    signature: str
+    record: RunRecord
     arrays: Arrays
-    record: dict[str, Any]
+    about: dict[str, Any]
+    """Seconds, device, counts and the history of the training."""
     resumed: bool = False
 
     def network(self, device: str | torch.device = "cpu") -> ComparatorNetwork:
@@ -80,7 +46,7 @@ class PipelineResult:
     stages: tuple[StageResult, ...]
     on_pairs: PairResult | None
     on_test: PairResult | None
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -92,24 +58,23 @@ class PipelineResult:
         return self.stages[-1].arrays.get("dev_scores")
 
     def to_json(self) -> dict[str, Any]:
-        def plain(found: PairResult | None) -> dict[str, Any] | None:
-            return None if found is None else dataclasses.asdict(found)
-
-        p = self.preset
-        last = self.stages[-1]
+        p, last = self.preset, self.stages[-1]
+        on_pairs, on_test = (
+            None if result is None else dataclasses.asdict(result) for result in (self.on_pairs, self.on_test)
+        )
         return {
             "preset": p.name,
             "row": p.row,
             "title": p.title,
             "paper": {"accuracy": p.accuracy, "kappa": p.kappa, "kappa_se": p.kappa_se},
-            "seed": last.record["inputs"]["seed"],
-            "on_pairs": plain(self.on_pairs),
-            "on_test": plain(self.on_test),
+            "seed": last.record.seed,
+            "on_pairs": on_pairs,
+            "on_test": on_test,
             "pairs_were_used": p.needs_pairs,
-            "seconds": round(sum(s.record["seconds"] for s in self.stages), 2),
-            "stages": {s.name: s.signature for s in self.stages},
-            "n_kept": last.record.get("n_kept"),
-            "n_train": last.record["n_train"],
-            "device": last.record["device"],
+            "seconds": round(sum(s.about["seconds"] for s in self.stages), 2),
+            "stages": {s.name: s.record.signature for s in self.stages},
+            "n_kept": last.about.get("n_kept"),
+            "n_train": last.about["n_train"],
+            "device": last.about["device"],
             "notes": list(self.notes),
         }
