@@ -211,6 +211,19 @@ def studies(draw: st.DrawFn) -> s.Study:
     )
 
 
+responses = st.builds(
+    s.Response,
+    id=names,
+    system=names,
+    context=tuples(turns, max_size=3),
+    response=optional(texts),
+    speaker=optional(texts),
+    ocean=optional(tuples(st.floats(1, 7), min_size=5, max_size=5)),
+    reference=st.one_of(st.none(), texts, tuples(texts, min_size=1, max_size=2)),
+    knowledge=optional(texts),
+    logprob=optional(numbers),
+    labels=labels,
+)
 zones = st.integers(-23 * 60, 23 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 ratings = st.builds(
     s.Rating,
@@ -243,6 +256,7 @@ STRATEGIES: dict[type[Any], st.SearchStrategy[Any]] = {
     s.Output: outputs(),
     s.Item: items(),
     s.Study: studies(),
+    s.Response: responses,
     s.Rating: ratings,
     s.RunRecord: runs,
 }

@@ -12,8 +12,18 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "palaver.errors": ("UserError",),
-    "palaver.schema": ("Dialogue", "Item", "Output", "Question", "Rating", "RunRecord", "Study", "Turn"),
-    "palaver.corpora": ("read_dialogues", "write_dialogues"),
+    "palaver.schema": (
+        "Dialogue",
+        "Item",
+        "Output",
+        "Question",
+        "Rating",
+        "Response",
+        "RunRecord",
+        "Study",
+        "Turn",
+    ),
+    "palaver.readers": ("read_dialogues", "read_responses", "write_dialogues"),
     "palaver.statistics": (
         "bradley_terry",
         "correlate",

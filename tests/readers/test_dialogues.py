@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 import palaver
 from palaver import files
-from palaver.corpora import DialogueReader, read_dialogues, write_dialogues
 from palaver.errors import DataError, UserError
+from palaver.readers import read_dialogues, write_dialogues
 from palaver.schema import Dialogue, ReadingSet, Turn
 
 ENDINGS = ["jsonl", "jsonl.gz", "csv", "csv.gz", "tsv", "parquet"]
@@ -178,13 +178,15 @@ GOOD = '{"id": "g", "turns": [{"speaker": "a", "text": "x"}]}\n'
     ("line", "words"),
     [
         ("{", "line 3: "),
-        ("[]", "line 3: expected a JSON object, found list"),
-        ("null", "line 3: expected a JSON object, found NoneType"),
-        ("x" * 100, "line 3: "),
-        ("{}", "line 3: id: Field required"),
-        ('{"id": "d"}', "line 3: turns: Field required"),
-        ('{"id": 5, "turns": []}', "line 3: id: "),
-        ('{"id": "d", "turns": [], "nonsense": 1}', "line 3: nonsense: "),
+        ("[]", "line 3: expected an object or a list of turns, found list"),
+        ("[1]", "line 3: expected an object or a list of turns, found list"),
+        ("null", "line 3: expected an object or a list of turns, found NoneType"),
+        ("x" * 100, "line 3: not JSON"),
+        ("{}", "line 3: there are no turns; found nothing"),
+        ('{"id": "d", "turn": 3}', "line 3: there are no turns (did you mean 'turn'?); found id, turn"),
+        ('{"id": "", "turns": []}', "line 3: id: "),
+        ('{"id": true, "turns": []}', "line 3: id: "),
+        ('{"id": "d", "turns": [], "labels": [1]}', "line 3: labels: "),
         (
             '{"id": "d", "turns": [{"speaker": "a", "text": "x"}, {"speaker": "a"}]}',
             "line 3: turns[2].text: ",
@@ -194,11 +196,11 @@ GOOD = '{"id": "g", "turns": [{"speaker": "a", "text": "x"}]}\n'
             "not among the speakers",
         ),
         ('{"id": "d", "turns": [{"speaker": "a", "text": "\\ud800"}]}', "line 3: "),
-        ('{"id": "d", "turns": [{"s": "a"}]}', "line 3: turns[1].speaker"),
+        ('{"id": "d", "turns": [{"s": "a"}]}', "line 3: turns[1].text"),
         ('{"id": "d", "turns": [{"t": "x"}]}', "line 3: turns[1].speaker"),
         ('{"id": "d", "turns": [{"t": "x", "s": "a"}, 5]}', "line 3: turns[2]: "),
         ('{"id": "d", "turns": [], "labels": {"a": NaN}}', "line 3: labels.a"),
-        ('{"split": "x", "turns": 5, "id": "d"}', "line 3: turns: "),
+        ('{"split": "x", "turns": 5, "id": "d"}', "line 3: there are no turns"),
         ('{"a": ' * 50_000, "line 3: "),
     ],
     ids=lambda v: v[:40],
@@ -212,18 +214,42 @@ def test_wrong_lines_are_named(line: str, words: str, tmp_path: Path) -> None:
 def test_all_mistakes_of_a_line_are_listed(tmp_path: Path) -> None:
     line = '{"id": "", "turns": [{"speaker": "", "text": "x"}, {"speaker": "a", "text": 1}], "x": 1}'
     with pytest.raises(DataError) as caught:
-        next(read_dialogues(put(tmp_path / "t.jsonl", line)))
-    assert len(caught.value.problems) == 4
+        list(read_dialogues(put(tmp_path / "t.jsonl", line)))
+    assert [p.split(": ")[1] for p in caught.value.problems] == ["id", "turns[1].speaker", "turns[2].text"]
+    assert caught.value.hint.startswith("expected one dialogue a row")
+    assert 'found {"id": "", "turns"' in caught.value.hint
+
+
+def test_mistakes_come_together_after_the_last_row(tmp_path: Path) -> None:
+    path = put(tmp_path / "t.jsonl", GOOD + "{\n" * 7 + "{}\n" * 7 + GOOD)
+    with pytest.raises(DataError) as caught:
+        list(read_dialogues(path))
+    assert caught.value.message == f"{path}: 14 mistakes, so it cannot be read"
+    assert [p.split(":")[0] for p in caught.value.problems[:-1]] == [f"line {n}" for n in range(2, 12)]
+    assert caught.value.problems[-1] == "… and 4 more"
+    lenient = read_dialogues(path, skip_bad=True)
+    assert [number for number, _ in lenient.numbered()] == [1, 16]
+    assert lenient.left_out == {"rows that are no dialogues": 14}
+    assert "rows that are no dialogues: 14" in lenient.notes
+
+
+def test_a_file_of_something_else_is_not_read_to_its_end(tmp_path: Path) -> None:
+    reader = read_dialogues(put(tmp_path / "t.jsonl", '{"id": "", "turns": []}\n' * 5000))
+    with pytest.raises(DataError):
+        list(reader)
+    assert len(reader.problems) == 1000
 
 
 def test_what_comes_before_a_mistake_is_given(tmp_path: Path) -> None:
     reader = read_dialogues(put(tmp_path / "t.jsonl", GOOD + GOOD + "{"))
-    assert next(reader).id == "g"
-    assert next(reader).id == "g"
-    with pytest.raises(DataError, match="line 3"):
-        next(reader)
-    assert (reader.n_dialogues, reader.n_duplicates) == (2, 1)
-    assert reader.notes == ("1 dialogues have the id of an earlier one",)
+    for _ in range(2):  # it can be gone through again, and counts anew
+        dialogues = iter(reader)
+        assert next(dialogues).id == "g"
+        assert next(dialogues).id == "g"
+        with pytest.raises(DataError, match="line 3"):
+            next(dialogues)
+        assert (reader.n_dialogues, reader.n_duplicates) == (2, 1)
+        assert reader.notes[0] == "dialogues with the id of an earlier one: 1"
 
 
 HEADER = "dialogue,turn,speaker,text,knowledge,labels,source,about\n"
@@ -263,8 +289,7 @@ def test_wrong_rows_are_named(rows: str, words: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("dialog,speaker,text\nd,a,x\n", "no column 'dialogue' (did you mean 'dialog'?)"),
-        ("dialogue,text\nd,x\n", "no column 'speaker'"),
+        ("dialogue,text\nd,x\n", "row 2: there are no turns; found dialogue, text"),
         ("dialogue,speaker,text,text\nd,a,x,y\n", "stands twice"),
         ("\n", "is empty"),
     ],
@@ -369,14 +394,15 @@ def test_rows_of_other_sources_are_other_dialogues(tmp_path: Path) -> None:
 def test_encodings_are_noted(tmp_path: Path) -> None:
     content = "dialogue,speaker,text\nd,a,é\n".encode() + "d,b,é\n".encode("cp1252")
     reader = read_dialogues(put(tmp_path / "t.csv", content))
-    assert [turn.text for turn in next(reader).turns] == ["é", "é"]
-    assert reader.notes == ("1 lines were not UTF-8 and were read as Windows-1252",)
+    (only,) = reader
+    assert [turn.text for turn in only.turns] == ["é", "é"]
+    assert reader.notes == ("lines that were not UTF-8, read as Windows-1252: 1",)
 
 
 def test_zipped(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "t.zip", "w") as archive:
         archive.writestr("talks.jsonl", GOOD)
-    assert next(read_dialogues(tmp_path / "t.zip")).id == "g"
+    assert [d.id for d in read_dialogues(tmp_path / "t.zip")] == ["g"]
 
 
 def test_parquet_from_elsewhere_may_leave_things_out(tmp_path: Path) -> None:
@@ -388,8 +414,7 @@ def test_parquet_from_elsewhere_may_leave_things_out(tmp_path: Path) -> None:
     for extra, words in [
         ({"labels": "{"}, "row 1: labels: expected JSON, found '{'"),
         ({"labels": "[]"}, "row 1: labels: "),
-        ({"nonsense": 1}, "row 1: nonsense: "),
-        ({"id": None}, "row 1: id: Field required"),
+        ({"turns": "["}, "row 1: turns: expected JSON"),
     ]:
         pq.write_table(pa.Table.from_pylist([{**rows[0], **extra}]), tmp_path / "t.parquet")
         assert words in refused(tmp_path / "t.parquet")
@@ -454,14 +479,6 @@ def test_json_lines_leave_out_what_is_not_there(tmp_path: Path) -> None:
     assert (tmp_path / "t.jsonl").read_text(encoding="utf-8") == (
         '{"id":"d","turns":[{"speaker":"a","text":"é"}],"speakers":["a"]}\n'
     )
-
-
-def test_the_reader_is_an_iterator(tmp_path: Path) -> None:
-    reader = read_dialogues(put(tmp_path / "t.jsonl", GOOD))
-    assert isinstance(reader, DialogueReader)
-    assert iter(reader) is reader
-    assert list(reader)
-    assert list(reader) == []
 
 
 # --- real data -------------------------------------------------------------------------------------------

@@ -1,0 +1,13 @@
+"""One reader of dialogues and one of responses, in all shapes people have."""
+
+from palaver.readers.dialogues import DialogueReader, read_dialogues, write_dialogues
+from palaver.readers.responses import ResponseReader, is_responses, read_responses
+
+__all__ = [
+    "DialogueReader",
+    "ResponseReader",
+    "is_responses",
+    "read_dialogues",
+    "read_responses",
+    "write_dialogues",
+]
