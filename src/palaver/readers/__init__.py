@@ -1,0 +1,1 @@
+"""Readers, one for each noun: every command reads its files through them."""
