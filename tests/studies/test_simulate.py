@@ -17,19 +17,18 @@ from hypothesis import strategies as st
 
 from palaver.schema import Checkboxes, Likert, Magnitude, Pairwise, Study
 from palaver.statistics.power import estimate_power
+from palaver.readers.rating_files import iter_ratings, write_frames
 from palaver.studies import (
     PRESETS,
     Analysis,
     Habits,
     analyse,
     example_study,
-    iter_ratings,
     power_draw,
     read_ratings,
     simulate,
 )
 from palaver.studies.design import preset_study
-from palaver.studies.rows import write_frames
 from palaver.studies.simulate import Simulated, report
 
 pytestmark = pytest.mark.filterwarnings("error")
