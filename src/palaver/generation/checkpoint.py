@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from palaver.artefacts import digest
 from palaver.corpora.personalities import TRAITS
 from palaver.errors import UserError
 from palaver.files import sha256_of
@@ -68,8 +68,8 @@ class CheckpointSystem:
     @functools.cached_property
     def settings(self) -> dict[str, Any]:
         parts = [self.folder / part for part in ("config.json", "tokenizer.json", "model.safetensors")]
-        whole = hashlib.sha256("".join(map(sha256_of, parts)).encode()).hexdigest()[:16]
-        return {"kind": "checkpoint", "model": whole, **dataclasses.asdict(self.decoding)}
+        model = digest([sha256_of(part) for part in parts])
+        return {"kind": "checkpoint", "model": model, **dataclasses.asdict(self.decoding)}
 
     @property
     def chunk(self) -> int:

@@ -7,12 +7,11 @@ vocabulary spells any text. Ids 0 to 4 mean the same in every vocabulary.
 
 from __future__ import annotations
 
-import functools
-import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from palaver.artefacts import digest
 from palaver.errors import DataError, UserError, require
 from palaver.files import write_atomically
 from palaver.text.words import join_words, words
@@ -35,7 +34,7 @@ class Vocabulary:
         self._size: int = tokenizer.get_vocab_size()
         self._tokens: list[str] = []
         self._shown: list[str] = []
-        self.signature: str = hashlib.sha256(tokenizer.to_str().encode()).hexdigest()[:16]
+        self.signature: str = digest(tokenizer.to_str().encode())
 
     @classmethod
     def train(
@@ -100,10 +99,6 @@ class Vocabulary:
         """All of them, in the order of their ids."""
         self._tokens = self._tokens or [self._tokenizer.id_to_token(i) for i in range(self._size)]
         return self._tokens
-
-    @functools.cached_property
-    def _shown(self) -> list[str]:
-        return [token if i > SEP or i == UNK else "" for i, token in enumerate(self.tokens)]
 
     def encode(self, text: str) -> list[int]:
         """Token ids without marks of beginning or end."""

@@ -270,5 +270,5 @@ def _check_processes(progress: Progress, n_processes: int) -> None:
     if progress.n_processes != n_processes:
         raise UserError(
             f"the run was begun with {progress.n_processes} process(es), found {n_processes}",
-            "batches are per process: go on with as many as before, or begin anew with --fresh",
+            "batches are per process: go on with as many as before, or begin anew with --force",
         )

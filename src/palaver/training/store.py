@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import glob
-import hashlib
 import json
 import os
 import platform
@@ -108,12 +107,6 @@ class Store:
     def cut(self) -> dict[str, int]:
         """What was shortened to the model's limits, by kind."""
         return self.meta["cut"]
-
-
-def signature(**parts: Any) -> str:
-    """Name of the store of these data, vocabulary and settings."""
-    text = json.dumps({"format": FORMAT, **parts}, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 Row = tuple[np.ndarray, np.ndarray, np.ndarray, int, int, float]
