@@ -18,7 +18,6 @@ from torch import Tensor
 from palaver.errors import UserError, require
 from palaver.generation.choose import forbid_repeats
 from palaver.generation.decode import Decoding
-from palaver.generation.device import choose_device, choose_dtype
 from palaver.generation.messages import BEGINNING, Message, chat_messages, prompt_fields, system_prompt
 from palaver.generation.options import HuggingFaceOptions
 from palaver.generation.system import (
@@ -30,6 +29,7 @@ from palaver.generation.system import (
     request_key,
     stable_key,
 )
+from palaver.models.devices import choose_device, choose_dtype
 
 _UNLIMITED = 1_000_000
 """Tokenizers without a limit give a number far above this."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from palaver.errors import UserError
 from palaver.files import sha256_of
-from palaver.probes.encoders.encoder import Places, fingerprint, signature
+from palaver.models.encoders.encoder import Places, fingerprint, signature
 from palaver.probes.recipe import Recipe, Triplet
 from palaver.probes.sources import CORPORA, first_with_corpora
 from palaver.probes.triplet_files import read_triplets, write_triplets

@@ -21,7 +21,7 @@ from typing import IO
 import numpy as np
 
 from palaver.errors import DataError, UserError
-from palaver.probes.encoders.encoder import Encoder, Vectors, checked
+from palaver.models.encoders.encoder import Encoder, Vectors, checked
 
 Tell = Callable[[str, int, int], None]
 _HASH = 16
