@@ -24,8 +24,8 @@ class Registry(Generic[T]):
     """Named things. A target is the thing or "module:attribute", imported at first use.
 
     `group` is the entry-point group of plug-ins (`palaver.judges`): with one the registry is open, and takes
-    `MODULE:FUNCTION` as well. Our own names cannot be taken over. `adapt` makes what a plug-in brings, often a
-    plain function, into what the registry holds; it is given the name and the object.
+    `MODULE:FUNCTION` as well. Our own names cannot be taken over. `adapt` makes what a plug-in brings, often
+    a plain function, into what the registry holds; it is given the name and the object.
     """
 
     def __init__(

@@ -9,8 +9,9 @@ from typing import Any
 
 from palaver.generation.messages import chat_messages, prompt_fields
 from palaver.generation.options import OpenAIOptions
-from palaver.generation.system import Notes, Reply, Request, check_context, check_takes, request_key
+from palaver.generation.system import Notes, check_context, check_takes, request_key
 from palaver.http import JsonServer, Limits, TryAgain
+from palaver.schema import Reply, Request
 
 
 class OpenAISystem:
