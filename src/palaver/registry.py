@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
@@ -94,13 +95,14 @@ class Registry(Generic[T]):
         )
 
 
-def import_object(target: str) -> Any:
-    """What `MODULE:NAME` names. Modules of the working directory are found too."""
+def import_object(target: str, folder: Path | None = None) -> Any:
+    """What `MODULE:NAME` names. Modules of the working directory are found too, and those in `folder`."""
     module_name, _, name = target.partition(":")
     if not is_object_name(target):
         raise UserError(f"expected MODULE:FUNCTION, such as my_module:my_function, found {target!r}")
-    if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
+    for place in (Path.cwd(), (folder or Path()).resolve()):
+        if str(place) not in sys.path:
+            sys.path.insert(0, str(place))
     try:
         loaded: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
@@ -121,6 +123,19 @@ def import_object(target: str) -> Any:
 def is_object_name(text: str) -> bool:
     """Whether `text` looks like MODULE:NAME."""
     return re.fullmatch(r"[^\W\d]\w*(\.\w+)*:[^\W\d]\w*(\.\w+)*", text) is not None
+
+
+def call_plugin(name: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Call somebody else's function; what it raises is told with the line it comes from."""
+    try:
+        return function(*arguments, **options)
+    except UserError:
+        raise
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        raise UserError(
+            f"{name} failed: {type(error).__name__}: {error}", f"in {last.filename}, line {last.lineno}"
+        ) from error
 
 
 def source_file(thing: Any) -> Path | None:

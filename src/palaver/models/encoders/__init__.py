@@ -6,14 +6,14 @@ MODULE:FUNCTION for any Python function from a list of texts to an array.
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from palaver.errors import UserError, nearest
 from palaver.models.encoders.encoder import Encoder, Opener, Places, fingerprint, signature
-from palaver.registry import Registry, is_object_name, source_file
+from palaver.registry import Registry, call_plugin, is_object_name, source_file
 
 
 def _plugin(name: str, brought: Any) -> Opener:
@@ -30,21 +30,10 @@ def _plugin(name: str, brought: Any) -> Opener:
 
 
 def _of_function(name: str, function: Any) -> Encoder:
-    def encode(texts: list[str]) -> Any:
-        try:
-            return function(texts)
-        except UserError:
-            raise
-        except Exception as error:
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            raise UserError(
-                f"{name} failed: {type(error).__name__}: {error}", f"in {last.filename}, line {last.lineno}"
-            ) from error
-
     # What the function reads elsewhere cannot be seen, so --no-cache is there for that.
     file = source_file(function)
     sign = signature("function", name, fingerprint([file])) if file is not None else ""
-    return Encoder(name, sign, f"Python function {name}", encode)
+    return Encoder(name, sign, f"Python function {name}", partial(call_plugin, name, function))
 
 
 ENCODERS: Registry[Opener] = Registry(
