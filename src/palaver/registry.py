@@ -7,6 +7,7 @@ entry points; then `MODULE:FUNCTION` is taken wherever a name is.
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 import sys
 import traceback
@@ -136,6 +137,15 @@ def call_plugin(name: str, function: Callable[..., Any], *arguments: Any, **opti
         raise UserError(
             f"{name} failed: {type(error).__name__}: {error}", f"in {last.filename}, line {last.lineno}"
         ) from error
+
+
+def parameters_of(function: Callable[..., Any]) -> list[str]:
+    """The names of a function's parameters, `**` for any; none where Python does not know them."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):  # something built in
+        return []
+    return ["**" if p.kind is p.VAR_KEYWORD else name for name, p in parameters.items()]
 
 
 def source_file(thing: Any) -> Path | None:

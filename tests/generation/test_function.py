@@ -37,6 +37,9 @@ class Loaded:
     def reply(self, requests):
         return [Reply(self.word) for _ in requests]
 
+def free(text, **options):
+    return f"{text} {options}"
+
 def broken(text):
     return 1 / 0
 
@@ -83,6 +86,8 @@ def test_options_of_the_file_are_handed_on(module: str, tmp_path: Path, talk: Ta
     assert said(loud, Request(talk("hi"))) == ["HI?"]
     assert said(slow, Request(talk("hi"))) == ["hm"]
     assert slow.name == "slow"
+    free = make_system("free", import_object(f"{module}:free"), {"depth": 2})
+    assert said(free, Request(talk("hi"))) == ["hi {'depth': 2}"]
     assert settings(loud)["mark"] == "?"
     assert settings(loud)["source"]
     assert settings(loud) != settings(find_system(f"{module}:shout")())

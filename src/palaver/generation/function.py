@@ -17,7 +17,7 @@ from palaver.errors import UserError, nearest
 from palaver.files import sha256_of
 from palaver.generation.options import PluginOptions, PythonOptions
 from palaver.generation.system import CONDITIONS, Notes, check_context, check_takes
-from palaver.registry import call_plugin, import_object, source_file
+from palaver.registry import call_plugin, import_object, parameters_of, source_file
 from palaver.schema import Reply, Request, System
 
 Opener = Callable[[str, Any, Path], System]
@@ -31,12 +31,8 @@ class FunctionSystem:
         self.name = name
         self.notes = Notes()
         self._function, self._options = function, options
-        parameters = _check_options(name, function, options, n_first=1)
-        if not parameters:
-            raise UserError(
-                f"{name} takes nothing to reply to", "expected a function of a text or a dialogue"
-            )
-        self._first, *others = parameters
+        self._first, *others = parameters_of(function) or ["text"]
+        _check_options(name, function, options)
         if self._first in ("request", "requests"):
             self.takes = frozenset(CONDITIONS)
             self._conditions = []
@@ -72,28 +68,20 @@ class FunctionSystem:
         raise UserError(f"{self.name} should return a text or a Reply, returned {type(reply).__name__}")
 
 
-def _check_options(
-    name: str, function: Callable[..., Any], options: dict[str, Any], *, n_first: int
-) -> list[str]:
-    """The parameters of `function`. The options must be among those after the first `n_first`."""
-    try:
-        parameters = inspect.signature(function).parameters
-    except (TypeError, ValueError):  # something built in
-        return ["text"]
-    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-        return list(parameters)
-    known = list(parameters)[n_first:]
+def _check_options(name: str, function: Callable[..., Any], options: dict[str, Any]) -> None:
+    known = parameters_of(function)
+    if "**" in known:
+        return
     problems = [f"{o}: there is no such option{nearest(o, known)}" for o in options if o not in known]
     if problems:
         raise UserError(f"{name} does not take these options:", problems=problems)
-    return list(parameters)
 
 
 def make_system(name: str, brought: Any, options: dict[str, Any]) -> System:
     """The system that a function, a class or an object stands for."""
     system = brought
     if inspect.isclass(brought):
-        _check_options(name, brought, options, n_first=0)
+        _check_options(name, brought, options)
         system = call_plugin(name, brought, **options)
     if not hasattr(system, "reply"):
         if not callable(system):
