@@ -93,9 +93,7 @@ class _Lazy:
 
     def __call__(self, texts: list[str]) -> Any:
         if self._encode is None:
-            from palaver.models.encoder import find_encoder
-
-            self._encode = turn_encoder(find_encoder(self.name), device=self.device)
+            self._encode = turn_encoder(self.name, device=self.device)
         return self._encode(texts)
 
 

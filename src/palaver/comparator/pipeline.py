@@ -42,7 +42,7 @@ from palaver.comparator.stages import ARRAYS, NETWORK, RECORD, Arrays, Outcome, 
 from palaver.comparator.train import UNKNOWN, Examples, History, class_centres, is_first_process, train
 from palaver.errors import DataError, UserError
 from palaver.files import check_writable, write_atomically
-from palaver.generation.device import choose_device
+from palaver.models.devices import choose_device
 
 Say = Callable[[str], None]
 

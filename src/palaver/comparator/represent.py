@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from palaver.comparator.features import FEATURES, ReadTurn, read_turn, surface_of
 from palaver.comparator.flow import FLOW, VECTORS, flows
 from palaver.errors import DataError, UserError
+from palaver.models.encoders import Places, open_encoder
 from palaver.schema import Dialogue
 
 Floats = NDArray[np.float32]
@@ -55,10 +56,10 @@ class Turns:
 
 
 def turn_encoder(name: str | Path | None = None, *, device: str = "cpu") -> Encode:
-    """MiniLM, or the encoder in a folder: texts to the mean of its last states."""
-    from palaver.knowledge.encoder import SentenceEncoder
-
-    return SentenceEncoder(name, device=device, batch_size=256 if device != "cpu" else 64, max_tokens=128)
+    """Any encoder by name, see `palaver.models.encoders`; without one MiniLM."""
+    batch_size = 64 if device == "cpu" else 256
+    places = Places(device=device, batch_size=batch_size, max_tokens=128, keep_end=True)
+    return open_encoder(name, places).encode
 
 
 def read_dialogues(dialogues: Sequence[Dialogue], encode: Encode, *, tell: Tell | None = None) -> list[Turns]:

@@ -12,7 +12,7 @@ from typing import Any
 from palaver.comparator.data import Pairs, Ratings
 from palaver.comparator.presets import Preset, Settings, StageName
 from palaver.files import sha256_of
-from palaver.models.encoder import find_encoder
+from palaver.models.encoders.transformer import find_transformer
 
 _FORMAT = 1
 _OWN: dict[str, tuple[str, ...]] = {
@@ -62,7 +62,7 @@ def data_digest(data: Ratings | Pairs) -> str:
 @lru_cache(maxsize=8)
 def encoder_digest(name: str) -> str:
     """The encoder's weights, wherever they lie; its name where it is not a folder."""
-    source = Path(find_encoder(name))
+    source = Path(find_transformer(name))
     if not source.is_dir():
         return str(source)
     files = sorted(

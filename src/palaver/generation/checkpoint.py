@@ -17,7 +17,6 @@ from palaver.corpora.personalities import TRAITS
 from palaver.errors import UserError
 from palaver.files import sha256_of
 from palaver.generation.decode import Decoded, Decoding, decode
-from palaver.generation.device import choose_device, choose_dtype
 from palaver.generation.options import CheckpointOptions
 from palaver.generation.system import (
     Notes,
@@ -29,6 +28,7 @@ from palaver.generation.system import (
     check_takes,
     request_key,
 )
+from palaver.models.devices import choose_device, choose_dtype
 from palaver.models.pretrained import load
 from palaver.schema import Dialogue
 from palaver.text.vocabulary import SEP, UNK
