@@ -30,15 +30,13 @@ class ComparatorJudge:
         self.left_out: Counter[str] = Counter()
 
     def judge(self, batch: Sequence[Response] | Sequence[Dialogue]) -> Iterator[Rating]:
-        dialogues = []
-        for dialogue in batch:
-            if isinstance(dialogue, Dialogue):
-                dialogues.append(dialogue)
-        scores = self.scorer.score(dialogues).score
+        dialogues = [d for d in batch if isinstance(d, Dialogue) and self._is_conversation(d)]
+        sided = [without_empty_turns(with_roles(dialogue)) for dialogue in dialogues]
+        scores = self.scorer.score(sided).score
         for dialogue, score in zip(dialogues, scores, strict=True):
             if math.isfinite(score):
                 yield Rating(
-                    item=dialogue.id, system=str(dialogue.labels.get("system") or "unknown"),
+                    item=dialogue.id, context=_sitting(dialogue), system=system_of(dialogue),
                     rater=self.name, criterion="quality", value=float(score),
                     kind=self.kind, signature=self.signature,
                 )  # fmt: skip

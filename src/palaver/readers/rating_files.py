@@ -68,7 +68,7 @@ def write_ratings(ratings: Iterable[Rating], path: str | Path) -> int:
 
 def _batches(ratings: Iterator[Rating]) -> Iterator[pl.DataFrame]:
     while batch := list(islice(ratings, 50_000)):
-        yield _to_frame(batch)
+        yield ratings_frame(batch)
 
 
 def write_frames(frames: Iterable[pl.DataFrame], path: str | Path, boxes: Collection[str] = ()) -> int:
@@ -159,7 +159,8 @@ def _parquet(frames: Iterator[pl.DataFrame]) -> Iterator[bytes]:
         yield sink.take()
 
 
-def _to_frame(batch: Sequence[Rating]) -> pl.DataFrame:
+def ratings_frame(batch: Sequence[Rating]) -> pl.DataFrame:
+    """Ratings as rows of the long format."""
     rows = [
         {**r.model_dump(), "value": value_text(r.value), "given_at": _naive_utc(r.given_at)} for r in batch
     ]
