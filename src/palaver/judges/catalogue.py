@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from palaver.corpora.personalities import TRAITS
 from palaver.errors import UserError, nearest
 from palaver.judges.function import FunctionJudge
 from palaver.judges.metrics import MetricJudge
@@ -19,10 +20,12 @@ JUDGES: Registry[Any] = Registry(
     {
         "comparator": "palaver.judges.comparator:ComparatorJudge",
         "personality": "palaver.judges.personality:PersonalityJudge",
+        "user": "palaver.judges.users:UserJudge",
     },
     group="palaver.judges",
 )
-"""A target is a judge, a function without arguments that makes one, or a function from a response to a number."""
+"""A target is a judge, a function without arguments that makes one, or a function from a response to a
+number."""
 
 
 def judge_names() -> list[str]:
@@ -86,9 +89,11 @@ def _wanted(target: Callable[..., Any], name: str, *, which: str, device: str) -
 
 
 def directions(criteria: Iterable[str]) -> dict[str, Direction]:
-    """Which end is better, for the criteria that are names of metrics and traits."""
+    """Which end is better, for those criteria that are metrics or traits."""
     known: dict[str, Direction] = {}
     for criterion in criteria:
         if criterion in METRICS:
             known[criterion] = METRICS.get(criterion).better
+        elif criterion in TRAITS:
+            known[criterion] = "neither"
     return known

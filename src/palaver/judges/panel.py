@@ -17,6 +17,7 @@ from palaver.readers.dialogues import read_dialogues
 from palaver.readers.rating_files import ratings_frame
 from palaver.readers.responses import is_responses, read_responses
 from palaver.schema import Dialogue, Judge, Rating, Response
+from palaver.schema.base import FrozenDict
 
 BATCH = 1024
 
@@ -63,7 +64,6 @@ def judge(
         raise UserError("no judge was named", "name at least one: --by unigram_f1")
     judges = [open_judge(one, device=device) if isinstance(one, str) else one for one in by]
     path = Path(source)
-    things: Iterable[Response] | Iterable[Dialogue]
     reader = read_responses(path, columns=columns) if is_responses(path) else read_dialogues(path, columns=columns)
     panel = Panel(judges, path)
     frames = [ratings_frame(batch) for batch in panel.rate(reader, progress or no_progress)]
@@ -71,7 +71,7 @@ def judge(
         reasons = [f"{reason}: {count:,}" for reason, count in panel.left_out.items()]
         raise DataError(f"{path}: there is nothing that could be judged", problems=reasons)
     return JudgeResult(
-        pl.concat(frames), panel.n_judged, tuple(judges), dict(panel.left_out), tuple(reader.notes)
+        pl.concat(frames), panel.n_judged, tuple(judges), dict(panel.left_out), (*reader.notes, *panel.notes)
     )
 
 
@@ -83,6 +83,13 @@ class Panel:
         self.path = path
         self.left_out: Counter[str] = Counter()
         self.n_judged = 0
+        self._n_nameless = 0
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        if not self._n_nameless:
+            return ()
+        return (f"{self._n_nameless:,} dialogues name no system: taken for {self.path.name}'s own",)
 
     def rate(
         self, things: Iterable[Response] | Iterable[Dialogue], progress: Progress
@@ -100,6 +107,9 @@ class Panel:
                 held += [thing for thing in batch if isinstance(thing, Response)]
         for judge in whole:
             yield list(self._ratings(judge, held))
+        for judge in self.judges:
+            for reason, count in getattr(judge, "left_out", {}).items():
+                self.left_out[f"{judge.name}: {reason}"] += count
 
     def _ratings(self, judge: Judge, batch: Sequence[Response] | Sequence[Dialogue]) -> Iterable[Rating]:
         return judge.judge(self._for_judge(judge, batch))
@@ -115,7 +125,7 @@ class Panel:
                     f"{judge.name} judges responses, but {self.path} holds dialogues",
                     "give a file with the columns id, system, context, response",
                 )
-            return batch
+            return [self._with_system(thing) for thing in batch if isinstance(thing, Dialogue)]
         able = []
         for response in responses:
             reason = _why_not(judge, response)
@@ -124,6 +134,14 @@ class Panel:
             else:
                 able.append(response)
         return able if "responses" in judge.looks_at else [response.as_dialogue() for response in able]
+
+    def _with_system(self, dialogue: Dialogue) -> Dialogue:
+        """One that names no system is taken for a dialogue of the file's own."""
+        if dialogue.labels.get("system") is not None:
+            return dialogue
+        self._n_nameless += 1
+        labels = {**dialogue.labels, "system": self.path.name.partition(".")[0]}
+        return dialogue.model_copy(update={"labels": FrozenDict(labels)})
 
 
 def _why_not(judge: Judge, response: Response) -> str:
