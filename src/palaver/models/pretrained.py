@@ -57,6 +57,8 @@ class ResponderConfig:
     """Personality models: the OCEAN scores of the speakers they were trained on, by name."""
     vocabulary: str = ""
     """`fingerprint` of the vocabulary it was trained with; another of equal size would fit, and babble."""
+    history_turns: int = 0
+    """How many turns before a response the model was taught to read; 0: all of them."""
 
     def problems(self) -> list[str]:
         """Everything that is wrong with the values."""

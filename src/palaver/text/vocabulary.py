@@ -123,16 +123,6 @@ class Vocabulary:
         kept = [[i for i in map(int, ids) if i > SEP] for ids in batch]
         return [text.strip() for text in self._tokenizer.decode_batch(kept, skip_special_tokens=False)]
 
-    def history(self, turns: Sequence[str], longest: int) -> list[int]:
-        """The last `longest` tokens of the turns joined by `<sep>` (Topical-Chat, section 4, W_H)."""
-        found: list[int] = []
-        for turn in reversed(turns):  # from the end, so that a long history costs no more than what is kept
-            ids = self.encode(turn[-40 * longest :])
-            found = [*ids, SEP, *found] if found else ids
-            if len(found) >= longest:
-                break
-        return found[-longest:]
-
 
 def _spaced(texts: Iterable[str]) -> Iterator[str]:
     return (" ".join(words(text)) for text in texts)

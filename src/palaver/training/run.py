@@ -187,6 +187,7 @@ def make_model(
     """The model with random weights, or those of the checkpoint to start from; what to say about it."""
     fields = {**experiment.model_fields_given, "model": experiment.model.kind, "vocab_size": len(vocabulary)}
     fields["vocabulary"] = fingerprint(vocabulary)
+    fields["history_turns"] = experiment.data.history_turns
     conditioning = fields.get("conditioning", "none")
     if conditioning == "speaker":
         fields["speakers"] = prepared.speakers
