@@ -134,7 +134,7 @@ def fine_tuned(
     from palaver.comparator.cmade.network import apply_network, build_network
     from palaver.comparator.cmade.presets import Training
     from palaver.comparator.cmade.training import Examples, train
-    from palaver.generation.device import choose_device
+    from palaver.models.devices import choose_device
 
     path = given.out / f"fine-tuned-{seed}-{given.epochs}.npz"
     if path.is_file():
@@ -206,7 +206,7 @@ def main() -> None:
     parser.add_argument("--tiny", action="store_true", help="240 ratings only: does everything run?")
     parser.add_argument("--learning-rate", type=float, default=5e-5)
     given = parser.parse_args()
-    from palaver.generation.device import choose_device
+    from palaver.models.devices import choose_device
 
     folder = given.data / "rated"
     ratings = read_rated(folder / "reliable_eval.train.jsonl.gz")

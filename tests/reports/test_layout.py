@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from palaver.comparator.cleaning import Cleaning, RaterVerdict, RatingVerdict
-from palaver.probes.encoders.encoder import Encoder
+from palaver.models.encoders.encoder import Encoder
 from palaver.probes.evaluate import evaluate
 from palaver.probes.inputs import SAMPLE
 from palaver.probes.triplet_files import read_triplets

@@ -27,7 +27,7 @@ def _device(name: str) -> str:
 
     require("torch", "models")
     require("transformers", "models")
-    from palaver.generation.device import choose_device
+    from palaver.models.devices import choose_device
 
     return str(choose_device(name))
 
@@ -214,7 +214,6 @@ def clean(
     from palaver.comparator.representation import represent, turn_encoder
     from palaver.comparator.training_data import TrainingData
     from palaver.files import check_writable
-    from palaver.models.encoder import find_encoder
     from palaver.reports.compare import print_cleaned, write_cleaned
 
     if (dev_pairs is None) != (dev_dialogues is None):
@@ -225,7 +224,7 @@ def clean(
     _tell(rated)
     dev = read_rated(dev_dialogues, need_rating=False) if dev_dialogues is not None else None
     pairs = read_pairs(dev_pairs, dev.index) if dev is not None and dev_pairs is not None else None
-    encode = turn_encoder(find_encoder(encoder), device=where)
+    encode = turn_encoder(encoder, device=where)
     with progress() as tell:
         x = represent(rated.dialogues, encode, progress=tell)
         dev_x = represent(dev.dialogues, encode, progress=tell) if dev is not None else None

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from palaver.artefacts import digest_files
 from palaver.comparator.coherence import FLOW, VECTORS, flow
 from palaver.comparator.surface import FEATURES, TurnSurface, read_turn, surface_features
 from palaver.errors import DataError, UserError
-from palaver.knowledge.encoder import SentenceEncoder
-from palaver.models.encoder import find_encoder
+from palaver.models.encoders import Places, open_encoder
 from palaver.progress import Progress, no_progress
 from palaver.schema import Dialogue
 
@@ -59,23 +56,15 @@ class EncodedDialogue:
 
 
 def turn_encoder(name: str | Path | None = None, *, device: str = "cpu") -> Encode:
-    """MiniLM, or the encoder in a folder: texts to the mean of its last states. It is loaded at first use."""
-
-    @cache
-    def load() -> Encode:
-        batch_size = 64 if device == "cpu" else 256
-        return SentenceEncoder(name, device=device, batch_size=batch_size, max_tokens=128)
-
-    return lambda texts: load()(texts)
+    """Any encoder by name, see `palaver.models.encoders`; without one MiniLM. It is loaded at first use."""
+    batch_size = 64 if device == "cpu" else 256
+    places = Places(device=device, batch_size=batch_size, max_tokens=128, keep_end=True)
+    return open_encoder(name, places).encode
 
 
 def encoder_digest(name: str) -> str:
-    """A hash of the encoder's weights, wherever they lie; its name where it is not a folder."""
-    source = Path(find_encoder(name))
-    if not source.is_dir():
-        return str(source)
-    kinds = (".safetensors", ".bin")
-    return digest_files(p for p in source.iterdir() if p.suffix in kinds or p.name == "config.json")
+    """Names the encoder by its content."""
+    return open_encoder(name).signature
 
 
 def encode_dialogues(

@@ -15,7 +15,7 @@ from palaver.comparator.cmade.inputs import cut_by_tokens, make_inputs  # noqa: 
 from palaver.comparator.cmade.network import ComparatorNetwork, apply_network, build_network  # noqa: E402
 from palaver.comparator.reading import read_rated  # noqa: E402
 from palaver.errors import DataError, UserError  # noqa: E402
-from palaver.models.encoder import find_encoder, load_encoder  # noqa: E402
+from palaver.models.encoders.transformer import find_transformer, load_transformer  # noqa: E402
 from palaver.schema import Dialogue, Turn  # noqa: E402
 
 torch.set_num_threads(1)
@@ -27,7 +27,7 @@ def talk(name: str, *texts: str) -> Dialogue:
 
 
 def test_the_form_of_the_input(tiny_encoder: Path) -> None:
-    tokenizer = load_encoder(tiny_encoder).tokenizer
+    tokenizer = load_transformer(tiny_encoder).tokenizer
     made = make_inputs([talk("a", "hello there", "i love music")], tokenizer)
     words = tokenizer.convert_ids_to_tokens(made.tokens.tolist())
     assert words == ["[CLS]", "hello", "there", "[SEP]", "i", "love", "music", "[SEP]"]
@@ -36,7 +36,7 @@ def test_the_form_of_the_input(tiny_encoder: Path) -> None:
 
 
 def test_of_a_long_dialogue_the_end_is_kept(tiny_encoder: Path) -> None:
-    tokenizer = load_encoder(tiny_encoder).tokenizer
+    tokenizer = load_transformer(tiny_encoder).tokenizer
     long, short = talk("a", "hello there", "i love music"), talk("b", "hello")
     made = make_inputs([long, short], tokenizer, max_tokens=5)
     assert tokenizer.convert_ids_to_tokens(made.tokens[:5].tolist()) == [
@@ -56,7 +56,7 @@ def test_of_a_long_dialogue_the_end_is_kept(tiny_encoder: Path) -> None:
 
 
 def test_strange_speakers_and_limits(tiny_encoder: Path) -> None:
-    tokenizer = load_encoder(tiny_encoder).tokenizer
+    tokenizer = load_transformer(tiny_encoder).tokenizer
     with pytest.raises(DataError, match="Ann"):
         make_inputs([Dialogue(id="a", turns=(Turn(speaker="Ann", text="hi"),))], tokenizer)
     with pytest.raises(UserError, match="max_tokens"):
@@ -116,13 +116,13 @@ def test_a_saved_network_gives_the_same_scores(tiny_encoder: Path, tmp_path: Pat
 
 def test_encoders_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match="no sentence encoder in"):
-        find_encoder(tmp_path)
+        find_transformer(tmp_path)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(UserError, match="no-such-encoder"):
-        load_encoder("no-such-encoder")
+        load_transformer("no-such-encoder")
     monkeypatch.setenv("PALAVER_ENCODER", str(tmp_path / "elsewhere"))
     with pytest.raises(UserError, match="elsewhere"):
-        find_encoder("minilm")
+        find_transformer("minilm")
 
 
 def test_spoilt_dialogues(rated_files: dict[str, Path]) -> None:

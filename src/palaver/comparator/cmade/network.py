@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from palaver.comparator.cmade.inputs import N_ROLES, Inputs, cut_by_tokens, make_inputs
 from palaver.errors import DataError, UserError, require
 from palaver.files import check_writable
-from palaver.models.encoder import Encoder, load_encoder, position_limit
+from palaver.models.encoders.transformer import Transformer, load_transformer, position_limit
 from palaver.progress import Progress, no_progress
 from palaver.schema import Dialogue
 
@@ -136,7 +136,7 @@ class ComparatorNetwork(nn.Module):
 
 
 def build_network(
-    encoder: str | Path | Encoder | None = None,
+    encoder: str | Path | Transformer | None = None,
     *,
     pooling: Literal["auto", "cls", "mean"] = "auto",
     max_tokens: int | None = None,
@@ -145,7 +145,7 @@ def build_network(
     device: str | torch.device = "cpu",
 ) -> ComparatorNetwork:
     """A new comparator around an encoder. `auto` pools as the encoder's makers did."""
-    loaded = encoder if isinstance(encoder, Encoder) else load_encoder(encoder)
+    loaded = encoder if isinstance(encoder, Transformer) else load_transformer(encoder)
     config = NetworkConfig(
         encoder=loaded.name,
         pooling=loaded.pooling if pooling == "auto" else pooling,

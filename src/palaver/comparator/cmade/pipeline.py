@@ -47,7 +47,7 @@ from palaver.comparator.representation import encoder_digest
 from palaver.comparator.training_data import TrainingData
 from palaver.errors import DataError, UserError
 from palaver.files import check_writable, write_atomically
-from palaver.generation.device import choose_device
+from palaver.models.devices import choose_device
 from palaver.progress import Progress, no_progress
 from palaver.schema import RunRecord
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from palaver.errors import DataError, UserError
+from palaver.errors import DataError, UserError, require
 
 Vectors = NDArray[np.float32]
 _WHOLE = 1 << 26
@@ -34,26 +34,43 @@ class Encoder:
 
 @dataclass(frozen=True)
 class Places:
-    """Where encoders may look, and on what they run."""
+    """Where encoders look for files, on what they run, and how much of a text they read."""
 
     data: Path | None = None
     device: str = "cpu"
+    """`auto`, `cpu`, `cuda` …, see `choose_device`."""
+    max_tokens: int = 256
+    """Of a longer text a Transformer reads this much."""
+    keep_end: bool = False
+    """Read the end of a long text, which matters in a history, and not its beginning."""
+    batch_size: int = 32
 
     def folders(self) -> tuple[Path, ...]:
         """Where vectors and sentences may lie: the folder given, or PALAVER_DATA; `sentences` in it."""
         named = os.environ.get("PALAVER_DATA")
-        roots = [self.data] if self.data is not None else [Path(named).expanduser()] if named else []
-        return tuple(place for root in roots for place in (root, root / "sentences") if place.is_dir())
+        root = self.data
+        if root is None and named:
+            root = Path(named).expanduser()
+        if root is None:
+            return ()
+        return tuple(folder for folder in (root, root / "sentences") if folder.is_dir())
+
+    def torch_device(self) -> str:
+        """The device, chosen and checked."""
+        require("torch", "models")
+        from palaver.models.devices import choose_device
+
+        return str(choose_device(self.device))
 
 
 Opener = Callable[[list[str], Places], Encoder]
 
 
-def checked(found: Any, texts: Sequence[str], name: str, size: int | None = None) -> Vectors:
+def checked(given: Any, texts: Sequence[str], name: str, size: int | None = None) -> Vectors:
     """What the encoder gave as an (n, d) array, or what is wrong with it."""
     wanted = f"expected an array of {len(texts)} rows, one per text"
     try:
-        array = np.asarray(found.detach().cpu() if hasattr(found, "detach") else found)
+        array = np.asarray(given.detach().cpu() if hasattr(given, "detach") else given)
     except (ValueError, TypeError) as error:  # rows of different lengths
         raise UserError(f"{name} gave vectors of different sizes, or no numbers: {error}", wanted) from None
     if array.dtype == object:

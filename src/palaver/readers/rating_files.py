@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -13,21 +14,12 @@ import polars as pl
 from pydantic import ValidationError
 
 from palaver.errors import DataError
-from palaver.files import format_by_name, write_atomically
+from palaver.files import Format, format_by_name, write_atomically
+from palaver.readers.rating_columns import SCHEMA
+from palaver.readers.ratings import long_frames, parsed_time
 from palaver.schema import Rating
 from palaver.schema.rating import value_text
-from palaver.studies.ratings import long_frames, parsed_time
 from palaver.tables import ROW, open_table
-
-SCHEMA: dict[str, Any] = {
-    **dict.fromkeys(
-        ("study", "item", "system", "against", "output", "rater", "criterion", "value"), pl.String
-    ),
-    "given_at": pl.Datetime("us"),
-    "seconds": pl.Float64,
-    "shown_position": pl.Int32,
-}
-"""The columns of the long format and their types."""
 
 
 def iter_ratings(path: str | Path, *, columns: Mapping[str, str] | None = None) -> Iterator[Rating]:
@@ -57,7 +49,7 @@ def _mistakes(error: ValidationError) -> list[str]:
 
 
 def _loosen(field: str, text: Any) -> Any:
-    if field == "shown_position" and text.endswith(".0"):
+    if field in ("shown_position", "turn", "repeat") and text.endswith(".0"):
         return text.removesuffix(".0")
     if field != "value":
         return text
@@ -76,49 +68,99 @@ def write_ratings(ratings: Iterable[Rating], path: str | Path) -> int:
 
 def _batches(ratings: Iterator[Rating]) -> Iterator[pl.DataFrame]:
     while batch := list(islice(ratings, 50_000)):
-        yield _to_frame(batch)
+        yield ratings_frame(batch)
 
 
-def write_frames(frames: Iterable[pl.DataFrame], path: str | Path) -> int:
-    """Write frames of the long format one after the other; how many rows there were."""
+def write_frames(frames: Iterable[pl.DataFrame], path: str | Path, boxes: Collection[str] = ()) -> int:
+    """Write frames of the long format, whole or not at all; how many rows there were."""
     path = Path(path)
     kind = format_by_name(path)
     count = 0
-    with write_atomically(path, "wb") as file:
-        writer: Any = None
-        for frame in frames:
-            if frame.is_empty():
-                continue
-            if kind == "jsonl":
-                file.writelines(map(_json_line, frame.iter_rows(named=True)))
-            elif kind == "csv":
-                frame.write_csv(file, include_header=count == 0, datetime_format="%Y-%m-%dT%H:%M:%S%.6f")
-            else:
-                import pyarrow.parquet
 
-                arrow = frame.to_arrow()
-                writer = writer or pyarrow.parquet.ParquetWriter(file, arrow.schema, compression="zstd")
-                writer.write_table(arrow)
+    def counted() -> Iterator[pl.DataFrame]:
+        nonlocal count
+        for frame in frames:
             count += frame.height
-        if writer is not None:
-            writer.close()
+            yield frame
+
+    with write_atomically(path, "wb") as file:
+        file.writelines(encode_frames(counted(), kind, boxes))
         if count == 0:
             raise DataError(f"there are no ratings to write to {path}")
     return count
 
 
-def _json_line(row: Mapping[str, Any]) -> bytes:
+def encode_frames(
+    frames: Iterable[pl.DataFrame], kind: Format, boxes: Collection[str] = ()
+) -> Iterator[bytes]:
+    """Frames of the long format as the bytes of one file, piece by piece.
+
+    In JSON lines a value of the criteria `boxes` is a list, however many boxes are ticked.
+    """
+    filled = (frame for frame in frames if not frame.is_empty())
+    if kind == "jsonl":
+        for frame in filled:
+            yield b"".join(_json_line(row, boxes) for row in frame.iter_rows(named=True))
+    elif kind == "csv":
+        for n, frame in enumerate(filled):
+            text = frame.write_csv(include_header=n == 0, datetime_format="%Y-%m-%dT%H:%M:%S%.6f")
+            yield text.encode(errors="replace")
+    else:
+        yield from _parquet(filled)
+
+
+def _json_line(row: Mapping[str, Any], boxes: Collection[str]) -> bytes:
     """Without empty fields; a value that is a number is written as one."""
     plain = {key: value for key, value in row.items() if value is not None and value != ""}
-    value = _loosen("value", plain["value"])
-    whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
-    plain["value"] = int(value) if whole else value
+    if row["criterion"] in boxes:
+        plain["value"] = plain["value"].split("|")
+    else:
+        value = _loosen("value", plain["value"])
+        whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
+        plain["value"] = int(value) if whole else value
     if "given_at" in plain:
-        plain["given_at"] = plain["given_at"].isoformat()
-    return json.dumps(plain, ensure_ascii=False).encode() + b"\n"
+        plain["given_at"] = plain["given_at"].isoformat(timespec="microseconds")
+    return json.dumps(plain, ensure_ascii=False).encode(errors="replace") + b"\n"
 
 
-def _to_frame(batch: Sequence[Rating]) -> pl.DataFrame:
+class _Sink(io.RawIOBase):
+    """Where a Parquet writer writes; what has come in can be taken out at any time."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._pieces.append(bytes(data))
+        return len(self._pieces[-1])
+
+    def take(self) -> bytes:
+        taken, self._pieces = b"".join(self._pieces), []
+        return taken
+
+
+def _parquet(frames: Iterator[pl.DataFrame]) -> Iterator[bytes]:
+    import pyarrow
+    import pyarrow.parquet
+
+    sink = _Sink()
+    writer: Any = None
+    for frame in frames:
+        table = frame.to_arrow()
+        writer = writer or pyarrow.parquet.ParquetWriter(
+            pyarrow.PythonFile(sink, mode="w"), table.schema, compression="zstd"
+        )
+        writer.write_table(table)
+        yield sink.take()
+    if writer is not None:
+        writer.close()
+        yield sink.take()
+
+
+def ratings_frame(batch: Sequence[Rating]) -> pl.DataFrame:
+    """Ratings as rows of the long format."""
     rows = [
         {**r.model_dump(), "value": value_text(r.value), "given_at": _naive_utc(r.given_at)} for r in batch
     ]

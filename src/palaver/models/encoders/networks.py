@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from palaver.errors import DataError, UserError, require
-from palaver.probes.encoders.averages import WordVectors, read_vectors
-from palaver.probes.encoders.encoder import Encoder, Places, Vectors, fingerprint, signature
+from palaver.models.encoders.averages import WordVectors, read_vectors
+from palaver.models.encoders.encoder import Encoder, Places, Vectors, fingerprint, signature
 from palaver.text.words import words
 
 TRAINED = Path(__file__).parent / "trained"
@@ -147,7 +147,8 @@ def open_infersent(arguments: list[str], places: Places) -> Encoder:
         raise DataError(f"{path} cannot be read: {' '.join(str(error).split())[:200]}") from None
     if not isinstance(stored, dict):
         raise DataError(f"{path} should hold a state dict, found {type(stored).__name__}")
-    network = official_lstm(stored).to(places.device)
+    device = places.torch_device()
+    network = official_lstm(stored).to(device)
     if network.input_size != vectors.table.shape[1]:
         raise UserError(
             f"InferSent takes word vectors of {network.input_size} numbers, {vectors.name} has "
@@ -162,7 +163,7 @@ def open_infersent(arguments: list[str], places: Places) -> Encoder:
             numbers = [vectors.at[word] for word in tokens if word in vectors.at]
             rows = vectors.table[numbers] if numbers else np.zeros((1, network.input_size), dtype=np.float32)
             with torch.inference_mode():
-                embedded = torch.from_numpy(rows)[None].to(places.device)  # (1, T, E)
+                embedded = torch.from_numpy(rows)[None].to(device)  # (1, T, E)
                 found.append(max_states(network, embedded, torch.tensor([len(rows)]))[0].cpu().numpy())
         return np.stack(found)
 
@@ -193,7 +194,7 @@ def _ours(name: str, folder: Path, arguments: list[str], places: Places) -> Enco
     require("torch", "models")
     from palaver.models.sentence import load_sentence_model
 
-    model = load_sentence_model(folder, device=places.device)
+    model = load_sentence_model(folder, device=places.torch_device())
     if model.kind != name:
         raise UserError(
             f"{folder} holds a {model.kind} model, not {name}", f"give it as {model.kind}={folder}"

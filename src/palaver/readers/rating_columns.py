@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -18,8 +19,23 @@ from palaver.errors import DataError, nearest
 from palaver.tables import ROW
 
 REQUIRED = ("item", "system", "rater", "criterion", "value")
-OPTIONAL = ("against", "output", "study", "given_at", "seconds", "shown_position")
-FIELDS = (*REQUIRED, *OPTIONAL)
+WIDE = ("item", "system", "rater", "against", "output", "study", "given_at", "seconds", "shown_position")
+"""The fields that a wide file may have."""
+
+SCHEMA: dict[str, Any] = {
+    **dict.fromkeys(
+        ("study", "item", "system", "against", "output", "rater", "criterion", "value"), pl.String
+    ),
+    "given_at": pl.Datetime("us"),
+    "seconds": pl.Float64,
+    "shown_position": pl.Int32,
+    **dict.fromkeys(("kind", "signature", "context"), pl.String),
+    **dict.fromkeys(("turn", "repeat"), pl.Int32),
+    "version": pl.String,
+    "probability": pl.Float64,
+}
+"""The columns of the long format and their types, as they are written."""
+FIELDS = (*REQUIRED, *(name for name in SCHEMA if name not in REQUIRED))
 
 ALIASES = {
     "item": ("item_id", "mr_id", "segment", "segment_id", "doc_id", "mr"),
@@ -34,6 +50,7 @@ ALIASES = {
 SHORT = {"inf": "informativeness", "nat": "naturalness", "qual": "quality", "check_those_that_apply": "check"}
 """The RankME release's abbreviations."""
 
+_OF_ONE_OUTPUT = ("system", "criterion", "value", "against", "output", "shown_position")
 _NUMBERED = re.compile(r"^(.*\D)(\d+)$")
 _NOT_CRITERIA = re.compile(r"^_|(^|_)id$|^(mr|ref|primary|text|context|output|reference|study)\d*$")
 
@@ -51,6 +68,22 @@ class Layout:
     """The numbered system columns of a screen."""
     ignored: tuple[str, ...] = ()
     """Columns that look like criteria but are none of the study's."""
+
+    def column_of(self, field: str) -> pl.Expr:
+        """The name that a field's column has in the file, for rows of the long format."""
+        criterion, position = pl.col("criterion").cast(pl.String), pl.col("shown_position").cast(pl.String)
+        if self.kind == "screens" and field == "system":
+            return position.replace({str(k): column for k, column in enumerate(self.systems)})
+        if self.kind == "screens" and field == "value":
+            cells = {
+                f"{k} {name}": column
+                for name, columns in self.criteria.items()
+                for k, column in enumerate(columns)
+            }
+            return pl.format("{} {}", position, criterion).replace(cells)
+        if self.kind == "criteria" and field == "value":
+            return criterion.replace(self.criteria)
+        return pl.lit(self.columns.get(field, field))
 
     def describe(self) -> str:
         renamed = [f"{c!r} as {f}" for f, c in self.columns.items() if c != f]
@@ -112,23 +145,24 @@ def find_layout(
             )
         if column not in columns:
             raise DataError(f"{path} has no column {column!r}{nearest(column, columns)}")
-    found = dict(renamed)
+    fields = dict(renamed)
     for field in FIELDS:
         names = (field, *ALIASES.get(field, ()))
-        known = next((c for c in names if c in columns and c not in found.values()), None)
-        if field not in found and known is not None:
-            found[field] = known
+        known = next((c for c in names if c in columns and c not in fields.values()), None)
+        if field not in fields and known is not None:
+            fields[field] = known
     numbered = _numbered(columns)
     screen = next((s for s in ("system", "team", "model") if len(numbered.get(s, ())) > 1), None)
-    if screen is not None and "value" not in found:
-        return _only(criteria, _screens(found, numbered, screen, columns, path))
-    if "criterion" not in found and "value" not in found and "system" in found:
-        judged = _criterion_columns(columns, set(found.values()), sample)
+    wide = {field: column for field, column in fields.items() if field in WIDE or field in renamed}
+    if screen is not None and "value" not in fields:
+        return _only(criteria, _screens(wide, numbered, screen, columns, path))
+    if "criterion" not in fields and "value" not in fields and "system" in fields:
+        judged = _criterion_columns(columns, set(wide.values()), sample)
         if judged:
-            _demand(("item", "system", "rater"), found, columns, path)
-            return _only(criteria, Layout("criteria", found, judged))
-    _demand(REQUIRED, found, columns, path)
-    return Layout("long", found, {})
+            _demand(("item", "system", "rater"), wide, columns, path)
+            return _only(criteria, Layout("criteria", wide, judged))
+    _demand(REQUIRED, fields, columns, path)
+    return Layout("long", fields, {})
 
 
 def _only(criteria: Sequence[str] | None, layout: Layout) -> Layout:
@@ -152,7 +186,7 @@ def _numbered(columns: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _screens(
-    found: dict[str, str], numbered: dict[str, list[str]], screen: str, columns: Sequence[str], path: Path
+    wide: Mapping[str, str], numbered: dict[str, list[str]], screen: str, columns: Sequence[str], path: Path
 ) -> Layout:
     systems = numbered[screen]
     criteria = {
@@ -165,7 +199,7 @@ def _screens(
             f"{path} has several systems on a screen ({', '.join(systems)}) but no criterion to go with them",
             f"expected columns such as quality1 … quality{len(systems)}",
         )
-    fields = {f: c for f, c in found.items() if f in ("item", "rater", "given_at", "seconds", "study")}
+    fields = {f: c for f, c in wide.items() if f not in _OF_ONE_OUTPUT}
     _demand(("item", "rater"), fields, columns, path)
     return Layout("screens", fields, criteria, tuple(systems))
 
@@ -189,13 +223,13 @@ def _criterion_columns(
     return criteria
 
 
-def _demand(fields: Sequence[str], found: Mapping[str, str], columns: Sequence[str], path: Path) -> None:
-    missing = [f for f in fields if f not in found]
+def _demand(required: Sequence[str], fields: Mapping[str, str], columns: Sequence[str], path: Path) -> None:
+    missing = [f for f in required if f not in fields]
     if not missing:
         return
     problems = []
     for field in missing:
-        close = nearest(field, [c for c in columns if c not in found.values()])
+        close = nearest(field, [c for c in columns if c not in fields.values()])
         problems.append(f"no column {field!r}{close.replace('did you mean', 'is it')}")
     word = "a column is" if len(missing) == 1 else f"{len(missing)} columns are"
     raise DataError(

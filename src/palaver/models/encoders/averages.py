@@ -18,7 +18,7 @@ import numpy as np
 
 from palaver.errors import DataError, UserError
 from palaver.files import TextStream, check_readable
-from palaver.probes.encoders.encoder import Encoder, Places, Vectors, fingerprint, signature
+from palaver.models.encoders.encoder import Encoder, Places, Vectors, fingerprint, signature
 from palaver.text.words import words
 
 POWERS = (1.0, 2.0, 3.0)
@@ -94,7 +94,7 @@ def find_vectors(places: Places) -> WordVectors:
         for pattern in ("glove*.npz", "glove*.txt", "glove*.txt.gz", "glove*.zip"):
             for path in sorted(folder.glob(pattern)):
                 return read_vectors(path)
-    from palaver.probes.encoders.networks import stored_vectors
+    from palaver.models.encoders.networks import stored_vectors
 
     found = stored_vectors()
     if found is None:

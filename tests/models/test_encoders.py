@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from palaver import http
 from palaver.errors import DataError, UserError
+from palaver.models.encoders import ENCODERS, Encoder, Places, networks, open_encoder, open_encoders
+from palaver.models.encoders.averages import POWERS, power_mean, read_vectors
+from palaver.models.encoders.encoder import checked
+from palaver.models.encoders.transformer import MeanPooling
 from palaver.models.sentence import InferSent, InferSentConfig, Words
-from palaver.probes.encoders import ENCODERS, Places, networks, open_encoder, open_encoders
-from palaver.probes.encoders.averages import POWERS, power_mean, read_vectors
-from palaver.probes.encoders.encoder import checked
-from palaver.probes.encoders.endpoint import open_endpoint
 
 torch.set_num_threads(1)
 VECTORS = {"the": [1.0, 0.0, 2.0], "man": [0.0, -3.0, 1.0], "bites": [2.0, 2.0, -2.0], "n't": [5.0, 1.0, 1.0]}
@@ -163,8 +166,6 @@ class Server:
         self.statuses, self.rows, self.asked = list(statuses), rows, []
 
     def __call__(self, request: Any) -> Any:
-        import httpx
-
         body = json.loads(request.content)
         self.asked.append(body)
         if self.statuses:
@@ -174,11 +175,11 @@ class Server:
 
 
 def endpoint(server: Server, monkeypatch: pytest.MonkeyPatch) -> Any:
-    import httpx
-
     monkeypatch.setenv("OPENAI_API_KEY", "secret-key")
-    transport = httpx.MockTransport(server)
-    return open_endpoint(["http://test/v1", "small"], Places(), sleep=lambda s: None, transport=transport)
+    monkeypatch.setattr(http, "_FIRST_PAUSE", 0.001)
+    client = functools.partial(httpx.Client, transport=httpx.MockTransport(server))
+    monkeypatch.setattr(httpx, "Client", client)
+    return open_encoder("openai=http://test/v1,small")
 
 
 def test_an_endpoint_is_asked_again_and_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,7 +202,8 @@ def test_an_endpoint_that_fails_is_told_without_the_key(monkeypatch: pytest.Monk
 
 
 def test_an_endpoint_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    encoder = open_endpoint(["http://127.0.0.1:9/v1", "m"], Places(), sleep=lambda s: None)
+    monkeypatch.setattr(http, "_FIRST_PAUSE", 0.001)
+    encoder = open_encoder("openai=http://127.0.0.1:9/v1,m")
     with pytest.raises(UserError, match="connection failed"):
         encoder.encode(["a"])
     with pytest.raises(UserError, match="name of a model"):
@@ -305,3 +307,66 @@ def test_wordllama_needs_no_download() -> None:
     pytest.importorskip("wordllama")
     found = open_encoder("wordllama").encode(["A man is eating.", "Somebody eats."])
     assert found.shape == (2, 256)
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random BERT of two layers with a vocabulary of a few words."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    folder = tmp_path_factory.mktemp("tiny")
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "red", "blue", "fish", "bird", "ship"]
+    (folder / "vocab.txt").write_text("\n".join(vocabulary))
+    transformers.BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=16,
+    )
+    transformers.BertModel(config).save_pretrained(folder)
+    return folder
+
+
+def test_a_folder_is_read_and_batches_do_not_matter(tiny: Path) -> None:
+    texts = ["red fish", "blue", "ship bird fish red blue", "red fish"]
+    together = MeanPooling(tiny, Places(batch_size=3))(texts)
+    alone = np.concatenate([MeanPooling(tiny, Places(batch_size=1))([text]) for text in texts])
+    assert together.shape == (4, 16)
+    np.testing.assert_allclose(together, alone, atol=1e-5)
+    np.testing.assert_allclose(together[0], together[3], atol=1e-5)
+    assert np.abs(together[0] - together[1]).max() > 1e-3
+    assert (open_encoder(tiny).encode(texts) == MeanPooling(tiny)(texts)).all()
+    assert open_encoder(str(tiny)).signature
+
+
+def test_of_a_long_text_the_end_or_the_beginning_counts(tiny: Path) -> None:
+    encoder = MeanPooling(tiny, Places(max_tokens=4, keep_end=True))
+    np.testing.assert_allclose(encoder(["ship ship ship red fish"]), encoder(["red fish"]), atol=1e-5)
+    encoder = MeanPooling(tiny, Places(max_tokens=4))
+    np.testing.assert_allclose(encoder(["red fish ship ship ship"]), encoder(["red fish"]), atol=1e-5)
+
+
+def test_the_device_is_chosen_and_checked(tiny: Path) -> None:
+    vectors = open_encoder(tiny, Places(device="auto")).encode(["red fish"])
+    assert vectors.shape == (1, 16)
+    with pytest.raises(UserError, match="no device 'gpu'"):
+        open_encoder(tiny, Places(device="gpu")).encode(["red fish"])
+
+
+def test_a_record_is_an_encoder_and_a_plug_in_takes_no_arguments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "records_for_encoders.py").write_text(
+        "from palaver.models.encoders import Encoder\n"
+        "mine = Encoder('mine', 'abc', 'by hand', lambda texts: [[1.0] for _ in texts])\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    found = open_encoder("records_for_encoders:mine")
+    assert isinstance(found, Encoder)
+    assert (found.name, found.signature) == ("mine", "abc")
+    with pytest.raises(UserError, match="takes nothing after it"):
+        ENCODERS.get("records_for_encoders:mine")(["x"], Places())

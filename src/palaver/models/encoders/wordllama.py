@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from palaver.errors import UserError, require
-from palaver.probes.encoders.encoder import Encoder, Places, Vectors, signature
+from palaver.models.encoders.encoder import Encoder, Places, Vectors, signature
 
 _SIZE = 256
 
