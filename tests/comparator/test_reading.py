@@ -7,13 +7,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.comparator.reading import read_pairs, read_rated
-from palaver.comparator.training_data import Pairs
 from palaver.errors import DataError, UserError
 from palaver.schema import Dialogue, Turn
 
@@ -231,12 +229,6 @@ def test_no_pair_is_lost_uncounted(tmp_path_factory: pytest.TempPathFactory, dra
     pairs = zip(found.better.tolist(), found.worse.tolist(), strict=True)
     assert {frozenset((names[b], names[w])): names[b] for b, w in pairs} == clear
     assert len(found) + sum(found.dropped.values()) == len(rows)
-
-
-def test_used_rows_of_pairs() -> None:
-    pairs = Pairs(np.array([3, 1]), np.array([1, 5]), np.array([1, -1], np.int8))
-    assert pairs.used.tolist() == [1, 3, 5]
-    assert pairs.worse.tolist() == [1, 1]
 
 
 def test_the_real_files(shared_data: Path) -> None:
