@@ -5,35 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, get_args
 
 import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
-from palaver.cli.study import Correlation, Force, Normalisation, SeedOption, _refuse_overwrite, app
+from palaver.cli.options import (
+    Columns,
+    Confidence,
+    Force,
+    OptionalOut,
+    Replicates,
+    Seed,
+    choices,
+    parse_columns,
+    refuse_existing,
+)
+from palaver.cli.progress import progress
+from palaver.cli.study_database import database_url, open_study
+from palaver.files import check_readable, check_writable, write_atomically
+from palaver.reports import print_analysis, write_report
+from palaver.schema import Study
+from palaver.statistics.normalise import NORMALISATIONS
+from palaver.studies import RatingTable, iter_ratings, load_study, read_ratings, write_long, write_ratings
+from palaver.studies import analyse as run_analysis
+from palaver.studies.analyse import Method
+from palaver.studies.describe import describe as run_description
 
-if TYPE_CHECKING:
-    from palaver.schema import Study
-    from palaver.studies import RatingTable
 
-Columns = Annotated[
-    list[str] | None,
-    typer.Option("--column", help="Which column is which, FIELD=NAME (rater=worker); repeat it."),
-]
-
-
-def _columns(words: list[str] | None) -> dict[str, str]:
-    from palaver.errors import UserError
-
-    columns = {}
-    for word in words or []:
-        field, equals, name = word.partition("=")
-        if not (field and equals and name):
-            raise UserError(f"--column: expected FIELD=NAME, such as rater=worker_id, found {word!r}")
-        columns[field] = name
-    return columns
-
-
-@app.command()
 def analyse(
     ratings: Annotated[
         list[str],
@@ -42,17 +43,21 @@ def analyse(
         ),
     ],
     study: Annotated[Path | None, typer.Option(help="The study file: scales, permitted values.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for the files. [default: NAME-analysis]")] = None,
+    out: OptionalOut = None,
+    force: Force = False,
     normalise: Annotated[
-        Normalisation,
-        typer.Option(help="How ratings become scores; auto: log for magnitudes, raw otherwise."),
-    ] = Normalisation.auto,
-    correlation: Annotated[Correlation, typer.Option(help="Between criteria.")] = Correlation.spearman,
-    confidence: Annotated[
-        float, typer.Option(min=0.51, max=0.9999, help="Of intervals and rank groups.")
-    ] = 0.95,
-    replicates: Annotated[int, typer.Option(min=1, max=1_000_000, help="Bootstrap replicates.")] = 1000,
-    seed: SeedOption = 0,
+        str,
+        typer.Option(
+            help="How ratings become scores; auto: log for magnitudes, raw otherwise.",
+            **choices(("auto", *NORMALISATIONS)),
+        ),
+    ] = "auto",
+    correlation: Annotated[
+        str, typer.Option(help="Between criteria.", **choices(get_args(Method)))
+    ] = "spearman",
+    confidence: Confidence = 0.95,
+    replicates: Replicates = None,
+    seed: Seed = 0,
     column: Columns = None,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave out rows that cannot be used; bad-rows.csv lists them.")
@@ -65,50 +70,45 @@ def analyse(
         bool, typer.Option("--quiet", "-q", help="Write the files, print only where they are.")
     ] = False,
 ) -> None:
-    """Which system is better, do the raters agree, and how much of the answer is noise?
+    """Which system is better, do raters agree, and what is noise?
 
-    Writes report.html, results.json and ratings.parquet, and prints the tables. Of a served study (study.db,
-    a database URL, or study.toml) the answers so far are taken, without excluded raters.
+    Writes report.html, results.json and ratings.parquet into --out, or else NAME-analysis, and prints the
+    tables. Of a served study (study.db, a database URL, or study.toml) the answers so far are taken, without
+    excluded raters.
 
     Example: palaver study analyse ratings.csv --study study.toml --out results
     """
-    from palaver.cli.progress import progress
-    from palaver.files import write_atomically
-    from palaver.reports import print_analysis, write_report
-    from palaver.studies import analyse as run_analysis
-    from palaver.studies import load_study, read_ratings, write_long
-
+    columns = parse_columns(column)
     design = load_study(study) if study else None
     folder = out or Path(f"{Path(ratings[0]).name.strip('.').split('.')[0]}-analysis")
+    refuse_existing(folder, force)
     with _files(ratings, include_excluded) as (paths, served), _writable(folder), progress() as tell:
         design = design or served
         table = read_ratings(
             paths,
             study=design,
-            columns=_columns(column),
+            columns=columns,
             skip_bad=skip_bad,
             progress=lambda done, total: tell("reading ratings", done, total),
         )
-        found = run_analysis(
+        analysis = run_analysis(
             table,
             study=design,
-            normalise=normalise.value,
-            correlation=correlation.value,
+            normalise=normalise,
+            correlation=correlation,  # type: ignore[arg-type]  # one of its names
             confidence=confidence,
-            n_replicates=replicates,
+            n_replicates=replicates or 1000,
             seed=seed,
             step=tell,
         )
         tell("writing the report", 99, 100)
         with write_atomically(folder / "results.json") as file:
-            file.write(found.to_json())
-        write_long(table, folder / "ratings.parquet", normalise=normalise.value)
-        report = write_report(found, folder / "report.html")
+            file.write(analysis.to_json())
+        write_long(table, folder / "ratings.parquet", normalise=normalise)
+        report = write_report(analysis, folder / "report.html")
         n_bad = _write_bad(table, folder / "bad-rows.csv")
     if not quiet:
-        from rich.console import Console
-
-        print_analysis(found, Console())
+        print_analysis(analysis, Console())
     if n_bad:
         rows = "1 row" if n_bad == 1 else f"{n_bad:,} rows"
         typer.echo(f"left out {rows} that cannot be used: {folder / 'bad-rows.csv'}")
@@ -118,9 +118,6 @@ def analyse(
 @contextmanager
 def _files(named: list[str], include_excluded: bool) -> Iterator[tuple[list[Path], Study | None]]:
     """The files to read, and the study if one is a served study's database, which is exported for that."""
-    from palaver.cli.serve import database_url, opened
-    from palaver.files import check_readable
-
     with ExitStack() as stack:
         paths: list[Path] = []
         study = None
@@ -131,7 +128,7 @@ def _files(named: list[str], include_excluded: bool) -> Iterator[tuple[list[Path
                 continue
             from palaver.server.export import Selection, exported, study_of
 
-            database = stack.enter_context(opened(name))
+            database = stack.enter_context(open_study(name))
             study = study_of(database)
             paths.append(stack.enter_context(exported(database, Selection(excluded=include_excluded))))
         yield paths, study
@@ -140,8 +137,6 @@ def _files(named: list[str], include_excluded: bool) -> Iterator[tuple[list[Path
 @contextmanager
 def _writable(folder: Path) -> Iterator[None]:
     """Find out before the work that `folder` can be written; if the work fails, leave no empty folder."""
-    from palaver.files import check_writable
-
     new = not folder.exists()
     check_writable(folder)
     try:
@@ -153,8 +148,6 @@ def _writable(folder: Path) -> Iterator[None]:
 
 def _write_bad(table: RatingTable, path: Path) -> int:
     """List the bad rows, or remove the list of an earlier run; how many rows there are."""
-    from palaver.files import write_atomically
-
     if table.bad.is_empty():
         path.unlink(missing_ok=True)
         return 0
@@ -163,7 +156,6 @@ def _write_bad(table: RatingTable, path: Path) -> int:
     return table.bad.select("file", "row").n_unique()
 
 
-@app.command()
 def describe(
     ratings: Annotated[Path, typer.Argument(help="A rating file: JSON lines, CSV or Parquet, long or wide.")],
     column: Columns = None,
@@ -172,30 +164,24 @@ def describe(
 
     Example: palaver study describe ratings.csv
     """
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    from palaver.cli.progress import progress
-    from palaver.studies.describe import describe as run_description
-
     with progress() as tell:
-        found = run_description(
+        description = run_description(
             ratings,
-            columns=_columns(column),
+            columns=parse_columns(column),
             progress=lambda done, total: tell("reading ratings", done, total),
         )
     console = Console()
-    counts = f"{found.n_ratings:,} ratings, {len(found.items):,} items, {len(found.raters):,} raters"
-    console.print(f"{counts} ({found.layout})", markup=False, highlight=False)
-    if found.n_broken:
-        console.print(f"rows that could not be read: {found.n_broken:,}", style="yellow")
+    counts = f"{description.n_ratings:,} ratings, {len(description.items):,} items"
+    counts += f", {len(description.raters):,} raters ({description.layout})"
+    console.print(counts, markup=False, highlight=False)
+    if description.n_broken:
+        console.print(f"rows that could not be read: {description.n_broken:,}", style="yellow")
     table = Table()
     table.add_column("criterion")
     table.add_column("system")
     for name in ("ratings", "mean", "sd", "lowest", "highest", "not numbers"):
         table.add_column(name, justify="right")
-    for cell in sorted(found.cells.values(), key=lambda c: (c.criterion, c.system)):
+    for cell in sorted(description.cells.values(), key=lambda c: (c.criterion, c.system)):
         numbers = [f"{v:.4g}" for v in (cell.mean, cell.sd, cell.low, cell.high)] if cell.n else ["–"] * 4
         table.add_row(
             escape(cell.criterion),
@@ -207,7 +193,6 @@ def describe(
     console.print(table)
 
 
-@app.command()
 def convert(
     source: Annotated[Path, typer.Argument(help="Ratings in any layout.")],
     target: Annotated[Path, typer.Argument(help="Where to: .csv, .jsonl or .parquet, long format.")],
@@ -218,8 +203,6 @@ def convert(
 
     Example: palaver study convert screens.csv ratings.parquet
     """
-    from palaver.studies import iter_ratings, write_ratings
-
-    _refuse_overwrite(target, force)
-    count = write_ratings(iter_ratings(source, columns=_columns(column)), target)
+    refuse_existing(target, force)
+    count = write_ratings(iter_ratings(source, columns=parse_columns(column)), target)
     typer.echo(f"wrote {count:,} ratings to {target}")
