@@ -73,7 +73,9 @@ def test_columns_named_by_the_user_and_progress(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text(HEAD.replace("rater", "who") + "i,a,r,q,3\n")
     told: list[tuple[int, int]] = []
     found = describe(
-        tmp_path / "r.csv", columns={"rater": "who"}, progress=lambda what, done, total: told.append((done, total))
+        tmp_path / "r.csv",
+        columns={"rater": "who"},
+        progress=lambda what, done, total: told.append((done, total)),
     )
     assert found.raters == {"r"}
     assert told[-1][0] == told[-1][1] == (tmp_path / "r.csv").stat().st_size
