@@ -247,6 +247,12 @@ def test_nothing_left_after_skipping(tmp_path: Path) -> None:
     assert error.problems
 
 
+def test_not_one_row_that_can_be_read(tmp_path: Path) -> None:
+    error = failure(file(tmp_path, HEAD + "i,a\n\nj\n"), skip_bad=True)
+    assert "no usable rating is left" in error.message
+    assert len(error.problems) == 2
+
+
 def test_a_criterion_that_is_wholly_bad_is_named_and_left_out(tmp_path: Path) -> None:
     design = study(("q", Likert()), ("p", Likert()))
     text = HEAD + "i1,a,r,q,9\ni1,b,r,q,8\ni1,a,r,p,3\n"
@@ -634,7 +640,7 @@ def test_kinds_are_never_mixed(tmp_path: Path) -> None:
     table = read_ratings([people, judge])
     assert table.criteria == ("q", "p", "q (llm)", "b")
     assert dict(table.kinds) == {"q": "human", "p": "human", "q (llm)": "llm", "b": "metric"}
-    assert dict(table.asked) == {"q": "q", "p": "p", "q (llm)": "q", "b": "b"}
+    assert dict(table.names) == {"q": "q", "p": "p", "q (llm)": "q", "b": "b"}
     assert [table.of(c).height for c in table.criteria] == [2, 1, 2, 1]
     (note,) = table.reading.notes
     assert "q was rated by people (q), a language model (q (llm))" in note

@@ -105,7 +105,7 @@ def analyse(
 
 def _directions(table: RatingTable, given: Mapping[str, Direction]) -> dict[str, Direction]:
     """The direction of each criterion; one that several kinds rated may be named as the files name it."""
-    known = list(dict.fromkeys([*table.criteria, *table.asked.values()]))
+    known = list(dict.fromkeys([*table.criteria, *table.names.values()]))
     for name, direction in given.items():
         if name not in known:
             raise UserError(
@@ -115,7 +115,7 @@ def _directions(table: RatingTable, given: Mapping[str, Direction]) -> dict[str,
             expected = " or ".join(get_args(Direction))
             raise UserError(f"direction of {name}: expected {expected}, found {direction!r}")
     better: dict[str, Direction] = {}
-    for criterion, name in table.asked.items():
+    for criterion, name in table.names.items():
         better[criterion] = given.get(criterion, given.get(name, "higher"))
         if better[criterion] == "lower" and table.treatments[criterion].kind == "boxes":
             raise UserError(
@@ -321,7 +321,7 @@ def _warnings(table: RatingTable, judged: Sequence[Judgements], study: Study | N
         if len(j.systems) == 1:
             yield f"{j.criterion}: there is only one system, so there is nothing to rank"
     if study is not None:
-        absent = [q.criterion for q in study.questions if q.criterion not in table.asked.values()]
+        absent = [q.criterion for q in study.questions if q.criterion not in table.names.values()]
         if absent:
             yield f"the study asks for {', '.join(absent)}, but no such rating was found"
         strange = sorted({s for j in judged for s in j.systems} - set(study.systems))
