@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from palaver.cli.study import Correlation, Layout, Preset
-from palaver.schema import Study
 from palaver.readers.rating_files import iter_ratings
+from palaver.schema import Study
 from palaver.studies import PRESETS, load_study
 from palaver.studies.analyse import Method
 

@@ -172,6 +172,7 @@ def test_a_token_from_the_environment_and_a_path(serve: Callable[..., Server], s
 )
 def test_links(settings: dict[str, Any], address: str) -> None:
     from palaver.cli.serve import _address
+
     from palaver.server.settings import Settings
 
     assert _address(Settings(database="sqlite:///x.db", **settings)) == address
@@ -179,6 +180,7 @@ def test_links(settings: dict[str, Any], address: str) -> None:
 
 def test_the_link_of_a_server_on_all_networks_names_one_address() -> None:
     from palaver.cli.serve import _address
+
     from palaver.server.settings import Settings
 
     assert "0.0.0.0" not in _address(Settings(database="sqlite:///x.db", host="0.0.0.0"))
@@ -197,6 +199,7 @@ def test_a_public_address_is_printed_as_it_is(
 def served(palaver: Palaver, study: Path, tmp_path: Path) -> Path:
     """A study's database with answers in it, without a server."""
     from palaver.cli.serve import _prepare
+
     from palaver.server.database import Database, sqlite_url
     from palaver.server.service import Given, Service
     from palaver.server.settings import Settings
@@ -268,6 +271,7 @@ def test_export_of_raters(palaver: Palaver, served: Path, tmp_path: Path) -> Non
 
 def test_an_empty_export_is_an_error(palaver: Palaver, study: Path, tmp_path: Path) -> None:
     from palaver.cli.serve import _prepare
+
     from palaver.server.database import sqlite_url
     from palaver.server.settings import Settings
 
