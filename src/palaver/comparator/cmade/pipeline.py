@@ -331,7 +331,7 @@ class _Pipeline:
             if np.ptp(smoothed) == 0:
                 raise DataError(
                     f"with k = {self.settings.k} and {len(ratings)} dialogues all smoothed ratings are equal",
-                    "choose a smaller --k: every dialogue is a neighbour of every other",
+                    "choose fewer --neighbours: every dialogue is a neighbour of every other",
                 )
             examples = Examples.rated(smoothed, groups=self._groups())
             inputs = self._tokens(network, "train")
