@@ -128,6 +128,20 @@ def steps(draw: st.DrawFn, kind: type[Any]) -> Any:
     return kind(low=low, high=high, labels=draw(tuples(texts, min_size=count, max_size=count)))
 
 
+@st.composite
+def sliders(draw: st.DrawFn) -> s.Slider:
+    low, step = draw(st.integers(-100, 100)), draw(st.sampled_from([0.1, 0.25, 0.5, 1, 5]))
+    high = low + step * draw(st.integers(1, 200))
+    count = draw(st.sampled_from([0, 2]))
+    return s.Slider(low=low, high=high, step=step, labels=draw(tuples(texts, min_size=count, max_size=count)))
+
+
+@st.composite
+def reals(draw: st.DrawFn) -> s.Real:
+    low, width = draw(st.none() | st.floats(-1e6, 1e6)), draw(st.none() | st.floats(0.1, 1e6))
+    return s.Real(low=low, high=None if width is None else (low or 0) + width)
+
+
 def magnitudes(kind: type[Any]) -> st.SearchStrategy[Any]:
     return st.builds(
         kind,
@@ -153,6 +167,8 @@ KINDS: dict[type[Any], st.SearchStrategy[Any]] = {
     s.RankMagnitude: magnitudes(s.RankMagnitude),
     s.Pairwise: st.builds(s.Pairwise, ties=st.booleans(), tie_label=names),
     s.Checkboxes: checkboxes(),
+    s.Slider: sliders(),
+    s.Real: reals(),
 }
 scales = st.one_of(*KINDS.values())
 shown = st.sets(st.sampled_from(["context", "knowledge", "reference"])).map(lambda p: (*sorted(p), "output"))

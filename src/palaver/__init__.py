@@ -41,8 +41,8 @@ _HOMES = {
         "ratings_from_frame",
         "read_ratings",
         "simulate",
-        "write_ratings",
     ),
+    "palaver.readers.rating_files": ("write_ratings",),
     "palaver.reports": ("write_report",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

@@ -175,11 +175,11 @@ def test_a_finished_file_is_left_alone(tmp_path: Path, lines: Path, echo: Make) 
     ("change", "said"),
     [
         ({"conditions": TWO}, "conditions.echo"),
-        ({"limit": 3}, "contexts.limit: was None, is 3"),
-        ({"name": "other"}, "systems.other.name: was 'not there', is 'other'"),
+        ({"limit": 3}, "contexts.limit: was nothing, is 3"),
+        ({"name": "other"}, 'systems.other.name: was nothing, is "other"'),
         ({"seed": 1}, "systems.echo.seed: was 0, is 1"),
-        ({"text": "others\n"}, "contexts.digest"),
-        ({"knowledge_signature": "x"}, "knowledge: was None, is 'x'"),
+        ({"text": "others\n"}, "contexts: its content has changed"),
+        ({"knowledge_signature": "x"}, "knowledge: was not read before"),
     ],
 )
 def test_other_settings_do_not_go_on(

@@ -1,4 +1,4 @@
-"""One reader of dialogues and one of responses, in all shapes people have."""
+"""Readers, one for each noun: every command reads its files through them."""
 
 from palaver.readers.dialogues import DialogueReader, read_dialogues, write_dialogues
 from palaver.readers.responses import ResponseReader, is_responses, read_responses

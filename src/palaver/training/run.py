@@ -23,6 +23,7 @@ from safetensors.torch import load_file
 
 from palaver.errors import UserError
 from palaver.models import Responder, build, load
+from palaver.models.devices import choose_device
 from palaver.models.pretrained import fingerprint
 from palaver.text.vocabulary import Vocabulary
 from palaver.training.checkpoint import Checkpoints, Progress, set_random_state, unreadable
@@ -186,6 +187,7 @@ def make_model(
     """The model with random weights, or those of the checkpoint to start from; what to say about it."""
     fields = {**experiment.model_fields_given, "model": experiment.model.kind, "vocab_size": len(vocabulary)}
     fields["vocabulary"] = fingerprint(vocabulary)
+    fields["history_turns"] = experiment.data.history_turns
     conditioning = fields.get("conditioning", "none")
     if conditioning == "speaker":
         fields["speakers"] = prepared.speakers
@@ -241,11 +243,7 @@ def _is_widened(old: torch.Tensor, new: torch.Tensor) -> bool:
 def _accelerator(device: Device) -> Accelerator:
     from datetime import timedelta
 
-    if device == "cuda" and not torch.cuda.is_available():
-        raise UserError(
-            "--device cuda: there is no GPU that PyTorch can use", "leave --device out to use the CPU"
-        )
-    cpu = device == "cpu" or not torch.cuda.is_available()
+    cpu = choose_device(device).type == "cpu"
     found = Accelerator(
         cpu=cpu,
         kwargs_handlers=[
@@ -270,5 +268,5 @@ def _check_processes(progress: Progress, n_processes: int) -> None:
     if progress.n_processes != n_processes:
         raise UserError(
             f"the run was begun with {progress.n_processes} process(es), found {n_processes}",
-            "batches are per process: go on with as many as before, or begin anew with --fresh",
+            "batches are per process: go on with as many as before, or begin anew with --force",
         )
