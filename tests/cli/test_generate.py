@@ -218,7 +218,7 @@ def test_a_run_that_is_stopped_says_how_to_go_on(
         ('{"id": "a", "turns": [{"s": "x", "t": "hi"}]}\n\n{"id": "b", "turns": [{"s": "x"}]}\n', "line 3"),
         ('{"id": "a", "turns": [{"s": "x", "t": "\\ud800"}]}\n', "line 1"),
         ('{"id": "a", "turns": []}\n{"id": "b", "turns": [{"s": "x", "t": " "}]}\n', "there are no contexts"),
-        ("[" * 100_000, "line 1"),
+        ("[" * 100_000, "too deep"),
     ],
 )
 def test_contexts_that_are_wrong(

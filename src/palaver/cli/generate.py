@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -35,6 +35,9 @@ def generate(
         bool, typer.Option("--every-turn", help="Every turn but the first is a reference to its history.")
     ] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N contexts.")] = None,
+    context: Annotated[
+        Literal["all", "last"], typer.Option(help="The whole history in each row, or only its last turn.")
+    ] = "all",
     knowledge: Annotated[
         Path | None, typer.Option(help="A text file; the sentence that fits best goes with each context.")
     ] = None,
@@ -98,6 +101,7 @@ def generate(
                 out,
                 conditions=conditions,
                 batch_size=batch_size,
+                context=context,
                 knowledge=facts.choose_for if facts else None,
                 knowledge_signature=facts.signature if facts else None,
                 fresh=force,
