@@ -89,7 +89,7 @@ class Server:
 
     def rows(self) -> list[tuple[str, str, str, float | None, int | None]]:
         columns = answer.c
-        with self.app.state.service.database.reading() as connection:  # type: ignore[attr-defined]
+        with self.app.state.site.study_state.database.reading() as connection:  # type: ignore[attr-defined]
             wanted = select(
                 columns.rater_id, columns.criterion, columns.value, columns.seconds, columns.shown_position
             )

@@ -83,14 +83,14 @@ def _prepare(settings: Settings) -> tuple[str, int, int]:
     """The study put into its database, or found there unchanged; how far it is."""
     from palaver.server.migrations import migrate
     from palaver.server.oversight import status
-    from palaver.server.service import Service
+    from palaver.server.study_state import StudyState
     from palaver.studies.design import load_study
 
     assert settings.study_file is not None
     study = load_study(settings.study_file)
     with _opened(settings.database, new=True) as database:
         migrate(database)
-        Service.create(database, study, settings.study_file.read_text(encoding="utf-8"))
+        StudyState.create(database, study, settings.study_file.read_text(encoding="utf-8"))
         now = status(database)
     return study.title or study.name, now.done, now.target
 
@@ -227,7 +227,7 @@ def opened(named: str) -> Iterator[Database]:
     """The database of a study that was served, brought to the newest schema."""
     from palaver.errors import UserError
     from palaver.server.migrations import migrate
-    from palaver.server.service import Service
+    from palaver.server.study_state import StudyState
 
     url = database_url(named)
     if url is None:
@@ -237,7 +237,7 @@ def opened(named: str) -> Iterator[Database]:
         )
     with _opened(url) as database:
         migrate(database)
-        Service(database)  # says so if there is no study in it
+        StudyState(database)  # says so if there is no study in it
         yield database
 
 
@@ -273,13 +273,13 @@ def status(
     from palaver.server.dashboard import as_data, look
     from palaver.server.live import Live
     from palaver.server.oversight import arm_token
-    from palaver.server.service import Service
+    from palaver.server.study_state import StudyState
 
     with opened(study) as database:
         if new_admin_link:
             typer.echo(f"{url.rstrip('/')}/{_sign_in(arm_token(database))}")
             return
-        design = Service(database).study
+        design = StudyState(database).study
         board = look(database, Live(database, design), wait=True)
         if as_json:
             typer.echo(json.dumps(as_data(board), indent=1, ensure_ascii=False))

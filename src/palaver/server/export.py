@@ -22,7 +22,7 @@ from sqlalchemy import func, select
 
 from palaver.errors import DataError
 from palaver.files import Format, format_by_name, write_atomically
-from palaver.schema import Checkboxes, Study
+from palaver.schema import Study
 from palaver.server.database import Database
 from palaver.server.tables import answer, assignment, comment, rater, screen
 from palaver.server.tables import study as study_table
@@ -128,7 +128,7 @@ def stream(
     if first is None:
         raise DataError(_why_empty(database, selection), "wait for the first answers, then export again")
     encode = {"jsonl": _json_lines, "csv": _csv, "parquet": _parquet}[kind]
-    boxes = {q.criterion for q in study_of(database).questions if isinstance(q.scale, Checkboxes)}
+    boxes = {q.criterion for q in study_of(database).questions if q.scale.form == "boxes"}
 
     def every() -> Iterator[pl.DataFrame]:
         for frame in chain([first], found):
