@@ -210,7 +210,7 @@ uvicorn.run(app, host=given["host"], port=given["port"], log_level="warning", ac
 """
 
 
-class Catalogue:
+class ServerProcess:
     """The real app in a process of its own, which can be killed and started again."""
 
     def __init__(self, database_url: str, **settings: Any) -> None:
@@ -258,19 +258,19 @@ class Catalogue:
 
 
 @pytest.fixture
-def served() -> Iterator[Callable[..., Catalogue]]:
+def served() -> Iterator[Callable[..., ServerProcess]]:
     """`served(study, url, **settings)` puts the study into the database and serves it until the test ends."""
     pytest.importorskip("palaver.server.app", reason="the web app is not there")
-    running: list[Catalogue] = []
+    running: list[ServerProcess] = []
 
-    def serve(study: Study, url: str, **settings: Any) -> Catalogue:
+    def serve(study: Study, url: str, **settings: Any) -> ServerProcess:
         database = Database(url)
         try:
             migrate(database)
             StudyState.create(database, study, study.model_dump_json())
         finally:
             database.close()
-        running.append(Catalogue(url, **settings))
+        running.append(ServerProcess(url, **settings))
         return running[-1]
 
     yield serve

@@ -26,6 +26,7 @@ class Preset(StrEnum):
     rankme = "rankme"
     plain_me = "plain-me"
     likert = "likert"
+    slider = "slider"
     pairwise = "pairwise"
     acute = "acute"
     snippet = "snippet"

@@ -24,6 +24,7 @@ PRESETS = {
     "rankme": "rank-based magnitude estimation: all outputs of an item on one screen (Novikova et al. 2018)",
     "plain-me": "plain magnitude estimation: one output at a time against a reference of 100",
     "likert": "6-point Likert scales",
+    "slider": "sliders from 0 to 100, one output at a time (direct assessment: Graham et al. 2017)",
     "pairwise": "two whole dialogues side by side, with 'cannot tell' (Liang et al. 2020)",
     "acute": "two whole dialogues side by side, four questions, no ties (Li et al. 2019)",
     "snippet": "one reply to a dialogue so far: five quick questions (Gopalakrishnan et al. 2019)",

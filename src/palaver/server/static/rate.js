@@ -157,7 +157,7 @@ document.addEventListener("keydown", (event) => {
 
 function digit(event, q) {
   if (!q) return;
-  if (q.dataset.kind === "number") return inputs(q)[0].focus(); // and the digit is typed there
+  if (q.dataset.kind === "number") return inputs(q)[0].select(); // and the digit is typed there
   const choice = inputs(q).find((i) => i.dataset.key === event.key);
   if (!choice) return;
   event.preventDefault();

@@ -8,7 +8,7 @@ look.replaceSync(`
   .slider .field input[type=range] { flex: 1; width: 100%; min-width: 0; min-height: 2.75rem; margin: 0; accent-color: var(--accent); cursor: pointer; }
   .slider .field .hint { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
   .slider .ends { margin-right: 6.5rem; }
-  .untouched { opacity: .75; }
+  .slider .field .untouched { appearance: none; background: linear-gradient(var(--edge), var(--edge)) center / 100% 4px no-repeat; }
   .untouched::-webkit-slider-thumb { visibility: hidden; }
   .untouched::-moz-range-thumb { visibility: hidden; }
 `);
