@@ -164,7 +164,7 @@ class Live:
         self._again_at = 0.0
 
     def current(self) -> Findings | None:
-        """What was found last; starts to find out anew if there is news, and not too often."""
+        """What was computed last; begins to compute anew if there is news, and not too often."""
         key = self._news()
         with self._lock:
             if key != self._key and not self._busy and self._clock() >= self._again_at:

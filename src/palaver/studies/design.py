@@ -141,7 +141,9 @@ def _in_items_file(places: _Places, mistake: tuple[Location, str]) -> tuple[Loca
     if len(place) == 1:
         return (ITEMS_FROM,), f"expected the name of a file with at least one item, found {name!r}"
     inside = ".".join(str(p + 1) if isinstance(p, int) else p for p in place[2:])
-    return (ITEMS_FROM,), f"{name}, line {at[int(place[1])]}: {inside}{': ' * bool(inside)}{text}"
+    if inside:
+        text = f"{inside}: {text}"
+    return (ITEMS_FROM,), f"{name}, line {at[int(place[1])]}: {text}"
 
 
 _STAND_INS: dict[str, dict[str, Any]] = {
