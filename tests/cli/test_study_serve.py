@@ -199,15 +199,15 @@ def test_a_public_address_is_printed_as_it_is(
 def served(palaver: Palaver, study: Path, tmp_path: Path) -> Path:
     """A study's database with answers in it, without a server."""
     from palaver.cli.serve import _prepare
-
+    from palaver.server.answers import RawAnswer
     from palaver.server.database import Database, sqlite_url
-    from palaver.server.service import Given, Service
     from palaver.server.settings import Settings
+    from palaver.server.study_state import StudyState
 
     path = study.with_suffix(".db")
     _prepare(Settings(study_file=study, database=sqlite_url(path)))
     database = Database(sqlite_url(path))
-    service = Service(database)
+    service = StudyState(database)
     for r in range(3):
         me = service.enter("prolific", f"person {r}")
         service.begin(me)
@@ -215,7 +215,7 @@ def served(palaver: Palaver, study: Path, tmp_path: Path) -> Path:
             task = service.visit(me).task
             assert task is not None
             given = [
-                Given(
+                RawAnswer(
                     f"{r}-{s}-{q.criterion}-{p}",
                     q.criterion,
                     p,

@@ -29,7 +29,7 @@ from palaver.server.live import Live
 from palaver.server.migrations import migrate
 from palaver.server.oversight import arm_token
 from palaver.server.oversight import status as progress_of
-from palaver.server.service import Service
+from palaver.server.study_state import StudyState
 from palaver.server.settings import Settings
 from palaver.studies.design import load_study
 
@@ -93,7 +93,7 @@ def _prepare(settings: Settings) -> tuple[str, int, int]:
     study = load_study(settings.study_file)
     with open_database(settings.database, new=True) as database:
         migrate(database)
-        Service.create(database, study, settings.study_file.read_text(encoding="utf-8"))
+        StudyState.create(database, study, settings.study_file.read_text(encoding="utf-8"))
         now = progress_of(database)
     return study.title or study.name, now.done, now.target
 
@@ -178,7 +178,7 @@ def status(
             address = public_url or "http://127.0.0.1:8000"
             typer.echo(f"{address.rstrip('/')}/{_sign_in(arm_token(database))}")
             return
-        design = Service(database).study
+        design = StudyState(database).study
         board = look(database, Live(database, design), wait=True)
         if as_json:
             typer.echo(json.dumps(as_data(board), indent=1, ensure_ascii=False))
