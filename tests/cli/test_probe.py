@@ -78,7 +78,7 @@ def test_triplets_from_a_text(palaver: Any, tmp_path: Path) -> None:
 
 def test_triplets_as_items_of_a_study(palaver: Any, tmp_path: Path) -> None:
     (tmp_path / "s.txt").write_text("A man is jumping over a wall\nThe doctor helped the patient.\n")
-    ran = palaver("probe", "triplets", "--text", "s.txt", "--out", "t.jsonl", "--items", "items.jsonl")
+    ran = palaver("probe", "triplets", "--text", "s.txt", "--out", "t.jsonl", "--study-items", "items.jsonl")
     assert ran.code == 0, ran.err
     assert palaver("study", "new", "--preset", "triplet-check", "--out", "study.toml").code == 0
     text = (tmp_path / "study.toml").read_text(encoding="utf-8")

@@ -73,7 +73,7 @@ def train(
     max_tokens: Annotated[
         int, typer.Option(min=2, help="Of a longer dialogue the end is kept; at most what the encoder takes.")
     ] = 512,
-    neighbours: Annotated[int, typer.Option(min=1, help="In stages 2 and 3, the paper's k.")] = 50,
+    k: Annotated[int, typer.Option(min=1, help="Neighbours in stages 2 and 3.")] = 50,
     within: Annotated[
         str,
         typer.Option(
@@ -109,7 +109,7 @@ def train(
         encoder=encoder,
         pooling=pooling,  # type: ignore[arg-type]  # one of its names
         max_tokens=max_tokens,
-        k=neighbours,
+        k=k,
         within=within,  # type: ignore[arg-type]
         flow_epochs=flow_epochs,
         training=Training(epochs=epochs, batch_size=batch_size, learning_rate=learning_rate),

@@ -25,7 +25,7 @@ from palaver.cli.options import (
 )
 from palaver.cli.progress import progress
 from palaver.corpora.personalities import read_ocean_table
-from palaver.errors import UsageError
+from palaver.errors import UsageError, UserError
 from palaver.generation import contexts as context_files
 from palaver.generation.bulk import Generated, generate_file
 from palaver.generation.common import drop_common as drop_common_responses
@@ -126,7 +126,7 @@ def _conditions(
 def _check_knowledge(systems: Sequence[System]) -> None:
     without = [system.name for system in systems if "knowledge" not in takes(system)]
     if len(without) == len(systems):
-        raise UsageError(
+        raise UserError(
             "--knowledge was given, but no system takes knowledge", f"systems: {', '.join(without)}"
         )
     for name in without:

@@ -19,8 +19,7 @@ from palaver.knowledge import SELECTORS, Agreement, Estimate, Selector, make_sel
 from palaver.knowledge import agreement as compare
 from palaver.knowledge.selector import OracleSelector
 
-HISTORY_SELECTORS = [name for name in SELECTORS if name not in ("oracle", "none")]
-"""Those that choose by the history alone."""
+HISTORY_SELECTORS = [name for name in SELECTORS if name != "none" and not SELECTORS.get(name).sees_response]
 
 
 def agreement(

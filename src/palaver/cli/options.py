@@ -150,7 +150,7 @@ def parse_pairs(option: str, words: Sequence[str] | None, shape: str, example: s
     """`FIELD=NAME` as often as it was given, as a mapping."""
     pairs = {}
     for word in words or ():
-        name, equals, value = word.rpartition("=")
+        name, equals, value = word.partition("=")
         if not (name and equals and value):
             raise UsageError(f"{option}: expected {shape}, such as {example}, found {word!r}")
         pairs[name] = value

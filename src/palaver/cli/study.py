@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from palaver.cli.fields import Fields
-from palaver.cli.options import Confidence, Force, Out, Seed, choices, parse_pairs, refuse_existing
+from palaver.cli.options import Confidence, Force, Out, Seed, choices, refuse_existing
 from palaver.cli.progress import progress
 from palaver.errors import UsageError, nearest
 from palaver.files import write_atomically
@@ -139,11 +139,14 @@ def _design(
 
 def _truth(words: list[str]) -> dict[str, float]:
     truth = {}
-    for name, number in parse_pairs("--truth", words, "NAME=NUMBER", "good=1.5").items():
+    for word in words:
+        name, _, number = word.rpartition("=")
         try:
             truth[name] = float(number)
         except ValueError:
-            raise UsageError(f"--truth: expected NAME=NUMBER, found {name}={number}") from None
+            name = ""
+        if not name:
+            raise UsageError(f"--truth: expected NAME=NUMBER, found {word!r}")
     return truth
 
 
