@@ -25,9 +25,7 @@ class Weather:
             raise ValueError("rain is a share")
 
 
-def walk(
-    days: int, weather: Annotated[Weather, Fields.of(Weather, "rain", "wind_speed")] = Weather()
-) -> None:
+def walk(days: int, weather: Annotated[Weather, Fields.of(Weather, "rain", "wind_speed")]) -> None:
     """Go out."""
     CALLS.append((days, weather))
 

@@ -100,9 +100,11 @@ def test_triplets_without_any(palaver: Any, tmp_path: Path) -> None:
     assert not (tmp_path / "t.jsonl").exists()
 
 
-def test_triplets_need_sentences(palaver: Any) -> None:
+def test_triplets_need_sentences(palaver: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("PALAVER_DATA", raising=False)
     ran = palaver("probe", "triplets", "--out", "t.jsonl")
-    assert ran.code == 1
+    assert ran.code == 2
     assert "--data" in ran.err
     assert palaver("probe", "triplets", "--data", "nowhere", "--out", "t.jsonl").code == 1
     assert palaver("probe", "triplets", "--data", ".", "--out", "t.docx").code == 1

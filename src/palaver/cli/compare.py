@@ -9,19 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 import numpy as np
 import typer
 
-from palaver.cli.options import (
-    DevDialogues,
-    Device,
-    DevPairs,
-    Encoder,
-    Force,
-    MinTurns,
-    Out,
-    RatingScale,
-    Seed,
-    choices,
-    torch_device,
-)
+from palaver.cli import options
 from palaver.cli.progress import progress
 from palaver.comparator.presets import PRESETS, Settings, Training, find_preset
 from palaver.errors import require
@@ -40,14 +28,14 @@ def train(
     ratings: Annotated[
         list[Path], typer.Option(help="Rated dialogues, JSON lines, packed or not; repeat it for more.")
     ],
-    out: Out,
-    dev_pairs: DevPairs = None,
-    dev_dialogues: DevDialogues = None,
+    out: options.Out,
+    dev_pairs: options.DevPairs = None,
+    dev_dialogues: options.DevDialogues = None,
     method: Annotated[
         str,
         typer.Option(
             help="The stages of the paper, or ours: what raters differ in taken out, no fine-tuning.",
-            **choices(("paper", "palaver")),
+            **options.choices(("paper", "palaver")),
         ),
     ] = "paper",
     preset: Annotated[
@@ -56,12 +44,12 @@ def train(
     flow: Annotated[
         list[Path] | None, typer.Option(help="More dialogues for stage 1, rated or not; repeat it.")
     ] = None,
-    encoder: Encoder = "minilm",
+    encoder: options.Encoder = "minilm",
     pooling: Annotated[
         str,
         typer.Option(
             help="φ: the first state, the mean of all, or as the encoder was trained.",
-            **choices(get_args(_KINDS["pooling"])),
+            **options.choices(get_args(_KINDS["pooling"])),
         ),
     ] = "auto",
     epochs: Annotated[int, typer.Option(min=1, help="Of each stage that learns from ratings.")] = 3,
@@ -78,14 +66,14 @@ def train(
         str,
         typer.Option(
             help="Compare all dialogues, or only those of one sitting, rater or system.",
-            **choices(get_args(_KINDS["within"])),
+            **options.choices(get_args(_KINDS["within"])),
         ),
     ] = "all",
-    scale: RatingScale = None,
-    min_turns: MinTurns = 2,
-    seed: Seed = 0,
-    device: Device = "auto",
-    force: Force = False,
+    scale: options.RatingScale = None,
+    min_turns: options.MinTurns = 2,
+    seed: options.Seed = 0,
+    device: options.Device = "auto",
+    force: options.Force = False,
 ) -> None:
     """Train a comparator on ratings that people left.
 
@@ -213,7 +201,7 @@ def only_compared(rated: Ratings, pairs: Pairs) -> tuple[Ratings, Pairs]:
 
 def _train_palaver(sources: Sources, out: Path, *, encoder: str, seed: int, device: str, fresh: bool) -> None:
     """`palaver compare train --method palaver`, once the files are read."""
-    where = torch_device(device)
+    where = options.torch_device(device)
     from palaver.comparator.method import MethodSettings
     from palaver.comparator.method_run import train_palaver as run
     from palaver.reports.compare_pages import method_page

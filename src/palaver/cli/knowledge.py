@@ -11,7 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from palaver.cli.options import Data, Device, Encoder, Json, Replicates, Seed, Split, torch_device
+from palaver.cli import options
 from palaver.cli.progress import progress
 from palaver.corpora.catalogue import read_corpus
 from palaver.errors import UsageError, UserError, nearest, require
@@ -26,8 +26,8 @@ def agreement(
     corpus: Annotated[
         str, typer.Option(help="A corpus with reading sets, by name, or a file of dialogues.")
     ] = "topical-chat",
-    data: Data = None,
-    split: Split = None,
+    data: options.Data = None,
+    split: options.Split = None,
     selector: Annotated[
         list[str] | None,
         typer.Option(
@@ -35,14 +35,14 @@ def agreement(
             help="Several with commas, or repeat it. [default: tfidf,bm25]",
         ),
     ] = None,
-    encoder: Encoder = "minilm",
-    device: Device = "auto",
+    encoder: options.Encoder = "minilm",
+    device: options.Device = "auto",
     last_turns: Annotated[
         int, typer.Option(min=1, help="How many turns of the history are compared with the candidates.")
     ] = 2,
-    replicates: Replicates = None,
-    seed: Seed = 0,
-    as_json: Json = False,
+    replicates: options.Replicates = None,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
 ) -> None:
     """How often does the history alone pick the oracle's sentence?
 
@@ -106,7 +106,7 @@ def _names(words: list[str] | None) -> list[str]:
 def _make(name: str, sentences: list[str], last_turns: int, encoder: str, device: str) -> Selector:
     if name != "encoder":
         return make_selector(name, sentences, last_turns=last_turns)
-    where = torch_device(device)
+    where = options.torch_device(device)
     from palaver.knowledge.encoder import SentenceEncoder
 
     encode = SentenceEncoder(None if encoder == "minilm" else encoder, device=where)
