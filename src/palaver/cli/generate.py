@@ -46,7 +46,7 @@ def generate(
     drop_common: options.DropCommon = 0,
     systems_file: options.SystemsFile = None,
     data: options.Data = None,
-    batch_size: Annotated[int, typer.Option(min=0, help="Requests at once. [default: by system]")] = 0,
+    batch_size: Annotated[int, typer.Option(min=0, help="Requests at once; 0: as suits each system.")] = 0,
     decoding: Decoding = DecodingOptions(),
     seed: options.Seed = 0,
     device: options.Device = "auto",
