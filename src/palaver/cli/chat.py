@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from palaver.cli import options
 from palaver.cli.decoding import Decoding
 from palaver.cli.knowledge_file import KnowledgeFile
-from palaver.cli.messages import show_error
-from palaver.cli.options import Device, KnowledgeText, Seed, SystemsFile
+from palaver.cli.messages import count_of, show_error
 from palaver.corpora.personalities import TRAITS
 from palaver.errors import UsageError, UserError, nearest
 from palaver.generation.conversation import Conversation, Said
@@ -51,11 +51,11 @@ def chat(
     ocean: Annotated[
         str | None, typer.Option(help="Or their personality: five numbers from 1 to 7, joined by commas.")
     ] = None,
-    knowledge: KnowledgeText = None,
-    systems_file: SystemsFile = None,
-    seed: Seed = 0,
+    knowledge: options.KnowledgeText = None,
+    systems_file: options.SystemsFile = None,
+    seed: options.Seed = 0,
     decoding: Decoding = DecodingOptions(),
-    device: Device = "auto",
+    device: options.Device = "auto",
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Also say which knowledge was used, and ln p of replies.")
     ] = False,
@@ -176,8 +176,7 @@ class _Session:
             raise UserError("there is nothing to save yet")
         write_dialogues(dialogues, path)
         self._saved.add(path.resolve())
-        count = "1 dialogue" if len(dialogues) == 1 else f"{len(dialogues)} dialogues"
-        self.screen.say(f"saved {count} in {path}")
+        self.screen.say(f"saved {count_of(len(dialogues), 'dialogue')} in {path}")
 
     def _speaker(self, name: str) -> None:
         known = dict.fromkeys(n for s in self.conversation.systems for n in getattr(s, "speakers", ()))
