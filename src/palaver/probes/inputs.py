@@ -14,7 +14,8 @@ from palaver.models.encoders.encoder import Places, fingerprint, signature
 from palaver.probes.recipe import Recipe, Triplet
 from palaver.probes.sources import CORPORA, first_with_corpora
 from palaver.probes.triplet_files import read_triplets, write_triplets
-from palaver.probes.triplets import Tell, generate
+from palaver.probes.triplets import generate
+from palaver.progress import Progress
 
 SAMPLE = Path(__file__).parent / "sample.jsonl"
 
@@ -30,7 +31,7 @@ class Given:
 
 def find_triplets(
     file: Path | None, places: Places, *, seed: int = 0, keep: Path | None = None, workers: int = 0,
-    tell: Tell | None = None,
+    tell: Progress | None = None,
 ) -> Given:  # fmt: skip
     """Those of `file`; else of the corpora in the data folder; else the sample."""
     if file is not None:
@@ -51,7 +52,7 @@ def find_triplets(
     return Given(found, {SAMPLE.name: sha256_of(SAMPLE)}, (note,))
 
 
-def _made(folder: Path, recipe: Recipe, keep: Path | None, workers: int, tell: Tell | None) -> Given:
+def _made(folder: Path, recipe: Recipe, keep: Path | None, workers: int, tell: Progress | None) -> Given:
     files = [
         p for p in folder.iterdir() if p.is_file() and p.name.startswith(("SICK", "msr_", "treebank", "sts-"))
     ]
