@@ -20,8 +20,7 @@ from palaver.corpora import write_dialogues
 from palaver.errors import DataError, UserError
 from palaver.generation.bulk import generate, generate_file
 from palaver.generation.contexts import Condition, Contexts
-from palaver.generation.system import Reply, Request
-from palaver.schema import Dialogue
+from palaver.schema import Dialogue, Reply, Request
 
 Talk = Callable[..., Dialogue]
 Make = Callable[..., Any]

@@ -13,7 +13,7 @@ from palaver.cli import decoding as d
 if TYPE_CHECKING:
     from palaver.generation.bulk import Generated
     from palaver.generation.contexts import Condition
-    from palaver.generation.system import System
+    from palaver.schema import System
 
 
 def generate(

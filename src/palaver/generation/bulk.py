@@ -19,8 +19,8 @@ from typing import IO, Any, TypeVar
 from palaver.errors import DataError, UserError
 from palaver.files import write_atomically
 from palaver.generation.contexts import Condition, Context, Contexts
-from palaver.generation.system import Reply, Request, System, chunk_size, settings, takes
-from palaver.schema import Dialogue
+from palaver.generation.system import chunk_size, settings, takes
+from palaver.schema import Dialogue, Reply, Request, System
 
 T = TypeVar("T")
 Tell = Callable[[str, int, int], None]
