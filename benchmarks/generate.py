@@ -21,6 +21,7 @@ import torch
 
 from palaver.generation.decode import Decoding, decode, pad
 from palaver.models import KnowledgeTransformer, load
+from palaver.models.turns import encode_turns, join_turns
 from palaver.text.vocabulary import BOS, EOS, PAD, SEP, UNK, Vocabulary
 
 PAPER = 2_500_000 * 13
@@ -194,8 +195,11 @@ def read_contexts(at: Path | None, vocabulary: Vocabulary, longest: int) -> list
         from palaver.corpora import read_corpus
 
         dialogues = read_corpus(at)
-    turns = [[turn.text for turn in d.turns] for d, _ in zip(dialogues, range(2000), strict=False)]
-    return [vocabulary.history(some[:i], longest) for some in turns for i in range(1, len(some))]
+    talks = [
+        encode_turns(vocabulary, [turn.text for turn in d.turns])
+        for d, _ in zip(dialogues, range(2000), strict=False)
+    ]
+    return [join_turns(turns[:i], longest).tokens for turns in talks for i in range(1, len(turns))]
 
 
 def main() -> None:

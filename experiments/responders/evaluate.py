@@ -19,6 +19,7 @@ from palaver.generation.decode import Decoding, decode, pad
 from palaver.knowledge import make_selector, reading_sentences, select_for
 from palaver.metrics import evaluate
 from palaver.models import Responder, load
+from palaver.models.turns import encode_knowledge, encode_turns, join_turns
 from palaver.text.spelling import Spelling
 from palaver.text.vocabulary import EOS, UNK, Vocabulary
 from palaver.text.words import count_words
@@ -60,8 +61,9 @@ def score(model: Responder, vocabulary: Vocabulary, some: list[Example]) -> dict
         if len(response) > limits.max_response:  # its end is not seen: neither are the words that are cut
             response = response[: limits.max_response]
             n_words += count_words(vocabulary.decode(response)) - count_words(e.response) - 1
-        knowledge = vocabulary.encode(e.knowledge)[: limits.max_knowledge] if limits.knowledge else []
-        rows.append((vocabulary.history(e.history, limits.max_context), response, knowledge))
+        knowledge = encode_knowledge(vocabulary, [e.knowledge], limits.max_knowledge)[0].tokens
+        history = join_turns(encode_turns(vocabulary, e.history), limits.max_context)
+        rows.append((history.tokens, response, knowledge if limits.knowledge else []))
     order = sorted(range(len(rows)), key=lambda i: len(rows[i][1]))
     nll, n_tokens = 0.0, 0
     for begin in range(0, len(order), 256):
@@ -82,10 +84,11 @@ def score(model: Responder, vocabulary: Vocabulary, some: list[Example]) -> dict
 
 def answers(model: Responder, vocabulary: Vocabulary, some: list[Example], how: Decoding) -> list[str]:
     limits = model.config
-    contexts = [vocabulary.history(e.history, limits.max_context) for e in some]
+    contexts = [join_turns(encode_turns(vocabulary, e.history), limits.max_context).tokens for e in some]
     knowledge = None
     if limits.knowledge:
-        knowledge = [vocabulary.encode(e.knowledge)[: limits.max_knowledge] for e in some]
+        facts = encode_knowledge(vocabulary, [e.knowledge for e in some], limits.max_knowledge)
+        knowledge = [fact.tokens for fact in facts]
     return [
         vocabulary.decode(d.tokens) for d in decode(model, contexts, how, knowledge=knowledge, batch_size=512)
     ]

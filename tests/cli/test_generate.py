@@ -83,7 +83,7 @@ def test_every_turn_with_its_reference(
     assert again.out == "o.jsonl: 3 rows, 3 of them from before for 3 contexts\n"
     other = palaver(*words, "--beam", "3")
     assert other.code == 1
-    assert "method: was 'greedy', is 'beam'" in other.err
+    assert 'method: was "greedy", is "beam"' in other.err
     assert palaver(*words, "--beam", "3", "--force").code == 0
 
 
@@ -96,8 +96,9 @@ def test_speakers_splits_and_what_is_left_out(
     assert "2 rows for 1 contexts, 2 conditions each" in ran.out
     assert "left out: 1 contexts: nothing to reply to" in ran.out
     assert [r["speaker"] for r in rows(tmp_path / "o.jsonl")] == ["Joey", "Ross"]
-    record = json.loads((tmp_path / "o.jsonl.json").read_text())["systems"][str(checkpoints / "friends")]
-    assert (record["method"], record["k"], record["seed"]) == ("stochastic-greedy", 3, 2)
+    config = json.loads((tmp_path / "o.jsonl.json").read_text())["config"]
+    decoding = [config[f"systems.{checkpoints / 'friends'}.{key}"] for key in ("method", "k", "seed")]
+    assert decoding == ["stochastic-greedy", 3, 2]
 
 
 def test_common_responses_are_dropped(palaver: Palaver, checkpoints: Path, tmp_path: Path) -> None:

@@ -55,8 +55,8 @@ def test_train_then_status_then_again(palaver: Palaver, trial: Path) -> None:
     assert "going on after step" in again.err
     other = palaver("train", "responder", trial, *QUICK, "--set", "model.dropout=0.5")
     assert other.code == 1
-    assert "another experiment" in other.err
-    assert "model.dropout: 0.1 before, 0.5 now" in other.err
+    assert "other settings" in other.err
+    assert "model.dropout: was 0.1, is 0.5" in other.err
     fresh = palaver(
         "train", "responder", trial, *QUICK, "--set", "model.dropout=0.5", "--fresh", "--max-steps", 3
     )

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.corpora import write_dialogues
 from palaver.errors import DataError, UserError
 from palaver.generation.bulk import generate, generate_file
 from palaver.generation.contexts import Condition, Contexts
+from palaver.readers import write_dialogues
 from palaver.schema import Dialogue, Reply, Request
 
 Talk = Callable[..., Dialogue]
@@ -174,11 +174,11 @@ def test_a_finished_file_is_left_alone(tmp_path: Path, lines: Path, echo: Make) 
     ("change", "said"),
     [
         ({"conditions": TWO}, "conditions.echo"),
-        ({"limit": 3}, "contexts.limit: was None, is 3"),
-        ({"name": "other"}, "systems.other.name: was 'not there', is 'other'"),
+        ({"limit": 3}, "contexts.limit: was nothing, is 3"),
+        ({"name": "other"}, 'systems.other.name: was nothing, is "other"'),
         ({"seed": 1}, "systems.echo.seed: was 0, is 1"),
-        ({"text": "others\n"}, "contexts.digest"),
-        ({"knowledge_signature": "x"}, "knowledge: was None, is 'x'"),
+        ({"text": "others\n"}, "contexts: its content has changed"),
+        ({"knowledge_signature": "x"}, "knowledge: was not read before"),
     ],
 )
 def test_other_settings_do_not_go_on(

@@ -6,11 +6,8 @@ import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from palaver.errors import DataError, UserError
 from palaver.generation.checkpoint import CheckpointSystem
@@ -144,32 +141,6 @@ def test_text_outside_the_vocabulary(text: str, checkpoints: Path, talk: Talk) -
         (reply,) = CheckpointSystem(checkpoints / name).reply([Request(talk("hi", text))])
         assert isinstance(reply.text, str)
         assert reply.n_tokens
-
-
-turn = st.text(st.sampled_from("ab moon,.!"), max_size=30) | st.sampled_from(["hello there", "pizza " * 30])
-
-
-@given(st.lists(turn, min_size=1, max_size=8))
-@settings(max_examples=50, deadline=None)
-def test_histories_are_those_of_the_vocabulary(turns: list[str]) -> None:
-    from palaver.text.vocabulary import UNK, Vocabulary
-
-    words = Vocabulary.train(["hello there moon pizza a b , . !"] * 3, kind="word", size=20)
-
-    class Stub:
-        config = type("Config", (), {"max_context": 7})
-        vocabulary = words
-        name = "stub"
-        notes = type("Notes", (), {"add": staticmethod(lambda topic, text: None)})
-        _joined = CheckpointSystem._joined
-
-    spoken: Any = [type("Turn", (), {"text": text}) for text in turns]
-    dialogue: Any = type("Dialogue", (), {"turns": spoken})
-    (found,) = CheckpointSystem._contexts(Stub(), [dialogue])  # type: ignore[arg-type]
-    if all(words.encode(text) for text in turns):
-        assert found == words.history(turns, 7)
-    assert len(found) <= 7
-    assert found == [UNK] or any(words.encode(text) for text in turns) or len(turns) > 1
 
 
 def test_settings_tell_checkpoints_apart(checkpoints: Path, tmp_path: Path) -> None:

@@ -57,19 +57,6 @@ def test_a_batch_is_its_texts(vocabulary: Vocabulary) -> None:
     assert vocabulary.encode_batch(TEXTS) == [vocabulary.encode(text) for text in TEXTS]
 
 
-@pytest.mark.parametrize("longest", [1, 3, 7, 50])
-def test_a_history_keeps_its_last_tokens(vocabulary: Vocabulary, longest: int) -> None:
-    turns = TEXTS[:3]
-    whole = [token for turn in turns for token in [*vocabulary.encode(turn), SEP]][:-1]
-    assert vocabulary.history(turns, longest) == whole[-longest:]
-
-
-def test_a_very_long_history_costs_little(vocabulary: Vocabulary) -> None:
-    long = "hello there " * 100_000
-    assert vocabulary.history([long, "how are you"], 20)[-3:] == vocabulary.encode("how are you")[-3:]
-    assert len(vocabulary.history([long], 20)) == 20
-
-
 def test_saved_and_loaded_it_is_the_same(vocabulary: Vocabulary, tmp_path: Path) -> None:
     vocabulary.save(tmp_path)
     loaded = Vocabulary.load(tmp_path)

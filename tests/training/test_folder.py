@@ -67,7 +67,6 @@ def deep(path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "spoil", "said"),
     [
-        ("experiment.toml", garble, "is damaged"),
         ("run.json", garble, "is damaged"),
         ("run.json", deep, "is damaged"),
         ("run.json", lambda p: p.write_text("[]"), "is damaged"),
@@ -153,7 +152,7 @@ def test_fresh_throws_nothing_away_before_a_run_can_begin(run: tuple[Experiment,
     broken.write_text("{\n")
     for experiment, said in (
         (small(f'data.train=[{{path="{broken}"}}]'), "line 1"),
-        (small(f'model.initialise_from="{folder / "best"}"'), "--fresh would throw away"),
+        (small(f'model.initialise_from="{folder / "best"}"'), "--force would throw away"),
     ):
         with pytest.raises(UserError, match=said):
             train(experiment, device="cpu", fresh=True)

@@ -132,10 +132,10 @@ def test_another_experiment_does_not_go_on_in_the_same_folder(small: Small, samp
     train(small("optimiser.max_steps=2"), device="cpu")
     with pytest.raises(UserError) as error:
         train(small("optimiser.max_steps=2", "model.dim=32", "optimiser.clip=3"), device="cpu")
-    assert error.value.problems == ("model.dim: 16 before, 32 now", "optimiser.clip: 1.0 before, 3.0 now")
-    with pytest.raises(UserError, match="another experiment") as error:
+    assert error.value.problems == ("model.dim: was 16, is 32", "optimiser.clip: was 1, is 3")
+    with pytest.raises(UserError, match="other settings") as error:
         train(small("optimiser.max_steps=3"), device="cpu")  # a cosine is another one with another end
-    assert "--fresh" in error.value.hint
+    assert "--force" in error.value.hint
     other = sample / "more"
     other.mkdir(exist_ok=True)
     shutil.copy(sample / "dialogues.jsonl", other / "dialogues.jsonl")
@@ -147,7 +147,7 @@ def test_another_experiment_does_not_go_on_in_the_same_folder(small: Small, samp
         )
     with pytest.raises(UserError) as error:
         train(small("optimiser.max_steps=2", moved), device="cpu")
-    assert error.value.problems == ("the data has changed: dialogues.jsonl",)
+    assert error.value.problems == (f"{other / 'dialogues.jsonl'}: its content has changed",)
     changed = small("optimiser.max_steps=2", "model.dim=32")
     assert train(changed, device="cpu", fresh=True).step == 2
     assert load(changed.folder / "best")[0].config.dim == 32  # type: ignore[attr-defined]
@@ -203,7 +203,7 @@ def test_two_do_not_train_in_one_folder(small: Small) -> None:
 
     experiment = small("optimiser.max_steps=1")
     held = RunFolder(experiment)
-    with pytest.raises(UserError, match="another process is training"):
+    with pytest.raises(UserError, match="another process is writing into"):
         train(experiment, device="cpu")
     held.close()
     assert train(experiment, device="cpu").step == 1

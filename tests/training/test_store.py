@@ -19,7 +19,7 @@ from palaver.training import store as store_module
 from palaver.training.examples import Episode, episodes, read_source
 from palaver.training.experiment import Data, Source
 from palaver.training.sample import sample_dialogues
-from palaver.training.store import CUT_CONTEXT, CUT_RESPONSE, Limits, Store, signature, write_store
+from palaver.training.store import CUT_CONTEXT, CUT_RESPONSE, Limits, Store, write_store
 
 
 @pytest.fixture(scope="module")
@@ -145,13 +145,6 @@ def test_a_damaged_store_is_named(vocabulary: Vocabulary, tmp_path: Path) -> Non
         Store(tmp_path / "s")
     with pytest.raises(DataError, match="no prepared examples"):
         Store(tmp_path / "nothing")
-
-
-def test_signatures_differ_when_anything_does() -> None:
-    one = signature(hashes=["a"], limits={"context": 3})
-    assert one == signature(limits={"context": 3}, hashes=["a"])
-    assert one != signature(hashes=["b"], limits={"context": 3})
-    assert one != signature(hashes=["a"], limits={"context": 4})
 
 
 class Letters:

@@ -1,13 +1,12 @@
 """Replies to whole files of contexts: streamed, and taken up again where a run was stopped or killed.
 
 Rows are appended chunk by chunk, so a killed run leaves whole chunks and perhaps the beginning of one, which
-is cut off and made again; the file in the end is that of a run nobody stopped. `OUT.json` beside it holds the
-settings: a run with other settings does not go on with the file.
+is cut off and made again; the file in the end is that of a run nobody stopped. It is an artefact
+(`palaver.artefacts`): a run with other settings does not go on with it.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import os
@@ -16,14 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
+from palaver.artefacts import make_record, open_artefact
 from palaver.errors import DataError, UserError
-from palaver.files import write_atomically
 from palaver.generation.contexts import Condition, Context, Contexts
 from palaver.generation.system import chunk_size, settings, takes
+from palaver.progress import Progress
 from palaver.schema import Dialogue, Reply, Request, System
 
 T = TypeVar("T")
-Tell = Callable[[str, int, int], None]
 Choose = Callable[[Sequence[Dialogue]], Sequence[str | None]]
 """Knowledge sentences for dialogues."""
 
@@ -89,7 +88,7 @@ def generate_file(
     knowledge: Choose | None = None,
     knowledge_signature: str | None = None,
     fresh: bool = False,
-    tell: Tell | None = None,
+    tell: Progress | None = None,
 ) -> Generated:
     """Write one JSON row per system, context and condition to `out`; go on if it is there half done.
 
@@ -105,30 +104,32 @@ def generate_file(
         raise UserError(f"expected systems with different names, found {', '.join(names) or 'none'}")
     who = {name: list((conditions or {}).get(name, [Condition()])) for name in names}
     survey = contexts.survey()
-    record = {
+    asked_for = {
         "contexts": {
             "count": survey.count,
-            "digest": survey.digest,
             "split": contexts.split,
             "limit": contexts.limit,
             "every_turn": contexts.every_turn,
         },
         "systems": {system.name: settings(system) for system in systems},
         "conditions": {name: [[c.speaker, c.ocean] for c in who[name]] for name in names},
-        "knowledge": knowledge_signature,
     }
+    data = {"contexts": survey.digest}
+    if knowledge_signature is not None:
+        data["knowledge"] = knowledge_signature
+    record = make_record("palaver generate", asked_for, data=data)
     total = survey.count * sum(map(len, who.values()))
     n_rows = n_new = 0
     skipped: dict[str, int] = {}
-    with _opened(out, json.loads(json.dumps(record, default=str)), fresh) as file:
-        kept = _Kept(file, out)
+    with open_artefact(out, record, force=fresh) as file:
+        earlier = _EarlierRows(file, out)
         for system in systems:
             mine = who[system.name]
             size = max(1, (batch_size or chunk_size(system)) // len(mine))
             for chunk in _chunks(contexts, size):
                 jobs = [(context, condition) for context in chunk for condition in mine]
                 n_rows += len(jobs)
-                if not kept.holds(jobs, system.name):
+                if not earlier.hold(jobs, system.name):
                     try:
                         rows, n_skipped = _rows(
                             system, jobs, knowledge if "knowledge" in takes(system) else None
@@ -144,7 +145,7 @@ def generate_file(
                     skipped[system.name] = skipped.get(system.name, 0) + n_skipped
                 if tell is not None:
                     tell(f"replies of {system.name}", n_rows, total)
-        if kept.rest():
+        if earlier.rest():
             raise DataError(f"{out} has more rows than this run makes", "choose another file, or use --force")
         os.fsync(file.fileno())
     return Generated(
@@ -195,7 +196,7 @@ def _rows(
     return rows, n_skipped
 
 
-class _Kept:
+class _EarlierRows:
     """The rows of an earlier run, gone through side by side with the work until they end."""
 
     def __init__(self, file: IO[bytes], path: Path) -> None:
@@ -203,7 +204,7 @@ class _Kept:
         self._path = path
         self._going_on = True
 
-    def holds(self, jobs: Sequence[tuple[Context, Condition]], system: str) -> bool:
+    def hold(self, jobs: Sequence[tuple[Context, Condition]], system: str) -> bool:
         """Whether the file goes on with the rows of these jobs; if not, it is cut off here, for good."""
         if not self._going_on:
             return False
@@ -240,76 +241,3 @@ def _row(line: bytes) -> dict[str, Any] | None:
     except ValueError:
         return None
     return row if isinstance(row, dict) else None
-
-
-@contextlib.contextmanager
-def _opened(out: Path, record: dict[str, Any], fresh: bool) -> Iterator[IO[bytes]]:
-    """The file, locked, with the record of its settings beside it, which must be the same as before."""
-    beside = out.with_name(out.name + ".json")
-    if out.exists() and not out.is_file():
-        raise UserError(f"cannot write {out}: it is no file")
-    begun = out.exists() and out.stat().st_size > 0
-    if begun and not fresh:
-        _check_same(out, beside, record)
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with open(out, "r+b" if begun else "w+b") as file:
-            _lock(file, out)
-            if fresh:
-                file.truncate(0)
-            with write_atomically(beside) as text:  # before the first row: without it nobody could go on
-                json.dump(record, text, indent=1, ensure_ascii=False)
-            yield file
-    except OSError as error:
-        if error.filename not in (None, str(out)):
-            raise
-        raise UserError(
-            f"cannot write {out}: {error.strerror or error}",
-            "is the disk full? the rows so far are kept; the same command goes on",
-        ) from None
-
-
-def _check_same(out: Path, beside: Path, record: dict[str, Any]) -> None:
-    try:
-        before = json.loads(beside.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(
-            f"{out} is there already, and {beside.name}, which would say how it was made, is not",
-            "choose another name, or add --force to replace it",
-        ) from None
-    except ValueError:
-        raise DataError(f"{beside} is damaged", "choose another name, or add --force to begin anew") from None
-    was, now = dict(_flat(before)), dict(_flat(record))
-    differences = [
-        f"{key}: was {was.get(key, 'not there')!r}, is {now.get(key, 'not there')!r}"
-        for key in dict.fromkeys([*was, *now])
-        if was.get(key) != now.get(key)
-    ]
-    if differences:
-        raise UserError(
-            f"{out} was begun with other settings:",
-            "use the same settings to go on, choose another name, or add --force to begin anew",
-            differences,
-        )
-
-
-def _flat(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict) and value:
-        for key, inner in value.items():
-            yield from _flat(inner, f"{place}.{key}" if place else str(key))
-    else:
-        yield place, value
-
-
-def _lock(file: IO[bytes], out: Path) -> None:
-    """Two runs at once would write into each other's rows."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise UserError(f"another run is writing to {out}", "wait for it, or choose another file") from None
-    except OSError:  # a file system that knows no locks
-        return

@@ -1,18 +1,17 @@
 """Our own checkpoints as systems: a folder with `config.json`, `model.safetensors` and `tokenizer.json`.
 
-The history is the last `max_context` tokens of the turns joined by `<sep>`, the knowledge the first
-`max_knowledge` tokens of a sentence (Topical-Chat, section 4: W_H and W_K).
+What they read of a dialogue is what `palaver.models.turns` makes of it, in training as here.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from palaver.artefacts import digest
 from palaver.corpora.personalities import TRAITS
 from palaver.errors import UserError
 from palaver.files import sha256_of
@@ -28,11 +27,9 @@ from palaver.generation.system import (
 )
 from palaver.models.devices import choose_device, choose_dtype
 from palaver.models.pretrained import load
+from palaver.models.turns import encode_knowledge, encode_turns, first_turn_seen, join_turns
 from palaver.schema import Dialogue, Reply, Request
-from palaver.text.vocabulary import SEP, UNK
-
-_CHARACTERS = 40
-"""Of a turn, per token that is kept: no vocabulary makes longer tokens of what people write."""
+from palaver.text.vocabulary import UNK
 
 
 class CheckpointSystem:
@@ -66,8 +63,8 @@ class CheckpointSystem:
     @functools.cached_property
     def settings(self) -> dict[str, Any]:
         parts = [self.folder / part for part in ("config.json", "tokenizer.json", "model.safetensors")]
-        whole = hashlib.sha256("".join(map(sha256_of, parts)).encode()).hexdigest()[:16]
-        return {"kind": "checkpoint", "model": whole, **dataclasses.asdict(self.decoding)}
+        model = digest([sha256_of(part) for part in parts])
+        return {"kind": "checkpoint", "model": model, **dataclasses.asdict(self.decoding)}
 
     @property
     def chunk(self) -> int:
@@ -147,46 +144,48 @@ class CheckpointSystem:
         )
 
     def _contexts(self, dialogues: Sequence[Dialogue]) -> list[list[int]]:
-        """The history of each dialogue, as `Vocabulary.history` gives it; every text is encoded once."""
+        """The history of each dialogue; every text is encoded once."""
         longest = self.config.max_context
         seen: dict[int, list[str]] = {}
         for dialogue in dialogues:
             if id(dialogue) not in seen:  # all speakers of one context share it
-                turns = dialogue.turns[-longest:]  # a turn has a token or more
-                seen[id(dialogue)] = [turn.text[-_CHARACTERS * longest :] for turn in turns]
-        texts = list(dict.fromkeys(text for kept in seen.values() for text in kept))
-        ids = dict(zip(texts, _encoded(self, texts), strict=True))
-        found = {one: self._joined(kept, ids, longest) for one, kept in seen.items()}
-        return [found[id(dialogue)] for dialogue in dialogues]
-
-    def _joined(self, texts: Sequence[str], ids: dict[str, list[int]], longest: int) -> list[int]:
-        history: list[int] = []
-        for place, text in enumerate(texts):
-            history += [SEP, *ids[text]] if place else ids[text]
-        if len(history) > longest:
-            self.notes.add(
-                "context", f"{self.name} reads the last {longest} tokens of a history, not those before"
-            )
-        return history[-longest:] or [UNK]
+                first = first_turn_seen(len(dialogue.turns), self.config.history_turns)
+                turns = dialogue.turns[first:][-longest - 1 :]  # each takes a token or more
+                seen[id(dialogue)] = [turn.text for turn in turns]
+        texts = self._readable(list(dict.fromkeys(text for turns in seen.values() for text in turns)))
+        ids = dict(zip(texts, encode_turns(self.vocabulary, list(texts.values()), longest), strict=True))
+        histories = {}
+        for key, turns in seen.items():
+            history = join_turns([ids[text] for text in turns], longest)
+            histories[key] = history.tokens or [UNK]
+            if history.is_cut:
+                self.notes.add(
+                    "context", f"{self.name} reads the last {longest} tokens of a history, not those before"
+                )
+        return [histories[id(dialogue)] for dialogue in dialogues]
 
     def _knowledge(self, sentences: Sequence[str | None]) -> list[list[int]]:
         if not any(sentences):
             return [[]] * len(sentences)
         longest = self.config.max_knowledge
-        ids = _encoded(self, [(s or "")[: _CHARACTERS * max(longest, 1)] for s in sentences])
-        if any(len(found) > longest for found in ids):
+        texts = self._readable([sentence or "" for sentence in sentences])
+        excerpts = dict(
+            zip(texts, encode_knowledge(self.vocabulary, list(texts.values()), longest), strict=True)
+        )
+        if any(excerpt.is_cut for excerpt in excerpts.values()):
             self.notes.add(
                 "knowledge", f"{self.name} reads the first {longest} tokens of a knowledge sentence"
             )
-        return [found[:longest] for found in ids]
+        return [excerpts[sentence or ""].tokens for sentence in sentences]
 
-
-def _encoded(system: CheckpointSystem, texts: Sequence[str]) -> list[list[int]]:
-    try:
-        return system.vocabulary.encode_batch(texts)
-    except (TypeError, UnicodeEncodeError):  # half of a surrogate pair, which is no text
-        system.notes.add("text", f"{system.name} reads ? in place of characters that are not whole")
-        return system.vocabulary.encode_batch([text.encode(errors="replace").decode() for text in texts])
+    def _readable(self, texts: Sequence[str]) -> dict[str, str]:
+        """Each text as it can be encoded: half of a surrogate pair is no text."""
+        readable = {
+            text: text if text.isascii() else text.encode(errors="replace").decode() for text in texts
+        }
+        if any(text != other for text, other in readable.items()):
+            self.notes.add("text", f"{self.name} reads ? in place of characters that are not whole")
+        return readable
 
 
 def open_checkpoint(name: str, options: CheckpointOptions, folder: Path) -> CheckpointSystem:

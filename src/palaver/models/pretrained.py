@@ -6,7 +6,6 @@ A checkpoint folder holds `config.json`, `model.safetensors` and `tokenizer.json
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import math
 import os
@@ -22,6 +21,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from palaver.artefacts import digest
 from palaver.errors import ConfigError, DataError, UserError, nearest
 from palaver.files import check_writable, write_atomically
 from palaver.text.vocabulary import PAD, Vocabulary
@@ -57,6 +57,8 @@ class ResponderConfig:
     """Personality models: the OCEAN scores of the speakers they were trained on, by name."""
     vocabulary: str = ""
     """`fingerprint` of the vocabulary it was trained with; another of equal size would fit, and babble."""
+    history_turns: int = 0
+    """How many turns before a response the model was taught to read; 0: all of them."""
 
     def problems(self) -> list[str]:
         """Everything that is wrong with the values."""
@@ -307,10 +309,8 @@ def _check_access(path: Path) -> None:
 
 def fingerprint(vocabulary: Vocabulary) -> str:
     """A short hash of what every id of a vocabulary stands for, whatever wrote its file."""
-    digest = hashlib.sha256()
-    for i in range(len(vocabulary)):
-        digest.update(vocabulary.decode([i]).encode() + b"\0")
-    return digest.hexdigest()[:16]
+    words = vocabulary.decode_batch([i] for i in range(len(vocabulary)))
+    return digest(b"".join(word.encode() + b"\0" for word in words))
 
 
 def load(

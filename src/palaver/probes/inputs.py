@@ -8,9 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from palaver.artefacts import digest, digest_files
 from palaver.errors import UserError
 from palaver.files import sha256_of
-from palaver.models.encoders.encoder import Places, fingerprint, signature
+from palaver.models.encoders.encoder import Places
 from palaver.probes.recipe import Recipe, Triplet
 from palaver.probes.sources import CORPORA, first_with_corpora
 from palaver.probes.triplet_files import read_triplets, write_triplets
@@ -21,7 +22,7 @@ SAMPLE = Path(__file__).parent / "sample.jsonl"
 
 
 @dataclass(frozen=True)
-class Given:
+class TripletSource:
     """Triplets, the hash of where they come from, and what should be said about them."""
 
     triplets: list[Triplet]
@@ -32,36 +33,38 @@ class Given:
 def find_triplets(
     file: Path | None, places: Places, *, seed: int = 0, keep: Path | None = None, workers: int = 0,
     tell: Progress | None = None,
-) -> Given:  # fmt: skip
+) -> TripletSource:  # fmt: skip
     """Those of `file`; else of the corpora in the data folder; else the sample."""
     if file is not None:
-        return Given(read_triplets(file), {file.name: sha256_of(file)})
+        return TripletSource(read_triplets(file), {file.name: sha256_of(file)})
     folder = first_with_corpora(places.folders())
     if folder is not None:
-        return _made(folder, Recipe(seed=seed), keep, workers, tell)
+        return _from_corpora(folder, Recipe(seed=seed), keep, workers, tell)
     if places.data is not None:
         raise UserError(
             f"{places.data} holds none of the corpora",
             f"expected one of {', '.join(CORPORA)}, or give --triplets FILE",
         )
-    found = read_triplets(SAMPLE)
+    sample = read_triplets(SAMPLE)
     note = (
-        f"these {len(found)} triplets are a small sample written for Palaver, for a first look only: "
+        f"these {len(sample)} triplets are a small sample written for Palaver, for a first look only: "
         "give --data FOLDER (SICK, MSR Paraphrase, Treebank) or --triplets FILE for figures to quote"
     )
-    return Given(found, {SAMPLE.name: sha256_of(SAMPLE)}, (note,))
+    return TripletSource(sample, {SAMPLE.name: sha256_of(SAMPLE)}, (note,))
 
 
-def _made(folder: Path, recipe: Recipe, keep: Path | None, workers: int, tell: Progress | None) -> Given:
+def _from_corpora(
+    folder: Path, recipe: Recipe, keep: Path | None, workers: int, tell: Progress | None
+) -> TripletSource:
     files = [
         p for p in folder.iterdir() if p.is_file() and p.name.startswith(("SICK", "msr_", "treebank", "sts-"))
     ]
-    rules = Path(__file__).parent
-    sign = signature(
+    code = Path(__file__).parent
+    sign = digest(
         recipe.signature,
-        fingerprint(files),
-        fingerprint(rules.glob("*.py")),
-        fingerprint(rules.glob("rules/*.py")),
+        digest_files(files),
+        digest_files(code.glob("*.py")),
+        digest_files(code.glob("rules/*.py")),
     )
     path = keep / f"triplets-{sign}.jsonl" if keep is not None else None
     if path is not None and path.is_file():
@@ -70,4 +73,4 @@ def _made(folder: Path, recipe: Recipe, keep: Path | None, workers: int, tell: P
         triplets = generate(folder, recipe, workers=workers, tell=tell).triplets
         if path is not None:
             write_triplets(triplets, path)
-    return Given(triplets, {f"triplets of {folder.name}, recipe {recipe.signature}": sign})
+    return TripletSource(triplets, {f"triplets of {folder.name}, recipe {recipe.signature}": sign})

@@ -6,10 +6,10 @@ same files gives the same triplets.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from palaver.artefacts import digest
 
 
 @dataclass(frozen=True)
@@ -87,4 +87,4 @@ class Recipe:
     @property
     def signature(self) -> str:
         """A short hash of the recipe."""
-        return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:12]
+        return digest(self.to_dict())[:12]

@@ -13,17 +13,18 @@ import os
 import re
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 
+from palaver.artefacts import lock_file
 from palaver.errors import DataError, UserError
 from palaver.models.encoders.encoder import Encoder, Vectors, checked
+from palaver.progress import Progress
 
-Tell = Callable[[str, int, int], None]
 _HASH = 16
 _CHUNK = 512
 """Texts that are encoded before they are put on disk."""
@@ -49,7 +50,7 @@ def text_hash(text: str) -> bytes:
 
 
 def encode_texts(
-    encoder: Encoder, texts: Sequence[str], *, folder: Path | None = None, tell: Tell | None = None
+    encoder: Encoder, texts: Sequence[str], *, folder: Path | None = None, tell: Progress | None = None
 ) -> Encoded:
     """A vector for each distinct text; what `folder` holds is not encoded again, new ones go there."""
     distinct = list(dict.fromkeys(texts))
@@ -63,9 +64,9 @@ def encode_texts(
     for begin in range(0, len(missing), _CHUNK):
         part = missing[begin : begin + _CHUNK]
         began = time.perf_counter()
-        given = encoder.encode(list(part))
+        encoded = encoder.encode(list(part))
         seconds += time.perf_counter() - began
-        rows = checked(given, part, encoder.name, size)
+        rows = checked(encoded, part, encoder.name, size)
         size = rows.shape[1]
         if store is not None:
             store.append([hashes[text] for text in part], rows)
@@ -103,17 +104,17 @@ class Store:
                 return {}
             record = _HASH + 4 * size + 4
             data = file.read()
-            found: dict[bytes, Vectors] = {}
+            vectors: dict[bytes, Vectors] = {}
             good = 0
             for begin in range(0, len(data) - record + 1, record):
                 body = data[begin : begin + record - 4]
                 if zlib.crc32(body).to_bytes(4, "little") != data[begin + record - 4 : begin + record]:
                     break
-                found[body[:_HASH]] = np.frombuffer(body, dtype="<f4", offset=_HASH)
+                vectors[body[:_HASH]] = np.frombuffer(body, dtype="<f4", offset=_HASH)
                 good = begin + record
             if good < len(data):
                 file.truncate(len(head) + good)
-        return found
+        return vectors
 
     def append(self, hashes: Sequence[bytes], rows: Vectors) -> None:
         """Add records with one write, so that a kill leaves at most one of them torn."""
@@ -132,9 +133,9 @@ class Store:
         if not head.endswith(b"\n"):
             return None
         try:
-            said = json.loads(head)
-            if said["format"] == "palaver-vectors-1" and said["signature"] == self._signature:
-                return int(said["size"])
+            fields = json.loads(head)
+            if fields["format"] == "palaver-vectors-1" and fields["signature"] == self._signature:
+                return int(fields["size"])
         except (ValueError, KeyError, TypeError):
             pass
         raise DataError(
@@ -146,10 +147,7 @@ class Store:
         """The file, for this process alone where the system can do that."""
         try:
             with open(self.path, mode) as file:
-                with contextlib.suppress(ImportError):
-                    import fcntl
-
-                    fcntl.flock(file, fcntl.LOCK_EX)
+                lock_file(file, wait=True)
                 if mode == "ab":
                     file.seek(0, os.SEEK_END)
                 yield file

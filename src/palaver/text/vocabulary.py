@@ -7,12 +7,11 @@ vocabulary spells any text. Ids 0 to 4 mean the same in every vocabulary.
 
 from __future__ import annotations
 
-import functools
-import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from palaver.artefacts import digest
 from palaver.errors import DataError, UserError, require
 from palaver.files import write_atomically
 from palaver.text.words import join_words, words
@@ -35,7 +34,7 @@ class Vocabulary:
         self._size: int = tokenizer.get_vocab_size()
         self._tokens: list[str] = []
         self._shown: list[str] = []
-        self.signature: str = hashlib.sha256(tokenizer.to_str().encode()).hexdigest()[:16]
+        self.signature: str = digest(tokenizer.to_str().encode())
 
     @classmethod
     def train(
@@ -101,10 +100,6 @@ class Vocabulary:
         self._tokens = self._tokens or [self._tokenizer.id_to_token(i) for i in range(self._size)]
         return self._tokens
 
-    @functools.cached_property
-    def _shown(self) -> list[str]:
-        return [token if i > SEP or i == UNK else "" for i, token in enumerate(self.tokens)]
-
     def encode(self, text: str) -> list[int]:
         """Token ids without marks of beginning or end."""
         return self.encode_batch([text])[0]
@@ -127,16 +122,6 @@ class Vocabulary:
             return [join_words([self._shown[i] for i in ids]) for ids in batch]
         kept = [[i for i in map(int, ids) if i > SEP] for ids in batch]
         return [text.strip() for text in self._tokenizer.decode_batch(kept, skip_special_tokens=False)]
-
-    def history(self, turns: Sequence[str], longest: int) -> list[int]:
-        """The last `longest` tokens of the turns joined by `<sep>` (Topical-Chat, section 4, W_H)."""
-        found: list[int] = []
-        for turn in reversed(turns):  # from the end, so that a long history costs no more than what is kept
-            ids = self.encode(turn[-40 * longest :])
-            found = [*ids, SEP, *found] if found else ids
-            if len(found) >= longest:
-                break
-        return found[-longest:]
 
 
 def _spaced(texts: Iterable[str]) -> Iterator[str]:

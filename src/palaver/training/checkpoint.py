@@ -155,7 +155,7 @@ class Checkpoints:
         if there:
             raise DataError(
                 f"{self.run} holds {there[-1].name}, which cannot be gone on from: files are missing",
-                "begin anew with --fresh, or choose another folder with --out",
+                "begin anew with --force, or choose another folder with --out",
             )
 
     def load(self) -> tuple[Progress, dict[str, Any]] | None:
@@ -199,7 +199,7 @@ def read_progress(folder: Path) -> Progress:
 def unreadable(folder: Path, reason: object) -> DataError:
     """What to say of a checkpoint that is damaged."""
     words = str(reason).strip() or "it is cut short"
-    return DataError(f"the checkpoint {folder} cannot be read: {words}", "begin anew with --fresh")
+    return DataError(f"the checkpoint {folder} cannot be read: {words}", "begin anew with --force")
 
 
 def _name(step: int) -> str:

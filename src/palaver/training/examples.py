@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from palaver.corpora.catalogue import CorpusReader, read_corpus
 from palaver.errors import DataError, UserError
+from palaver.models.turns import first_turn_seen
 from palaver.schema import Dialogue
 from palaver.training.experiment import Data, Source
 
@@ -111,7 +112,7 @@ def episodes(
         if sentences and len(sentences) != len(texts):
             raise UserError(f"{dialogue.id}: {len(sentences)} knowledge sentences for {len(texts)} turns")
         for i, turn in enumerate(dialogue.turns):
-            begin = max(0, i - data.history_turns) if data.history_turns else 0
+            begin = first_turn_seen(i, data.history_turns)
             if i == 0:
                 skipped[FIRST] += 1
             elif not texts[i]:

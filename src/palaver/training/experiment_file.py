@@ -36,7 +36,7 @@ PRESETS = {
     "modern-tf": "modern recipe of topicalchat-tf",
     "modern-tf-knowledge": "modern recipe of topicalchat-tf-knowledge",
 }
-_FILLED_IN = ("vocab_size", "speakers", "ocean", "vocabulary")
+_FILLED_IN = ("vocab_size", "speakers", "ocean", "vocabulary", "history_turns")
 """Settings of a model that follow from the data."""
 _INSTEAD = (
     (("optimiser", "batch_size"), ("optimiser", "batch_tokens")),

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from palaver.artefacts import digest
 from palaver.corpora.personalities import Scores, read_ocean_table
 from palaver.errors import UserError
 from palaver.files import sha256_of, write_atomically
@@ -25,7 +26,7 @@ from palaver.training.examples import Cast, Episode, Select, choose_cast, count_
 from palaver.training.experiment import Experiment, Source
 from palaver.training.experiment_file import model_table
 from palaver.training.ocean import check_speakers
-from palaver.training.store import Limits, Store, signature, write_store
+from palaver.training.store import FORMAT, Limits, Store, write_store
 
 Tell = Callable[[str], None]
 
@@ -161,12 +162,13 @@ def _vocabulary(experiment: Experiment, folder: Path, hashes: dict[str, str], te
     if settings.from_ is not None:
         return settings.from_
     data = experiment.data
-    name = signature(
-        hashes=[hashes[f] for f in _files_of(experiment, data.train)],
-        splits=[source.split for source in data.train],
-        vocabulary=settings.model_dump(mode="json"),
-    )
-    target = folder / f"vocabulary-{name}"
+    made_of = {
+        "format": FORMAT,
+        "hashes": [hashes[f] for f in _files_of(experiment, data.train)],
+        "splits": [source.split for source in data.train],
+        "vocabulary": settings.model_dump(mode="json"),
+    }
+    target = folder / f"vocabulary-{digest(made_of)}"
     if not (target / "tokenizer.json").is_file():
         tell("making the vocabulary")
         texts = (
@@ -195,16 +197,17 @@ def _store(
         [cast.ids(i) if which == "train" else cast.everyone for i in range(len(sources))] if cast else None
     )
     maximum = data.max_examples if which == "train" else None
-    name = signature(
-        hashes=[hashes[f] for f in _files_of(experiment, sources)],
-        sources=[[s.corpus, s.split] for s in sources],
-        vocabulary=vocabulary.signature,
-        settings={key: getattr(data, key) for key in kept},
-        limits=vars(limits),
-        speakers=[list(ids.items()) for ids in by_source] if by_source else None,
-        maximum=maximum,
-    )
-    target = folder / f"examples-{name}"
+    made_of = {
+        "format": FORMAT,
+        "hashes": [hashes[f] for f in _files_of(experiment, sources)],
+        "sources": [[s.corpus, s.split] for s in sources],
+        "vocabulary": vocabulary.signature,
+        "settings": {key: getattr(data, key) for key in kept},
+        "limits": vars(limits),
+        "speakers": [list(ids.items()) for ids in by_source] if by_source else None,
+        "maximum": maximum,
+    }
+    target = folder / f"examples-{digest(made_of)}"
     if target.is_dir():
         return target
     if data.knowledge != "none" and select is None:

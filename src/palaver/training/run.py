@@ -187,6 +187,7 @@ def make_model(
     """The model with random weights, or those of the checkpoint to start from; what to say about it."""
     fields = {**experiment.model_fields_given, "model": experiment.model.kind, "vocab_size": len(vocabulary)}
     fields["vocabulary"] = fingerprint(vocabulary)
+    fields["history_turns"] = experiment.data.history_turns
     conditioning = fields.get("conditioning", "none")
     if conditioning == "speaker":
         fields["speakers"] = prepared.speakers
@@ -267,5 +268,5 @@ def _check_processes(progress: Progress, n_processes: int) -> None:
     if progress.n_processes != n_processes:
         raise UserError(
             f"the run was begun with {progress.n_processes} process(es), found {n_processes}",
-            "batches are per process: go on with as many as before, or begin anew with --fresh",
+            "batches are per process: go on with as many as before, or begin anew with --force",
         )

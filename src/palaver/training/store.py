@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import glob
-import hashlib
 import json
 import os
 import platform
@@ -17,13 +16,15 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
 from palaver.errors import DataError, UserError
+from palaver.models.turns import encode_knowledge, encode_turns, join_turns
 from palaver.text.spelling import Spelling
 from palaver.text.vocabulary import EOS, SEP, Vocabulary
 from palaver.text.words import count_words
@@ -110,14 +111,15 @@ class Store:
         return self.meta["cut"]
 
 
-def signature(**parts: Any) -> str:
-    """Name of the store of these data, vocabulary and settings."""
-    text = json.dumps({"format": FORMAT, **parts}, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+class Row(NamedTuple):
+    """An example on its way to the disk; a column of the store for each field."""
 
-
-Row = tuple[np.ndarray, np.ndarray, np.ndarray, int, int, float]
-"""Context, response, knowledge, speaker, words, what unknown words cost on top."""
+    context: Sequence[int]
+    response: Sequence[int]
+    knowledge: Sequence[int]
+    speaker: int
+    n_words: int
+    spelling: float
 
 
 class _Writer:
@@ -146,20 +148,22 @@ class _Writer:
     def _put(self, name: str, values: np.ndarray) -> None:
         self._files[name].write(np.ascontiguousarray(values).tobytes())
 
-    def column(self, name: str, pieces: Sequence[np.ndarray]) -> None:
+    def column(self, name: str, pieces: Sequence[Sequence[int]]) -> None:
         ends = self._ends[name] + np.cumsum([len(p) for p in pieces], dtype=np.int64)
-        self._put(f"{name}.values", np.concatenate(pieces).astype(self.dtype))
+        self._put(
+            f"{name}.values",
+            np.fromiter(chain.from_iterable(pieces), self.dtype, ends[-1] - self._ends[name]),
+        )
         self._put(f"{name}.offsets", ends)
         self._ends[name] = int(ends[-1])
 
     def block(self, rows: list[Row]) -> None:
         if rows:
-            contexts, responses, facts, speakers, n_words, spelling = zip(*rows, strict=True)
-            for name, pieces in zip(COLUMNS, (contexts, responses, facts), strict=True):
-                self.column(name, pieces)
-            self._put("speaker", np.array(speakers, np.int32))
-            self._put("n_words", np.array(n_words, np.int32))
-            self._put("spelling", np.array(spelling, np.float32))
+            for name in COLUMNS:
+                self.column(name, [getattr(row, name) for row in rows])
+            self._put("speaker", np.array([row.speaker for row in rows], np.int32))
+            self._put("n_words", np.array([row.n_words for row in rows], np.int32))
+            self._put("spelling", np.array([row.spelling for row in rows], np.float32))
             self.n += len(rows)
 
     def finish(self, meta: dict[str, Any]) -> None:
@@ -258,53 +262,49 @@ def _rows(
 ) -> list[Row]:
     """Every turn is encoded once, however many responses see it."""
     block = [episode for episode in block if episode.responses]
-    encoded = iter(vocabulary.encode_batch([text for episode in block for text in episode.turns]))
-    facts = iter(vocabulary.encode_batch([text for episode in block for text in episode.knowledge]))
+    encoded = iter(encode_turns(vocabulary, [text for episode in block for text in episode.turns]))
+    sentences = [text for episode in block for text in episode.knowledge]
+    facts = iter(encode_knowledge(vocabulary, sentences, limits.knowledge))
     rows: list[Row] = []
     for episode in block:
-        turns = [np.array([*next(encoded), SEP], np.uint32) for _ in episode.turns]
-        stream = np.concatenate(turns)  # each turn ends in SEP
-        ends = np.cumsum([len(turn) for turn in turns])
+        turns = [next(encoded) for _ in episode.turns]
         for i, begin, speaker in zip(episode.responses, episode.begins, episode.speakers, strict=True):
-            stop = ends[i - 1] - 1  # before the SEP that ends the turn before
-            start = ends[begin - 1] if begin else 0
-            cut[CUT_CONTEXT] += bool(stop - start > limits.context)
-            context = stream[max(start, stop - limits.context) : stop]
-            response = turns[i].copy()
-            response[-1] = EOS
+            context = join_turns(turns[begin:i], limits.context)
+            cut[CUT_CONTEXT] += context.is_cut
+            response = [*turns[i], EOS]
             n_words = 1 + count_words(episode.turns[i])
             if len(response) > limits.response:  # its true end is not seen, so none is learned
                 cut[CUT_RESPONSE] += 1
                 response = response[: limits.response]
                 n_words = _count_words(response, vocabulary)
             fact = next(facts)
-            cut[CUT_KNOWLEDGE] += len(fact) > limits.knowledge > 0
-            known = np.array(fact[: limits.knowledge], np.uint32)
-            spelled = spelling.unknown(episode.turns[i], response.tolist())
-            rows.append((context, response, known, speaker, n_words, spelled))
+            cut[CUT_KNOWLEDGE] += fact.is_cut and limits.knowledge > 0
+            spelled = spelling.unknown(episode.turns[i], response)
+            rows.append(Row(context.tokens, response, fact.tokens, speaker, n_words, spelled))
     return rows
 
 
 def _windows(block: list[Episode], vocabulary: Vocabulary, window: int) -> list[Row]:
     """Gopalakrishnan et al. (2019), section 5: predict tokens from a window of tokens before them."""
-    encoded = iter(vocabulary.encode_batch([text for episode in block for text in episode.turns]))
-    nothing = np.empty(0, np.uint32)
+    encoded = iter(encode_turns(vocabulary, [text for episode in block for text in episode.turns]))
     rows: list[Row] = []
     for episode in block:
         if not episode.turns:
             continue
-        stream = np.concatenate([np.array([*next(encoded), SEP], np.uint32) for _ in episode.turns])
+        stream: list[int] = []
+        for _ in episode.turns:
+            stream += [*next(encoded), SEP]
         stream[-1] = EOS
         for start in range(window, len(stream), window):
             target = stream[start : start + window]
             n_words = _count_words(target, vocabulary)
-            rows.append((stream[start - window : start], target, nothing, -1, n_words, 0.0))
+            rows.append(Row(stream[start - window : start], target, (), -1, n_words, 0.0))
     return rows
 
 
-def _count_words(ids: np.ndarray, vocabulary: Vocabulary) -> int:
+def _count_words(ids: Sequence[int], vocabulary: Vocabulary) -> int:
     """Words of a part of a text; an end of a turn counts as one, and so does an unknown word."""
     if vocabulary.kind == "word":
         return len(ids)
-    marks = int(np.isin(ids, (SEP, EOS)).sum())
-    return max(1, marks + count_words(vocabulary.decode(ids.tolist())))
+    marks = sum(token in (SEP, EOS) for token in ids)
+    return max(1, marks + count_words(vocabulary.decode(ids)))
