@@ -19,8 +19,6 @@ from palaver.generation.decode import Decoded, Decoding, decode
 from palaver.generation.options import CheckpointOptions
 from palaver.generation.system import (
     Notes,
-    Reply,
-    Request,
     check_context,
     check_ocean,
     check_speaker,
@@ -30,7 +28,7 @@ from palaver.generation.system import (
 from palaver.models.devices import choose_device, choose_dtype
 from palaver.models.pretrained import load
 from palaver.models.turns import encode_knowledge, encode_turns, first_turn_seen, join_turns
-from palaver.schema import Dialogue
+from palaver.schema import Dialogue, Reply, Request
 from palaver.text.vocabulary import UNK
 
 
