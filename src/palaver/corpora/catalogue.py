@@ -7,7 +7,6 @@ entry points `palaver.corpora`; `MODULE:FUNCTION` names one too, or a function t
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 import tomllib
@@ -23,7 +22,7 @@ from palaver.corpora.scripts import COLUMNS, read_script
 from palaver.errors import DataError, UserError, nearest
 from palaver.files import TextStream
 from palaver.readers.shapes import Tally
-from palaver.registry import Registry
+from palaver.registry import Registry, import_object
 from palaver.schema import Dialogue
 
 
@@ -57,7 +56,7 @@ class CorpusCard:
 class Layout:
     """A file or folder by which a copy is known, and what reads it.
 
-    The loader is "module:function" of this room, or the function itself.
+    The loader is a function, or "module:function".
     """
 
     file: str
@@ -257,10 +256,7 @@ def _read_path(path: Path, split: str | None, merge: bool) -> CorpusReader:
 
 def load(layout: Layout) -> Loader:
     """What reads a copy in this layout."""
-    if callable(layout.loader):
-        return layout.loader
-    module, _, function = layout.loader.partition(":")
-    return cast(Loader, getattr(importlib.import_module(f"palaver.corpora.{module}"), function))
+    return cast(Loader, import_object(layout.loader)) if isinstance(layout.loader, str) else layout.loader
 
 
 def _corpus(name: str, data: dict[str, Any]) -> Corpus:
