@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from benchmarks.harness import machine
-from palaver.probes.encoders import Places, open_encoder
+from palaver.models.encoders import Places, open_encoder
 from palaver.probes.evaluate import evaluate
 from palaver.probes.inputs import SAMPLE
 from palaver.probes.triplet_files import read_triplets

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from benchmarks.harness import machine
-from palaver.comparator.ranking_loss import backward_all_pairs, pair_weights
+from palaver.comparator.cmade.ranking_loss import pair_weights
 
 TIMES, GIGABYTES = 1.2, 4.0
 
@@ -67,12 +67,21 @@ def measure_network(n: int, tokens: int, batch: int, device: str, repeats: int) 
         for part in batches:
             forward(part).sum().backward()
 
-    def all_pairs(keep_graph: bool) -> None:
+    def graph_kept() -> None:
         clear()
-        backward_all_pairs(forward, batches, targets, keep_graph=keep_graph)
+        scores = torch.cat([forward(part) for part in batches])
+        scores.backward(pair_weights(scores, targets)[1])
+
+    def second_pass() -> None:
+        clear()
+        with torch.no_grad():
+            scores = torch.cat([forward(part) for part in batches])
+        _, lambdas = pair_weights(scores, targets)
+        for part, gradient in zip(batches, lambdas.split(batch), strict=True):
+            forward(part).backward(gradient)
 
     cuda = device == "cuda"
-    base, kept, twice = seconds([plain, lambda: all_pairs(True), lambda: all_pairs(False)], repeats, cuda)
+    base, kept, twice = seconds([plain, graph_kept, second_pass], repeats, cuda)
     precision = "bfloat16" if cuda else "float32"
     print(f"{n:,} dialogues of {tokens} tokens, batches of {batch}, {device}, {precision}")
     print(f"  plain forward and backward            {base:8.3f} s")

@@ -25,7 +25,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.harness import Report, Table, best_of, machine
-from palaver.comparator.shapley import knn_shapley, pair_values
+from palaver.comparator.cmade.shapley import knn_shapley, pair_values
 
 K = 50
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from rich.console import Console
 
 from palaver.generation import Request, open_system
+from palaver.readers.rating_files import write_frames
 from palaver.reports import print_analysis, write_report
 from palaver.schema import Dialogue, Turn
 from palaver.studies import analyse, example_study, read_ratings, simulate, write_long
 from palaver.studies.design import preset_study, study_toml
-from palaver.studies.rows import write_frames
 
 OUT = Path("demo-output")
 SEED = 1

@@ -128,6 +128,20 @@ def steps(draw: st.DrawFn, kind: type[Any]) -> Any:
     return kind(low=low, high=high, labels=draw(tuples(texts, min_size=count, max_size=count)))
 
 
+@st.composite
+def sliders(draw: st.DrawFn) -> s.Slider:
+    low, step = draw(st.integers(-100, 100)), draw(st.sampled_from([0.1, 0.25, 0.5, 1, 5]))
+    high = low + step * draw(st.integers(1, 200))
+    count = draw(st.sampled_from([0, 2]))
+    return s.Slider(low=low, high=high, step=step, labels=draw(tuples(texts, min_size=count, max_size=count)))
+
+
+@st.composite
+def reals(draw: st.DrawFn) -> s.Real:
+    low, width = draw(st.none() | st.floats(-1e6, 1e6)), draw(st.none() | st.floats(0.1, 1e6))
+    return s.Real(low=low, high=None if width is None else (low or 0) + width)
+
+
 def magnitudes(kind: type[Any]) -> st.SearchStrategy[Any]:
     return st.builds(
         kind,
@@ -153,6 +167,8 @@ KINDS: dict[type[Any], st.SearchStrategy[Any]] = {
     s.RankMagnitude: magnitudes(s.RankMagnitude),
     s.Pairwise: st.builds(s.Pairwise, ties=st.booleans(), tie_label=names),
     s.Checkboxes: checkboxes(),
+    s.Slider: sliders(),
+    s.Real: reals(),
 }
 scales = st.one_of(*KINDS.values())
 shown = st.sets(st.sampled_from(["context", "knowledge", "reference"])).map(lambda p: (*sorted(p), "output"))
@@ -211,6 +227,19 @@ def studies(draw: st.DrawFn) -> s.Study:
     )
 
 
+responses = st.builds(
+    s.Response,
+    id=names,
+    system=names,
+    context=tuples(turns, max_size=3),
+    response=optional(texts),
+    speaker=optional(texts),
+    ocean=optional(tuples(st.floats(1, 7), min_size=5, max_size=5)),
+    reference=st.one_of(st.none(), texts, tuples(texts, min_size=1, max_size=2)),
+    knowledge=optional(texts),
+    logprob=optional(numbers),
+    labels=labels,
+)
 zones = st.integers(-23 * 60, 23 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 ratings = st.builds(
     s.Rating,
@@ -243,6 +272,7 @@ STRATEGIES: dict[type[Any], st.SearchStrategy[Any]] = {
     s.Output: outputs(),
     s.Item: items(),
     s.Study: studies(),
+    s.Response: responses,
     s.Rating: ratings,
     s.RunRecord: runs,
 }

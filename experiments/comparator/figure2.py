@@ -16,20 +16,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rating_study import study_ratings
 
-from palaver.comparator.data import Ratings
-from palaver.comparator.rating_study import study_ratings
+from palaver.comparator.cmade.removal import figure2, halves
+from palaver.comparator.cmade.shapley import pair_values
 from palaver.comparator.reading import read_pairs, read_rated
-from palaver.comparator.removal import figure2, halves
-from palaver.comparator.shapley import pair_values
+from palaver.comparator.training_data import RatedDialogues
 
 
-def spaces(given: argparse.Namespace, ratings: Ratings, dev: Ratings) -> tuple[Any, Any]:
+def spaces(given: argparse.Namespace, ratings: RatedDialogues, dev: RatedDialogues) -> tuple[Any, Any]:
     """Embeddings of the rated and of the development dialogues."""
     if given.arrays is not None:
         with np.load(given.arrays) as arrays:
             return arrays["train_embeddings"], arrays["dev_embeddings"]
-    from palaver.comparator.network import apply_network, build_network
+    from palaver.comparator.cmade.network import apply_network, build_network
 
     network = build_network(given.encoder or None)
     both = (apply_network(network, network.inputs(found.dialogues))[1] for found in (ratings, dev))

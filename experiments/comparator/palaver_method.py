@@ -30,16 +30,16 @@ import plain_kernels  # noqa: E402
 plain_kernels.use_where_needed()
 
 from palaver.comparator import method  # noqa: E402
-from palaver.comparator.clean import clean  # noqa: E402
-from palaver.comparator.data import Ratings  # noqa: E402
-from palaver.comparator.evaluate import calibration, evaluate_pairs  # noqa: E402
-from palaver.comparator.features import FEATURES  # noqa: E402
-from palaver.comparator.flow import FLOW  # noqa: E402
-from palaver.comparator.method import Fitted, MethodSettings, fit, log_odds_unit, rating_pairs  # noqa: E402
-from palaver.comparator.method_run import MethodOutcome, train_palaver  # noqa: E402
-from palaver.comparator.raters import effects, reliability, sittings  # noqa: E402
+from palaver.comparator.cleaning import clean  # noqa: E402
+from palaver.comparator.coherence import FLOW  # noqa: E402
+from palaver.comparator.evaluation import calibration, evaluate_pairs  # noqa: E402
+from palaver.comparator.method import Fit, MethodSettings, fit, log_odds_unit, rating_pairs  # noqa: E402
+from palaver.comparator.rater_effects import effects, reliability, sittings  # noqa: E402
 from palaver.comparator.reading import read_pairs, read_rated  # noqa: E402
-from palaver.comparator.represent import Represented  # noqa: E402
+from palaver.comparator.representation import Representation  # noqa: E402
+from palaver.comparator.surface import FEATURES  # noqa: E402
+from palaver.comparator.training import TrainingResult, train_palaver  # noqa: E402
+from palaver.comparator.training_data import RatedDialogues, TrainingData  # noqa: E402
 
 
 def auc(score: Any, positive: Any) -> float:
@@ -50,29 +50,31 @@ def auc(score: Any, positive: Any) -> float:
     return float((ranks[positive].sum() - n * (n + 1) / 2) / (n * (len(ranks) - n)))
 
 
-def without(x: Represented, *, surface: bool = True, flow: bool = True, vectors: bool = True) -> Represented:
+def without(
+    x: Representation, *, surface: bool = True, flow: bool = True, vectors: bool = True
+) -> Representation:
     """The dialogues with a part of their numbers made constant, which the method then ignores."""
     features = x.features.copy()
     if not surface:
         features[:, : len(FEATURES)] = 0
     if not flow:
         features[:, -len(FLOW) :] = 0
-    return Represented(features, x.vectors if vectors else np.zeros_like(x.vectors))
+    return Representation(features, x.vectors if vectors else np.zeros_like(x.vectors))
 
 
 def ablations(
-    found: MethodOutcome, ratings: Ratings, pairs: Any, settings: MethodSettings
+    found: TrainingResult, ratings: RatedDialogues, pairs: Any, settings: MethodSettings
 ) -> list[dict[str, Any]]:
     """Each part left out, with few heads: accuracy on held-out ratings and on development pairs."""
     assert found.pairs_x is not None
     quick = dataclasses.replace(settings, heads=4)
-    unknown = Ratings(
+    unknown = RatedDialogues(
         tuple(dataclasses.replace(row, rater=None, group=None) for row in ratings.rows), ratings.scale
     )
     sitting = sittings(ratings.codes("rater"), ratings.codes("group"))
     judge = rating_pairs(ratings.values, sitting, gap=10.0)
     assert judge is not None
-    parts: list[tuple[str, Ratings, dict[str, bool], MethodSettings]] = [
+    parts: list[tuple[str, RatedDialogues, dict[str, bool], MethodSettings]] = [
         ("all", ratings, {}, quick),
         ("without surface features", ratings, {"surface": False}, quick),
         ("without flow features", ratings, {"flow": False}, quick),
@@ -86,11 +88,11 @@ def ablations(
         got = fit(rated, x, pairs=pairs, pairs_x=dev_x, settings=chosen)
         rows.append(_line(name, evaluate_pairs(got.held_out, judge).accuracy, got.on_pairs))
     x = found.x
-    rater, _ = method._raters(ratings)
-    fold = method._folds(rater, settings.folds, settings.seed)
+    group, _ = method.held_out_together(ratings)
+    fold = method.draw_folds(group, settings.folds, settings.seed)
     target, even = effects(ratings.values, sitting).target, np.ones(len(ratings))
-    held = method._held_out(x, target, even, rater, fold, quick, lambda: None)
-    scores = method.fit_model(x, target, even, rater, quick).raw(found.pairs_x).mean(0)
+    held = method.held_out_scores(x, target, even, group, fold, quick)
+    scores = method.fit_model(x, target, even, group, quick).raw(found.pairs_x).mean(0)
     rows.append(_line("all raters count the same", evaluate_pairs(held, judge).accuracy,
                       evaluate_pairs(scores, pairs)))  # fmt: skip
     return rows
@@ -101,7 +103,7 @@ def _line(name: str, held: float, on_pairs: Any) -> dict[str, Any]:
     return {"part": name, "held_out": held, "development": on_pairs.accuracy}
 
 
-def cleaning(ratings: Ratings, found: MethodOutcome, pairs: Any) -> dict[str, Any]:
+def cleaning(ratings: RatedDialogues, found: TrainingResult, pairs: Any) -> dict[str, Any]:
     """How well suspicion finds the dialogues of raters who failed quality control."""
     failed = np.array([not row.dialogue.labels["passed_qc"] for row in ratings.rows])
     got = clean(ratings, found.x, pairs=pairs, pairs_x=found.pairs_x, fitted=found.fitted)
@@ -121,16 +123,18 @@ def cleaning(ratings: Ratings, found: MethodOutcome, pairs: Any) -> dict[str, An
     }
 
 
-def _of(fitted: Fitted, rater: Any) -> Any:
+def _of(fitted: Fit, rater: Any) -> Any:
     return fitted.reliability.shrunk[np.searchsorted(fitted.reliability.raters, rater)]
 
 
-def fine_tuned(given: argparse.Namespace, ratings: Ratings, dev: Ratings, weights: Any, seed: int) -> Any:
+def fine_tuned(
+    given: argparse.Namespace, ratings: RatedDialogues, dev: RatedDialogues, weights: Any, seed: int
+) -> Any:
     """Held-out scores (N,) and development scores of a network trained within sittings; kept in a file."""
-    from palaver.comparator.network import apply_network, build_network
-    from palaver.comparator.presets import Training
-    from palaver.comparator.train import Examples, train
-    from palaver.generation.device import choose_device
+    from palaver.comparator.cmade.network import apply_network, build_network
+    from palaver.comparator.cmade.presets import Training
+    from palaver.comparator.cmade.training import Examples, train
+    from palaver.models.devices import choose_device
 
     path = given.out / f"fine-tuned-{seed}-{given.epochs}.npz"
     if path.is_file():
@@ -139,8 +143,8 @@ def fine_tuned(given: argparse.Namespace, ratings: Ratings, dev: Ratings, weight
     device = choose_device(given.device)
     sitting = sittings(ratings.codes("rater"), ratings.codes("group"))
     target = effects(ratings.values, sitting).target
-    rater, _ = method._raters(ratings)
-    fold = method._folds(rater, 5, 0)
+    group, _ = method.held_out_together(ratings)
+    fold = method.draw_folds(group, 5, 0)
     settings = Training(epochs=given.epochs, batch_size=48, learning_rate=given.learning_rate)
     held, began = np.zeros(len(ratings)), time.time()
     for k in [*range(int(fold.max()) + 1), -1]:  # -1: on all, for the development dialogues
@@ -160,7 +164,7 @@ def fine_tuned(given: argparse.Namespace, ratings: Ratings, dev: Ratings, weight
     return held, on_dev
 
 
-def join(found: MethodOutcome, nets: list[Any], ratings: Ratings, pairs: Any) -> dict[str, Any]:
+def join(found: TrainingResult, nets: list[Any], ratings: RatedDialogues, pairs: Any) -> dict[str, Any]:
     """The method and the networks, both in units of their spread; the share is chosen on held-out ratings."""
     assert found.pairs_x is not None
     sitting = sittings(ratings.codes("rater"), ratings.codes("group"))
@@ -202,7 +206,7 @@ def main() -> None:
     parser.add_argument("--tiny", action="store_true", help="240 ratings only: does everything run?")
     parser.add_argument("--learning-rate", type=float, default=5e-5)
     given = parser.parse_args()
-    from palaver.generation.device import choose_device
+    from palaver.models.devices import choose_device
 
     folder = given.data / "rated"
     ratings = read_rated(folder / "reliable_eval.train.jsonl.gz")
@@ -211,14 +215,14 @@ def main() -> None:
     dev = read_rated(folder / "reliable_eval.dev_dialogues.jsonl.gz")
     pairs = read_pairs(folder / "reliable_eval.dev_pairs.jsonl.gz", dev.index)
     runs, scores, began = [], [], time.time()
-    found: MethodOutcome | None = None
+    found: TrainingResult | None = None
     for seed in given.seeds:
         found = train_palaver(
-            ratings, given.out, dev=dev, pairs=pairs, settings=MethodSettings(seed=seed),
+            TrainingData.gather(ratings, dev=dev, pairs=pairs), given.out, settings=MethodSettings(seed=seed),
             encoder=given.encoder or "minilm", device=str(choose_device(given.device)), say=print,
         )  # fmt: skip
         assert found.pairs_x is not None
-        runs.append({"seed": seed, **method.describe(found.fitted), **cleaning(ratings, found, pairs)})
+        runs.append({"seed": seed, **found.fitted.describe(), **cleaning(ratings, found, pairs)})
         scores.append(found.fitted.model.heads_of(found.pairs_x).mean(0))
         r = runs[-1]
         told = [r["on_ratings"]["accuracy"], r["on_pairs"]["accuracy"], r["ece"], r["auc"]]

@@ -1,6 +1,7 @@
 """The compiled loops of the comparator in plain NumPy, for machines without numba (many GPU machines).
 
-`use_where_needed()` puts them in the place of `palaver.comparator._kernels`. They give the same to rounding.
+`use_where_needed()` puts them in the place of `palaver.comparator.cmade._kernels`. They give the same to
+rounding.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 def use_where_needed() -> None:
     """Only where numba cannot be imported."""
     if importlib.util.find_spec("numba") is None:
-        sys.modules["palaver.comparator._kernels"] = sys.modules[__name__]
+        sys.modules["palaver.comparator.cmade._kernels"] = sys.modules[__name__]
 
 
 def squared_norms(x: Any, centre: Any) -> Any:
@@ -43,12 +44,12 @@ def nearest_of(bits: Any, k: int, out: Any) -> None:
     out[:] = np.sort(np.partition(packed, k - 1, axis=1)[:, :k], axis=1)
 
 
-def pair_bounds(targets: Any, groups: Any, margin: float, starts: Any, ends: Any) -> None:
+def pair_bounds(targets: Any, groups: Any, starts: Any, ends: Any) -> None:
     begin = 0
     for end in [*(np.flatnonzero(np.diff(groups)) + 1), len(targets)]:
         own = targets[begin:end]
         starts[begin:end] = begin
-        ends[begin:end] = begin + np.searchsorted(own, own - margin, side="left")
+        ends[begin:end] = begin + np.searchsorted(own, own, side="left")
         begin = int(end)
 
 

@@ -27,7 +27,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "src")]
 
-from palaver.comparator.presets import PRESETS, Settings, Training, find_preset  # noqa: E402
+from palaver.comparator.cmade.presets import PRESETS, Settings, Training, find_preset  # noqa: E402
 
 AFTER = {
     "stage-2-3": "stage-2",
@@ -63,9 +63,8 @@ def load_sources(given: argparse.Namespace, seed: int) -> Any:
     """Ratings, development dialogues, the pairs for the stages and those for measuring."""
     import numpy as np
 
-    from palaver.comparator.data import Pairs
     from palaver.comparator.reading import read_pairs, read_rated
-    from palaver.comparator.stages import Sources
+    from palaver.comparator.training_data import Pairs, TrainingData
 
     folder = given.data / "rated"
     ratings = read_rated(folder / "reliable_eval.train.jsonl.gz")
@@ -84,10 +83,10 @@ def load_sources(given: argparse.Namespace, seed: int) -> Any:
         dev, pairs = dev.take(used), Pairs(first, second, pairs.label[few])
     test = None
     if given.dev == "half":
-        from palaver.comparator.removal import halves
+        from palaver.comparator.cmade.removal import halves
 
         pairs, test = halves(pairs, dev.codes("rater")[pairs.first], seed)
-    return Sources.gather(ratings, dev=dev, pairs=pairs, test=test, flow=flow)
+    return TrainingData.gather(ratings, dev=dev, pairs=pairs, test=test, flow=flow)
 
 
 def run_one(given: argparse.Namespace) -> None:
@@ -97,7 +96,7 @@ def run_one(given: argparse.Namespace) -> None:
     plain_kernels.use_where_needed()
     import torch
 
-    from palaver.comparator.pipeline import run_pipeline
+    from palaver.comparator.cmade.pipeline import run_pipeline
 
     if given.device == "cpu" or not torch.cuda.is_available():
         torch.set_num_threads(2)

@@ -22,11 +22,10 @@ import plain_kernels  # noqa: E402
 
 plain_kernels.use_where_needed()
 
-from palaver.comparator.method import describe  # noqa: E402
-from palaver.comparator.method_run import train_palaver  # noqa: E402
 from palaver.comparator.reading import read_pairs, read_rated  # noqa: E402
-from palaver.comparator.signature import data_digest  # noqa: E402
-from palaver.comparator.stored import save_model  # noqa: E402
+from palaver.comparator.training_data import TrainingData  # noqa: E402
+from palaver.comparator.model import save_model  # noqa: E402
+from palaver.comparator.training import train_palaver  # noqa: E402
 
 
 def main() -> None:
@@ -44,14 +43,15 @@ def main() -> None:
     pairs = read_pairs(folder / "reliable_eval.dev_pairs.jsonl.gz", dev.index)
     with tempfile.TemporaryDirectory() as scratch:
         work = given.work or Path(scratch)
-        found = train_palaver(ratings, work, dev=dev, pairs=pairs, device=given.device, say=print)
+        data = TrainingData.gather(ratings, dev=dev, pairs=pairs)
+        fitted = train_palaver(data, work, device=given.device, say=print).fitted
     save_model(
-        found.fitted,
+        fitted.model,
         given.out,
-        encoder="minilm",
-        data={"name": "Reliable-Eval, training ratings", "licence": "MIT", "digest": data_digest(ratings)},
+        data={"name": "Reliable-Eval, training ratings", "licence": "MIT", "digest": ratings.digest},
+        **fitted.describe(),
     )
-    print(describe(found.fitted))
+    print(fitted.describe())
     print(sum(p.stat().st_size for p in given.out.iterdir()), "bytes in", given.out)
 
 

@@ -12,8 +12,18 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "palaver.errors": ("UserError",),
-    "palaver.schema": ("Dialogue", "Item", "Output", "Question", "Rating", "RunRecord", "Study", "Turn"),
-    "palaver.corpora": ("read_dialogues", "write_dialogues"),
+    "palaver.schema": (
+        "Dialogue",
+        "Item",
+        "Output",
+        "Question",
+        "Rating",
+        "Response",
+        "RunRecord",
+        "Study",
+        "Turn",
+    ),
+    "palaver.readers": ("read_dialogues", "read_responses", "write_dialogues"),
     "palaver.statistics": (
         "bradley_terry",
         "correlate",
@@ -31,8 +41,8 @@ _HOMES = {
         "ratings_from_frame",
         "read_ratings",
         "simulate",
-        "write_ratings",
     ),
+    "palaver.readers.rating_files": ("write_ratings",),
     "palaver.reports": ("write_report",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

@@ -7,8 +7,11 @@ entry points; then `MODULE:FUNCTION` is taken wherever a name is.
 from __future__ import annotations
 
 import importlib
+import inspect
+import re
 import sys
-from collections.abc import Iterator, Mapping
+import traceback
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -23,12 +26,20 @@ class Registry(Generic[T]):
     """Named things. A target is the thing or "module:attribute", imported at first use.
 
     `group` is the entry-point group of plug-ins (`palaver.judges`): with one the registry is open, and takes
-    `MODULE:FUNCTION` as well. Our own names cannot be taken over.
+    `MODULE:FUNCTION` as well. Our own names cannot be taken over. `adapt` makes what a plug-in brings, often
+    a plain function, into what the registry holds; it is given the name and the object.
     """
 
-    def __init__(self, noun: str, targets: Mapping[str, T | str], group: str | None = None) -> None:
+    def __init__(
+        self,
+        noun: str,
+        targets: Mapping[str, T | str],
+        group: str | None = None,
+        adapt: Callable[[str, Any], T] | None = None,
+    ) -> None:
         self.noun = noun
         self.group = group
+        self._adapt = adapt
         self._targets = dict(targets)
         self._loaded: dict[str, T] = {}
 
@@ -62,15 +73,19 @@ class Registry(Generic[T]):
         if name in self.plugins:
             plugin = self.plugins[name]
             try:
-                return cast(T, plugin.load())
+                loaded = plugin.load()
             except Exception as error:
                 where = f" of {plugin.dist.name}" if plugin.dist is not None else ""
                 raise UserError(
                     f"the {self.noun} {name!r}{where} cannot be loaded: {type(error).__name__}: {error}"
                 ) from error
-        if ":" in name and self.group is not None:
-            return cast(T, import_object(name))
+            return self._adapted(name, loaded)
+        if self.group is not None and ":" in name:
+            return self._adapted(name, import_object(name))
         raise self.unknown(name)
+
+    def _adapted(self, name: str, loaded: Any) -> T:
+        return cast(T, loaded) if self._adapt is None else self._adapt(name, loaded)
 
     def unknown(self, name: str) -> UserError:
         """There is nothing of that name; what there is."""
@@ -81,15 +96,16 @@ class Registry(Generic[T]):
         )
 
 
-def import_object(target: str) -> Any:
-    """What `MODULE:NAME` names. Modules of the working directory are found too."""
-    module_name, colon, name = target.partition(":")
-    if not module_name or not colon or not name:
+def import_object(target: str, folder: Path | None = None) -> Any:
+    """What `MODULE:NAME` names. Modules of the working directory are found too, and those in `folder`."""
+    module_name, _, name = target.partition(":")
+    if not is_object_name(target):
         raise UserError(f"expected MODULE:FUNCTION, such as my_module:my_function, found {target!r}")
-    if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
+    for place in (Path.cwd(), (folder or Path()).resolve()):
+        if str(place) not in sys.path:
+            sys.path.insert(0, str(place))
     try:
-        module = importlib.import_module(module_name)
+        loaded: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         raise UserError(
             f"there is no Python module {error.name!r}",
@@ -97,6 +113,43 @@ def import_object(target: str) -> Any:
         ) from None
     except Exception as error:  # somebody else's module may raise anything
         raise UserError(f"{module_name} cannot be imported: {type(error).__name__}: {error}") from error
-    if not hasattr(module, name):
-        raise UserError(f"{module_name}: {name!r} is not in it{nearest(name, dir(module))}")
-    return getattr(module, name)
+    for part in name.split("."):
+        if not hasattr(loaded, part):
+            public = [known for known in dir(loaded) if not known.startswith("_")]
+            raise UserError(f"{module_name}: {name!r} is not in it{nearest(part, public)}")
+        loaded = getattr(loaded, part)
+    return loaded
+
+
+def is_object_name(text: str) -> bool:
+    """Whether `text` looks like MODULE:NAME."""
+    return re.fullmatch(r"[^\W\d]\w*(\.\w+)*:[^\W\d]\w*(\.\w+)*", text) is not None
+
+
+def call_plugin(name: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Call somebody else's function; what it raises is told with the line it comes from."""
+    try:
+        return function(*arguments, **options)
+    except UserError:
+        raise
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        raise UserError(
+            f"{name} failed: {type(error).__name__}: {error}", f"in {last.filename}, line {last.lineno}"
+        ) from error
+
+
+def parameters_of(function: Callable[..., Any]) -> list[str]:
+    """The names of a function's parameters, `**` for any; none where Python does not know them."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):  # something built in
+        return []
+    return ["**" if p.kind is p.VAR_KEYWORD else name for name, p in parameters.items()]
+
+
+def source_file(thing: Any) -> Path | None:
+    """The file of the module that defines `thing`; none for what is built in or made on the spot."""
+    module = sys.modules.get(getattr(thing, "__module__", None) or type(thing).__module__)
+    file = getattr(module, "__file__", None)
+    return Path(file) if file else None

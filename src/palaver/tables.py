@@ -1,17 +1,19 @@
-"""Tables read as a stream of text frames, whatever the file: JSON lines, CSV or Parquet.
+"""Tables read as a stream of frames, whatever they come from: JSON lines, CSV, Parquet or a frame in memory.
 
-Every frame has all its columns as text plus `row`, the place in the file a person would look at: the
-row of a CSV as a spreadsheet numbers it (header and blank rows count), the line of a JSON-lines file, the
-row of a Parquet table. Columns without a name are left out: nothing could ask for them.
+Every frame has all its columns (as text, or with the types they have) plus `row`, the place in the file that
+a person would look at: the row of a CSV as a spreadsheet numbers it (header and blank rows count), the line
+of a JSON-lines file, the row of a Parquet table. Columns without a name are left out: nothing could ask for
+them.
 """
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import itertools
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -20,13 +22,23 @@ from typing import Any, BinaryIO, NamedTuple
 import polars as pl
 
 from palaver.errors import DataError
-from palaver.files import Encoding, Format, TextStream, check_readable, detect_format, json_object
+from palaver.files import (
+    Encoding,
+    Format,
+    TextStream,
+    check_readable,
+    detect_format,
+    json_object,
+    sha256_of,
+)
 
 csv.field_size_limit(
     1 << 30
 )  # a cell may well be longer than 131,072 characters; here, so that it holds always
 
 BLOCK = 1 << 23
+BATCH = 1 << 18
+"""Rows of a frame."""
 ROW = "row"
 
 
@@ -45,16 +57,62 @@ class TableSource:
 
     def frames(self, progress: Callable[[int], None] | None = None) -> Iterator[pl.DataFrame]:
         """Frames of text columns in file order; `progress` is told the bytes consumed so far."""
-        reader = {"csv": _csv_frames, "jsonl": _jsonl_frames, "parquet": _parquet_frames}[self.format]
+        for frame in self.typed_frames(progress):
+            yield as_text(frame, self.path) if self.format == "parquet" else frame
+
+    def typed_frames(
+        self,
+        progress: Callable[[int], None] | None = None,
+        *,
+        coded: Collection[str] = (),
+    ) -> Iterator[pl.DataFrame]:
+        """The same with the types that Parquet and frames give their columns; text files give text.
+
+        Text columns of Parquet that are named in `coded` come as categories.
+        """
         self.problems.clear()
         n_rows = 0
-        for frame in reader(self, progress or (lambda done: None)):
+        for frame in self._read(progress or (lambda done: None), coded):
             n_rows += frame.height
             yield frame
         if n_rows == 0 and not self.problems:
             raise DataError(
                 f"{self.path} has {'no rows' if self.format == 'jsonl' else 'a header but no rows'}"
             )
+
+    def _read(self, progress: Callable[[int], None], coded: Collection[str]) -> Iterator[pl.DataFrame]:
+        if self.format == "parquet":
+            return _parquet_frames(self, progress, coded)
+        return (_csv_frames if self.format == "csv" else _jsonl_frames)(self, progress)
+
+    def digest(self) -> str:
+        """The SHA-256 of the content."""
+        return sha256_of(self.path)
+
+
+@dataclass
+class FrameSource(TableSource):
+    """A frame in memory, read as if it were a file."""
+
+    frame: pl.DataFrame = field(default_factory=pl.DataFrame)
+
+    def _read(self, progress: Callable[[int], None], coded: Collection[str]) -> Iterator[pl.DataFrame]:
+        rows = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).alias(ROW)
+        for piece in self.frame.select(*self.columns, rows).iter_slices(BATCH):
+            progress(piece[ROW][-1])
+            yield piece
+
+    def digest(self) -> str:
+        content = io.BytesIO()
+        self.frame.write_parquet(content)
+        return hashlib.sha256(content.getbuffer()).hexdigest()
+
+
+def open_frame(frame: Any, name: str = "frame") -> FrameSource:
+    """A polars or pandas frame, or anything that hands out Arrow, as a table."""
+    frame = pl.DataFrame(frame)
+    columns = tuple(filter(_is_ours, frame.columns))
+    return FrameSource(Path(name), "parquet", columns, frame.height, frame=frame)
 
 
 def open_table(path: str | Path) -> TableSource:
@@ -326,37 +384,50 @@ def _cell(value: object) -> str | None:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def open_parquet(path: Path) -> Any:
-    """A `pyarrow.parquet.ParquetFile`, to be used in a `with`."""
+def open_parquet(path: Path, coded: Collection[str] = ()) -> Any:
+    """A `pyarrow.parquet.ParquetFile`, to be used in a `with`; the columns in `coded` come as categories."""
     import pyarrow as pa
     import pyarrow.parquet
 
     try:
-        return pa.parquet.ParquetFile(path)
+        return pa.parquet.ParquetFile(path, read_dictionary=list(coded))
     except (pa.ArrowInvalid, OSError) as error:
         raise DataError(f"{path} is not a Parquet file, or is cut short: {error}") from None
 
 
-def _parquet_frames(source: TableSource, progress: Callable[[int], None]) -> Iterator[pl.DataFrame]:
+def _parquet_frames(
+    source: TableSource, progress: Callable[[int], None], coded: Collection[str]
+) -> Iterator[pl.DataFrame]:
     import pyarrow as pa
 
     row = 1
-    with open_parquet(source.path) as file:
+    with open_parquet(source.path, coded) as file:
         total = max(1, file.metadata.num_rows)
         try:
-            for batch in file.iter_batches(batch_size=1 << 17):
+            for batch in file.iter_batches(batch_size=BATCH):
                 frame = pl.DataFrame(batch)
-                rows = pl.Series(ROW, range(row, row + frame.height), dtype=pl.Int64)
+                rows = pl.int_range(row, row + frame.height, dtype=pl.Int64, eager=True).alias(ROW)
                 row += frame.height
                 progress(source.size * (row - 1) // total)
-                yield _text_frame(frame.select(map(_as_text, frame.iter_columns())), rows)
+                yield frame.select(*filter(_is_ours, frame.columns), rows)
         except (pa.ArrowException, OSError, pl.exceptions.PolarsError) as error:
             raise DataError(f"{source.path} is damaged from row {row} on: {error}") from None
+
+
+def as_text(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
+    """A typed frame as the text formats have it: trimmed text, nothing where nothing is left."""
+    try:
+        text = frame.select(_as_text(column) for column in frame.iter_columns() if column.name != ROW)
+        return _text_frame(text, frame[ROW])
+    except pl.exceptions.PolarsError as error:
+        raise DataError(f"{path} cannot be read as a table: {error}") from None
 
 
 def _as_text(column: pl.Series) -> pl.Series:
     """As the other formats have it: words joined by |, whole numbers without .0, durations in seconds."""
     kind = column.dtype
+    if kind == pl.String:
+        return column
     if kind == pl.List(pl.String):
         return column.list.join("|", ignore_nulls=True)
     if kind == pl.Duration:

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from palaver.studies import iter_ratings
+from palaver.readers.rating_files import iter_ratings
 
 Palaver = Callable[..., Any]
 

@@ -15,7 +15,7 @@ import pytest
 
 from palaver.cli import chat as module
 from palaver.cli.decoding import Method
-from palaver.corpora import read_dialogues, write_dialogues
+from palaver.readers import read_dialogues, write_dialogues
 from palaver.schema import Dialogue, Turn
 
 Palaver = Callable[..., Any]

@@ -27,7 +27,7 @@ def encode(texts: list[str], dim: int = 384) -> Any:
 
 @pytest.fixture(autouse=True)
 def _fake_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("scorer", "represent", "method_run"):
+    for module in ("scorer", "representation", "training"):
         monkeypatch.setattr(
             f"palaver.comparator.{module}.turn_encoder", lambda name=None, device="cpu": encode
         )
@@ -103,7 +103,7 @@ def test_score_says_what_is_wrong(palaver: Any, tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", lines)
     ran = palaver("compare", "score", "a.jsonl", "--out", "s.jsonl", "--shard-size", 2)
     assert ran.code == 1
-    assert "'d0' is already that of line 1" in ran.err
+    assert "'d0' is already that of a.jsonl, line 1" in ran.err
     path.write_text('{"id": "a", "turns": [\nnonsense\n{"id": "b"}\n')
     ran = palaver("compare", "score", "a.jsonl", "--out", "s.jsonl")
     assert ran.code == 1

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from palaver.corpora import corpus_names, read_corpus, read_dialogues
+from palaver.corpora import corpus_names, read_corpus
+from palaver.readers import read_dialogues
 
 Palaver = Callable[..., Any]
 

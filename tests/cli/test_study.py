@@ -12,7 +12,8 @@ import pytest
 
 from palaver.cli.study import Correlation, Layout, Preset
 from palaver.schema import Study
-from palaver.studies import PRESETS, iter_ratings, load_study
+from palaver.readers.rating_files import iter_ratings
+from palaver.studies import PRESETS, load_study
 from palaver.studies.analyse import Method
 
 Palaver = Callable[..., Any]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from palaver.comparator.data import Rated, Ratings
+from palaver.comparator.training_data import RatedDialogue, RatedDialogues
 from palaver.schema import Dialogue, Turn
 
 GOOD = (
@@ -39,10 +39,12 @@ def dialogue(i: int, quality: float, rng: np.random.Generator, n: int = 5) -> Di
     return Dialogue(id=f"d{i}", turns=tuple(turns))
 
 
-def sample(n_raters: int = 20, n_bad: int = 6, seed: int = 0, each: int = 6) -> tuple[Ratings, set[str]]:
+def sample(
+    n_raters: int = 20, n_bad: int = 6, seed: int = 0, each: int = 6
+) -> tuple[RatedDialogues, set[str]]:
     """Raters with levels of their own; the last `n_bad` rate at random, the very last all the same."""
     rng = np.random.default_rng(seed)
-    rows: list[Rated] = []
+    rows: list[RatedDialogue] = []
     bad = {f"w{r}" for r in range(n_raters - n_bad, n_raters)}
     for r in range(n_raters):
         level = rng.normal(50, 15)
@@ -52,7 +54,7 @@ def sample(n_raters: int = 20, n_bad: int = 6, seed: int = 0, each: int = 6) -> 
             if f"w{r}" in bad:
                 value = level + rng.normal(0, 12) if r < n_raters - 1 else 70.0
             rows.append(
-                Rated(
+                RatedDialogue(
                     dialogue(len(rows), quality, rng),
                     float(np.clip(value, 0, 100)),
                     f"w{r}",
@@ -60,4 +62,4 @@ def sample(n_raters: int = 20, n_bad: int = 6, seed: int = 0, each: int = 6) -> 
                     "good" if quality > 0.5 else "bad",
                 )
             )
-    return Ratings(tuple(rows), (0.0, 100.0)), bad
+    return RatedDialogues(tuple(rows), (0.0, 100.0)), bad

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 pytest.importorskip("sklearn")
-from palaver.comparator.data import Pairs, Rated, Ratings
-from palaver.comparator.method import Fitted, MethodSettings, fit, log_odds_unit, rating_pairs
-from palaver.comparator.method_run import train_palaver
-from palaver.comparator.represent import LAYOUT, Represented, represent
+from palaver.comparator.method import Fit, MethodSettings, fit, log_odds_unit, rating_pairs
+from palaver.comparator.model import load_model, save_model
+from palaver.comparator.representation import LAYOUT, Representation, represent
 from palaver.comparator.scorer import SHIPPED, PalaverScorer, load_scorer
-from palaver.comparator.stored import load_model, save_model
+from palaver.comparator.training import train_palaver
+from palaver.comparator.training_data import Pairs, RatedDialogue, RatedDialogues, TrainingData
 from palaver.comparator.trees import fit_trees
 from palaver.errors import DataError, UserError
 
@@ -27,23 +27,25 @@ QUICK = MethodSettings(heads=3, trees=20, folds=3, ridge=30.0)
 
 
 @pytest.fixture(scope="module")
-def fitted() -> tuple[Ratings, Represented, Fitted]:
+def fitted() -> tuple[RatedDialogues, Representation, Fit]:
     ratings, _ = sample()
     x = represent(ratings.dialogues, encode)
     return ratings, x, fit(ratings, x, settings=QUICK)
 
 
-def test_held_out_scores_find_the_better_dialogue(fitted: tuple[Ratings, Represented, Fitted]) -> None:
+def test_held_out_scores_find_the_better_dialogue(fitted: tuple[RatedDialogues, Representation, Fit]) -> None:
     found = fitted[2]
     assert found.on_ratings is not None
     assert found.on_ratings.accuracy > 0.7
     assert found.effects.level_share > 0.2
 
 
-def test_new_dialogues_and_calibrated_pairs(fitted: tuple[Ratings, Represented, Fitted]) -> None:
+def test_new_dialogues_and_calibrated_pairs(fitted: tuple[RatedDialogues, Representation, Fit]) -> None:
     ratings, x, _ = fitted
     rng = np.random.default_rng(9)
-    new = Ratings(tuple(Rated(dialogue(1000 + i, (i % 2) * 0.9, rng)) for i in range(40)), (0, 100))
+    new = RatedDialogues(
+        tuple(RatedDialogue(dialogue(1000 + i, (i % 2) * 0.9, rng)) for i in range(40)), (0, 100)
+    )
     pairs = Pairs(np.arange(0, 40, 2), np.arange(1, 40, 2), -np.ones(20, np.int8))
     found = fit(ratings, x, pairs=pairs, pairs_x=represent(new.dialogues, encode), settings=QUICK)
     assert found.on_pairs is not None
@@ -52,21 +54,23 @@ def test_new_dialogues_and_calibrated_pairs(fitted: tuple[Ratings, Represented, 
     assert found.calibration.ece < 0.2
 
 
-def test_the_same_seed_gives_the_same_model(fitted: tuple[Ratings, Represented, Fitted]) -> None:
+def test_the_same_seed_gives_the_same_model(fitted: tuple[RatedDialogues, Representation, Fit]) -> None:
     ratings, x, found = fitted
     again = fit(ratings, x, settings=QUICK)
     assert np.array_equal(found.model.heads_of(x), again.model.heads_of(x))
 
 
-def test_a_saved_model_scores_the_same(fitted: tuple[Ratings, Represented, Fitted], tmp_path: Path) -> None:
+def test_a_saved_model_scores_the_same(
+    fitted: tuple[RatedDialogues, Representation, Fit], tmp_path: Path
+) -> None:
     _, x, found = fitted
-    model, about = load_model(save_model(found, tmp_path / "m", encoder="minilm"))
+    model, about = load_model(save_model(found.model, tmp_path / "m", **found.describe()))
     assert np.allclose(model.heads_of(x), found.model.heads_of(x), atol=1e-3)
     assert about["n_raters"] == 20
 
 
-def test_broken_models_are_named(fitted: tuple[Ratings, Represented, Fitted], tmp_path: Path) -> None:
-    folder = save_model(fitted[2], tmp_path / "m")
+def test_broken_models_are_named(fitted: tuple[RatedDialogues, Representation, Fit], tmp_path: Path) -> None:
+    folder = save_model(fitted[2].model, tmp_path / "m")
     record = json.loads((folder / "comparator.json").read_text())
     (folder / "comparator.json").write_text(json.dumps({**record, "format": 99}))
     with pytest.raises(UserError, match="format 99"):
@@ -84,7 +88,7 @@ def test_broken_models_are_named(fitted: tuple[Ratings, Represented, Fitted], tm
         load_scorer(tmp_path)
 
 
-def test_scores_probability_and_costliest_turn(fitted: tuple[Ratings, Represented, Fitted]) -> None:
+def test_scores_probability_and_costliest_turn(fitted: tuple[RatedDialogues, Representation, Fit]) -> None:
     ratings, x, found = fitted
     scorer = PalaverScorer(found.model, encode=encode)
     scores = scorer.score(ratings.dialogues[:10])
@@ -106,7 +110,7 @@ def test_scores_probability_and_costliest_turn(fitted: tuple[Ratings, Represente
     assert np.isclose(worst.gain, gains[worst.turn])
 
 
-def test_another_encoder_is_refused(fitted: tuple[Ratings, Represented, Fitted]) -> None:
+def test_another_encoder_is_refused(fitted: tuple[RatedDialogues, Representation, Fit]) -> None:
     scorer = PalaverScorer(fitted[2].model, encode=lambda texts: encode(texts, dim=7))
     with pytest.raises(UserError, match="another encoder"):
         scorer.score(fitted[0].dialogues[:1])
@@ -156,10 +160,14 @@ def test_too_little_to_learn_from() -> None:
     few = ratings.take(range(6))
     with pytest.raises(DataError, match="too few"):
         fit(few, represent(few.dialogues, encode))
-    same = Ratings(tuple(Rated(r.dialogue, 50.0, r.rater, r.group) for r in ratings.rows), (0, 100))
+    same = RatedDialogues(
+        tuple(RatedDialogue(r.dialogue, 50.0, r.rater, r.group) for r in ratings.rows), (0, 100)
+    )
     with pytest.raises(DataError, match="all ratings are equal"):
         fit(same, represent(same.dialogues, encode))
-    one = Ratings(tuple(Rated(r.dialogue, r.rating, "w", None) for r in ratings.rows), (0, 100))
+    one = RatedDialogues(
+        tuple(RatedDialogue(r.dialogue, r.rating, "w", None) for r in ratings.rows), (0, 100)
+    )
     with pytest.raises(DataError, match="by one rater"):
         fit(one, represent(one.dialogues, encode))
     with pytest.raises(UserError, match="heads must be at least 1"):
@@ -168,7 +176,7 @@ def test_too_little_to_learn_from() -> None:
 
 def test_ratings_without_raters_can_be_learnt_from() -> None:
     ratings, _ = sample(n_bad=0)
-    bare = Ratings(tuple(Rated(r.dialogue, r.rating) for r in ratings.rows), (0, 100))
+    bare = RatedDialogues(tuple(RatedDialogue(r.dialogue, r.rating) for r in ratings.rows), (0, 100))
     found = fit(bare, represent(bare.dialogues, encode), settings=QUICK)
     assert any("name no rater" in note for note in found.notes)
     assert len(found.reliability.raters) == 0
@@ -184,14 +192,22 @@ def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
         calls.append(len(texts))
         return encode(texts)
 
-    options = {"dev": dev, "pairs": pairs, "settings": QUICK, "encode": counted}
-    first = train_palaver(ratings, tmp_path, **options)
+    options = {"settings": QUICK, "encode": counted}
+    data = TrainingData.gather(ratings, dev=dev, pairs=pairs)
+    first = train_palaver(data, tmp_path, **options)
     n = len(calls)
-    again = train_palaver(ratings, tmp_path, **options)
+    again = train_palaver(data, tmp_path, **options)
     assert len(calls) == n
     assert np.array_equal(first.fitted.held_out, again.fitted.held_out)
-    assert len(first.ratings) == len(ratings) - 12
-    with pytest.raises(UserError, match="holds other dialogues"):
-        train_palaver(ratings.take(range(60)), tmp_path, **options)
+    assert len(first.x) == len(ratings) - 12
+    fewer = TrainingData.gather(ratings.take(range(60)), dev=dev, pairs=pairs)
+    with pytest.raises(UserError) as caught:
+        train_palaver(fewer, tmp_path, **options)
+    assert caught.value.problems == ("dialogues: its content has changed",)
+    assert len(train_palaver(fewer, tmp_path, fresh=True, **options).x) == 48
+    train_palaver(data, tmp_path, fresh=True, **options)
+    (tmp_path / "represented.npz").write_bytes(b"half")
+    with pytest.raises(DataError, match="cannot be read"):
+        train_palaver(data, tmp_path, **options)
     assert load_scorer(first.folder, encode=encode).name == "comparator"
     assert load_scorer(tmp_path, encode=encode).about["n_raters"] == 18

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.comparator.data import Pairs
 from palaver.comparator.reading import read_pairs, read_rated
+from palaver.comparator.training_data import Pairs
 from palaver.errors import DataError, UserError
 from palaver.schema import Dialogue, Turn
 

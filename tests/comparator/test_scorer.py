@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from palaver.comparator.network import build_network
+from palaver.comparator.cmade.network import build_network
 from palaver.comparator.scorer import NetworkScorer, load_scorer
 from palaver.errors import UserError
 from palaver.schema import Dialogue, Turn

@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from palaver.corpora import corpus, corpus_names, read_corpus, write_dialogues
-from palaver.corpora.catalogue import _loader, usual_roots
+from palaver.corpora import corpus, corpus_names, read_corpus
+from palaver.corpora.catalogue import load, usual_roots
 from palaver.errors import DataError, UserError
 from palaver.files import sha256_of
+from palaver.readers import write_dialogues
 from palaver.schema import Dialogue, Turn
 
 PLAIN = [name for name in corpus_names() if any(x.loader.startswith("plain:") for x in corpus(name).layouts)]
@@ -55,7 +56,7 @@ def test_every_card_is_whole(name: str) -> None:
     assert all(re.fullmatch(r"[0-9a-f]{64}", value) for value in card.sha256.values())
     assert {"dialogues", "turns"} <= set(card.counts) or not card.counts
     assert set(card.counts) - {"dialogues", "turns"} <= set(card.splits)
-    assert all(callable(_loader(layout)) for layout in known.layouts)
+    assert all(callable(load(layout)) for layout in known.layouts)
 
 
 def test_only_free_licences_may_ship() -> None:
@@ -163,17 +164,46 @@ def test_a_broken_line_of_the_plain_layout(tmp_path: Path) -> None:
     assert len(found.value.problems) == 2
 
 
+# --- corpora of others -----------------------------------------------------------------------------------
+
+
+def test_a_function_of_somebody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "their_corpus.py").write_text(
+        "from palaver.corpora import Corpus, CorpusCard, Layout\n"
+        "from palaver.schema import Dialogue\n"
+        "def talks():\n"
+        "    for split in ('train', 'test'):\n"
+        "        yield Dialogue(id=split, turns=(), labels={'split': split})\n"
+        "def read(path, split, tally):\n"
+        "    yield Dialogue(id=path.read_text(), turns=())\n"
+        "card = CorpusCard(name='theirs', title='', licence='', source='',"
+        " redistributable=True, description='')\n"
+        "corpus = Corpus(card, (Layout('theirs.txt', read),))\n"
+    )
+    (tmp_path / "theirs.txt").write_text("x")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert [d.id for d in read_corpus("their_corpus:talks")] == ["train", "test"]
+    assert [d.id for d in read_corpus("their_corpus:talks", split="test")] == ["test"]
+    (only,) = read_corpus("their_corpus:corpus", root=tmp_path)
+    assert (only.id, only.source) == ("x", "theirs")
+    with pytest.raises(UserError, match="has no card"):
+        corpus("their_corpus:talks")
+    with pytest.raises(UserError, match="no Python module"):
+        read_corpus("no_such_module:x")
+
+
 # --- what is imported -----------------------------------------------------------------------------------
 
 LIGHT = """
 import importlib.abc, sys
 class Refuse(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("polars", "pyarrow", "numpy", "torch"):
+        if name.partition(".")[0] in ("pyarrow", "numpy", "torch"):
             raise ModuleNotFoundError(name, name=name)
 sys.meta_path.insert(0, Refuse())
 from pathlib import Path
-from palaver.corpora import corpus_names, read_corpus, write_dialogues
+from palaver.corpora import corpus_names, read_corpus
+from palaver.readers import write_dialogues
 import palaver.corpora.download
 root = Path(sys.argv[1])
 out = Path(sys.argv[2])
@@ -183,8 +213,8 @@ for name in corpus_names():
 """
 
 
-def test_corpora_need_neither_polars_nor_pyarrow(samples: Path, tmp_path: Path) -> None:
-    """Also to write and read JSON lines. Only tables of dialogues (CSV, Parquet) bring them in."""
+def test_corpora_need_neither_numpy_nor_pyarrow(samples: Path, tmp_path: Path) -> None:
+    """Also to write and read JSON lines. Only Parquet brings them in."""
     command = [sys.executable, "-c", LIGHT, str(samples), str(tmp_path / "out.jsonl.gz")]
     ran = subprocess.run(command, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr

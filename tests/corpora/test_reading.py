@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.corpora.reading import (
-    Tally,
     alternate,
     build,
     csv_rows,
@@ -23,6 +22,7 @@ from palaver.corpora.reading import (
     text_lines,
 )
 from palaver.errors import DataError
+from palaver.readers.shapes import Tally
 from palaver.schema import Dialogue, Turn
 
 
@@ -95,19 +95,19 @@ def test_lines_are_numbered_and_odd_encodings_counted(tmp_path: Path) -> None:
     assert tally == {"lines that were not UTF-8, read as Windows-1252": 1}
 
 
-def test_rows_know_the_line_they_begin_on(tmp_path: Path) -> None:
+def test_rows_are_numbered_as_in_a_spreadsheet(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text('a,b\n1,"x\ny"\n\n2,z\n')
-    assert list(csv_rows(path, ["a"], Tally())) == [(2, {"a": "1", "b": "x\ny"}), (5, {"a": "2", "b": "z"})]
+    assert list(csv_rows(path, ["a"], Tally())) == [(2, {"a": "1", "b": "x\ny"}), (4, {"a": "2", "b": "z"})]
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a,b\n1,2\n3\n", "line 3: expected 2 fields, found 1"),
-        ("a,b\n1,2,3\n", "line 2: expected 2 fields, found 3"),
-        ('a,b\n1,"2\n', "line 2: not a CSV row"),
-        ("a,c\n1,2\n", "line 1: columns are missing"),
+        ("a,b\n1,2\n3\n", ", row 3: expected 2 fields, found 1"),
+        ("a,b\n1,2,3\n", ", row 2: expected 2 fields, found 3"),
+        ('a,b\n1,"2\n', ", row 2: not a CSV row"),
+        ("a,c\n1,2\n", ": columns are missing"),
     ],
 )
 def test_a_broken_row_is_found_in_its_line(text: str, said: str, tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_broken_row_is_found_in_its_line(text: str, said: str, tmp_path: Path)
     path.write_text(text)
     with pytest.raises(DataError) as found:
         list(csv_rows(path, ["a", "b"], Tally()))
-    assert f"{path}, {said}" in found.value.message
+    assert f"{path}{said}" in found.value.message
 
 
 @pytest.mark.parametrize(

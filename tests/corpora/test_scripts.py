@@ -77,10 +77,10 @@ def test_a_scene_that_comes_back_and_rows_without_text_are_counted(tmp_path: Pat
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ("x,1,1,1,A,fine\nx,1,1,1,A\n", "line 3: expected 6 fields, found 5"),
-        ("x,1,1,1,A,fine\nx,one,1,2,A,text\n", "line 3: season: expected a number, found 'one'"),
-        ("x,1,,1,A,text\n", "line 2: expected a number of the episode"),
-        ('x,1,1,1,A,"open\n', "line 2: not a CSV row"),
+        ("x,1,1,1,A,fine\nx,1,1,1,A\n", "row 3: expected 6 fields, found 5"),
+        ("x,1,1,1,A,fine\nx,one,1,2,A,text\n", "row 3: season: expected a number, found 'one'"),
+        ("x,1,,1,A,text\n", "row 2: expected a number of the episode"),
+        ('x,1,1,1,A,"open\n', "row 2: not a CSV row"),
     ],
 )
 def test_a_broken_line_is_named(rows: str, said: str, tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.corpora import corpus, read_corpus
-from palaver.corpora.reading import Tally
 from palaver.corpora.subtitles import LINES, read_lines
 from palaver.errors import DataError
+from palaver.readers.shapes import Tally
 
 
 def pairs_of(lines: list[str]) -> list[tuple[str, str]]:

@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.corpora import write_dialogues
 from palaver.errors import DataError, UserError
 from palaver.generation.bulk import generate, generate_file
 from palaver.generation.contexts import Condition, Contexts
 from palaver.generation.system import Reply, Request
+from palaver.readers import write_dialogues
 from palaver.schema import Dialogue
 
 Talk = Callable[..., Dialogue]

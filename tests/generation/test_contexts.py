@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from palaver.corpora import write_dialogues
 from palaver.corpora.personalities import read_ocean_table
 from palaver.errors import DataError, UserError
 from palaver.generation.contexts import Condition, Contexts, conditions_of
+from palaver.readers import write_dialogues
 from palaver.schema import Dialogue
 
 Talk = Callable[..., Dialogue]

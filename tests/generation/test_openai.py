@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from palaver import http
 from palaver.errors import UserError
-from palaver.generation import openai
 from palaver.generation.openai import OpenAISystem
 from palaver.generation.options import OpenAIOptions
 from palaver.generation.system import Request, stable_key
@@ -106,7 +106,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setattr(openai, "_FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(http, "_FIRST_PAUSE", 0.01)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     found = Server()
     thread = threading.Thread(target=found.serve_forever, args=(0.02,))
@@ -263,7 +263,7 @@ def test_many_at_once_in_order(server: Server, talk: Talk) -> None:
 
 
 def test_one_failure_ends_the_others(server: Server, talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai, "_FIRST_PAUSE", 20.0)
+    monkeypatch.setattr(http, "_FIRST_PAUSE", 20.0)
     server.script = ["drop", (401, {"error": "bad key"}, {})]
     began = time.monotonic()
     with pytest.raises(UserError, match="refuses: status 401"):

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.corpora import write_dialogues
 from palaver.errors import UserError
 from palaver.generation.replay import ReplaySystem
 from palaver.generation.system import Request
 from palaver.generation.systems_file import open_system
+from palaver.readers import write_dialogues
 from palaver.schema import Dialogue, Turn
 
 Talk = Callable[..., Dialogue]

@@ -97,7 +97,8 @@ path = "x"
     said = "\n".join(caught.value.problems)
     for expected in (
         "line 1: colour: there is no such field",
-        "line 3: systems.a.kind: expected one of checkpoint, huggingface, openai, replay, found 'chekpoint' "
+        "line 3: systems.a.kind: expected one of checkpoint, huggingface, openai, replay, python, found "
+        "'chekpoint' "
         "(did you mean 'checkpoint'?)",
         "line 4: systems.b.kind: is missing",
         "line 6: systems.c.path: is missing",

@@ -11,7 +11,7 @@ import pytest
 
 from palaver.errors import UserError
 from palaver.knowledge import make_selector
-from palaver.knowledge.encoder import EncoderSelector, SentenceEncoder
+from palaver.knowledge.encoder import EncoderSelector
 
 
 def letters(texts: list[str]) -> Any:
@@ -51,8 +51,8 @@ def test_a_candidate_is_encoded_once() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (lambda texts: np.ones(3), "one vector per text"),
-        (lambda texts: np.ones((len(texts) + 1, 2)), "one vector per text"),
+        (lambda texts: np.ones(3), "array of shape"),
+        (lambda texts: np.ones((len(texts) + 1, 2)), "vectors for"),
         (lambda texts: np.full((len(texts), 2), np.nan), "not finite"),
     ],
 )
@@ -74,44 +74,13 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
         make_selector("encoder")
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A random BERT of two layers with a vocabulary of a few words."""
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    folder = tmp_path_factory.mktemp("tiny")
-    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "red", "blue", "fish", "bird", "ship"]
-    (folder / "vocab.txt").write_text("\n".join(vocabulary))
-    transformers.BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
-    torch.manual_seed(0)
-    config = transformers.BertConfig(
-        vocab_size=len(vocabulary),
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=16,
-    )
-    transformers.BertModel(config).save_pretrained(folder)
-    return folder
-
-
-def test_a_folder_is_read_and_batches_do_not_matter(tiny: Path) -> None:
-    texts = ["red fish", "blue", "ship bird fish red blue", "red fish"]
-    together = SentenceEncoder(tiny, batch_size=3)(texts)
-    alone = np.concatenate([SentenceEncoder(tiny, batch_size=1)([text]) for text in texts])
-    assert together.shape == (4, 16)
-    np.testing.assert_allclose(together, alone, atol=1e-5)
-    np.testing.assert_allclose(together[0], together[3], atol=1e-5)
-    assert np.abs(together[0] - together[1]).max() > 1e-3
-    selector = make_selector("encoder", encode=tiny)
-    found = selector.select(["red fish"], ["ship", "red fish", "blue bird"])
-    assert found is not None
-    assert found.index == 1
-
-
-def test_of_a_long_history_the_end_counts(tiny: Path) -> None:
-    encoder = SentenceEncoder(tiny, max_tokens=4)
-    np.testing.assert_allclose(encoder(["ship ship ship red fish"]), encoder(["red fish"]), atol=1e-5)
+def test_any_encoder_by_name() -> None:
+    selector = make_selector("encoder", encode="glove")
+    chosen = selector.select(["a guitar"], ["the stocks fell", "he plays a guitar", "an octopus"])
+    assert chosen is not None
+    assert chosen.index == 1
+    with pytest.raises(UserError, match="no encoder 'glovee'"):
+        make_selector("encoder", encode="glovee")
 
 
 def test_the_packaged_encoder_knows_what_is_alike() -> None:

@@ -101,3 +101,25 @@ def test_declarations_are_whole_and_documented() -> None:
         assert metric.settings in metric.signature
         assert rows[name][1:] == (metric.title, metric.better)
     assert set(rows) == set(METRICS)
+
+
+def test_functions_are_metrics_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "metrics_of_mine.py").write_text(
+        "def marks(response):\n    '''Exclamation marks.'''\n    return response.count('!')\n"
+        "def copies(response, references):\n    return response in references\n"
+        "def bad(response):\n    return 'x'\n"
+        "marks.better = 'lower'\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    table = evaluate(["a!", "b"], ["b", "b"], metrics=["metrics_of_mine:marks", "metrics_of_mine:copies"])
+    marks, copies = table.rows
+    assert (marks.value, marks.title, marks.better) == (0.5, "Exclamation marks", "lower")
+    assert copies.value == 0.5
+    assert METRICS.get("metrics_of_mine:copies").needs == ("references",)
+    assert "source:" in marks.signature
+    with pytest.raises(UserError, match="should return a number, returned 'x'"):
+        evaluate(["a"], metrics=["metrics_of_mine:bad"])
+    with pytest.raises(UserError, match="needs references"):
+        evaluate(["a"], metrics=["metrics_of_mine:copies"])
+    with pytest.raises(UserError, match="did you mean 'marks'"):
+        evaluate(["a"], metrics=["metrics_of_mine:mark"])

@@ -117,9 +117,9 @@ def test_names_that_lead_nowhere() -> None:
         load_recogniser("defualt")
     with pytest.raises(UserError, match="no file"):
         load_recogniser("nowhere/x.json")
-    with pytest.raises(UserError, match="no module 'nowhere_at_all'"):
+    with pytest.raises(UserError, match="no Python module 'nowhere_at_all'"):
         load_recogniser("nowhere_at_all:score")
-    with pytest.raises(UserError, match="math has no 'sqr'.*'sqrt'"):
+    with pytest.raises(UserError, match="math: 'sqr' is not in it.*'sqrt'"):
         load_recogniser("math:sqr")
     with pytest.raises(UserError, match="no function"):
         load_recogniser("math:pi")

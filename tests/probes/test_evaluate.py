@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.errors import UserError
-from palaver.probes.encoders import Encoder, Places
+from palaver.models.encoders import Encoder, Places
 from palaver.probes.evaluate import RULES, TIE, compare, evaluate, share_of
 from palaver.probes.inputs import SAMPLE, find_triplets
 from palaver.probes.recipe import SETS, Triplet

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.errors import DataError, UserError
+from palaver.models.encoders import Encoder
 from palaver.probes import vectors
-from palaver.probes.encoders import Encoder
 from palaver.probes.vectors import Store, encode_texts, text_hash
 
 

@@ -4,26 +4,26 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from palaver.comparator.clean import Cleaned, JudgedRater, JudgedRating
-from palaver.comparator.data import Pairs
-from palaver.comparator.evaluate import calibration
-from palaver.comparator.removal import RemovalCurves, halves
+from palaver.comparator.cleaning import Cleaning, RaterVerdict, RatingVerdict
+from palaver.comparator.cmade.removal import RemovalCurves, halves
+from palaver.comparator.evaluation import calibration
+from palaver.comparator.training_data import Pairs
 from palaver.reports.compare_figures import rater_cloud, reliability_curve, removal_plot
 from palaver.reports.compare_pages import clean_page
 from palaver.schema.run import record_run
 
 
-def cleaned(name: str = "w1") -> Cleaned:
+def cleaned(name: str = "w1") -> Cleaning:
     raters = (
-        JudgedRater(name, 6, 0.1, -0.2, 20.0, 50.0, 3.0, "drop", ("the rater <b>prefers</b> bad ones",)),
-        JudgedRater("w2", 12, 1.1, 0.6, 15.0, 40.0, 7.0, "keep", ()),
+        RaterVerdict(name, 6, 0.1, -0.2, 20.0, 50.0, 3.0, "drop", ("the rater <b>prefers</b> bad ones",)),
+        RaterVerdict("w2", 12, 1.1, 0.6, 15.0, 40.0, 7.0, "keep", ()),
     )
     rows = (
-        JudgedRating("d1", name, 50.0, 40.0, "drop", ("because",), 0.9),
-        JudgedRating("d2", "w2", 50.0, 40.0, "keep", (), 0.0),
+        RatingVerdict("d1", name, 50.0, 40.0, "drop", ("because",), 0.9),
+        RatingVerdict("d2", "w2", 50.0, 40.0, "keep", (), 0.0),
     )
     counts = {"keep": 1, "suspicious": 0, "drop": 1}
-    return Cleaned(rows, raters, counts, {"because": 1}, 0.4, 0.78, ("a note",))
+    return Cleaning(rows, raters, counts, {"because": 1}, 0.4, 0.78, ("a note",))
 
 
 def curves() -> RemovalCurves:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from palaver.comparator.clean import Cleaned, JudgedRater, JudgedRating
-from palaver.probes.encoders.encoder import Encoder
+from palaver.comparator.cleaning import Cleaning, RaterVerdict, RatingVerdict
+from palaver.models.encoders.encoder import Encoder
 from palaver.probes.evaluate import evaluate
 from palaver.probes.inputs import SAMPLE
 from palaver.probes.triplet_files import read_triplets
@@ -35,10 +35,10 @@ def cleaned(sample: ModuleType, characters: Any) -> str:
         "the rater prefers what others find worse",
         "the rater types little: 1.2 words a turn, usually 5.3",
     )
-    raters = tuple(JudgedRater(f"w{n}", 6, 0.1, -0.2, 20.0, 50.0, 3.0, "drop", why) for n in range(30))
-    rows = tuple(JudgedRating(f"d{n}", f"w{n}", 50.0, 40.0, "drop", why, 0.9) for n in range(30))
+    raters = tuple(RaterVerdict(f"w{n}", 6, 0.1, -0.2, 20.0, 50.0, 3.0, "drop", why) for n in range(30))
+    rows = tuple(RatingVerdict(f"d{n}", f"w{n}", 50.0, 40.0, "drop", why, 0.9) for n in range(30))
     counts = {"keep": 0, "suspicious": 0, "drop": 30}
-    found = Cleaned(rows, raters, counts, dict.fromkeys(why, 30), 0.4, 0.78, ("a note",))
+    found = Cleaning(rows, raters, counts, dict.fromkeys(why, 30), 0.4, 0.78, ("a note",))
     return clean_page(found, record_run("palaver compare clean"))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from palaver.probes.encoders import Encoder, Places
+from palaver.models.encoders import Encoder, Places
 from palaver.probes.inputs import SAMPLE
 from palaver.probes.recipe import SETS
 from palaver.reproduce import probes

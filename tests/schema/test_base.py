@@ -18,7 +18,7 @@ from palaver import schema
 from palaver.schema import Article, Dialogue, Item, Output, Question, Rating, RunRecord, Section, Study, Turn
 from palaver.schema.base import FrozenDict, Noun
 
-HOMES = ("dialogue", "knowledge", "run", "scale", "item", "rating", "study")
+HOMES = ("dialogue", "response", "knowledge", "run", "scale", "item", "rating", "study")
 """Modules whose nouns `conftest` knows how to draw."""
 
 NOUNS = [
@@ -32,7 +32,7 @@ relaxed = settings(max_examples=50, deadline=None, suppress_health_check=list(He
 
 def test_all_nouns_of_the_design_are_there() -> None:
     names = {noun.__name__ for noun in NOUNS}
-    assert names >= {"Turn", "Dialogue", "Question", "Item", "Study", "Rating", "RunRecord"}
+    assert names >= {"Turn", "Dialogue", "Response", "Question", "Item", "Study", "Rating", "RunRecord"}
     assert names >= {"Likert", "Magnitude", "RankMagnitude", "Pairwise", "Binary", "Ordinal", "Checkboxes"}
     assert names >= {"ReadingSet", "Section", "Entity", "Fact", "Article"}
 

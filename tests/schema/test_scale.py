@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+import sys
+from importlib.metadata import EntryPoint
+from typing import Any, Literal
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,12 +21,17 @@ from palaver.schema import (
     Magnitude,
     Ordinal,
     Pairwise,
+    Question,
     RankMagnitude,
+    Real,
     Scale,
+    Slider,
 )
 from palaver.schema.rating import value_text
+from palaver.schema.scale import Impressions
 
-any_scale = st.one_of(*(st.from_type(kind) for kind in SCALES.values()))
+KINDS: list[type[Any]] = [SCALES.get(name) for name in SCALES]
+any_scale = st.one_of(*(st.from_type(kind) for kind in KINDS))
 raw_values = st.one_of(
     st.none(),
     st.booleans(),
@@ -74,6 +82,11 @@ def _permitted(scale: Any) -> st.SearchStrategy[Any]:
             return st.integers(0, 1)
         case Magnitude(whole_numbers=True):
             return st.integers(1, 10**scale.max_digits - 1)
+        case Slider():
+            n = round((scale.high - scale.low) / scale.step)
+            return st.integers(0, n).map(lambda k: min(scale.low + k * scale.step, scale.high))
+        case Real():
+            return st.floats(scale.bounds.low, scale.bounds.high)
         case Magnitude():
             return st.floats(0, 10**scale.max_digits - 1, exclude_min=True)
         case Pairwise():
@@ -218,6 +231,11 @@ def test_the_score_of_boxes_counts_what_they_report() -> None:
         (Checkboxes, {"options": ("ok", "a\r")}, "spaces around"),
         (Checkboxes, {"options": ("a",), "exclusive": ("b",)}, "not among the options"),
         (Pairwise, {"tie_label": ""}, "tie_label"),
+        (Slider, {"low": 5, "high": 5}, "must be above low"),
+        (Slider, {"step": 0}, "greater than 0"),
+        (Slider, {"step": 30}, "steps of 30 do not lead from 0 to 100"),
+        (Slider, {"labels": ("only one",)}, "none or 2"),
+        (Real, {"low": 1, "high": 0}, "must be above low"),
     ],
 )
 def test_scales_that_cannot_be(kind: type[Any], fields: dict[str, Any], words: str) -> None:
@@ -225,18 +243,19 @@ def test_scales_that_cannot_be(kind: type[Any], fields: dict[str, Any], words: s
         kind(**fields)
 
 
-@pytest.mark.parametrize("kind", SCALES.values())
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_says_how_it_measures_and_is_asked(kind: type[Any]) -> None:
     scale = kind()
     assert scale.level in ("nominal", "ordinal", "interval", "ratio")
     assert scale.widget
-    assert scale.numeric in (True, False)
+    assert scale.form in ("number", "pair", "boxes")
     assert scale.describe()
 
 
 def test_the_name_of_a_kind_leads_back_to_it() -> None:
     union: TypeAdapter[Any] = TypeAdapter(Scale)
-    for name, kind in SCALES.items():
+    for name in SCALES:
+        kind = SCALES.get(name)
         read = union.validate_python({"kind": name})
         assert type(read) is kind
         assert read.kind == name
@@ -249,4 +268,119 @@ def test_the_name_of_a_kind_leads_back_to_it() -> None:
 def test_levels_are_those_of_stevens() -> None:
     assert (Likert.level, Ordinal.level, Binary.level) == ("ordinal", "ordinal", "nominal")
     assert (Magnitude.level, RankMagnitude.level, Pairwise.level) == ("ratio", "ratio", "nominal")
-    assert Checkboxes.level == "nominal"
+    assert (Slider.level, Real.level, Checkboxes.level) == ("interval", "interval", "nominal")
+
+
+# --- many at once ---------------------------------------------------------------------------------------
+
+
+@given(scale=any_scale, data=st.data())
+@settings(max_examples=100, deadline=None)
+def test_scores_of_a_column_are_the_scores_of_its_cells(scale: Any, data: st.DataObject) -> None:
+    values = [scale.parse(v) for v in data.draw(st.lists(_permitted(scale), min_size=1, max_size=5))]
+    column = values if scale.form == "number" else [value_text(v) for v in values]
+    assert scale.scores(column).tolist() == pytest.approx([scale.score(v) for v in values], rel=1e-12)
+
+
+@given(scale=any_scale, seed=st.integers(0, 100))
+@settings(max_examples=100, deadline=None)
+def test_simulated_raters_stay_within_the_scale(scale: Any, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    felt = np.concatenate([rng.normal(0, 3, 50), [-1e9, -50, 0, 50, 1e9]])
+    careless, shaped = rng.random(felt.size) < 0.2, rng.random(felt.size) < 0.2
+    impressions = Impressions(felt, np.arange(felt.size) // 2, careless, shaped)
+    values = scale.simulate(impressions, rng).tolist()
+    assert len(values) == felt.size
+    for value in values:
+        scale.parse(value_text(value))
+
+
+@pytest.mark.parametrize("scale", [Likert(), Slider(), Real(), Real(low=0, high=1), Magnitude(), Pairwise()])
+def test_what_feels_better_gets_more(scale: Any) -> None:
+    felt = np.linspace(-2, 2, 9)
+    nobody = np.zeros(felt.size, bool)
+    impressions = Impressions(felt, np.arange(felt.size), nobody, nobody)
+    scores = scale.scores(scale.simulate(impressions, np.random.default_rng(0)))
+    assert (np.diff(scores) >= 0).all()
+    assert scores[-1] > scores[0]
+
+
+# --- the slider, real numbers ---------------------------------------------------------------------------
+
+
+def test_the_slider_goes_from_0_to_100_in_whole_steps() -> None:
+    assert Slider().describe() == "a whole number from 0 to 100"
+    assert [_accepts(Slider(), v) for v in (0, 100, "55", 101, -1, 0.5, "")] == [1, 1, 1, 0, 0, 0, 0]
+    tenths = Slider(high=1, step=0.1)
+    assert [_accepts(tenths, v) for v in (0.3, "0.7", 1, 0.35)] == [1, 1, 1, 0]
+    assert tenths.describe() == "a number from 0 to 1 in steps of 0.1"
+
+
+@pytest.mark.parametrize(
+    ("scale", "good", "bad"),
+    [
+        (Real(), (-3.5, 0, 1e30, "2e3"), (1e51, math.nan, "x")),
+        (Real(low=0), (0, 1e9), (-0.1,)),
+        (Real(high=1), (-5, 1), (1.1,)),
+        (Real(low=0, high=1), (0.25, 1), (-0.1, 1.1)),
+    ],
+)
+def test_real_numbers(scale: Real, good: tuple[object, ...], bad: tuple[object, ...]) -> None:
+    assert all(_accepts(scale, v) for v in good)
+    assert not any(_accepts(scale, v) for v in bad)
+
+
+# --- pages ----------------------------------------------------------------------------------------------
+
+
+@given(scale=any_scale, data=st.data(), order=st.permutations([0, 1]))
+@settings(max_examples=100, deadline=None)
+def test_a_page_shows_what_it_sent(scale: Any, data: st.DataObject, order: list[int]) -> None:
+    stored = scale.parse(data.draw(_permitted(scale)))
+    shown = scale.show_answer(value_text(stored), order)
+    assert scale.read_answer(shown, order) == stored
+
+
+def test_a_comparison_is_about_the_first_output_wherever_it_stands() -> None:
+    scale = Pairwise()
+    assert [scale.read_answer(place, (0, 1)) for place in ("0", 1, 1.0, "tie")] == [
+        "win",
+        "loss",
+        "loss",
+        "tie",
+    ]
+    assert [scale.read_answer(place, (1, 0)) for place in ("0", 1, 0.0)] == ["loss", "win", "loss"]
+    for strange in (True, False, 2, "2", None, [], ["0"]):
+        with pytest.raises(ValueError, match="expected win"):
+            scale.read_answer(strange, (0, 1))
+
+
+def test_ends_have_captions_and_steps_have_words() -> None:
+    captions = [c.caption for c in Likert(high=3, labels=("bad", "good")).choices()]
+    assert captions == ["bad", "", "good"]
+    worded = Ordinal(high=1, labels=("no", "yes")).choices()
+    assert [(c.value, c.label, c.caption) for c in worded] == [("0", "no", ""), ("1", "yes", "")]
+
+
+# --- scales of other packages ---------------------------------------------------------------------------
+
+
+class Thermometer(Real):
+    kind: Literal["thermometer"] = "thermometer"  # type: ignore[assignment]
+    low: float | None = -40
+
+
+def test_an_installed_scale_is_read_by_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = EntryPoint("thermometer", f"{__name__}:Thermometer", SCALES.group or "")
+    monkeypatch.setitem(sys.modules, __name__, sys.modules[__name__])
+    monkeypatch.setitem(vars(SCALES), "plugins", {"thermometer": entry})
+    question = Question.model_validate({"criterion": "warmth", "text": "?", "scale": {"kind": "thermometer"}})
+    assert type(question.scale).__name__ == "Thermometer"
+    assert Question.model_validate_json(question.model_dump_json()) == question
+    with pytest.raises(ValidationError, match="real, thermometer, found 'thermometre' .did you mean"):
+        TypeAdapter(Scale).validate_python({"kind": "thermometre"})
+
+
+def test_a_study_file_cannot_name_code() -> None:
+    with pytest.raises(ValidationError, match="kind: expected one of"):
+        TypeAdapter(Scale).validate_python({"kind": "os:system"})

@@ -17,7 +17,7 @@ from palaver.errors import DataError
 from palaver.schema import Study
 from palaver.server import export
 from palaver.server.database import Database
-from palaver.server.export import FOR_ANALYSIS, Selection, exported, rater_lines, stream, write_export
+from palaver.server.export import FOR_ANALYSIS, Selection, rater_lines, read_answers, stream, write_export
 from palaver.server.oversight import exclude
 from palaver.server.service import Service
 from palaver.studies import read_ratings
@@ -54,7 +54,7 @@ def test_every_acknowledged_answer_is_there_once_in_every_format(
         table = read_ratings(tmp_path / f"x.{kind}", study=preset_study(preset))
         assert table.reading.n_ratings == len(saved)
         assert not table.reading.dropped
-        frames[kind] = table.frame.drop("file", "row").cast({pl.Categorical: pl.String})
+        frames[kind] = table.frame.cast({pl.Categorical: pl.String})
     assert frames["csv"].equals(frames["jsonl"])
     assert frames["csv"].equals(frames["parquet"])
 
@@ -72,7 +72,7 @@ def test_both_databases_export_what_was_given(database: Database, make_study: Ma
     ]
     for row, g in zip(rows, given, strict=True):
         assert row["system"] == task.item.outputs[task.order[g.position]].system
-        assert (row["rater"], row["item"], row["study"], row["kind"]) == (me, task.item.id, "small", "main")
+        assert (row["rater"], row["item"], row["study"], row["screen"]) == (me, task.item.id, "small", "main")
         assert (row["excluded"], row["screened"], row["late"]) == (False, False, False)
 
 
@@ -130,10 +130,10 @@ def test_checks_and_training_only_when_asked_for(sqlite: Database, make_study: M
         checks={"items": [known("check-1"), known("check-2")], "rate": 0.5},
     )
     run_study(sqlite, study, n_raters=2)
-    assert {row["kind"] for row in rows_of(sqlite)} == {"main"}
+    assert {row["screen"] for row in rows_of(sqlite)} == {"main"}
     every = rows_of(sqlite, all_screens=True)
-    assert {row["kind"] for row in every} == {"main", "check", "training"}
-    assert {row["item"] for row in every if row["kind"] == "training"} == {"learn"}
+    assert {row["screen"] for row in every} == {"main", "check", "training"}
+    assert {row["item"] for row in every if row["screen"] == "training"} == {"learn"}
 
 
 def test_late_answers_are_marked(sqlite: Database, make_study: MakeStudy, clock: Any) -> None:
@@ -184,8 +184,13 @@ def test_hostile_texts_come_back_as_they_were(database: Database, make_study: Ma
     assert person["parameters"] == {"SESSION_ID": NASTY}
 
 
-def test_exported_file_is_gone_afterwards(sqlite: Database, make_study: MakeStudy) -> None:
-    run_study(sqlite, make_study())
-    with exported(sqlite) as path:
-        assert read_ratings(path).reading.n_ratings > 0
-    assert not path.exists()
+def test_the_table_needs_no_file_between(sqlite: Database, make_study: MakeStudy, tmp_path: Path) -> None:
+    study = make_study()
+    run_study(sqlite, study)
+    write_export(sqlite, tmp_path / "x.parquet")
+    through_file = read_ratings(tmp_path / "x.parquet", study=study)
+    direct = read_ratings(read_answers(sqlite), study=study)
+    assert direct.frame.equals(through_file.frame)
+    assert direct.treatments == through_file.treatments
+    assert set(direct.frame["kind"]) == {"human"}
+    assert list(direct.hashes) == [study.name]

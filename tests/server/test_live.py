@@ -15,7 +15,7 @@ from palaver.schema import Study
 from palaver.server import live
 from palaver.server.dashboard import Pages, ago, as_data, chart, look
 from palaver.server.database import Database
-from palaver.server.export import exported
+from palaver.server.export import read_answers
 from palaver.server.live import Findings, Live, Point, find
 from palaver.server.oversight import exclude
 from palaver.server.service import Service
@@ -38,8 +38,8 @@ def service(sqlite: Database) -> Service:
 
 def test_the_numbers_are_those_of_the_analysis(service: Service) -> None:
     found = find(service.database, service.study)
-    with exported(service.database) as path:
-        whole = analyse(read_ratings(path, study=service.study), study=service.study)
+    table = read_ratings(read_answers(service.database), study=service.study)
+    whole = analyse(table, study=service.study)
     headline = {row.criterion: row for row in whole.agreement if row.headline}
     assert [c.criterion for c in found.criteria] == [c.criterion for c in whole.criteria]
     for c in found.criteria:

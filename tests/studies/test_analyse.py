@@ -444,7 +444,7 @@ def test_wrong_options(options: dict[str, Any], words: str, tmp_path: Path) -> N
 
 def test_steps_are_told_in_order(tmp_path: Path) -> None:
     told: list[tuple[str, int, int]] = []
-    run(rows_of(), tmp_path, step=lambda what, at, of: told.append((what, at, of)))
+    run(rows_of(), tmp_path, progress=lambda what, at, of: told.append((what, at, of)))
     assert [at for _, at, _ in told] == list(range(told[0][2] + 1))
     assert told[-1][0] == "done"
 

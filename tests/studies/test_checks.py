@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.schema import Dialogue, Item, Output, Turn
-from palaver.schema.serving import Expected
+from palaver.schema.delivery import Expected
 from palaver.studies.checks import broken_output, can_degrade, degrade, met, rated_lower
 
 relaxed = settings(max_examples=100, deadline=None)

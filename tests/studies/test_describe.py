@@ -27,8 +27,8 @@ def test_moments_by_brute_force(tmp_path_factory: pytest.TempPathFactory, rows: 
     assert found.n_ratings == len(rows)
     assert found.items == {row["item"] for row in rows}
     assert found.raters == {row["rater"] for row in rows}
-    assert set(found.cells) == {(row["criterion"], row["system"]) for row in rows}
-    for (criterion, system), cell in found.cells.items():
+    assert set(found.cells) == {(row["criterion"], "human", row["system"]) for row in rows}
+    for (criterion, _, system), cell in found.cells.items():
         values = [r["value"] for r in rows if (r["criterion"], r["system"]) == (criterion, system)]
         assert (cell.n, cell.n_words, cell.low, cell.high) == (len(values), 0, min(values), max(values))
         assert cell.mean == pytest.approx(fmean(values))
@@ -43,7 +43,7 @@ parts = st.lists(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=10), min_si
 def test_parts_merge_without_loss(many: list[list[float]], far: float) -> None:
     """Also far from zero, where the sum of squares would have lost every digit."""
     many = [[round(v, 3) + far for v in part] for part in many]
-    cell = Cell("q", "s")
+    cell = Cell("q", "human", "s")
     for part in many:
         mean = fmean(part)
         cell.add(len(part), mean, sum((v - mean) ** 2 for v in part), min(part), max(part))
@@ -57,7 +57,7 @@ def test_parts_merge_without_loss(many: list[list[float]], far: float) -> None:
 def test_what_is_no_number_is_counted(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text(HEAD + "i,a,r,q,3\ni,a,r2,q,good\ni,a,r3,q,nan\ni,a,r4,q,\ni,a\n")
     found = describe(tmp_path / "r.csv")
-    cell = found.cells["q", "a"]
+    cell = found.cells["q", "human", "a"]
     assert (cell.n, cell.n_words, found.n_ratings, found.n_broken) == (1, 2, 3, 1)
 
 
@@ -65,7 +65,7 @@ def test_empty_cells_of_wide_files_are_no_ratings(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text("item,rater,team1,team2,quality1,quality2\ni,r,a,b,1,\nj,r,a,,2,\n")
     found = describe(tmp_path / "r.csv")
     assert found.n_ratings == 2
-    assert found.cells["quality", "a"].mean == 1.5
+    assert found.cells["quality", "human", "a"].mean == 1.5
     assert "one screen a row" in found.layout
 
 
@@ -73,7 +73,7 @@ def test_columns_named_by_the_user_and_progress(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text(HEAD.replace("rater", "who") + "i,a,r,q,3\n")
     told: list[tuple[int, int]] = []
     found = describe(
-        tmp_path / "r.csv", columns={"rater": "who"}, progress=lambda done, total: told.append((done, total))
+        tmp_path / "r.csv", columns={"rater": "who"}, progress=lambda what, done, total: told.append((done, total))
     )
     assert found.raters == {"r"}
     assert told[-1][0] == told[-1][1] == (tmp_path / "r.csv").stat().st_size

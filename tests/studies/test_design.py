@@ -23,6 +23,7 @@ from palaver.schema import (
     Study,
     Turn,
 )
+from palaver.schema.scale import Bounds
 from palaver.studies import PRESETS, load_study, preset_text
 from palaver.studies.design import preset_study, study_toml
 
@@ -106,7 +107,7 @@ def test_the_authors_forms_took_whole_numbers_of_six_digits(preset: str) -> None
     study = preset_study(preset)
     scale = study.questions[0].scale
     assert isinstance(scale, Magnitude)
-    assert (scale.reference, scale.minimum, scale.maximum, scale.whole) == (100, 1, 999_999, True)
+    assert (scale.reference, scale.bounds) == (100, Bounds(1, 999_999, step=1))
     assert all(item.reference for item in study.items)
     assert all(len(item.outputs) == 3 for item in study.items)
 
@@ -206,7 +207,7 @@ def test_all_mistakes_at_once_in_their_lines(tmp_path: Path) -> None:
         "line 6: blind: expected true or false, found 'perhaps'",
         "line 10: questions[1].text: must not be empty, found ''",
         "line 11: questions[1].scale: kind: expected one of likert, magnitude, rank-magnitude, pairwise, "
-        "binary, ordinal, checkboxes, found 'likertt' (did you mean 'likert'?)",
+        "binary, ordinal, checkboxes, slider, real, found 'likertt' (did you mean 'likert'?)",
         "line 16: questions[2].scale: expected a table such as { kind = \"likert\" }, found 'likert'",
         "line 17: questions[2].binary: there is no such field",
         "line 22: questions[3].scale: high (1) must be above low (6)",

@@ -9,9 +9,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from palaver.readers.rating_files import write_frames
 from palaver.studies import analyse, example_study, read_ratings, simulate, write_long
 from palaver.studies.design import preset_study
-from palaver.studies.rows import write_frames
 
 pytestmark = pytest.mark.filterwarnings("error")
 

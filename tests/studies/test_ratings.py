@@ -525,14 +525,16 @@ def test_columns_named_by_the_user(tmp_path: Path) -> None:
 
 
 def test_a_column_called_row_does_no_harm(tmp_path: Path) -> None:
-    table = read_ratings(file(tmp_path, "row,order," + HEAD + "9,8,i,a,r,q,3\n"))
-    assert values(table, "item", "row") == [("i", 2)]
+    path = file(tmp_path, "row,order," + HEAD + "9,8,i,a,r,q,3\n7,6,i,a,r,q,9\n")
+    table = read_ratings(path, study=LIKERT, skip_bad=True)
+    assert values(table, "item", "order") == [("i", 0)]
+    assert table.bad["row"].to_list() == [3]
 
 
 def test_progress_reaches_the_end(tmp_path: Path) -> None:
     paths = [file(tmp_path, HEAD + "i,a,r,q,3\n" * 100, f"{n}.csv") for n in range(3)]
     told: list[tuple[int, int]] = []
-    read_ratings(paths, progress=lambda done, total: told.append((done, total)))
+    read_ratings(paths, progress=lambda what, done, total: told.append((done, total)))
     assert told[-1] == (told[0][1], sum(p.stat().st_size for p in paths))
     assert [done for done, _ in told] == sorted(done for done, _ in told)
 

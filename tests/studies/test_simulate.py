@@ -15,29 +15,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.schema import Checkboxes, Likert, Magnitude, Pairwise, Study
+from palaver.schema import Checkboxes, Likert, Magnitude, Pairwise, Slider, Study
 from palaver.statistics.power import estimate_power
+from palaver.readers.rating_files import iter_ratings, write_frames
 from palaver.studies import (
     PRESETS,
     Analysis,
     Habits,
     analyse,
     example_study,
-    iter_ratings,
     power_draw,
     read_ratings,
     simulate,
 )
 from palaver.studies.design import preset_study
-from palaver.studies.rows import write_frames
-from palaver.studies.simulate import Simulated, report
+from palaver.studies.screens import plan_screens, shown_order
+from palaver.studies.simulate import Simulation
 
 pytestmark = pytest.mark.filterwarnings("error")
 
 STEADY = Habits(bias=0.2, spread=0.1, noise=0.4, careless=0, j_shaped=0, item=0.3, item_system=0.2)
 
 
-def analysed(simulated: Simulated, folder: Path, n_replicates: int = 200) -> Analysis:
+def analysed(simulated: Simulation, folder: Path, n_replicates: int = 200) -> Analysis:
     write_frames([simulated.frame], folder / "r.parquet")
     table = read_ratings(folder / "r.parquet", study=simulated.study)
     return analyse(table, study=simulated.study, n_replicates=n_replicates)
@@ -168,6 +168,24 @@ def test_positions_are_fair(order: str) -> None:
         assert (counts != 200).any()
 
 
+@pytest.mark.parametrize("order", ["counterbalanced", "random", "fixed"])
+@pytest.mark.parametrize("preset", ["rankme", "pairwise"])
+def test_outputs_stand_where_the_server_would_show_them(preset: str, order: str) -> None:
+    base = preset_study(preset).model_copy(update={"order": order, "seed": 5})
+    study = example_study(base, 3, 7, raters_per_item=4)
+    systems = {item.id: [o.system for o in item.outputs] for item in study.items}
+    stood: dict[tuple[str, str], dict[str, dict[int, str]]] = {}
+    for row in simulate(study, n_raters=9).frame.to_dicts():  # raters of a screen in the order they came
+        raters = stood.setdefault((row["criterion"], row["item"]), {})
+        raters.setdefault(row["rater"], {})[row["shown_position"]] = row["system"]
+    for screen in plan_screens(study):
+        names = systems[screen.item]
+        for criterion in screen.criteria:
+            for turn, (rater, places) in enumerate(stood[criterion, screen.item].items()):
+                served = shown_order(study, screen, len(names), turn, rater)
+                assert places.items() <= {p: names[o] for p, o in enumerate(served)}.items()
+
+
 def test_time_passes_for_every_rater() -> None:
     frame = simulate(big_study("rankme")).frame
     assert frame["seconds"].min() > 0  # type: ignore[operator]
@@ -210,7 +228,7 @@ def test_whole_numbers_are_written_whole() -> None:
 
 def test_careless_raters_are_found(tmp_path: Path) -> None:
     habits = Habits(careless=0.2, j_shaped=0)
-    simulated = simulate(big_study("rankme", 4, 80), n_raters=15, habits=habits, seed=2, gap=0.8)
+    simulated = simulate(big_study("rankme", 4, 80), n_raters=15, habits=habits, seed=3, gap=0.8)
     assert len(simulated.careless) == 3
     found = analysed(simulated, tmp_path, 20)
     flagged = {row.rater for row in found.raters if row.flags}
@@ -242,22 +260,6 @@ def test_exact_shares_of_careless_raters() -> None:
     for n, share in itertools.product([5, 10, 20], [0.0, 0.2, 0.4, 1.0]):
         simulated = simulate(study, n_raters=n, habits=Habits(careless=share, j_shaped=0))
         assert len(simulated.careless) == round(share * n)
-
-
-@pytest.mark.parametrize("scale", [Likert(), Magnitude(), Magnitude(whole_numbers=False, max_digits=3)])
-def test_reports_stay_within_the_scale(scale: Any) -> None:
-    rng = np.random.default_rng(0)
-    felt = np.concatenate([rng.normal(0, 3, 500), [-1e9, -50, 50, 1e9]])
-    careless, shaped = rng.random(felt.size) < 0.2, rng.random(felt.size) < 0.2
-    for value in report(felt, scale, careless, shaped, rng):
-        scale.parse(float(value))
-
-
-@pytest.mark.parametrize("scale", [Pairwise(), Checkboxes()])
-def test_words_are_not_reported_as_numbers(scale: Any) -> None:
-    nothing = np.zeros(1, bool)
-    with pytest.raises(ValueError, match="does not report one number"):
-        report(np.zeros(1), scale, nothing, nothing, np.random.default_rng(0))
 
 
 def test_no_ties_where_none_are_permitted() -> None:
@@ -346,7 +348,7 @@ def power(scale: Any, n_items: int, n_raters: int, difference: float = 0.3) -> f
     return estimate_power(draw, n_items, n_raters, n_studies=120, n_replicates=100, rng=0).power
 
 
-@pytest.mark.parametrize("scale", [Likert(), Magnitude()])
+@pytest.mark.parametrize("scale", [Likert(), Magnitude(), Slider()])
 def test_power_rises_with_items_raters_and_the_difference(scale: Any) -> None:
     base = power(scale, 20, 1)
     assert power(scale, 120, 1) > base + 0.15

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,7 @@ from palaver.cli.study import Correlation, Force, Normalisation, SeedOption, _re
 if TYPE_CHECKING:
     from palaver.schema import Study
     from palaver.studies import RatingTable
+    from palaver.tables import TableSource
 
 Columns = Annotated[
     list[str] | None,
@@ -21,16 +22,31 @@ Columns = Annotated[
 ]
 
 
-def _columns(words: list[str] | None) -> dict[str, str]:
+Kinds = Annotated[
+    list[str] | None,
+    typer.Option("--kind", help="Who rated a file, FILE=KIND: human, user, metric, model or llm; repeat it."),
+]
+
+
+def _pairs(option: str, example: str, words: list[str] | None) -> dict[str, Any]:
+    """`A=B` as A -> B; a file's name may have a `=` itself."""
     from palaver.errors import UserError
 
-    columns = {}
+    pairs = {}
     for word in words or []:
-        field, equals, name = word.partition("=")
-        if not (field and equals and name):
-            raise UserError(f"--column: expected FIELD=NAME, such as rater=worker_id, found {word!r}")
-        columns[field] = name
-    return columns
+        left, equals, right = word.rpartition("=") if option == "--kind" else word.partition("=")
+        if not (left and equals and right):
+            raise UserError(f"{option}: expected {example}, found {word!r}")
+        pairs[left] = right
+    return pairs
+
+
+def _columns(words: list[str] | None) -> dict[str, str]:
+    return _pairs("--column", "FIELD=NAME, such as rater=worker_id", words)
+
+
+def _kinds(words: list[str] | None) -> dict[str, Any]:
+    return _pairs("--kind", "FILE=KIND, such as scores.csv=metric", words)
 
 
 @app.command()
@@ -54,6 +70,11 @@ def analyse(
     replicates: Annotated[int, typer.Option(min=1, max=1_000_000, help="Bootstrap replicates.")] = 1000,
     seed: SeedOption = 0,
     column: Columns = None,
+    kind: Kinds = None,
+    direction: Annotated[
+        list[str] | None,
+        typer.Option(help="Which end of a criterion is better, CRITERION=higher|lower|neither; repeat it."),
+    ] = None,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave out rows that cannot be used; bad-rows.csv lists them.")
     ] = False,
@@ -80,16 +101,18 @@ def analyse(
 
     design = load_study(study) if study else None
     folder = out or Path(f"{Path(ratings[0]).name.strip('.').split('.')[0]}-analysis")
-    with _files(ratings, include_excluded) as (paths, served), _writable(folder), progress() as tell:
-        design = design or served
+    sources, served = _sources(ratings, include_excluded)
+    design = design or served
+    with _writable(folder), progress() as tell:
         table = read_ratings(
-            paths,
+            sources,
             study=design,
             columns=_columns(column),
+            kinds=_kinds(kind),
             skip_bad=skip_bad,
-            progress=lambda done, total: tell("reading ratings", done, total),
+            progress=tell,
         )
-        found = run_analysis(
+        analysis = run_analysis(
             table,
             study=design,
             normalise=normalise.value,
@@ -97,44 +120,43 @@ def analyse(
             confidence=confidence,
             n_replicates=replicates,
             seed=seed,
-            step=tell,
+            directions=_pairs("--direction", "CRITERION=lower", direction),
+            progress=tell,
         )
         tell("writing the report", 99, 100)
         with write_atomically(folder / "results.json") as file:
-            file.write(found.to_json())
+            file.write(analysis.to_json())
         write_long(table, folder / "ratings.parquet", normalise=normalise.value)
-        report = write_report(found, folder / "report.html")
+        report = write_report(analysis, folder / "report.html")
         n_bad = _write_bad(table, folder / "bad-rows.csv")
     if not quiet:
         from rich.console import Console
 
-        print_analysis(found, Console())
+        print_analysis(analysis, Console())
     if n_bad:
         rows = "1 row" if n_bad == 1 else f"{n_bad:,} rows"
         typer.echo(f"left out {rows} that cannot be used: {folder / 'bad-rows.csv'}")
     typer.echo(f"report: {report}")
 
 
-@contextmanager
-def _files(named: list[str], include_excluded: bool) -> Iterator[tuple[list[Path], Study | None]]:
-    """The files to read, and the study if one is a served study's database, which is exported for that."""
+def _sources(named: list[str], include_excluded: bool) -> tuple[list[Path | TableSource], Study | None]:
+    """What to read, and the study if one of them is a served study's database."""
     from palaver.cli.serve import database_url, opened
     from palaver.files import check_readable
 
-    with ExitStack() as stack:
-        paths: list[Path] = []
-        study = None
-        for name in named:
-            if database_url(name) is None:
-                paths.append(Path(name))
-                check_readable(paths[-1])
-                continue
-            from palaver.server.export import Selection, exported, study_of
+    sources: list[Path | TableSource] = []
+    study = None
+    for name in named:
+        if database_url(name) is None:
+            check_readable(Path(name))
+            sources.append(Path(name))
+            continue
+        from palaver.server.export import Selection, read_answers, study_of
 
-            database = stack.enter_context(opened(name))
+        with opened(name) as database:
             study = study_of(database)
-            paths.append(stack.enter_context(exported(database, Selection(excluded=include_excluded))))
-        yield paths, study
+            sources.append(read_answers(database, Selection(excluded=include_excluded)))
+    return sources, study
 
 
 @contextmanager
@@ -167,6 +189,7 @@ def _write_bad(table: RatingTable, path: Path) -> int:
 def describe(
     ratings: Annotated[Path, typer.Argument(help="A rating file: JSON lines, CSV or Parquet, long or wide.")],
     column: Columns = None,
+    kind: Kinds = None,
 ) -> None:
     """Count and average a rating file of any size, in constant memory.
 
@@ -177,28 +200,32 @@ def describe(
     from rich.table import Table
 
     from palaver.cli.progress import progress
+    from palaver.readers.ratings import kinds_of
     from palaver.studies.describe import describe as run_description
+    from palaver.tables import open_table
 
+    source = open_table(ratings)
+    (who,) = kinds_of([source], _kinds(kind))
     with progress() as tell:
-        found = run_description(
-            ratings,
-            columns=_columns(column),
-            progress=lambda done, total: tell("reading ratings", done, total),
-        )
+        description = run_description(source, columns=_columns(column), kind=who, progress=tell)
     console = Console()
-    counts = f"{found.n_ratings:,} ratings, {len(found.items):,} items, {len(found.raters):,} raters"
-    console.print(f"{counts} ({found.layout})", markup=False, highlight=False)
-    if found.n_broken:
-        console.print(f"rows that could not be read: {found.n_broken:,}", style="yellow")
+    counts = (
+        f"{description.n_ratings:,} ratings, {len(description.items):,} items, "
+        f"{len(description.raters):,} raters"
+    )
+    console.print(f"{counts} ({description.layout})", markup=False, highlight=False)
+    if description.n_broken:
+        console.print(f"rows that could not be read: {description.n_broken:,}", style="yellow")
     table = Table()
-    table.add_column("criterion")
-    table.add_column("system")
+    for name in ("criterion", "rated by", "system"):
+        table.add_column(name)
     for name in ("ratings", "mean", "sd", "lowest", "highest", "not numbers"):
         table.add_column(name, justify="right")
-    for cell in sorted(found.cells.values(), key=lambda c: (c.criterion, c.system)):
+    for cell in sorted(description.cells.values(), key=lambda c: (c.criterion, c.kind, c.system)):
         numbers = [f"{v:.4g}" for v in (cell.mean, cell.sd, cell.low, cell.high)] if cell.n else ["–"] * 4
         table.add_row(
             escape(cell.criterion),
+            cell.kind,
             escape(cell.system),
             f"{cell.n + cell.n_words:,}",
             *numbers,
@@ -218,7 +245,7 @@ def convert(
 
     Example: palaver study convert screens.csv ratings.parquet
     """
-    from palaver.studies import iter_ratings, write_ratings
+    from palaver.readers.rating_files import iter_ratings, write_ratings
 
     _refuse_overwrite(target, force)
     count = write_ratings(iter_ratings(source, columns=_columns(column)), target)

@@ -172,8 +172,8 @@ class _Session:
             self.screen.say("(the same again; --method sample or a higher --temperature gives others)")
 
     def _save(self, name: str) -> None:
-        from palaver.corpora import write_dialogues
         from palaver.errors import UserError
+        from palaver.readers import write_dialogues
 
         if not name:
             raise UserError("/save needs the name of a file", "for example /save chat.jsonl")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from palaver.comparator.data import Pairs, Ratings
-    from palaver.comparator.evaluate import PairResult
+    from palaver.comparator.evaluation import PairResult
+    from palaver.comparator.training_data import Pairs, RatedDialogues
 
 app = typer.Typer(
     help="Learn from noisy ratings which dialogue is better, and compare with that.",
@@ -109,11 +109,11 @@ def train(
     require("torch", "models")
     require("transformers", "models")
     from palaver.cli.progress import progress
-    from palaver.comparator.pipeline import run_pipeline
-    from palaver.comparator.presets import Settings, Training, find_preset
+    from palaver.comparator.cmade.pipeline import run_pipeline
+    from palaver.comparator.cmade.presets import Settings, Training, find_preset
+    from palaver.comparator.cmade.training import is_first_process
     from palaver.comparator.reading import read_pairs, read_rated
-    from palaver.comparator.stages import Sources
-    from palaver.comparator.train import is_first_process
+    from palaver.comparator.training_data import TrainingData
 
     wanted = find_preset(preset)
     settings = Settings(
@@ -138,7 +138,7 @@ def train(
             dev, pairs = only_compared(rated, pairs)
         left = ", ".join(f"{count} {reason}" for reason, count in pairs.dropped.items())
         _say(f"compared pairs: {len(pairs):,}" + (f"; left out: {left}" if left else ""))
-    sources = Sources.gather(rated, dev=dev, pairs=pairs, flow=more)
+    sources = TrainingData.gather(rated, dev=dev, pairs=pairs, flow=more)
     if method is Method.palaver:
         from palaver.cli.compare_tool import train_palaver
 
@@ -153,7 +153,7 @@ def train(
             seed=seed,
             device=device,
             fresh=fresh,
-            tell=tell,
+            progress=tell,
             say=_say,
         )
     for note in sources.notes:
@@ -178,7 +178,7 @@ def presets() -> None:
 
     Example: palaver compare presets
     """
-    from palaver.comparator.presets import PRESETS
+    from palaver.comparator.cmade.presets import PRESETS
 
     typer.echo(
         "row  preset          what is trained on                                       paper: accuracy  kappa"
@@ -198,7 +198,7 @@ _STAGES = {"flow": "spoilt dialogues", "smooth": "smoothed ratings", "shapley": 
 
 def _say(text: str, colour: str | None = None) -> None:
     """Of several processes only the first speaks."""
-    from palaver.comparator.train import is_first_process
+    from palaver.comparator.cmade.training import is_first_process
 
     if is_first_process():
         typer.secho(text, fg=colour)
@@ -212,7 +212,7 @@ def describe_result(found: PairResult) -> str:
     )
 
 
-def _tell_ratings(what: str, found: Ratings) -> None:
+def _tell_ratings(what: str, found: RatedDialogues) -> None:
     low, high = found.scale
     rated = f", rated from {low:g} to {high:g}" if any(row.rating is not None for row in found.rows) else ""
     _say(f"{what}: {len(found):,}{rated}")
@@ -222,7 +222,7 @@ def _tell_ratings(what: str, found: Ratings) -> None:
         _say(f"  {note}", "yellow")
 
 
-def only_compared(rated: Ratings, pairs: Pairs) -> tuple[Ratings, Pairs]:
+def only_compared(rated: RatedDialogues, pairs: Pairs) -> tuple[RatedDialogues, Pairs]:
     """Those of the rated dialogues that pairs name, which are held out, and the pairs by their new rows."""
     import dataclasses
 

@@ -10,8 +10,7 @@ import typer
 from palaver.cli.compare import app
 
 if TYPE_CHECKING:
-    from palaver.comparator.data import Ratings
-    from palaver.comparator.stages import Sources
+    from palaver.comparator.training_data import RatedDialogues, TrainingData
     from palaver.schema import Dialogue, RunRecord
 
 Comparator = Annotated[str, typer.Option(help="default, or a folder that `palaver compare train` wrote.")]
@@ -28,7 +27,7 @@ def _device(name: str) -> str:
 
     require("torch", "models")
     require("transformers", "models")
-    from palaver.generation.device import choose_device
+    from palaver.models.devices import choose_device
 
     return str(choose_device(name))
 
@@ -62,8 +61,8 @@ def score(
     from rich.console import Console
 
     from palaver.cli.progress import progress
+    from palaver.comparator.file_scores import score_file
     from palaver.comparator.scorer import load_scorer
-    from palaver.comparator.scoring import score_file
     from palaver.errors import UserError
     from palaver.files import check_readable, check_writable
     from palaver.reports.compare import print_scores
@@ -85,7 +84,7 @@ def score(
             turns=None if all_turns else turns,
             min_turns=min_turns,
             shard_size=shard_size,
-            tell=lambda done, total: tell(f"{done:,} dialogues scored", 0, 0),
+            progress=lambda what, done, total: tell(f"{done:,} dialogues scored", 0, 0),
         )
     for note, n in found.notes.items():
         typer.secho(f"{note} ({n:,})" if n else note, fg="yellow")
@@ -166,7 +165,7 @@ def rank(
         _tell(found)
         scorer = load_scorer(comparator, device=where)
         with progress() as tell:
-            scores = scorer.score(found.dialogues, tell=tell).score.tolist()
+            scores = scorer.score(found.dialogues, progress=tell).score.tolist()
         systems = [row.system for row in found.rows]
         groups = [row.group for row in found.rows]
         sittings = groups if any(group is not None for group in groups) else None
@@ -208,14 +207,13 @@ def clean(
     from rich.console import Console
 
     from palaver.cli.progress import progress
-    from palaver.comparator.clean import CleanSettings
-    from palaver.comparator.clean import clean as judge
+    from palaver.comparator.cleaning import CleanSettings
+    from palaver.comparator.cleaning import clean as judge
     from palaver.comparator.method import MethodSettings
     from palaver.comparator.reading import read_pairs, read_rated
-    from palaver.comparator.represent import represent, turn_encoder
-    from palaver.comparator.stages import Sources
+    from palaver.comparator.representation import represent, turn_encoder
+    from palaver.comparator.training_data import TrainingData
     from palaver.files import check_writable
-    from palaver.models.encoder import find_encoder
     from palaver.reports.compare import print_cleaned, write_cleaned
 
     if (dev_pairs is None) != (dev_dialogues is None):
@@ -226,36 +224,38 @@ def clean(
     _tell(rated)
     dev = read_rated(dev_dialogues, need_rating=False) if dev_dialogues is not None else None
     pairs = read_pairs(dev_pairs, dev.index) if dev is not None and dev_pairs is not None else None
-    encode = turn_encoder(find_encoder(encoder), device=where)
+    encode = turn_encoder(encoder, device=where)
     with progress() as tell:
-        x = represent(rated.dialogues, encode, tell=tell)
-        dev_x = represent(dev.dialogues, encode, tell=tell) if dev is not None else None
+        x = represent(rated.dialogues, encode, progress=tell)
+        dev_x = represent(dev.dialogues, encode, progress=tell) if dev is not None else None
         found = judge(
             rated, x, pairs=pairs, pairs_x=dev_x, settings=settings,
-            method=MethodSettings(heads=1, seed=seed), tell=tell,
+            method=MethodSettings(heads=1, seed=seed), progress=tell,
         )  # fmt: skip
     print_cleaned(found, Console())
     record = record_comparator(
-        "palaver compare clean", Sources(rated, dev=dev, pairs=pairs), seed, settings, encoder=encoder
+        "palaver compare clean", TrainingData(rated, dev=dev, pairs=pairs), seed, settings, encoder=encoder
     )
     typer.echo(f"report: {write_cleaned(found, out, record)}")
 
 
-def train_palaver(sources: Sources, out: Path, *, encoder: str, seed: int, device: str, fresh: bool) -> None:
+def train_palaver(
+    sources: TrainingData, out: Path, *, encoder: str, seed: int, device: str, fresh: bool
+) -> None:
     """`palaver compare train --method palaver`, once the files are read."""
     where = _device(device)
 
     from palaver.cli.compare import describe_result
     from palaver.cli.progress import progress
     from palaver.comparator.method import MethodSettings
-    from palaver.comparator.method_run import train_palaver as run
+    from palaver.comparator.training import train_palaver as run
     from palaver.reports.compare_pages import method_page
     from palaver.reports.page import write_page
 
     with progress() as tell:
         found = run(
-            sources.ratings, out, dev=sources.dev, pairs=sources.pairs, settings=MethodSettings(seed=seed),
-            encoder=encoder, device=where, fresh=fresh, tell=tell, say=typer.echo,
+            sources, out, settings=MethodSettings(seed=seed), encoder=encoder, device=where, fresh=fresh,
+            progress=tell, say=typer.echo,
         )  # fmt: skip
     fitted = found.fitted
     for note in (*sources.notes, *fitted.notes):
@@ -273,11 +273,12 @@ def train_palaver(sources: Sources, out: Path, *, encoder: str, seed: int, devic
     typer.echo(f"comparator: {found.folder}")
 
 
-def record_comparator(command: str, sources: Sources, seed: int, settings: Any, **more: object) -> RunRecord:
+def record_comparator(
+    command: str, sources: TrainingData, seed: int, settings: Any, **more: object
+) -> RunRecord:
     """What a page says at its foot: settings, seed, versions, hashes of what was read."""
     import dataclasses
 
-    from palaver.comparator.signature import data_digest
     from palaver.schema.run import record_run
 
     given = {"ratings": sources.ratings, "dialogues of pairs": sources.dev, "pairs": sources.pairs}
@@ -285,12 +286,12 @@ def record_comparator(command: str, sources: Sources, seed: int, settings: Any, 
         command,
         seed=seed,
         config={**dataclasses.asdict(settings), **more},
-        data={name: data_digest(found) for name, found in given.items() if found is not None},
+        data={name: found.digest for name, found in given.items() if found is not None},
         packages=("palaver", "numpy", "scipy", "torch", "transformers"),
     )
 
 
-def _tell(found: Ratings) -> None:
+def _tell(found: RatedDialogues) -> None:
     for reason, n in found.dropped.items():
         typer.secho(f"left out {n:,}: {reason}", fg="yellow")
     for note in found.notes:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from palaver.corpora import CorpusCard, CorpusReader
-    from palaver.corpora.catalogue import Found
+    from palaver.corpora.catalogue import Copy
     from palaver.corpora.transfer import Tell
     from palaver.schema import Dialogue
 
@@ -66,7 +66,7 @@ def list_corpora(root: Root = None) -> None:
     console.print("Some counts are of a part: `palaver corpus show NAME` says which.", markup=False)
 
 
-def _folder(root: Path, found: Found) -> str:
+def _folder(root: Path, found: Copy) -> str:
     """Where a copy lies, as short as can be."""
     folder = found.base
     return folder.relative_to(root).as_posix() if folder.is_relative_to(root) else str(folder)
@@ -246,9 +246,10 @@ def convert(
     Example: palaver corpus convert dialogues.jsonl dialogues.csv
     """
     from palaver.cli.progress import progress
-    from palaver.corpora import read_corpus, write_dialogues
+    from palaver.corpora import read_corpus
     from palaver.errors import UserError
     from palaver.files import format_by_name
+    from palaver.readers import write_dialogues
 
     format_by_name(out)
     if out.exists() and not force:

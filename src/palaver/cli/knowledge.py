@@ -48,7 +48,8 @@ def agreement(
         typer.Option(help="tfidf, bm25, encoder; several with commas, or repeat it. [default: tfidf,bm25]"),
     ] = None,
     encoder: Annotated[
-        Path | None, typer.Option(help="Folder of the sentence encoder. [default: the installed MiniLM]")
+        str | None,
+        typer.Option(help="Any encoder of palaver probe, by name. [default: minilm]"),
     ] = None,
     device: Annotated[str, typer.Option(help="Of the encoder: auto, cpu, cuda or cuda:1.")] = "auto",
     last_turns: Annotated[
@@ -121,19 +122,12 @@ def _names(words: list[str] | None) -> list[str]:
     return list(dict.fromkeys(named))
 
 
-def _make(name: str, sentences: list[str], last_turns: int, encoder: Path | None, device: str) -> Selector:
+def _make(name: str, sentences: list[str], last_turns: int, encoder: str | None, device: str) -> Selector:
     from palaver.knowledge import make_selector
 
     if name != HistorySelector.encoder:
         return make_selector(name, sentences, last_turns=last_turns)
-    from palaver.errors import require
-
-    require("torch", "models")
-    from palaver.generation.device import choose_device
-    from palaver.knowledge.encoder import SentenceEncoder
-
-    encode = SentenceEncoder(encoder, device=str(choose_device(device)))
-    return make_selector(name, sentences, last_turns=last_turns, encode=encode)
+    return make_selector(name, sentences, last_turns=last_turns, encode=encoder, device=device)
 
 
 def _print_json(found: list[Agreement], **about: object) -> None:

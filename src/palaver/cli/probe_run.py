@@ -67,7 +67,7 @@ def run(
 
     from palaver.cli.progress import progress
     from palaver.files import check_writable, write_atomically
-    from palaver.probes.encoders import Places, open_encoders
+    from palaver.models.encoders import Places, open_encoders
     from palaver.probes.evaluate import evaluate
     from palaver.probes.inputs import find_triplets
     from palaver.probes.vectors import cache_folder

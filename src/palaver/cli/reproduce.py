@@ -159,7 +159,7 @@ def probes(
 
     from palaver.cli.progress import progress
     from palaver.files import check_writable, write_atomically
-    from palaver.probes.encoders import Places
+    from palaver.models.encoders import Places
     from palaver.probes.vectors import cache_folder
     from palaver.reports.probes import write_probe_report
     from palaver.reproduce.probes import print_reproduction, reproduce

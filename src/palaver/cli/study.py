@@ -151,8 +151,8 @@ def simulate(
     """
     from palaver.errors import UserError
     from palaver.files import write_atomically
+    from palaver.readers.rating_files import write_frames
     from palaver.studies.design import study_toml
-    from palaver.studies.rows import write_frames
     from palaver.studies.simulate import simulate as run_simulation
 
     if study_out == out:

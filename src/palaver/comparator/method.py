@@ -2,9 +2,10 @@
 
 On real ratings most of the noise lies between raters, and no stage of Liang et al. (2020) takes it out. Here
 
-1. level and stretch of each rater leave the ratings (`raters.effects`), so only comparisons within a sitting
-   are learnt from;
-2. raters count by how well they agree with a model that has not seen them (`raters.reliability`), in rounds;
+1. level and stretch of each rater leave the ratings (`rater_effects.effects`), so only comparisons within a
+   sitting are learnt from;
+2. raters count by how well they agree with a model that has not seen them (`rater_effects.reliability`), in
+   rounds;
 3. the quality of a dialogue is a ridge regression on surface features, the flow of its turns and mean
    vectors of both roles and of answers beside what they answer, plus boosted trees on the first two;
 4. both are fitted several times on resampled raters: their mean is the score, their spread its interval;
@@ -25,20 +26,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from palaver.comparator.data import Pairs, Ratings
-from palaver.comparator.evaluate import Calibration, PairResult, calibration, evaluate_pairs
-from palaver.comparator.raters import Effects, Reliability, effects, reliability, sittings
-from palaver.comparator.represent import Represented
-from palaver.comparator.trees import Trees, fit_trees
+from palaver.comparator.evaluation import Calibration, PairResult, calibration, evaluate_pairs
+from palaver.comparator.model import Head, Model, standardise
+from palaver.comparator.rater_effects import Effects, Reliability, effects, reliability, sittings
+from palaver.comparator.representation import Representation
+from palaver.comparator.training_data import Pairs, RatedDialogues
+from palaver.comparator.trees import fit_trees
 from palaver.errors import DataError, UserError
+from palaver.progress import Progress, no_progress
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
-Tell = Callable[[str, int, int], None]
 
-_CLIP = 4.0
-"""A dialogue unlike all others is far away in one direction at most this much."""
 _LEAST = 20
+_MOST_IN_A_SITTING = 60
+"""Dialogues of one sitting that are compared with each other; of more, so many are drawn."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,54 +60,20 @@ class MethodSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        wrong = [f"{n} must be at least 1" for n in ("heads", "rounds", "depth") if getattr(self, n) < 1]
-        wrong += ["folds must be at least 2"] * (self.folds < 2) + ["trees must not be negative"] * (
-            self.trees < 0
-        )
+        problems = [f"{n} must be at least 1" for n in ("heads", "rounds", "depth") if getattr(self, n) < 1]
+        if self.folds < 2:
+            problems.append("folds must be at least 2")
+        if self.trees < 0:
+            problems.append("trees must not be negative")
         if not self.ridge > 0:
-            wrong.append("ridge must be above 0")
-        if wrong:
-            raise UserError("these settings of the method cannot be used", problems=wrong)
+            problems.append("ridge must be above 0")
+        if problems:
+            raise UserError("these settings of the method cannot be used", problems=problems)
 
 
 @dataclass(frozen=True)
-class Head:
-    """One fit: a row of weights, and trees."""
-
-    weights: Floats  # (F + 4d,)
-    intercept: float
-    trees: Trees | None
-
-
-@dataclass(frozen=True)
-class Model:
-    """What scores dialogues. `unit` makes differences of scores log-odds."""
-
-    centre: Floats  # (F + 4d,)
-    scale: Floats  # (F + 4d,), vectors already made smaller
-    heads: tuple[Head, ...]
-    unit: float = 1.0
-
-    def raw(self, x: Represented) -> Floats:
-        """(H, N) what each head says, before the unit."""
-        z = standard(x, self.centre, self.scale)
-        linear = z @ np.stack([h.weights for h in self.heads]).T + [h.intercept for h in self.heads]
-        grown = [0.0 if h.trees is None else h.trees.predict(x.features) for h in self.heads]
-        return np.asarray(linear.T + np.stack(np.broadcast_arrays(*grown, linear[:, 0])[:-1]))
-
-    def heads_of(self, x: Represented) -> Floats:
-        """(H, N) scores of each head."""
-        if x.features.shape[1] + x.vectors.shape[1] != len(self.centre):
-            raise UserError(
-                f"this comparator was trained on {len(self.centre)} numbers a dialogue, found "
-                f"{x.features.shape[1] + x.vectors.shape[1]}: is it another encoder?"
-            )
-        return self.unit * self.raw(x)
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """A model, and what was found on the way; held-out scores are by models that had not seen the rater."""
+class Fit:
+    """A model, and what was learnt on the way. Held-out scores are by models that had not seen the rater."""
 
     model: Model
     settings: MethodSettings
@@ -119,16 +87,30 @@ class Fitted:
     calibration: Calibration | None
     notes: tuple[str, ...] = ()
 
+    def describe(self) -> dict[str, Any]:
+        """The figures of the fit, for a record."""
+        return {
+            "settings": dataclasses.asdict(self.settings),
+            "n_ratings": len(self.held_out),
+            "n_raters": len(self.reliability.raters),
+            "common_correlation": self.reliability.common,
+            "level_share": self.effects.level_share,
+            "on_ratings": None if self.on_ratings is None else dataclasses.asdict(self.on_ratings),
+            "on_pairs": None if self.on_pairs is None else dataclasses.asdict(self.on_pairs),
+            "ece": None if self.calibration is None else self.calibration.ece,
+            "notes": list(self.notes),
+        }
+
 
 def fit(
-    ratings: Ratings,
-    x: Represented,
+    ratings: RatedDialogues,
+    x: Representation,
     *,
     pairs: Pairs | None = None,
-    pairs_x: Represented | None = None,
+    pairs_x: Representation | None = None,
     settings: MethodSettings | None = None,
-    tell: Tell | None = None,
-) -> Fitted:
+    progress: Progress = no_progress,
+) -> Fit:
     """Learn from `ratings`, whose dialogues are `x`. `pairs` over `pairs_x` fix the unit, no more."""
     s = settings or MethodSettings()
     y = ratings.values
@@ -138,46 +120,40 @@ def fit(
         raise DataError(f"{len(y)} rated dialogues are too few to learn from", f"give at least {_LEAST}")
     if (pairs is None) != (pairs_x is None):
         raise UserError("compared pairs and the dialogues they compare go together")
-    rater, notes = _raters(ratings)
-    sitting = sittings(ratings.codes("rater"), ratings.codes("group"))
+    group, notes = held_out_together(ratings)
+    rater = ratings.codes("rater")
+    sitting = sittings(rater, ratings.codes("group"))
     taken = effects(y, sitting)
     if not np.ptp(taken.target) > 0:
         raise DataError("within their sittings all ratings are equal: there is nothing to compare")
-    fold = _folds(rater, s.folds, s.seed)
+    fold = draw_folds(group, s.folds, s.seed)
     weights = np.ones(len(y))
-    n_steps, done = s.folds * (s.rounds + 1) + s.heads, 0
+    n_steps, n_done = s.folds * (s.rounds + 1) + s.heads, 0
 
     def step(what: str) -> None:
-        nonlocal done
-        done += 1
-        if tell is not None:
-            tell(what, done, n_steps)
+        nonlocal n_done
+        n_done += 1
+        progress(what, n_done, n_steps)
 
-    trust = reliability(y, np.zeros(len(y)), ratings.codes("rater"), sitting)
     linear = dataclasses.replace(s, trees=0, heads=1)
     for _ in range(s.rounds):
-        seen = _held_out(x, taken.target, weights, rater, fold, linear, lambda: step("learning raters"))
-        trust = reliability(y, seen, ratings.codes("rater"), sitting)
-        weights = trust.weights(ratings.codes("rater"))
+        held = held_out_scores(x, taken.target, weights, group, fold, linear, lambda: step("learning raters"))
+        weights = reliability(y, held, rater, sitting).weights(rater)
     few = dataclasses.replace(s, heads=min(3, s.heads))
-    held = _held_out(x, taken.target, weights, rater, fold, few, lambda: step("held-out scores"))
-    trust = reliability(y, held, ratings.codes("rater"), sitting)
-    model = fit_model(x, taken.target, weights, rater, s, lambda: step("fitting"))
+    held = held_out_scores(x, taken.target, weights, group, fold, few, lambda: step("held-out scores"))
+    trust = reliability(y, held, rater, sitting)
+    model = fit_model(x, taken.target, weights, group, s, lambda: step("fitting"))
     own = rating_pairs(y, sitting, gap=0.5 * math.sqrt(float(np.mean((y - taken.level) ** 2))))
     unit = 1.0
-    prob = label = on_pairs = None
+    on_pairs = calibrated = None
     if pairs is not None and pairs_x is not None and len(pairs):
         scores = model.raw(pairs_x).mean(0)
-        difference, label = scores[pairs.first] - scores[pairs.second], pairs.label.astype(np.float64)
-        unit = log_odds_unit(difference, label)
         on_pairs = evaluate_pairs(scores, pairs)
+        unit, calibrated = _calibrate(scores, pairs)
     elif own is not None:
-        difference, label = held[own.first] - held[own.second], own.label.astype(np.float64)
-        unit = log_odds_unit(difference, label, weights[own.first])
+        unit, calibrated = _calibrate(held, own, weights[own.first])
         notes.append("without compared pairs the unit comes from the ratings themselves and is cautious")
-    if label is not None:
-        prob = 1 / (1 + np.exp(-unit * difference))
-    return Fitted(
+    return Fit(
         dataclasses.replace(model, unit=unit),
         s,
         unit * held,
@@ -186,23 +162,16 @@ def fit(
         trust,
         evaluate_pairs(held, own) if own is not None else None,
         on_pairs,
-        calibration(prob, label) if prob is not None and label is not None else None,
+        calibrated,
         tuple(notes),
     )
 
 
-def held_out_scores(
-    ratings: Ratings, x: Represented, *, settings: MethodSettings | None = None, tell: Tell | None = None
-) -> Fitted:
-    """`fit` for its held-out scores: few heads, as the model itself is not kept."""
-    return fit(ratings, x, settings=settings or MethodSettings(heads=1), tell=tell)
-
-
 def fit_model(
-    x: Represented,
+    x: Representation,
     target: Floats,
     weights: Floats,
-    rater: Rows,
+    group: Rows,
     s: MethodSettings,
     step: Callable[[], None] = lambda: None,
 ) -> Model:
@@ -212,43 +181,26 @@ def fit_model(
     # What never varies says nothing; sums of equal numbers differ in their last digits.
     scale = np.where(spread > 1e-6 * np.maximum(1.0, np.abs(centre)), spread, np.inf)
     scale[x.features.shape[1] :] /= s.vector_share
-    z = standard(x, centre, scale)
+    z = standardise(x, centre, scale)
+    n_groups = int(group.max()) + 1
     heads = []
     for h in range(s.heads):
         rng = np.random.default_rng((s.seed, h))
-        n_raters = int(rater.max()) + 1
-        if s.heads == 1:
-            drawn = np.ones(len(target))
-        else:
-            drawn = np.bincount(rng.integers(n_raters, size=n_raters), minlength=n_raters)[rater].astype(
-                float
-            )
+        times_drawn = np.ones(n_groups)
+        if s.heads > 1:
+            times_drawn = np.bincount(rng.integers(n_groups, size=n_groups), minlength=n_groups).astype(float)
+        drawn = times_drawn[group]
         rows = np.flatnonzero(drawn)
         w = (weights * drawn)[rows]
         coefficients, intercept = _ridge(z[rows], target[rows], w, s.ridge)
-        trees = (
-            fit_trees(
-                x.features[rows],
-                target[rows],
-                w,
-                n_trees=s.trees,
-                depth=s.depth,
-                seed=int(rng.integers(2**31)),
-            )
-            if s.trees
-            else None
-        )
+        trees = None
+        if s.trees:
+            seed = int(rng.integers(2**31))
+            features = x.features[rows]
+            trees = fit_trees(features, target[rows], w, n_trees=s.trees, depth=s.depth, seed=seed)
         heads.append(Head(coefficients, intercept, trees))
         step()
     return Model(centre, scale, tuple(heads))
-
-
-def standard(x: Represented, centre: Floats, scale: Floats) -> Floats:
-    """(N, F + 4d) features and vectors on the scale of the training dialogues."""
-    z = (np.hstack([x.features, x.vectors]) - centre) / scale
-    n = x.features.shape[1]
-    np.clip(z[:, :n], -_CLIP, _CLIP, out=z[:, :n])
-    return np.asarray(z)
 
 
 def _ridge(z: Floats, y: Floats, w: Floats, penalty: float) -> tuple[Floats, float]:
@@ -259,52 +211,59 @@ def _ridge(z: Floats, y: Floats, w: Floats, penalty: float) -> tuple[Floats, flo
     a = (z - middle) * root  # (N, D)
     b = (y - level) * root[:, 0]
     if len(a) < a.shape[1]:  # the smaller of the two systems
-        found = a.T @ np.linalg.solve(a @ a.T + penalty * np.eye(len(a)), b)
+        coefficients = a.T @ np.linalg.solve(a @ a.T + penalty * np.eye(len(a)), b)
     else:
-        found = np.linalg.solve(a.T @ a + penalty * np.eye(a.shape[1]), a.T @ b)
-    return found, level - float(middle @ found)
+        coefficients = np.linalg.solve(a.T @ a + penalty * np.eye(a.shape[1]), a.T @ b)
+    return coefficients, level - float(middle @ coefficients)
 
 
-def _held_out(
-    x: Represented,
+def held_out_scores(
+    x: Representation,
     target: Floats,
     weights: Floats,
-    rater: Rows,
+    group: Rows,
     fold: Rows,
     s: MethodSettings,
-    step: Callable[[], None],
+    step: Callable[[], None] = lambda: None,
 ) -> Floats:
-    found = np.zeros(len(target))
+    """(N,) the score of each row by a model that has seen no row of its fold."""
+    scores = np.zeros(len(target))
     for k in range(int(fold.max()) + 1):
         seen, unseen = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-        _, codes = np.unique(rater[seen], return_inverse=True)
+        _, codes = np.unique(group[seen], return_inverse=True)
         model = fit_model(x.take(seen), target[seen], weights[seen], codes, s)
-        found[unseen] = model.raw(x.take(unseen)).mean(0)
+        scores[unseen] = model.raw(x.take(unseen)).mean(0)
         step()
-    return found
+    return scores
 
 
-def _raters(ratings: Ratings) -> tuple[Rows, list[str]]:
-    """(N,) who is drawn and held out together: the rater, else the sitting, else each row by itself."""
-    rater, group = ratings.codes("rater"), ratings.codes("group")
-    alone = np.arange(len(rater))
-    both = np.stack([rater, np.where(rater >= 0, -1, group), np.where((rater < 0) & (group < 0), alone, -1)])
-    _, codes = np.unique(both, axis=1, return_inverse=True)
+def held_out_together(ratings: RatedDialogues) -> tuple[Rows, list[str]]:
+    """(N,) which rows are drawn and held out together, and notes.
+
+    They are the rows of one rater, else of one sitting, else each row by itself.
+    """
+    rater, sitting = ratings.codes("rater"), ratings.codes("group")
+    unknown = (rater < 0) & (sitting < 0)
+    alone = np.where(unknown, np.arange(len(rater)), -1)
+    _, codes = np.unique(
+        np.stack([rater, np.where(rater >= 0, -1, sitting), alone]), axis=1, return_inverse=True
+    )
     notes = []
-    unknown = int(((rater < 0) & (group < 0)).sum())
-    if unknown:
-        notes.append(f"{unknown} ratings name no rater: their raters' levels cannot be taken out")
+    if unknown.any():
+        notes.append(f"{unknown.sum()} ratings name no rater: their raters' levels cannot be taken out")
     return codes.reshape(-1).astype(np.int64), notes
 
 
-def _folds(rater: Rows, folds: int, seed: int) -> Rows:
-    n = int(rater.max()) + 1
-    if n < 2:
+def draw_folds(group: Rows, folds: int, seed: int) -> Rows:
+    """(N,) the fold of each row; rows of one group lie in one fold."""
+    n_groups = int(group.max()) + 1
+    if n_groups < 2:
         raise DataError(
             "all ratings are by one rater: there is nobody to hold out",
             "name the rater of each dialogue, or leave the field out",
         )
-    return (np.random.default_rng((seed, 7)).permutation(n) % min(folds, n))[rater]
+    fold_of_group = np.random.default_rng((seed, 7)).permutation(n_groups) % min(folds, n_groups)
+    return np.asarray(fold_of_group[group])
 
 
 def rating_pairs(y: Floats, sitting: Rows, *, gap: float) -> Pairs | None:
@@ -315,14 +274,21 @@ def rating_pairs(y: Floats, sitting: Rows, *, gap: float) -> Pairs | None:
     rng = np.random.default_rng(0)
     for begin, end in pairwise(starts):
         rows = order[begin:end]
-        if len(rows) > 60:
-            rows = rng.choice(rows, 60, replace=False)
+        if len(rows) > _MOST_IN_A_SITTING:
+            rows = rng.choice(rows, _MOST_IN_A_SITTING, replace=False)
         i, j = np.triu_indices(len(rows), 1)
         wide = np.abs(y[rows[i]] - y[rows[j]]) > gap
         first.append(rows[i[wide]])
         second.append(rows[j[wide]])
     a, b = np.concatenate(first), np.concatenate(second)
     return Pairs(a, b, np.sign(y[a] - y[b]).astype(np.int8)) if len(a) else None
+
+
+def _calibrate(scores: Floats, pairs: Pairs, weights: Floats | None = None) -> tuple[float, Calibration]:
+    """The unit that makes differences of `scores` log-odds on `pairs`, and how honest they then are."""
+    difference, label = scores[pairs.first] - scores[pairs.second], pairs.label.astype(np.float64)
+    unit = log_odds_unit(difference, label, weights)
+    return unit, calibration(1 / (1 + np.exp(-unit * difference)), label)
 
 
 def log_odds_unit(difference: Floats, label: Floats, weights: Floats | None = None) -> float:
@@ -344,18 +310,3 @@ def log_odds_unit(difference: Floats, label: Floats, weights: Floats | None = No
         if abs(change) < 1e-10:
             break
     return max(u, 1e-3) / size
-
-
-def describe(found: Fitted) -> dict[str, Any]:
-    """The figures of a fit, for a record."""
-    return {
-        "settings": dataclasses.asdict(found.settings),
-        "n_ratings": len(found.held_out),
-        "n_raters": len(found.reliability.raters),
-        "common_correlation": found.reliability.common,
-        "level_share": found.effects.level_share,
-        "on_ratings": None if found.on_ratings is None else dataclasses.asdict(found.on_ratings),
-        "on_pairs": None if found.on_pairs is None else dataclasses.asdict(found.on_pairs),
-        "ece": None if found.calibration is None else found.calibration.ece,
-        "unit": found.model.unit,
-    }

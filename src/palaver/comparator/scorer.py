@@ -8,28 +8,29 @@ they were on average where the comparator was trained. The interval is what othe
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from palaver.comparator.method import Model
-from palaver.comparator.represent import (
+from palaver.artefacts import digest_files
+from palaver.comparator.model import RECORD, Model, load_model
+from palaver.comparator.representation import (
     Encode,
-    Turns,
-    read_dialogues,
-    represent_turns,
+    EncodedDialogue,
+    encode_dialogues,
+    represent_encoded,
     turn_encoder,
 )
-from palaver.comparator.stored import RECORD, load_model
 from palaver.errors import UserError, nearest
+from palaver.progress import Progress, no_progress
 from palaver.schema import Dialogue
 
 Floats = NDArray[np.float64]
-Tell = Callable[[str, int, int], None]
 DEFAULT = "default"
 SHIPPED = Path(__file__).parent / "default"
 _CONFIDENCE = 0.95
@@ -56,14 +57,23 @@ class WorstTurn:
 
 
 class Scorer(ABC):
-    """What every comparator can do."""
+    """What every comparator can do. Turns are those of a user and of a system."""
 
     name: str
     about: dict[str, Any]
+    folder: Path | None = None
+
+    @cached_property
+    def signature(self) -> str:
+        """Names the comparator by its content: the same weights have the same signature."""
+        if self.folder is None:
+            return f"comparator {self.name}"
+        files = [path for path in self.folder.rglob("*") if path.is_file()]
+        return f"comparator {self.name} {digest_files(files)}"
 
     @abstractmethod
-    def score(self, dialogues: Sequence[Dialogue], *, tell: Tell | None = None) -> Scores:
-        """The score of each dialogue and its interval."""
+    def score(self, dialogues: Sequence[Dialogue], *, progress: Progress = no_progress) -> Scores:
+        """The score of each dialogue and its 95% interval."""
 
     @abstractmethod
     def worst_turns(self, dialogues: Sequence[Dialogue]) -> list[WorstTurn | None]:
@@ -84,80 +94,69 @@ class PalaverScorer(Scorer):
         *,
         name: str = "palaver",
         about: dict[str, Any] | None = None,
+        folder: Path | None = None,
         encode: Encode | None = None,
         device: str = "cpu",
     ) -> None:
-        self.model, self.name, self.about, self.device = model, name, about or {}, device
-        self._encode = encode
+        self.model, self.name, self.about, self.folder = model, name, about or {}, folder
+        self.encode = encode or turn_encoder(self.about.get("encoder") or None, device=device)
 
-    def encode(self, texts: list[str]) -> Any:
-        if self._encode is None:
-            self._encode = turn_encoder(self.about.get("encoder") or None, device=self.device)
-        return self._encode(texts)
+    def score(self, dialogues: Sequence[Dialogue], *, progress: Progress = no_progress) -> Scores:
+        return self._score(encode_dialogues(dialogues, self.encode, progress=progress))
 
-    def score(self, dialogues: Sequence[Dialogue], *, tell: Tell | None = None) -> Scores:
-        """Scores of each dialogue and their 95% intervals."""
-        return self.score_turns(read_dialogues(dialogues, self.encode, tell=tell))
-
-    def score_turns(self, turns: Sequence[Turns]) -> Scores:
-        if not turns:
+    def _score(self, dialogues: Sequence[EncodedDialogue]) -> Scores:
+        if not dialogues:
             nothing = np.zeros(0)
             return Scores(nothing, nothing, nothing)
-        heads = self.model.heads_of(represent_turns(turns))  # (H, N)
+        heads = self.model.heads_of(represent_encoded(dialogues))  # (H, N)
         score = heads.mean(0)
         if len(heads) < 2:
             undefined = np.full(len(score), np.nan)
             return Scores(score, undefined, undefined)
-        half = t_quantile(len(heads) - 1) * heads.std(0, ddof=1)
+        half = _t_quantile(len(heads) - 1) * heads.std(0, ddof=1)
         return Scores(score, score - half, score + half)
 
     def worst_turns(self, dialogues: Sequence[Dialogue]) -> list[WorstTurn | None]:
-        """For each dialogue its costliest turn of the system; none where the system speaks only once."""
-        return self.worst_of(dialogues, read_dialogues(dialogues, self.encode))
-
-    def worst_of(self, dialogues: Sequence[Dialogue], turns: Sequence[Turns]) -> list[WorstTurn | None]:
-        """`worst_turns` of dialogues that have been read: nothing is encoded again."""
-        places = [removable(dialogue) for dialogue in dialogues]
-        shorter = [one.without(i) for one, found in zip(turns, places, strict=True) for i in found]
-        return pick_worst(dialogues, self.score_turns(turns).score, places, self.score_turns(shorter).score)
+        encoded = encode_dialogues(dialogues, self.encode)
+        places = [_removable(dialogue) for dialogue in dialogues]
+        shorter = [one.without(i) for one, turns in zip(encoded, places, strict=True) for i in turns]
+        return _pick_worst(dialogues, self._score(encoded).score, places, self._score(shorter).score)
 
 
 class NetworkScorer(Scorer):
     """A network of the paper's pipeline: one number a dialogue and no interval."""
 
     def __init__(self, folder: Path, *, device: str = "cpu") -> None:
-        from palaver.comparator.network import ComparatorNetwork
+        from palaver.comparator.cmade.network import ComparatorNetwork
 
         self.network = ComparatorNetwork.load(folder, device=device)
-        self.name, self.about = folder.parent.name or folder.name, {"encoder": self.network.config.encoder}
+        self.folder, self.name = folder, folder.parent.name or folder.name
+        self.about = {"encoder": self.network.config.encoder}
 
-    def score(self, dialogues: Sequence[Dialogue], *, tell: Tell | None = None) -> Scores:
-        """Scores of each dialogue; intervals need more than one network."""
-        from palaver.comparator.network import apply_network
+    def score(self, dialogues: Sequence[Dialogue], *, progress: Progress = no_progress) -> Scores:
+        from palaver.comparator.cmade.network import apply_network
 
         if not dialogues:
             nothing = np.zeros(0)
             return Scores(nothing, nothing, nothing)
-        found, _ = apply_network(self.network, self.network.inputs(dialogues), tell=tell)
-        undefined = np.full(len(found), np.nan)
-        return Scores(found.astype(np.float64), undefined, undefined)
+        scores, _ = apply_network(self.network, self.network.inputs(dialogues), progress=progress)
+        undefined = np.full(len(scores), np.nan)
+        return Scores(scores.astype(np.float64), undefined, undefined)
 
     def worst_turns(self, dialogues: Sequence[Dialogue]) -> list[WorstTurn | None]:
         """Every dialogue is read once more without each of the system's turns."""
-        places = [removable(dialogue) for dialogue in dialogues]
+        places = [_removable(dialogue) for dialogue in dialogues]
         shorter = [
             dialogue.model_copy(update={"turns": dialogue.turns[:i] + dialogue.turns[i + 1 :]})
-            for dialogue, found in zip(dialogues, places, strict=True)
-            for i in found
+            for dialogue, turns in zip(dialogues, places, strict=True)
+            for i in turns
         ]
-        return pick_worst(dialogues, self.score(dialogues).score, places, self.score(shorter).score)
+        return _pick_worst(dialogues, self.score(dialogues).score, places, self.score(shorter).score)
 
 
 def load_scorer(name: str | Path = DEFAULT, *, device: str = "cpu", encode: Encode | None = None) -> Scorer:
     """The shipped comparator, one that the method `palaver` wrote, or one of the paper's pipeline."""
-    if str(name) == DEFAULT:
-        return _palaver(SHIPPED, DEFAULT, device, encode)
-    folder = Path(name)
+    folder = SHIPPED if str(name) == DEFAULT else Path(name)
     if not folder.exists():
         raise UserError(
             f"there is no comparator {str(name)!r}{nearest(str(name), [DEFAULT])}",
@@ -170,45 +169,41 @@ def load_scorer(name: str | Path = DEFAULT, *, device: str = "cpu", encode: Enco
             return NetworkScorer(place, device=device)
     for place in (folder, folder / "comparator"):
         if (place / RECORD).is_file():
-            return _palaver(place, folder.name, device, encode)
-    inside = sorted(p.parent for p in folder.glob("*/network/model.safetensors"))
-    listed = [str(p.parent) for p in inside]
-    raise UserError(
-        f"{folder} holds no comparator", f"did you mean {listed[-1]}?" if listed else "", listed[:10]
-    )
+            model, about = load_model(place)
+            return PalaverScorer(
+                model, name=folder.name, about=about, folder=place, encode=encode, device=device
+            )
+    stages = [str(network.parents[1]) for network in sorted(folder.glob("*/network/model.safetensors"))]
+    hint = f"did you mean {stages[-1]}?" if stages else ""
+    raise UserError(f"{folder} holds no comparator", hint, stages[:10])
 
 
-def _palaver(folder: Path, name: str, device: str, encode: Encode | None) -> PalaverScorer:
-    model, about = load_model(folder)
-    return PalaverScorer(model, name=name, about=about, encode=encode, device=device)
-
-
-def removable(dialogue: Dialogue) -> list[int]:
+def _removable(dialogue: Dialogue) -> list[int]:
     """The system's turns, if there is more than one: without any the dialogue would be a monologue."""
-    found = [i for i, turn in enumerate(dialogue.turns) if turn.speaker != "user"]
-    return found if len(found) > 1 else []
+    places = [i for i, turn in enumerate(dialogue.turns) if turn.speaker != "user"]
+    return places if len(places) > 1 else []
 
 
-def pick_worst(
+def _pick_worst(
     dialogues: Sequence[Dialogue], whole: Floats, places: Sequence[list[int]], without: Floats
 ) -> list[WorstTurn | None]:
     """The turn with the highest score without it, the first of equals.
 
     `whole` (N,) are the dialogues' scores, `without` those without each turn of `places`, in order.
     """
-    found: list[WorstTurn | None] = []
+    worst: list[WorstTurn | None] = []
     each = np.split(without, np.cumsum([len(place) for place in places])[:-1])
     for dialogue, score, place, scores in zip(dialogues, whole, places, each, strict=True):
         if not place:
-            found.append(None)
+            worst.append(None)
             continue
         best = int(np.argmax(scores))
         turn = dialogue.turns[place[best]]
-        found.append(WorstTurn(place[best] + 1, turn.speaker, turn.text, float(scores[best] - score)))
-    return found
+        worst.append(WorstTurn(place[best] + 1, turn.speaker, turn.text, float(scores[best] - score)))
+    return worst
 
 
-def t_quantile(df: int, confidence: float = _CONFIDENCE) -> float:
+def _t_quantile(df: int) -> float:
     from scipy.stats import t
 
-    return float(t.ppf(0.5 + confidence / 2, df))
+    return float(t.ppf(0.5 + _CONFIDENCE / 2, df))

@@ -1,23 +1,28 @@
 """The corpora we know by name: a card for each (`cards.toml`), where they may lie, and how they are read.
 
 `read_corpus("friends")` looks in the folder given, or else in `PALAVER_DATA` and in the folder that
-`palaver corpus get` fills. A path reads any dialogue file.
+`palaver corpus get` fills. A path reads any dialogue file. Installed packages add a `Corpus` through the
+entry points `palaver.corpora`; `MODULE:FUNCTION` names one too, or a function that gives dialogues.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
+import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, cast
 
-from palaver.corpora.reading import Loader, Tally, in_split, merge_turns, named, normal_split
+from palaver.corpora.plain import read_plain
+from palaver.corpora.reading import Loader, in_split, merge_turns, named, normal_split
+from palaver.corpora.scripts import COLUMNS, read_script
 from palaver.errors import DataError, UserError, nearest
+from palaver.files import TextStream
+from palaver.readers.shapes import Tally
 from palaver.registry import Registry
 from palaver.schema import Dialogue
 
@@ -50,14 +55,17 @@ class CorpusCard:
 
 @dataclass(frozen=True)
 class Layout:
-    """A file or folder by which a copy is known, and what reads it ("module:function")."""
+    """A file or folder by which a copy is known, and what reads it.
+
+    The loader is "module:function" of this room, or the function itself.
+    """
 
     file: str
-    loader: str
+    loader: str | Loader
 
 
 @dataclass(frozen=True)
-class Found:
+class Copy:
     """A copy of a corpus: what to read, in which layout, and the folder the layout's name starts from."""
 
     path: Path
@@ -77,15 +85,18 @@ class Corpus:
     def find(self, root: str | Path | None = None) -> Path | None:
         """The file or folder to read under `root`, or under the usual folders."""
         roots = usual_roots() if root is None else (Path(root).expanduser(),)
-        found = next((found for folder in roots if (found := self.locate(folder))), None)
-        return found.path if found else None
+        for folder in roots:
+            copy = self.locate(folder)
+            if copy is not None:
+                return copy.path
+        return None
 
     def read(self, path: str | Path, split: str | None = None, *, merge_turns: bool = False) -> CorpusReader:
         """The dialogues of a copy: its file, its folder, or the folder that holds that."""
         wanted = self._split(split)
         path = Path(path).expanduser()
-        found = self.locate(path)
-        if found is None:
+        copy = self.locate(path)
+        if copy is None:
             if not path.exists():
                 raise DataError(
                     f"there is no {path}", f"get the corpus with: palaver corpus get {self.card.name}"
@@ -93,8 +104,8 @@ class Corpus:
             expected = ", ".join(layout.file for layout in self.layouts)
             raise DataError(f"{path} does not look like {self.card.title}", f"expected one of: {expected}")
         tally: Tally = Tally()
-        dialogues = _loader(found.layout)(found.path, wanted, tally)
-        return CorpusReader(dialogues, found.path, tally, wanted, self.card, merge=merge_turns)
+        dialogues = load(copy.layout)(copy.path, wanted, tally)
+        return CorpusReader(dialogues, copy.path, tally, wanted, self.card, merge=merge_turns)
 
     def _split(self, split: str | None) -> str | None:
         if split is None:
@@ -109,7 +120,7 @@ class Corpus:
             f"it has: {', '.join(self.card.splits)}",
         )
 
-    def locate(self, path: Path) -> Found | None:
+    def locate(self, path: Path) -> Copy | None:
         """The copy that `path` is, or holds; None if it is neither."""
         if path.is_dir():
             own = (path / self.folder,) if self.folder else ()
@@ -117,18 +128,18 @@ class Corpus:
                 for layout in self.layouts:
                     at = named(base, layout.file)
                     if at is not None:
-                        return Found(at, layout, base)
+                        return Copy(at, layout, base)
             for layout in self.layouts:  # the folder itself, as in `swda_data`
                 if Path(layout.file).name == path.name:
-                    return Found(path, layout, path.parent)
+                    return Copy(path, layout, path.parent)
         elif path.exists():
             plain = path.name.removesuffix(".gz")
             for layout in self.layouts:
                 if Path(layout.file).name == plain:
-                    return Found(path, layout, path.parent)
+                    return Copy(path, layout, path.parent)
             for layout in self.layouts:  # a file of another name
                 if Path(layout.file).suffix == Path(plain).suffix != "":
-                    return Found(path, layout, path.parent)
+                    return Copy(path, layout, path.parent)
         return None
 
 
@@ -195,13 +206,16 @@ def cache_root() -> Path:
 
 
 def corpus(name: str) -> Corpus:
-    """The corpus called `name`."""
-    return _catalogue().get(name)
+    """The corpus called `name`, with its card."""
+    known = CORPORA.get(name)
+    if not isinstance(known, Corpus):
+        raise UserError(f"{name} gives dialogues and has no card", "read it with read_corpus")
+    return known
 
 
 def corpus_names() -> tuple[str, ...]:
     """All names of the catalogue."""
-    return tuple(_catalogue())
+    return tuple(CORPORA)
 
 
 def read_corpus(
@@ -211,29 +225,28 @@ def read_corpus(
     split: str | None = None,
     merge_turns: bool = False,
 ) -> CorpusReader:
-    """The dialogues of a corpus by its name, or of any dialogue file by its path."""
+    """The dialogues of a corpus by its name, of any dialogue file by its path, or of `MODULE:FUNCTION`."""
     name = str(name_or_path)
-    if name in _catalogue():
-        known = corpus(name)
-        found = known.find(root)
-        if found is None:
+    if name in CORPORA or re.fullmatch(r"[\w.]+:\w+", name):
+        known = CORPORA.get(name)
+        if not isinstance(known, Corpus):
+            wanted = normal_split(split) if split is not None else None
+            return CorpusReader(iter(known()), Path(name), Tally(), wanted, merge=merge_turns)
+        copy = known.find(root)
+        if copy is None:
             looked = ", ".join(map(str, (root,) if root is not None else usual_roots()))
             hint = f"get it with: palaver corpus get {name} (or say where it is: --root, PALAVER_DATA)"
             raise UserError(f"{known.card.title} is not here; looked in {looked}", hint)
-        return known.read(found, split, merge_turns=merge_turns)
+        return known.read(copy, split, merge_turns=merge_turns)
     path = Path(name_or_path).expanduser()
     if not path.exists() and path.name == name and "." not in name:
-        _catalogue().get(name)  # raises: a name, misspelled
+        raise CORPORA.unknown(name)
     if path.is_dir():
         raise UserError(f"{path} is a folder", "say which corpus it holds: NAME --root FOLDER")
     return _read_path(path, split, merge_turns)
 
 
 def _read_path(path: Path, split: str | None, merge: bool) -> CorpusReader:
-    from palaver.corpora.plain import read_plain
-    from palaver.corpora.scripts import COLUMNS, read_script
-    from palaver.files import TextStream
-
     tally: Tally = Tally()
     wanted = normal_split(split) if split is not None else None
     with TextStream(path) as stream:
@@ -242,15 +255,12 @@ def _read_path(path: Path, split: str | None, merge: bool) -> CorpusReader:
     return CorpusReader(loader(path, wanted, tally), path, tally, wanted, merge=merge)
 
 
-def _loader(layout: Layout) -> Loader:
+def load(layout: Layout) -> Loader:
+    """What reads a copy in this layout."""
+    if callable(layout.loader):
+        return layout.loader
     module, _, function = layout.loader.partition(":")
     return cast(Loader, getattr(importlib.import_module(f"palaver.corpora.{module}"), function))
-
-
-@cache
-def _catalogue() -> Registry[Corpus]:
-    text = resources.files("palaver.corpora").joinpath("cards.toml").read_text(encoding="utf-8")
-    return Registry("corpus", {name: _corpus(name, card) for name, card in tomllib.loads(text).items()})
 
 
 def _corpus(name: str, data: dict[str, Any]) -> Corpus:
@@ -258,3 +268,13 @@ def _corpus(name: str, data: dict[str, Any]) -> Corpus:
     folder = data.pop("folder", "")
     lists = {key: tuple(value) for key, value in data.items() if isinstance(value, list)}
     return Corpus(CorpusCard(name=name, **{**data, **lists}), layouts, folder)
+
+
+def _cards() -> dict[str, Corpus]:
+    text = resources.files("palaver.corpora").joinpath("cards.toml").read_text(encoding="utf-8")
+    return {name: _corpus(name, card) for name, card in tomllib.loads(text).items()}
+
+
+CORPORA: Registry[Corpus | Callable[[], Iterable[Dialogue]]] = Registry(
+    "corpus", _cards(), group="palaver.corpora"
+)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from palaver.corpora.reading import (
-    Tally,
     alternate,
     build,
     in_split,
@@ -23,6 +22,7 @@ from palaver.corpora.reading import (
     text_lines,
 )
 from palaver.errors import DataError
+from palaver.readers.shapes import Tally
 from palaver.schema import Dialogue
 
 END = "__eou__"

@@ -14,7 +14,6 @@ from typing import Any
 
 from palaver.corpora.reading import (
     UNKNOWN,
-    Tally,
     alternate,
     build,
     field,
@@ -25,6 +24,7 @@ from palaver.corpora.reading import (
     split_labels,
 )
 from palaver.errors import DataError
+from palaver.readers.shapes import Tally
 from palaver.schema import Dialogue
 
 

@@ -6,20 +6,18 @@ import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from palaver.corpora.files import DialogueReader
-from palaver.corpora.reading import Tally, split_labels
+from palaver.corpora.reading import split_labels
+from palaver.readers import read_dialogues
+from palaver.readers.shapes import Tally
 from palaver.schema import Dialogue
 from palaver.schema.base import FrozenDict, Scalar
 
 
 def read_plain(path: Path, split: str | None, tally: Tally) -> Iterator[Dialogue]:
     """The dialogues with their split as everybody calls it. Any other dialogue file is read as well."""
-    reader = DialogueReader(path)
+    reader = read_dialogues(path)
     yield from with_normal_splits(reader)
-    if reader.n_duplicates:
-        tally["dialogues with the id of an earlier one"] += reader.n_duplicates
-    if reader.encoding.recoded_lines:
-        tally["lines that were not UTF-8, read as Windows-1252"] += reader.encoding.recoded_lines
+    tally.update(reader.tally)
 
 
 def with_normal_splits(dialogues: Iterable[Dialogue]) -> Iterator[Dialogue]:
@@ -39,9 +37,9 @@ def _only(topic: Scalar) -> Scalar:
     """`["Travel"]` -> `Travel`: the reader of files keeps a list as JSON text."""
     if isinstance(topic, str) and topic.startswith("["):
         try:
-            found = json.loads(topic)
+            topics = json.loads(topic)
         except ValueError:
             return topic
-        if isinstance(found, list) and len(found) == 1 and isinstance(found[0], str):
-            return found[0]
+        if isinstance(topics, list) and len(topics) == 1 and isinstance(topics[0], str):
+            return topics[0]
     return topic

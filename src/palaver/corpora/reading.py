@@ -6,10 +6,7 @@ also the fastest way: 1.1 µs a turn, where `model_construct` needs 2.2 and `Tur
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,12 +16,9 @@ from pydantic import ValidationError
 from palaver.config import dotted
 from palaver.errors import DataError, nearest
 from palaver.files import TextStream
+from palaver.readers import rows
+from palaver.readers.shapes import Tally
 from palaver.schema import Dialogue, Turn
-
-csv.field_size_limit(1 << 30)  # a cell may be longer than 131,072 characters
-
-Tally = Counter[str]
-"""What a reader should know, and how often: "rejected assignments, left out" -> 12."""
 
 Loader = Callable[[Path, str | None, Tally], Iterator[Dialogue]]
 """Reads a file or folder. The split is a hint to skip whole files; `CorpusReader` filters what comes."""
@@ -93,30 +87,14 @@ def text_lines(path: Path, tally: Tally) -> Iterator[tuple[int, str]]:
 
 
 def csv_rows(path: Path, needed: Sequence[str], tally: Tally) -> Iterator[tuple[int, dict[str, str]]]:
-    """Rows by column name, with the line each begins on."""
+    """Rows by column name, numbered as a spreadsheet does; the needed columns are there."""
     with TextStream(path) as stream:
-        text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-        reader = csv.reader(text, strict=True)
-        names: list[str] = []
-        line = 1
-        try:
-            for cells in reader:
-                begins, line = line, reader.line_num + 1
-                if not cells:
-                    continue
-                if not names:
-                    names = [cell.strip() for cell in cells]
-                    _check_columns(path, names, needed)
-                elif len(cells) != len(names):
-                    raise DataError(
-                        f"{path}, line {begins}: expected {len(names)} fields, found {len(cells)}"
-                    )
-                else:
-                    yield begins, dict(zip(names, cells, strict=True))
-        except csv.Error as error:
-            raise DataError(f"{path}, line {line}: not a CSV row: {error}") from None
-        finally:
-            text.detach()
+        checked = False
+        for number, row in rows.csv_rows(stream, path):
+            if not checked:
+                _check_columns(path, list(row), needed)
+                checked = True
+            yield number, row
         _note_encoding(stream, tally)
 
 
@@ -124,7 +102,7 @@ def _check_columns(path: Path, names: Sequence[str], needed: Sequence[str]) -> N
     missing = [f"there is no column {name!r}{nearest(name, names)}" for name in needed if name not in names]
     if missing:
         hint = f"expected {', '.join(needed)}; found {', '.join(names)}"
-        raise DataError(f"{path}, line 1: columns are missing", hint, missing)
+        raise DataError(f"{path}: columns are missing", hint, missing)
 
 
 def _note_encoding(stream: TextStream, tally: Tally) -> None:
@@ -159,8 +137,8 @@ def field(record: Any, name: str, kind: type[Any] | tuple[type[Any], ...], place
     if not isinstance(record, dict):
         raise DataError(f"{place}: expected an object, found {type(record).__name__}")
     if name not in record:
-        found = ", ".join(map(str, list(record)[:8])) or "nothing"
-        raise DataError(f"{place}: there is no {name!r}{nearest(name, list(record))}", f"found {found}")
+        names = ", ".join(map(str, list(record)[:8])) or "nothing"
+        raise DataError(f"{place}: there is no {name!r}{nearest(name, list(record))}", f"found {names}")
     if not isinstance(record[name], kind):
         raise DataError(f"{place}: {name}: found {type(record[name]).__name__}, not what the layout says")
     return record[name]

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from palaver.corpora.reading import UNKNOWN, Tally, build, csv_rows
+from palaver.corpora.reading import UNKNOWN, build, csv_rows
 from palaver.errors import DataError
+from palaver.readers.shapes import Tally
 from palaver.schema import Dialogue
 
 COLUMNS = ("show", "season", "episode", "scene", "speaker", "text")
@@ -28,12 +29,12 @@ def read_script(path: Path, split: str | None, tally: Tally) -> Iterator[Dialogu
     current: Scene | None = None
     turns: list[dict[str, Any]] = []
     begins = 0
-    for line, row in csv_rows(path, COLUMNS, tally):
+    for number, row in csv_rows(path, COLUMNS, tally):
         scene = (row["show"], row["season"], row["episode"], row["scene"])
         if scene != current:
             if current is not None and turns:
-                yield _dialogue(current, turns, f"{path}, line {begins}", tally, seen)
-            current, turns, begins = scene, [], line
+                yield _dialogue(current, turns, f"{path}, row {begins}", tally, seen)
+            current, turns, begins = scene, [], number
         if not row["text"].strip():
             tally["rows without a text, left out"] += 1
             continue
@@ -41,7 +42,7 @@ def read_script(path: Path, split: str | None, tally: Tally) -> Iterator[Dialogu
             tally[f"turns without a speaker, called {UNKNOWN} here"] += 1
         turns.append({"speaker": row["speaker"].strip() or UNKNOWN, "text": row["text"]})
     if current is not None and turns:
-        yield _dialogue(current, turns, f"{path}, line {begins}", tally, seen)
+        yield _dialogue(current, turns, f"{path}, row {begins}", tally, seen)
 
 
 def _dialogue(

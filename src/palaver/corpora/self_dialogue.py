@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from palaver.corpora.reading import Tally, alternate, build, csv_rows, text_lines
+from palaver.corpora.reading import alternate, build, csv_rows, text_lines
 from palaver.errors import DataError
+from palaver.readers.shapes import Tally
 from palaver.schema import Dialogue
 
 _SENTENCE = re.compile(r"Answer\.sentence(\d+)")
@@ -29,7 +30,7 @@ def read_topics(path: Path, split: str | None, tally: Tally) -> Iterator[Dialogu
     )
     seen: set[str] = set()
     for file in files:
-        for line, row in csv_rows(file, ("AssignmentId", "WorkerId", "Answer.sentence1"), tally):
+        for number, row in csv_rows(file, ("AssignmentId", "WorkerId", "Answer.sentence1"), tally):
             if row.get("Reject"):
                 tally["rejected assignments, left out"] += 1
             elif row["WorkerId"] in blocked:
@@ -45,12 +46,12 @@ def read_topics(path: Path, split: str | None, tally: Tally) -> Iterator[Dialogu
                     "turns": alternate(texts, ("A", "B")),
                     "labels": {"split": "train", "topic": file.parent.name},
                 }
-                yield build(fields, f"{file}, line {line}")
+                yield build(fields, f"{file}, row {number}")
 
 
 def _sentences(row: dict[str, str], tally: Tally) -> list[str]:
     numbered = {int(match[1]): text for name, text in row.items() if (match := _SENTENCE.fullmatch(name))}
-    found = [numbered[n].strip() for n in sorted(numbered)]
-    said = [text for text in found if text not in ("", "{}")]  # {}: how the export shows an empty answer
-    tally["empty sentences, left out"] += len(found) - len(said)
+    sentences = [numbered[n].strip() for n in sorted(numbered)]
+    said = [text for text in sentences if text not in ("", "{}")]  # {}: how the export shows an empty answer
+    tally["empty sentences, left out"] += len(sentences) - len(said)
     return said

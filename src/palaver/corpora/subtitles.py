@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from palaver.corpora.reading import Tally, alternate, build, text_lines
+from palaver.corpora.reading import alternate, build, text_lines
 from palaver.errors import DataError
+from palaver.readers.shapes import Tally
 from palaver.schema import Dialogue
 
 LINES = 100

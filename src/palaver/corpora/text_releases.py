@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from palaver.corpora.reading import Tally, build, in_split, named, normal_split, split_labels, text_lines
+from palaver.corpora.reading import build, in_split, named, normal_split, split_labels, text_lines
 from palaver.errors import DataError
+from palaver.readers.shapes import Tally
 from palaver.schema import Dialogue
 
 

@@ -16,8 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from palaver.corpora.reading import Tally, build, field, in_split, load_json, named, split_labels
+from palaver.corpora.reading import build, field, in_split, load_json, named, split_labels
 from palaver.errors import DataError
+from palaver.readers.shapes import Tally
 from palaver.schema import Dialogue
 
 SPLITS = ("train", "valid_freq", "valid_rare", "test_freq", "test_rare")

@@ -16,7 +16,6 @@ from palaver.corpora.personalities import TRAITS
 from palaver.errors import UserError
 from palaver.files import sha256_of
 from palaver.generation.decode import Decoded, Decoding, decode
-from palaver.generation.device import choose_device, choose_dtype
 from palaver.generation.options import CheckpointOptions
 from palaver.generation.system import (
     Notes,
@@ -28,6 +27,7 @@ from palaver.generation.system import (
     check_takes,
     request_key,
 )
+from palaver.models.devices import choose_device, choose_dtype
 from palaver.models.pretrained import load
 from palaver.models.turns import encode_knowledge, encode_turns, first_turn_seen, join_turns
 from palaver.schema import Dialogue

@@ -18,18 +18,11 @@ from torch import Tensor
 from palaver.errors import UserError, require
 from palaver.generation.choose import forbid_repeats
 from palaver.generation.decode import Decoding
-from palaver.generation.device import choose_device, choose_dtype
 from palaver.generation.messages import BEGINNING, Message, chat_messages, prompt_fields, system_prompt
 from palaver.generation.options import HuggingFaceOptions
-from palaver.generation.system import (
-    Notes,
-    Reply,
-    Request,
-    check_context,
-    check_takes,
-    request_key,
-    stable_key,
-)
+from palaver.generation.system import Notes, check_context, check_takes, request_key, stable_key
+from palaver.models.devices import choose_device, choose_dtype
+from palaver.schema import Reply, Request
 
 _UNLIMITED = 1_000_000
 """Tokenizers without a limit give a number far above this."""

@@ -83,10 +83,9 @@ def layered(*layers: Mapping[str, Any]) -> dict[str, Any]:
     return {o: v for o, v in merged.items() if _ONLY_FOR.get(o, method) == method}
 
 
-class _Options(Strict):
+class _Conditions(Strict):
     speaker: str | None = Field(None, min_length=1, description="who speaks unless a request says otherwise")
     ocean: list[float] | None = Field(None, description="five OCEAN scores, the same way")
-    decoding: DecodingOptions = Field(DecodingOptions(), description="see below")
 
     @field_validator("ocean")
     @classmethod
@@ -97,6 +96,10 @@ class _Options(Strict):
             except UserError as error:
                 raise ValueError("; ".join(error.problems)) from None
         return scores
+
+
+class _Options(_Conditions):
+    decoding: DecodingOptions = Field(DecodingOptions(), description="see below")
 
 
 class _Prompted(_Options):
@@ -182,9 +185,35 @@ class ReplayOptions(Strict):
     )
 
 
+class PluginOptions(_Conditions):
+    """A kind that an installed package adds: the fields that it does not share go to its function."""
+
+    model_config = ConfigDict(extra="allow")
+    kind: str
+
+    @property
+    def own(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
+
+    @model_validator(mode="after")
+    def _no_keys(self) -> Self:
+        secret = [name for name in self.own if name.casefold().endswith(("key", "token", "password"))]
+        if secret:  # options are written into the records of runs
+            raise ValueError(
+                f"keys do not belong into this file ({', '.join(secret)}); read them in the function"
+            )
+        return self
+
+
+class PythonOptions(PluginOptions):
+    kind: Literal["python"]
+    function: str = Field(min_length=1, description="MODULE:FUNCTION; further fields are handed to it")
+
+
 KINDS: dict[str, type[Strict]] = {
     "checkpoint": CheckpointOptions,
     "huggingface": HuggingFaceOptions,
     "openai": OpenAIOptions,
     "replay": ReplayOptions,
+    "python": PythonOptions,
 }

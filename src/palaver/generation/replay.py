@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from palaver.corpora import read_dialogues
 from palaver.errors import UserError
 from palaver.files import sha256_of
 from palaver.generation.options import ReplayOptions
 from palaver.generation.system import Notes, Reply, Request, check_takes
+from palaver.readers import read_dialogues
 from palaver.schema import Dialogue, Turn
 
 

@@ -21,12 +21,9 @@ CONDITIONS = ("speaker", "ocean", "knowledge")
 """What a request may hold besides the dialogue; `takes` of a system says which of them it understands."""
 
 _TAKERS = {
-    "speaker": "checkpoints trained on speakers (such as default-speaker), and huggingface or openai systems "
-    "whose system_prompt has {speaker}",
-    "ocean": "checkpoints trained on personalities (such as default-personality), and huggingface or openai "
-    "systems whose system_prompt has {ocean}",
-    "knowledge": "checkpoints trained with knowledge (such as default), and huggingface or openai "
-    "systems whose system_prompt has {knowledge}",
+    "speaker": "checkpoints trained on speakers (such as default-speaker)",
+    "ocean": "checkpoints trained on personalities (such as default-personality)",
+    "knowledge": "checkpoints trained with knowledge (such as default)",
 }
 _CALLED = {"speaker": "speaker", "ocean": "personality (OCEAN scores)", "knowledge": "knowledge sentence"}
 
@@ -116,7 +113,9 @@ def check_takes(system: System, request: Request) -> None:
     for condition in CONDITIONS:
         if getattr(request, condition) is not None and condition not in takes(system):
             raise UserError(
-                f"{system.name} takes no {_CALLED[condition]}", f"those take one: {_TAKERS[condition]}"
+                f"{system.name} takes no {_CALLED[condition]}",
+                f"those take one: {_TAKERS[condition]}, huggingface or openai systems whose system_prompt "
+                f"has {{{condition}}}, and Python functions with the parameter {condition}",
             )
 
 

@@ -21,21 +21,35 @@ from pydantic import ValidationError
 
 from palaver.config import Location, config_error, dotted, read_toml
 from palaver.errors import UserError, nearest, require
-from palaver.generation.options import KINDS, CheckpointOptions, DecodingOptions, Strict, layered
-from palaver.generation.system import Conditioned, System, check_ocean
-from palaver.registry import Registry
+from palaver.generation.function import Opener, plugin_opener
+from palaver.generation.options import (
+    KINDS,
+    CheckpointOptions,
+    DecodingOptions,
+    PluginOptions,
+    PythonOptions,
+    Strict,
+    layered,
+)
+from palaver.generation.system import Conditioned, check_ocean
+from palaver.registry import Registry, is_object_name
+from palaver.schema import System
 
 SHIPPED = "default"
 """Names that begin so are the checkpoints inside the package."""
-_OPENERS: Registry[Any] = Registry(
+SYSTEMS: Registry[Opener] = Registry(
     "kind of system",
     {
         "checkpoint": "palaver.generation.checkpoint:open_checkpoint",
         "huggingface": "palaver.generation.huggingface:open_huggingface",
         "openai": "palaver.generation.openai:open_openai",
         "replay": "palaver.generation.replay:open_replay",
+        "python": "palaver.generation.function:open_python",
     },
+    group="palaver.systems",
+    adapt=plugin_opener,
 )
+"""How each kind is opened; `KINDS` says what may be said about it."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +70,7 @@ class SystemSpec:
     ) -> System:
         """Open it. `decoding` goes before the file's options, the file's before `defaults`."""
         options = self.options
-        if hasattr(options, "decoding"):
+        if isinstance(getattr(options, "decoding", None), DecodingOptions):
             own = {} if options.kind == "openai" else defaults or {}  # a server has defaults of its own
             chosen = layered(own, options.decoding.given(), decoding or {})
             options = options.model_copy(update={"decoding": DecodingOptions(**chosen)})
@@ -65,7 +79,7 @@ class SystemSpec:
         if options.kind in ("checkpoint", "huggingface"):
             for package in ("torch", "tokenizers", "safetensors"):
                 require(package, "models")
-        system: System = _OPENERS.get(options.kind)(self.name, options, self.folder)
+        system: System = SYSTEMS.get(options.kind)(self.name, options, self.folder)
         speaker, ocean = getattr(options, "speaker", None), getattr(options, "ocean", None)
         if speaker is None and ocean is None:
             return system
@@ -85,7 +99,7 @@ def load_systems(path: str | Path) -> dict[str, SystemSpec]:
     if not isinstance(tables, dict) or not tables:
         mistakes.append((("systems",), "expected at least one table [systems.NAME]"))
         tables = {}
-    found = {}
+    specs = {}
     for name, table in tables.items():
         place = ("systems", name)
         if name.startswith(SHIPPED):
@@ -93,26 +107,32 @@ def load_systems(path: str | Path) -> dict[str, SystemSpec]:
                 (place, f"names that begin with {SHIPPED!r} are those of the shipped checkpoints")
             )
         try:
-            found[name] = SystemSpec(name, _options(table), path.parent)
+            specs[name] = SystemSpec(name, _options(table), path.parent)
         except ValidationError as error:
-            mistakes += (((*place, *loc), text) for loc, text in _explain(error, KINDS[table["kind"]]))
+            mistakes += (
+                ((*place, *loc), text) for loc, text in _explain(error, _options_class(table["kind"]))
+            )
         except UserError as error:
             mistakes.append(((*place, "kind"), error.message))
     if mistakes:
         raise config_error(path, lines, mistakes)
-    return found
+    return specs
 
 
 def _options(table: Any) -> Strict:
-    kinds = ", ".join(KINDS)
+    kinds = ", ".join(SYSTEMS)
     if not isinstance(table, dict):
         raise UserError(f"expected a table with a kind ({kinds}), found {table!r}")
     if "kind" not in table:
         raise UserError(f"is missing; expected one of {kinds}")
     kind = table["kind"]
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise UserError(f"expected one of {kinds}, found {kind!r}{nearest(str(kind), list(KINDS))}")
-    return KINDS[kind].model_validate(table)
+    if not isinstance(kind, str) or kind not in SYSTEMS:
+        raise UserError(f"expected one of {kinds}, found {kind!r}{nearest(str(kind), list(SYSTEMS))}")
+    return _options_class(kind).model_validate(table)
+
+
+def _options_class(kind: str) -> type[Strict]:
+    return KINDS.get(kind, PluginOptions)
 
 
 _EXPECTED = {
@@ -135,7 +155,7 @@ _EXPECTED = {
 
 def _explain(error: ValidationError, model: type[Strict]) -> Iterator[tuple[Location, str]]:
     for mistake in error.errors():
-        place, kind, found = mistake["loc"], mistake["type"], mistake["input"]
+        place, kind = mistake["loc"], mistake["type"]
         if kind == "missing":
             yield place, "is missing"
         elif kind == "extra_forbidden":
@@ -156,8 +176,10 @@ def _explain(error: ValidationError, model: type[Strict]) -> Iterator[tuple[Loca
             expected = _EXPECTED.get(kind, mistake["msg"]).format(**mistake.get("ctx", {}))
             if place[-1] == "temperature" and kind == "greater_than":
                 expected += " (method greedy always takes the most probable token)"
-            shown = repr(found)
-            yield place, f"{expected}, found {shown if len(shown) <= 60 else shown[:57] + '...'}"
+            value = repr(mistake["input"])
+            if len(value) > 60:
+                value = value[:57] + "..."
+            yield place, f"{expected}, found {value}"
 
 
 def decoding_options(given: Mapping[str, Any]) -> DecodingOptions:
@@ -181,32 +203,36 @@ def shipped() -> dict[str, Path]:
 
 def shipped_checkpoint(name: str) -> Path:
     """The folder of a shipped checkpoint."""
-    found = shipped()
-    if name not in found:
-        known = f"shipped: {', '.join(found)}" if found else "this installation holds no checkpoints at all"
-        raise UserError(f"there is no shipped checkpoint {name!r}{nearest(name, list(found))}", known)
-    return found[name]
+    folders = shipped()
+    if name not in folders:
+        known = "this installation holds no checkpoints at all"
+        if folders:
+            known = f"shipped: {', '.join(folders)}"
+        raise UserError(f"there is no shipped checkpoint {name!r}{nearest(name, list(folders))}", known)
+    return folders[name]
 
 
 def find_system(name: str, file: str | Path | None = None) -> SystemSpec:
-    """A name in `file` (or `systems.toml` in this folder), a shipped checkpoint, or a checkpoint folder."""
-    beside = Path("systems.toml")
-    source = Path(file) if file is not None else beside if beside.is_file() else None
-    named = load_systems(source) if source is not None else {}
+    """A name in `file` (or `systems.toml` in this folder), a shipped checkpoint, a checkpoint folder, the
+    system of a plug-in, or MODULE:FUNCTION."""
+    source = Path("systems.toml") if file is None else Path(file)
+    named = load_systems(source) if file is not None or source.is_file() else {}
     if name in named:
         return named[name]
     if name.startswith(SHIPPED):  # also where a folder has that name: ./default is the folder
-        path = str(shipped_checkpoint(name))
-    elif name and is_folder(name):
-        path = name
-    else:
-        known = [*named, *shipped()]
-        where = f"known: {', '.join(known)}; or give a checkpoint folder" if known else ""
-        raise UserError(
-            f"there is no system {name!r}{nearest(name, known)}",
-            where or "give a checkpoint folder, or name systems in systems.toml (--systems FILE)",
-        )
-    return SystemSpec(name, CheckpointOptions(kind="checkpoint", path=path))
+        return SystemSpec(name, CheckpointOptions(kind="checkpoint", path=str(shipped_checkpoint(name))))
+    if name and is_folder(name):
+        return SystemSpec(name, CheckpointOptions(kind="checkpoint", path=name))
+    if name in SYSTEMS.plugins:
+        return SystemSpec(name, PluginOptions(kind=name))
+    if is_object_name(name):
+        return SystemSpec(name, PythonOptions(kind="python", function=name))
+    known = [*named, *shipped(), *SYSTEMS.plugins]
+    raise UserError(
+        f"there is no system {name!r}{nearest(name, known)}",
+        f"known: {', '.join(known) or 'none'}; or give a checkpoint folder or MODULE:FUNCTION, "
+        "or name systems in systems.toml (--systems FILE)",
+    )
 
 
 def is_folder(name: str) -> bool:

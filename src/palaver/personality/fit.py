@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from palaver.corpora.personalities import TRAITS
-from palaver.corpora.reading import Tally, csv_rows
+from palaver.corpora.reading import csv_rows
 from palaver.errors import DataError
 from palaver.personality.counts import Counter
 from palaver.personality.features import Standard
 from palaver.personality.recogniser import HIGHEST, LOWEST, LinearRecogniser
+from palaver.readers.shapes import Tally
 
 PENALTIES = tuple(float(p) for p in np.logspace(0.5, 4, 15))
 MIN_TEXTS = 50
@@ -49,13 +50,13 @@ def read_scored_texts(path: Path) -> tuple[list[str], np.ndarray]:
     scores: list[list[float]] = []
     problems: list[str] = []
     columns: list[str] = []
-    for line, row in csv_rows(path, ["text"], Tally()):
+    for number, row in csv_rows(path, ["text"], Tally()):
         if not columns:
             folded = {name.casefold(): name for name in row}
             missing = [t for t in TRAITS if t not in folded and t[0] not in folded]
             if missing:
                 raise DataError(
-                    f"{path}, line 1: there is no column {' and none '.join(missing)}",
+                    f"{path}: there is no column {' and none '.join(missing)}",
                     f"expected text, {', '.join(TRAITS)} (or their first letters); found {', '.join(row)}",
                 )
             columns = [folded.get(t, folded.get(t[0], "")) for t in TRAITS]
@@ -67,7 +68,7 @@ def read_scored_texts(path: Path) -> tuple[list[str], np.ndarray]:
         ]
         if not any(c.isalnum() for c in row["text"]):
             wrong.append("the text has no words")
-        problems += [f"line {line}: {what}" for what in wrong]
+        problems += [f"row {number}: {what}" for what in wrong]
         texts.append(row["text"])
         scores.append([value or 0.0 for value in values])
     if problems:

@@ -8,10 +8,9 @@ their own.
 
 from __future__ import annotations
 
-import importlib
+import inspect
 import json
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -28,6 +27,7 @@ from palaver.personality.features import Standard, feature_names
 from palaver.personality.lexicon import Lexicon, open_lexicon, read_lexicon
 from palaver.personality.mairesse import MairesseRecogniser
 from palaver.personality.norms import Norms, read_norms
+from palaver.registry import Registry, call_plugin, is_object_name
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -39,7 +39,9 @@ FORMAT = "palaver-recogniser-1"
 class Recogniser(Protocol):
     """What distinguishability needs: counts that add up, and scores of totals."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What it is called in results."""
 
     def count(self, utterances: Sequence[str]) -> csr_matrix:
         """(n, f) additive statistics of each utterance."""
@@ -99,8 +101,8 @@ class LinearRecogniser:
             file.write(re.sub(r"\[\s+([^\[\]{}]*?)\s+\]", _one_line, lines) + "\n")
 
 
-def _one_line(found: re.Match[str]) -> str:
-    return "[" + re.sub(r",\s+", ", ", found.group(1)) + "]"
+def _one_line(numbers: re.Match[str]) -> str:
+    return "[" + re.sub(r",\s+", ", ", numbers.group(1)) + "]"
 
 
 def _rounded(values: Any) -> list[float]:
@@ -122,7 +124,7 @@ class FunctionRecogniser:
 
     def score_texts(self, texts: Sequence[str]) -> np.ndarray:
         """(n, 5); what the function returned is checked."""
-        given = self.function(list(texts))
+        given = call_plugin(self.name, self.function, list(texts))
         if isinstance(given, Mapping):  # trait -> scores of all texts
             given = [dict(zip(given, row, strict=True)) for row in zip(*given.values(), strict=True)]
         rows = [self._row(row) for row in given] if not isinstance(given, np.ndarray) else given
@@ -171,27 +173,14 @@ def score_texts(recogniser: AnyRecogniser, texts: Sequence[str]) -> np.ndarray:
     return counting.score(counting.count(texts).toarray())
 
 
-def load_recogniser(
-    name_or_path: str | Path = "default", *, lexicon: Path | None = None, norms: Sequence[Path] = ()
-) -> LinearRecogniser | MairesseRecogniser | FunctionRecogniser:
-    """The recogniser of that name: "default", a file of `palaver personality fit`, or "module:function".
+Opener = Callable[[Path | None, Sequence[Path]], AnyRecogniser]
+"""A lexicon and norms of words -> the recogniser."""
 
-    With a LIWC dictionary as `lexicon` the default is the recogniser of Mairesse et al. (2007) itself, which
-    also makes use of the MRC file among the `norms`.
-    """
-    name = str(name_or_path)
-    if name != "default" and not Path(name).exists() and re.fullmatch(r"[\w.]+:[\w.]+", name):
-        if lexicon or norms:
-            raise UserError(f"a lexicon and norms have no meaning for {name}, which reads the text itself")
-        return FunctionRecogniser(_imported(name), name)
+
+def open_default(lexicon: Path | None, norms: Sequence[Path]) -> AnyRecogniser:
+    """The recogniser that comes along; with a LIWC dictionary that of Mairesse et al. (2007) itself."""
     words = read_lexicon(lexicon) if lexicon else open_lexicon()
     values = read_norms(*norms)
-    if name != "default":
-        if not Path(name).exists() and "/" not in name and not name.endswith(".json"):
-            known = f"{nearest(name, ['default'])}; expected default, a file, or module:function"
-            raise UserError(f"there is no recogniser {name!r}{known}")
-        with TextStream(Path(name)) as stream:
-            return parse_recogniser(stream.read().decode(), name, words, values)
     if words.kind == "liwc":
         return MairesseRecogniser(words, values)
     if values:
@@ -199,7 +188,55 @@ def load_recogniser(
             "the default recogniser uses no norms", "fit one that does: palaver personality fit --norms …"
         )
     text = files("palaver.personality").joinpath("recogniser.json").read_text(encoding="utf-8")
-    return parse_recogniser(text, name, words)
+    return parse_recogniser(text, "default", words)
+
+
+def _plugin(name: str, brought: Any) -> Opener:
+    """What a plug-in brings: a function from texts to scores, an object with `predict`, a `Recogniser`, or a
+    class of such objects."""
+
+    def opener(lexicon: Path | None, norms: Sequence[Path]) -> AnyRecogniser:
+        if lexicon or norms:
+            raise UserError(f"a lexicon and norms have no meaning for {name}, which reads the text itself")
+        recogniser = call_plugin(name, brought) if inspect.isclass(brought) else brought
+        if hasattr(recogniser, "count") and hasattr(recogniser, "score"):
+            return cast(Recogniser, recogniser)
+        function = getattr(recogniser, "predict", recogniser)
+        if not callable(function):
+            raise UserError(f"{name} is no function and has no predict()")
+        return FunctionRecogniser(function, name)
+
+    return opener
+
+
+RECOGNISERS: Registry[Opener] = Registry(
+    "recogniser",
+    {"default": open_default},
+    group="palaver.recognisers",
+    adapt=_plugin,
+)
+
+
+def load_recogniser(
+    name_or_path: str | Path = "default", *, lexicon: Path | None = None, norms: Sequence[Path] = ()
+) -> AnyRecogniser:
+    """The recogniser of that name: "default", a plug-in's, a file of `palaver personality fit`, or
+    "module:function".
+
+    With a LIWC dictionary as `lexicon` the default is the recogniser of Mairesse et al. (2007) itself, which
+    also makes use of the MRC file among the `norms`.
+    """
+    name = str(name_or_path)
+    if name in RECOGNISERS or (is_object_name(name) and not Path(name).exists()):
+        return RECOGNISERS.get(name)(lexicon, norms)
+    if not Path(name).exists() and "/" not in name and not name.endswith(".json"):
+        raise UserError(
+            f"there is no recogniser {name!r}{nearest(name, list(RECOGNISERS))}",
+            f"expected {', '.join(RECOGNISERS)}, a file, or module:function",
+        )
+    words = read_lexicon(lexicon) if lexicon else open_lexicon()
+    with TextStream(Path(name)) as stream:
+        return parse_recogniser(stream.read().decode(), name, words, read_norms(*norms))
 
 
 def parse_recogniser(text: str, name: str, lexicon: Lexicon, norms: Norms | None = None) -> LinearRecogniser:
@@ -250,25 +287,3 @@ def parse_recogniser(text: str, name: str, lexicon: Lexicon, norms: Norms | None
         raise DataError(
             f"{name} is not a recogniser: {said}", "expected a file written by: palaver personality fit"
         ) from None
-
-
-def _imported(target: str) -> Callable[[list[str]], Any]:
-    """The function behind "module:function"; an object with `predict` is taken by that."""
-    module_name, _, attribute = target.partition(":")
-    if "" not in sys.path:
-        sys.path.insert(0, "")  # a console script does not look in the folder it is called from
-    try:
-        found: Any = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        raise UserError(
-            f"there is no module {error.name!r}", f"{target} should be module:function, importable from here"
-        ) from None
-    for part in attribute.split("."):
-        if not hasattr(found, part):
-            public = [n for n in dir(found) if not n.startswith("_")]
-            raise UserError(f"{module_name} has no {part!r}{nearest(part, public)}")
-        found = getattr(found, part)
-    function = getattr(found, "predict", found)
-    if not callable(function):
-        raise UserError(f"{target} is no function and has no predict()")
-    return cast(Callable[[list[str]], Any], function)

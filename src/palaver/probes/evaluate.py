@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palaver.errors import UserError
-from palaver.probes.encoders.encoder import Encoder, Vectors
+from palaver.models.encoders.encoder import Encoder, Vectors
 from palaver.probes.recipe import SETS, Triplet
 from palaver.probes.results import EncoderRow, Failure, PairTest, Part, ProbeResult, SetScore, Share, Spread
 from palaver.probes.vectors import encode_texts

@@ -11,7 +11,7 @@ from pathlib import Path
 from palaver.artefacts import digest, digest_files
 from palaver.errors import UserError
 from palaver.files import sha256_of
-from palaver.probes.encoders.encoder import Places
+from palaver.models.encoders.encoder import Places
 from palaver.probes.recipe import Recipe, Triplet
 from palaver.probes.sources import CORPORA, first_with_corpora
 from palaver.probes.triplet_files import read_triplets, write_triplets

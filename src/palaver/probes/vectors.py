@@ -22,7 +22,7 @@ import numpy as np
 
 from palaver.artefacts import lock_file
 from palaver.errors import DataError, UserError
-from palaver.probes.encoders.encoder import Encoder, Vectors, checked
+from palaver.models.encoders.encoder import Encoder, Vectors, checked
 from palaver.progress import Progress
 
 _HASH = 16

@@ -11,9 +11,9 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from palaver.comparator.clean import Cleaned
+from palaver.comparator.cleaning import Cleaning
+from palaver.comparator.file_scores import Summary
 from palaver.comparator.ranks import Ranking
-from palaver.comparator.scoring import Summary
 from palaver.files import write_atomically
 from palaver.reports import lines, names, numbers, page
 from palaver.schema import RunRecord
@@ -23,37 +23,37 @@ _SHOWN = 12
 STYLES = {"keep": "", "suspicious": "yellow", "drop": "red"}
 
 
-def print_scores(found: Summary, console: Console) -> None:
+def print_scores(summary: Summary, console: Console) -> None:
     """How many and how fast, and the worst dialogues with the turn that costs most."""
     lines.heading(console, "Worst dialogues", "a score of 0 is average; differences of scores are log-odds")
     table = lines.table(("dialogue", "the turn that costs most"), ("score", "95%"))
-    for row in found.lowest:
+    for row in summary.lowest:
         worst = row.get("worst_turn")
         said = f"{worst['turn']}: {names.shorten(names.clean(worst['text']), 60)}" if worst else "–"
         between = numbers.interval(row["low"], row["high"]) if row["low"] is not None else "–"
         table.add_row(lines.short_name(row["id"]), Text(said), numbers.number(row["score"]), between)
     console.print(table)
-    _left_out(console, found.dropped)
-    rate = f"{found.per_second:,.0f}" if found.per_second >= 10 else f"{found.per_second:.1f}"
+    _left_out(console, summary.dropped)
+    rate = f"{summary.per_second:,.0f}" if summary.per_second >= 10 else f"{summary.per_second:.1f}"
     console.print()
     lines.line(
         console,
         Text(
-            f"{numbers.some(found.n, 'dialogue')} in {numbers.seconds(found.seconds)}: {rate} a second; "
-            f"scores {numbers.number(found.mean)} ± {numbers.number(found.sd)}",
+            f"{numbers.some(summary.n, 'dialogue')} in {numbers.seconds(summary.seconds)}: {rate} a second; "
+            f"scores {numbers.number(summary.mean)} ± {numbers.number(summary.sd)}",
             style="dim",
         ),
     )
 
 
-def print_ranking(found: Ranking, console: Console) -> None:
+def print_ranking(ranking: Ranking, console: Console) -> None:
     """Places, then every system with both ways of ranking."""
     lines.heading(console, "Places", "systems that the dialogues cannot tell apart share theirs")
-    lines.indented(console, Text(f"bootstrap   {names.clean(format_groups(found.bootstrap.groups))}"))
-    lines.indented(console, Text(f"TrueSkill   {names.clean(format_groups(found.trueskill.groups))}"))
+    lines.indented(console, Text(f"bootstrap   {names.clean(format_groups(ranking.bootstrap.groups))}"))
+    lines.indented(console, Text(f"TrueSkill   {names.clean(format_groups(ranking.trueskill.groups))}"))
     lines.heading(console, "Systems", "mean score of their dialogues, with 95% intervals")
     table = lines.table(("system",), ("dialogues", "score", "95%", "wins", "TrueSkill", "95%"))
-    for row in found.systems:
+    for row in ranking.systems:
         table.add_row(
             lines.short_name(row.system),
             numbers.count(row.n),
@@ -64,25 +64,25 @@ def print_ranking(found: Ranking, console: Console) -> None:
             numbers.interval(row.skill_low, row.skill_high, 1),
         )
     console.print(table)
-    _left_out(console, found.dropped)
-    for note in (*found.notes, *found.bootstrap.notes):
+    _left_out(console, ranking.dropped)
+    for note in (*ranking.notes, *ranking.bootstrap.notes):
         lines.indented(console, Text(f"- {names.clean(note)}", style="yellow"))
 
 
-def print_cleaned(found: Cleaned, console: Console) -> None:
+def print_cleaned(cleaning: Cleaning, console: Console) -> None:
     """Verdicts, reasons, and the raters who are trusted least."""
-    lines.heading(console, "Ratings", f"{len(found.ratings):,} by {len(found.raters):,} raters")
+    lines.heading(console, "Ratings", f"{len(cleaning.ratings):,} by {len(cleaning.raters):,} raters")
     table = lines.table(("verdict",), ("ratings", "share", "raters"))
-    for verdict, n in found.counts.items():
-        raters = sum(rater.verdict == verdict for rater in found.raters)
-        cells = (numbers.count(n), numbers.percent(n / len(found.ratings)), numbers.count(raters))
+    for verdict, n in cleaning.counts.items():
+        raters = sum(rater.verdict == verdict for rater in cleaning.raters)
+        cells = (numbers.count(n), numbers.percent(n / len(cleaning.ratings)), numbers.count(raters))
         table.add_row(Text(verdict, style=STYLES[verdict]), *cells)
     console.print(table)
-    if found.reasons:
+    if cleaning.reasons:
         lines.heading(console, "Reasons", "a rating may have several")
-        for reason, n in found.reasons.items():
+        for reason, n in cleaning.reasons.items():
             lines.indented(console, Text(f"{numbers.count(n):>7}  {names.clean(reason)}"))
-    doubted = [rater for rater in found.raters if rater.verdict != "keep"][:_SHOWN]
+    doubted = [rater for rater in cleaning.raters if rater.verdict != "keep"][:_SHOWN]
     if doubted:
         lines.heading(
             console, "Least trusted raters", "trust 1: as the common rater, 0: rates past the dialogues"
@@ -102,11 +102,11 @@ def print_cleaned(found: Cleaned, console: Console) -> None:
         console,
         Text(
             f"judged by a model that saw none of the rater’s own ratings: it agrees with "
-            f"{numbers.percent(found.accuracy)} of comparisons within a sitting",
+            f"{numbers.percent(cleaning.accuracy)} of comparisons within a sitting",
             style="dim",
         ),
     )
-    for note in found.notes:
+    for note in cleaning.notes:
         lines.line(console, Text(names.clean(note), style="yellow"))
 
 
@@ -117,15 +117,15 @@ def _left_out(console: Console, dropped: Mapping[str, int]) -> None:
             lines.indented(console, Text(f"{numbers.count(n)}  {names.clean(reason)}", style="yellow"))
 
 
-def write_cleaned(found: Cleaned, folder: Path, run: RunRecord) -> Path:
+def write_cleaned(cleaning: Cleaning, folder: Path, run: RunRecord) -> Path:
     """`ratings.jsonl` (every rating), `raters.jsonl` and `report.html` with the picture."""
     from palaver.reports.compare_pages import clean_page
 
-    for name, rows in (("ratings", found.ratings), ("raters", found.raters)):
+    for name, rows in (("ratings", cleaning.ratings), ("raters", cleaning.raters)):
         with write_atomically(folder / f"{name}.jsonl") as file:
             for row in rows:
                 file.write(json.dumps(_plain(dataclasses.asdict(row)), ensure_ascii=False) + "\n")
-    return page.write_page(clean_page(found, run), folder / "report.html")
+    return page.write_page(clean_page(cleaning, run), folder / "report.html")
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

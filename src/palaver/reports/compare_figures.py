@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from palaver.comparator.clean import Cleaned
-from palaver.comparator.evaluate import Calibration
-from palaver.comparator.removal import RemovalCurves
+from palaver.comparator.cleaning import Cleaning
+from palaver.comparator.cmade.removal import RemovalCurves
+from palaver.comparator.evaluation import Calibration
 from palaver.reports.canvas import SMALL, WIDTH, canvas, write
 from palaver.reports.numbers import count, number, percent
 from palaver.reports.svg import ACCENT, INK, LINE, MUTED, inline_svg
@@ -21,16 +21,16 @@ VERDICTS = {"keep": ("#0072b2", "o"), "suspicious": ("#e69f00", "^"), "drop": ("
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
 
 
-def rater_cloud(found: Cleaned, prefix: str) -> str:
+def rater_cloud(cleaning: Cleaning, prefix: str) -> str:
     """Every rater: how far they can be trusted against how much their ratings vary; size is their number."""
     figure, axes = canvas(54, 14, 26, 44, 250)
-    trust = np.array([rater.trust for rater in found.raters])
-    spread = np.array([rater.spread for rater in found.raters])
-    size = np.array([rater.n for rater in found.raters])
+    trust = np.array([rater.trust for rater in cleaning.raters])
+    spread = np.array([rater.spread for rater in cleaning.raters])
+    size = np.array([rater.n for rater in cleaning.raters])
     low, high = _range(trust)
     _frame(axes, (low, high), (0.0, max(1e-9, float(spread.max(initial=1.0)) * 1.08)))
     for verdict, (colour, mark) in VERDICTS.items():
-        rows = [i for i, rater in enumerate(found.raters) if rater.verdict == verdict]
+        rows = [i for i, rater in enumerate(cleaning.raters) if rater.verdict == verdict]
         if rows:
             axes.scatter(
                 trust[rows], spread[rows], s=8 + 30 * np.sqrt(size[rows] / size.max()), marker=mark,
@@ -39,21 +39,21 @@ def rater_cloud(found: Cleaned, prefix: str) -> str:
     axes.axvline(1.0, color=MUTED, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
     place = 0
     for verdict, (colour, _) in VERDICTS.items():
-        text = f"{verdict} {count(found.counts[verdict])} ratings"
+        text = f"{verdict} {count(cleaning.counts[verdict])} ratings"
         write(axes, place, axes.get_ylim()[1], text, size=SMALL, color=colour, rise=9)
         place += 8 + round(6.2 * len(text))
     _titles(axes, "trust (1: as the common rater)", "spread of the rater’s ratings")
-    raters = {v: sum(r.verdict == v for r in found.raters) for v in VERDICTS}
+    raters = {v: sum(r.verdict == v for r in cleaning.raters) for v in VERDICTS}
     said = ", ".join(f"{verdict} {n}" for verdict, n in raters.items())
     return inline_svg(figure, prefix=prefix, label=f"Raters by trust and spread of their ratings: {said}")
 
 
-def reliability_curve(found: Calibration, prefix: str) -> str:
+def reliability_curve(calibrated: Calibration, prefix: str) -> str:
     """How often what was said with each probability came true; the diagonal is an honest comparator."""
     figure, axes = canvas(54, 14, 12, 44, 250)
     _frame(axes, (0.0, 1.0), (0.0, 1.0))
     axes.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
-    bins = [b for b in found.bins if b.n]
+    bins = [b for b in calibrated.bins if b.n]
     largest = max((b.n for b in bins), default=1)
     for b in bins:
         half = 1.96 * math.sqrt(max(b.rate * (1 - b.rate), 0.25 / b.n) / b.n)
@@ -64,38 +64,40 @@ def reliability_curve(found: Calibration, prefix: str) -> str:
         [b.probability for b in bins], [b.rate for b in bins], s=[12 + 60 * b.n / largest for b in bins],
         color=ACCENT, zorder=4, clip_on=False,
     )  # fmt: skip
-    write(axes, 8, 0.93, f"ECE {number(found.ece, 3)}, {count(found.n)} pairs", size=SMALL)
+    write(axes, 8, 0.93, f"ECE {number(calibrated.ece, 3)}, {count(calibrated.n)} pairs", size=SMALL)
     _titles(axes, "probability that the first is better", "share in which it was")
     said = "; ".join(f"{percent(b.probability)} came true {percent(b.rate)}" for b in bins)
-    label = f"Reliability curve, expected calibration error {number(found.ece, 3)}: {said}"
+    label = f"Reliability curve, expected calibration error {number(calibrated.ece, 3)}: {said}"
     return inline_svg(figure, prefix=prefix, label=label)
 
 
-def removal_plot(found: RemovalCurves, prefix: str, ks: Sequence[int] = (1, 10, 50, 100)) -> str:
+def removal_plot(curves: RemovalCurves, prefix: str, ks: Sequence[int] = (1, 10, 50, 100)) -> str:
     """Accuracy of KNN regressors as dialogues of low Shapley value are removed; dashes: removed at random."""
     figure, axes = canvas(54, 62, 12, 44, 250)
-    shown = [k for k in ks if k in set(found.ks.tolist())] or [int(found.ks[-1])]
-    columns = [int(np.flatnonzero(found.ks == k)[0]) for k in shown]
-    share = found.removed / found.n_train
-    random = found.at_random.mean(0) if len(found.at_random) else None  # (S, K)
-    curves = [found.by_value[:, columns]] + ([] if random is None else [random[:, columns]])
-    values = np.concatenate([c.ravel() for c in curves])
+    shown = [k for k in ks if k in set(curves.ks.tolist())] or [int(curves.ks[-1])]
+    columns = [int(np.flatnonzero(curves.ks == k)[0]) for k in shown]
+    share = curves.removed / curves.n_train
+    random = curves.at_random.mean(0) if len(curves.at_random) else None  # (S, K)
+    shown_values = [curves.by_value[:, columns]]
+    if random is not None:
+        shown_values.append(random[:, columns])
+    values = np.concatenate([part.ravel() for part in shown_values])
     low, high = _range(values)
     _frame(axes, (0.0, 1.0), (low, high))
     ends = []
     for colour, k, column in zip(COLOURS * len(shown), shown, columns, strict=False):
-        axes.plot(share, found.by_value[:, column], color=colour, linewidth=1.8)
+        axes.plot(share, curves.by_value[:, column], color=colour, linewidth=1.8)
         if random is not None:
             axes.plot(share, random[:, column], color=colour, linewidth=1, linestyle=(0, (4, 3)))
-        ends.append((float(found.by_value[-1, column]), k, colour))
+        ends.append((float(curves.by_value[-1, column]), k, colour))
     gap, last = (high - low) * 13 / 250, -math.inf
     for value, k, colour in sorted(ends):
         last = max(value, last + gap)
         write(axes, WIDTH - 54 - 62 + 5, last, f"K = {k}", size=SMALL, color=colour)
     _titles(axes, "share of the training dialogues removed", "accuracy")
-    best = [float(found.by_value[:, c].max()) for c in columns]
+    best = [float(curves.by_value[:, c].max()) for c in columns]
     said = "; ".join(f"K {k} at best {number(b, 3)}" for k, b in zip(shown, best, strict=True))
-    label = f"Accuracy on {count(found.n_pairs)} pairs as low Shapley values are removed: {said}"
+    label = f"Accuracy on {count(curves.n_pairs)} pairs as low Shapley values are removed: {said}"
     return inline_svg(figure, prefix=prefix, label=label)
 
 

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from markupsafe import Markup
 
-from palaver.comparator.clean import Cleaned
-from palaver.comparator.evaluate import Calibration, PairResult, calibration
-from palaver.comparator.method import Fitted
-from palaver.comparator.removal import figure2, halves
-from palaver.comparator.shapley import pair_values
+from palaver.comparator.cleaning import Cleaning
+from palaver.comparator.cmade.removal import figure2, halves
+from palaver.comparator.cmade.shapley import pair_values
+from palaver.comparator.evaluation import Calibration, PairResult, calibration
+from palaver.comparator.method import Fit
 from palaver.reports import compare_figures, numbers, page
 from palaver.reports.methods import Method
 from palaver.schema import RunRecord
 
 if TYPE_CHECKING:
-    from palaver.comparator.stages import Outcome, Sources
+    from palaver.comparator.cmade.stages import PipelineResult
+    from palaver.comparator.training_data import TrainingData
 
 _CMADE = "Liang, Zou & Yu (2020). Beyond user self-reported Likert scale ratings. ACL."
 _LINK = "https://aclanthology.org/2020.acl-main.126/"
@@ -49,28 +50,28 @@ class Section:
     tables: Sequence[Grid] = ()
 
 
-def clean_page(found: Cleaned, run: RunRecord) -> str:
+def clean_page(cleaning: Cleaning, run: RunRecord) -> str:
     """Which ratings can be kept, and why not."""
-    kept, dropped, doubted = (numbers.count(found.counts[k]) for k in ("keep", "drop", "suspicious"))
-    whole = numbers.some(len(found.ratings), "rating")
-    lead = f"{kept} of {whole} can be kept; {dropped} should be dropped and {doubted} looked at."
-    figures = [
-        (
-            Markup(compare_figures.rater_cloud(found, "f1")),
+    kept, dropped, doubtful = (numbers.count(cleaning.counts[k]) for k in ("keep", "drop", "suspicious"))
+    whole = numbers.some(len(cleaning.ratings), "rating")
+    lead = f"{kept} of {whole} can be kept; {dropped} should be dropped and {doubtful} looked at."
+    figures = []
+    if cleaning.raters:
+        caption = (
             "Every mark is a rater, larger with more ratings. Trust joins how well their ratings go with "
             "those a model expects that saw none of them, and how far good and bad dialogues lie apart for "
-            "them.",
+            "them."
         )
-    ] * bool(found.raters)
-    shown = [rater for rater in found.raters if rater.verdict != "keep"]
+        figures.append((Markup(compare_figures.rater_cloud(cleaning, "f1")), caption))
+    doubted = [rater for rater in cleaning.raters if rater.verdict != "keep"]
     rows = [
         (
             page.name_mark(rater.rater), rater.verdict, numbers.count(rater.n), numbers.number(rater.trust),
             numbers.number(rater.correlation), numbers.number(rater.spread, 1), "; ".join(rater.reasons),
         )
-        for rater in shown
+        for rater in doubted
     ]  # fmt: skip
-    reasons = [(reason, numbers.count(n)) for reason, n in found.reasons.items()]
+    reasons = [(reason, numbers.count(n)) for reason, n in cleaning.reasons.items()]
     sections = [Section("answer", "The answer", figures=figures)]
     if reasons:
         grid = Grid("A rating may have several.", ["Reason"], ["Ratings"], reasons)
@@ -82,60 +83,60 @@ def clean_page(found: Cleaned, run: RunRecord) -> str:
             "Least trusted first; those who are kept are in raters.jsonl, every rating is in ratings.jsonl."
         )
         sections.append(Section("raters", "Raters", text, tables=[grid]))
-    facts = (whole, numbers.some(len(found.raters), "rater"))
-    return _page("Which ratings can be kept?", facts, lead, sections, found.notes, _CLEANING, run)
+    facts = (whole, numbers.some(len(cleaning.raters), "rater"))
+    return _page("Which ratings can be kept?", facts, lead, sections, cleaning.notes, _CLEANING, run)
 
 
-def method_page(found: Fitted, run: RunRecord) -> str:
+def method_page(fitted: Fit, run: RunRecord) -> str:
     """A training by the method `palaver`."""
     facts = (
-        numbers.some(len(found.held_out), "rated dialogue"),
-        numbers.some(len(found.reliability.raters), "rater"),
+        numbers.some(len(fitted.held_out), "rated dialogue"),
+        numbers.some(len(fitted.reliability.raters), "rater"),
     )
     rows = [
-        ("ratings of raters it had not seen, within a sitting", found.on_ratings),
-        ("compared pairs, which fix the unit of the scores and no more", found.on_pairs),
+        ("ratings of raters it had not seen, within a sitting", fitted.on_ratings),
+        ("compared pairs, which fix the unit of the scores and no more", fitted.on_pairs),
     ]
-    told = found.on_pairs or found.on_ratings
-    sections = [Section("answer", "The answer", tables=[_agreement(rows)]), *_honesty(found.calibration)]
-    return _page(_HOW_GOOD, facts, _lead(told), sections, found.notes, _OWN, run)
+    told = fitted.on_pairs or fitted.on_ratings
+    sections = [Section("answer", "The answer", tables=[_agreement(rows)]), *_honesty(fitted.calibration)]
+    return _page(_HOW_GOOD, facts, _lead(told), sections, fitted.notes, _OWN, run)
 
 
-def preset_page(found: Outcome, sources: Sources, run: RunRecord) -> str:
+def preset_page(result: PipelineResult, data: TrainingData, run: RunRecord) -> str:
     """A training by the paper's stages."""
-    preset, pairs, scores = found.preset, sources.pairs, found.dev_scores
+    preset, pairs, scores = result.preset, data.pairs, result.dev_scores
     stages = [
         (
             stage.name.replace("+", ", then "),
-            numbers.count(stage.record["n_train"]),
-            numbers.count(stage.record.get("n_removed") or 0),
-            numbers.seconds(stage.record["seconds"]),
-            stage.record["device"],
+            numbers.count(stage.about["n_train"]),
+            numbers.count(stage.about.get("n_removed") or 0),
+            numbers.seconds(stage.about["seconds"]),
+            stage.about["device"],
         )
-        for stage in found.stages
+        for stage in result.stages
     ]
-    rows = [("compared pairs", found.on_pairs), ("compared pairs, held out", found.on_test)]
-    notes = list(found.notes)
-    if preset.needs_pairs and found.on_pairs is not None:
+    rows = [("compared pairs", result.on_pairs), ("compared pairs, held out", result.on_test)]
+    notes = list(result.notes)
+    if preset.needs_pairs and result.on_pairs is not None:
         notes.append("The pairs were used in training: measure on others before you trust the accuracy.")
     grid = Grid("Stages.", ["Stage"], ["Dialogues", "Removed", "Time"], stages, "Machine")
     sections = [Section("answer", "The answer", tables=[_agreement(rows), grid])]
-    if found.on_pairs is not None and pairs is not None and scores is not None:
+    if result.on_pairs is not None and pairs is not None and scores is not None:
         gap = (scores[pairs.first] - scores[pairs.second]).astype(np.float64)
         sections += _honesty(calibration(1 / (1 + np.exp(-gap)), pairs.label))
-        if "values" in found.stages[-1].arrays and len(sources.ratings) <= _MOST:
-            sections += _removal(found, sources)
-    n = numbers.some(len(sources.ratings), "rated dialogue")
+        if "values" in result.stages[-1].arrays and len(data.ratings) <= _MOST:
+            sections += _removal(result, data)
+    n = numbers.some(len(data.ratings), "rated dialogue")
     facts = (f"{preset.title}, row {preset.row} of Table 4", n)
-    return _page(_HOW_GOOD, facts, _lead(found.on_pairs), sections, notes, _STAGES, run)
+    return _page(_HOW_GOOD, facts, _lead(result.on_pairs), sections, notes, _STAGES, run)
 
 
-def _lead(found: PairResult | None) -> str:
-    if found is None:
+def _lead(result: PairResult | None) -> str:
+    if result is None:
         return "Nothing could be measured: there are no compared pairs, and no rater rated several dialogues."
-    low, high = numbers.percent(found.low), numbers.percent(found.high)
+    low, high = numbers.percent(result.low), numbers.percent(result.high)
     return (
-        f"It agrees with {numbers.percent(found.accuracy)} of {numbers.some(found.n, 'comparison')} "
+        f"It agrees with {numbers.percent(result.accuracy)} of {numbers.some(result.n, 'comparison')} "
         f"(95%: {low} to {high})."
     )
 
@@ -153,29 +154,29 @@ def _agreement(rows: Sequence[tuple[str, PairResult | None]]) -> Grid:
     return Grid("Agreement with people.", ["Measured on"], heads, cells)
 
 
-def _honesty(found: Calibration | None) -> list[Section]:
-    if found is None:
+def _honesty(calibrated: Calibration | None) -> list[Section]:
+    if calibrated is None:
         return []
     text = (
-        f"The expected calibration error is {numbers.number(found.ece, 3)} on "
-        f"{numbers.some(found.n, 'pair')}: so far, on average, is the stated probability that one dialogue "
-        "is better from how often it was."
+        f"The expected calibration error is {numbers.number(calibrated.ece, 3)} on "
+        f"{numbers.some(calibrated.n, 'pair')}: so far, on average, is the stated probability that one "
+        "dialogue is better from how often it was."
     )
-    picture = Markup(compare_figures.reliability_curve(found, "f2"))
+    picture = Markup(compare_figures.reliability_curve(calibrated, "f2"))
     caption = "Pairs by the probability that the comparator gave; dots on the dashed line are honest."
     return [Section("probabilities", "Probabilities", text, [(picture, caption)])]
 
 
-def _removal(found: Outcome, sources: Sources) -> list[Section]:
+def _removal(result: PipelineResult, data: TrainingData) -> list[Section]:
     """Figure 2: values from the pairs of one half of the raters, accuracy from the others'."""
-    assert sources.dev is not None
-    assert sources.pairs is not None
-    parts = halves(sources.pairs, sources.dev.codes("rater")[sources.pairs.first])
+    assert data.dev is not None
+    assert data.pairs is not None
+    parts = halves(data.pairs, data.dev.codes("rater")[data.pairs.first])
     if not all(map(len, parts)):
         return []  # one rater only
-    arrays, ratings = found.stages[-1].arrays, sources.ratings.values
+    arrays, ratings = result.stages[-1].arrays, data.ratings.values
     train, dev = arrays["train_embeddings"], arrays["dev_embeddings"]
-    values = pair_values(train, ratings, dev, parts[0], k=found.stages[-1].record["inputs"]["k"])
+    values = pair_values(train, ratings, dev, parts[0], k=result.stages[-1].about["k"])
     curves = figure2(train, ratings, values, dev, parts[1])
     text = (
         "KNN regressors in the network’s space as the ratings of least Shapley value are removed; dashed: as "

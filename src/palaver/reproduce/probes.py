@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from palaver.errors import UserError
-from palaver.probes.encoders import Encoder, Places, open_encoder
+from palaver.models.encoders import Encoder, Places, open_encoder
 from palaver.probes.evaluate import evaluate
 from palaver.probes.inputs import find_triplets
 from palaver.probes.recipe import SETS

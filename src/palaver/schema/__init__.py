@@ -1,5 +1,6 @@
 """The nouns, each said once. No database keys, no torch, no files."""
 
+from palaver.schema.delivery import Checks, Completion, Expected, KnownItem, SurveyQuestion, Training
 from palaver.schema.dialogue import Dialogue, Turn
 from palaver.schema.item import Item, Output, Question
 from palaver.schema.judge import Criterion, Judge
@@ -16,9 +17,10 @@ from palaver.schema.scale import (
     Ordinal,
     Pairwise,
     RankMagnitude,
+    Real,
     Scale,
+    Slider,
 )
-from palaver.schema.serving import Checks, Completion, Expected, KnownItem, SurveyQuestion, Training
 from palaver.schema.study import Study
 from palaver.schema.system import Reply, Request, System
 
@@ -48,12 +50,14 @@ __all__ = [
     "RankMagnitude",
     "Rating",
     "ReadingSet",
+    "Real",
     "Reply",
     "Request",
     "Response",
     "RunRecord",
     "Scale",
     "Section",
+    "Slider",
     "Study",
     "SurveyQuestion",
     "System",

@@ -31,12 +31,13 @@ class Judge(Protocol):
     """`judge` gives ratings whose `rater` is the judge's name and whose `signature` is the judge's own.
 
     `item` is the response's or dialogue's id, `system` the response's `judged_system`. A judge that looks at
-    `dialogues` is given a response as its context with the reply as last turn.
+    dialogues only is given a response as its context with the reply as last turn. One whose figure is about
+    all responses of a system together has `whole = True` and is given them in one batch.
     """
 
     name: str
     kind: Kind
-    looks_at: Judged
+    looks_at: frozenset[Judged]
     needs: frozenset[Need]
     criteria: tuple[Criterion, ...]
     signature: str

@@ -10,9 +10,8 @@ from pydantic import Field, model_validator
 
 from palaver.errors import UserError, nearest
 from palaver.schema.base import Name, Noun, Text
+from palaver.schema.delivery import Checks, Completion, KnownItem, SurveyQuestion, Training
 from palaver.schema.item import Item, Question
-from palaver.schema.scale import Pairwise, RankMagnitude
-from palaver.schema.serving import Checks, Completion, KnownItem, SurveyQuestion, Training
 
 Location = tuple[str | int, ...]
 
@@ -46,20 +45,21 @@ class Study(Noun):
 
     @model_validator(mode="after")
     def _check(self) -> Study:
-        found = design_problems(
-            dict(enumerate(self.questions)),
-            dict(enumerate(self.items)),
-            active=self.assignment == "active",
-            degraded=self.checks.degraded,
-            known={
-                **{
-                    ("training", "items", i): k
-                    for i, k in enumerate(self.training.items if self.training else ())
-                },
-                **{("checks", "items", i): k for i, k in enumerate(self.checks.items)},
-            },
-        )
-        problems = [text for _, text in found]
+        known: dict[Location, KnownItem] = {
+            ("checks", "items", i): k for i, k in enumerate(self.checks.items)
+        }
+        if self.training is not None:
+            known |= {("training", "items", i): k for i, k in enumerate(self.training.items)}
+        problems = [
+            text
+            for _, text in design_problems(
+                dict(enumerate(self.questions)),
+                dict(enumerate(self.items)),
+                active=self.assignment == "active",
+                degraded=self.checks.degraded,
+                known=known,
+            )
+        ]
         if problems:
             raise ValueError("; ".join(problems))
         return self
@@ -88,9 +88,9 @@ def design_problems(
     known: Mapping[Location, KnownItem] = MappingProxyType({}),
 ) -> Iterator[tuple[Location, str]]:
     """Every way in which sound questions and items do not fit together, with the place of each."""
-    if active and not all(isinstance(q.scale, Pairwise) for q in questions.values()):
+    if active and not all(q.scale.form == "pair" for q in questions.values()):
         yield ("assignment",), "active assignment chooses comparisons: every question must be pairwise"
-    if degraded and not any(q.scale.numeric for q in questions.values()):
+    if degraded and not any(q.scale.form == "number" for q in questions.values()):
         yield ("checks", "degraded"), "degraded outputs need a question whose answer is a number"
     yield from _known_problems(questions, known)
     seen: dict[str, int] = {}
@@ -115,12 +115,14 @@ def design_problems(
         if len(set(systems)) != len(systems):
             yield ("items", i, "outputs"), f"item {item.id!r} has two outputs of one system: {systems}"
         for question in questions.values():
-            if isinstance(question.scale, Pairwise) and len(systems) != 2:
+            compared = question.scale.compares
+            if compared not in (None, len(systems)):
                 yield (
                     ("items", i, "outputs"),
-                    f"item {item.id!r} has {len(systems)} outputs, but {question.criterion!r} compares 2",
+                    f"item {item.id!r} has {len(systems)} outputs, "
+                    f"but {question.criterion!r} compares {compared}",
                 )
-            if isinstance(question.scale, RankMagnitude) and len(systems) < 2:
+            elif question.scale.side_by_side and len(systems) < 2:
                 yield (
                     ("items", i, "outputs"),
                     f"item {item.id!r} has one output, but {question.criterion!r} ranks several on a screen",
@@ -142,8 +144,11 @@ def _known_problems(
             if expected.criterion not in criteria:
                 close = nearest(expected.criterion, list(criteria))
                 yield (*where, "criterion"), f"the study does not ask for {expected.criterion!r}{close}"
-            elif isinstance(criteria[expected.criterion].scale, Pairwise) and len(systems) != 2:
-                yield (*place, "item"), f"has {len(systems)} outputs, but {expected.criterion!r} compares 2"
+            else:
+                compared = criteria[expected.criterion].scale.compares
+                if compared not in (None, len(systems)):
+                    text = f"has {len(systems)} outputs, but {expected.criterion!r} compares {compared}"
+                    yield (*place, "item"), text
             if expected.system not in systems:
                 close = nearest(expected.system, systems)
                 yield (*where, "system"), f"the item has no output of {expected.system!r}{close}"

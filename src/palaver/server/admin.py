@@ -16,7 +16,7 @@ from sqlalchemy import select
 from palaver import __version__
 from palaver.errors import DataError
 from palaver.server.dashboard import Pages, as_data, look
-from palaver.server.export import FOR_ANALYSIS, Selection, exported, rater_lines, stream
+from palaver.server.export import Selection, rater_lines, read_answers, stream
 from palaver.server.live import Live
 from palaver.server.oversight import ACTIONS, arm_token, redeem_token
 from palaver.server.security import RateLimit, Signer, check_origin, client_address, cookie
@@ -245,6 +245,5 @@ def report_page(service: Service) -> bytes:
     from palaver.reports import render_report
     from palaver.studies import analyse, read_ratings
 
-    with exported(service.database, FOR_ANALYSIS) as path:
-        table = read_ratings(path, study=service.study)
+    table = read_ratings(read_answers(service.database), study=service.study)
     return render_report(analyse(table, study=service.study, seed=service.study.seed)).encode()

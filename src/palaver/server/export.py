@@ -6,33 +6,32 @@ number known at the start gives one consistent picture without holding a transac
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import polars as pl
 from sqlalchemy import func, select
 
 from palaver.errors import DataError
-from palaver.files import Format, format_by_name, write_atomically
+from palaver.files import Format
+from palaver.readers.rating_columns import SCHEMA as LONG
+from palaver.readers.rating_files import encode_frames, write_frames
 from palaver.schema import Checkboxes, Study
 from palaver.server.database import Database
 from palaver.server.tables import answer, assignment, comment, rater, screen
 from palaver.server.tables import study as study_table
-from palaver.studies.rows import SCHEMA as LONG
+from palaver.tables import FrameSource, open_frame
 
 BATCH = 5000
 SCHEMA: dict[str, Any] = {
     **LONG,
     **dict.fromkeys(("excluded", "screened", "late"), pl.Boolean),
-    "kind": pl.String,
+    "screen": pl.String,
 }
 """The long format, then the marks: the rater is excluded from analysis, was screened out, or answered after
 the place had gone to somebody else; and what the screen was (main, check, degraded, training)."""
@@ -74,7 +73,7 @@ def frames(database: Database, selection: Selection = EVERYBODY) -> Iterator[pl.
             assignment.c.status,
             rater.c.excluded,
             rater.c.state,
-            screen.c.kind,
+            screen.c.kind.label("screen"),
         )
         .join(assignment, assignment.c.id == answer.c.assignment_id)
         .join(screen, screen.c.id == assignment.c.screen_id)
@@ -89,54 +88,47 @@ def frames(database: Database, selection: Selection = EVERYBODY) -> Iterator[pl.
             rows = connection.execute(query.where(answer.c.number > done, answer.c.number <= last)).all()
         if not rows:
             return
-        yield pl.DataFrame([_cells(name, row) for row in rows], schema=SCHEMA, orient="row")
+        yield pl.DataFrame([_fields(name, row) for row in rows], schema=SCHEMA)
         done = rows[-1].number
 
 
-def _cells(study: str, row: Any) -> tuple[object, ...]:
-    return (
-        study,
-        row.item,
-        row.system,
-        row.against,
-        row.output,
-        row.rater_id,
-        row.criterion,
-        row.value,
-        datetime.fromtimestamp(row.given_at, UTC).replace(tzinfo=None),
-        row.seconds,
-        row.shown_position,
-        bool(row.excluded),
-        row.state == "screened",
-        row.status == "late",
-        row.kind,
-    )
+def _fields(study: str, row: Any) -> dict[str, object]:
+    return {
+        "study": study,
+        "item": row.item,
+        "system": row.system,
+        "against": row.against,
+        "output": row.output,
+        "rater": row.rater_id,
+        "criterion": row.criterion,
+        "value": row.value,
+        "given_at": datetime.fromtimestamp(row.given_at, UTC).replace(tzinfo=None),
+        "seconds": row.seconds,
+        "shown_position": row.shown_position,
+        "kind": "human",
+        "excluded": bool(row.excluded),
+        "screened": row.state == "screened",
+        "late": row.status == "late",
+        "screen": row.screen,
+    }
 
 
-def stream(
-    database: Database,
-    kind: Format,
-    selection: Selection = EVERYBODY,
-    progress: Callable[[int], None] | None = None,
-) -> Iterator[bytes]:
-    """The export as bytes, piece by piece. Without a single row it raises before the first piece.
+def stream(database: Database, kind: Format, selection: Selection = EVERYBODY) -> Iterator[bytes]:
+    """The export as bytes, piece by piece. Without a single row it raises before the first piece."""
+    return encode_frames(_some_frames(database, selection), kind, _boxes(database))
 
-    `progress` is told of the rows of each piece.
-    """
-    found = frames(database, selection)
-    first = next(found, None)
+
+def _boxes(database: Database) -> set[str]:
+    return {q.criterion for q in study_of(database).questions if isinstance(q.scale, Checkboxes)}
+
+
+def _some_frames(database: Database, selection: Selection) -> Iterator[pl.DataFrame]:
+    """The same as `frames`; a study without any answer is an error, raised at once."""
+    pieces = frames(database, selection)
+    first = next(pieces, None)
     if first is None:
         raise DataError(_why_empty(database, selection), "wait for the first answers, then export again")
-    encode = {"jsonl": _json_lines, "csv": _csv, "parquet": _parquet}[kind]
-    boxes = {q.criterion for q in study_of(database).questions if isinstance(q.scale, Checkboxes)}
-
-    def every() -> Iterator[pl.DataFrame]:
-        for frame in chain([first], found):
-            if progress is not None:
-                progress(frame.height)
-            yield frame
-
-    return encode(every(), boxes)
+    return chain([first], pieces)
 
 
 def _why_empty(database: Database, selection: Selection) -> str:
@@ -151,88 +143,13 @@ def _why_empty(database: Database, selection: Selection) -> str:
 
 def write_export(database: Database, path: Path, selection: Selection = EVERYBODY) -> int:
     """Write the export to a file, whole or not at all, in the format of its name; how many rows."""
-    count = 0
-
-    def counted(n: int) -> None:
-        nonlocal count
-        count += n
-
-    pieces = stream(database, format_by_name(path), selection, counted)
-    with write_atomically(path, "wb") as file:
-        file.writelines(pieces)
-    return count
+    return write_frames(_some_frames(database, selection), path, _boxes(database))
 
 
-@contextmanager
-def exported(database: Database, selection: Selection = FOR_ANALYSIS) -> Iterator[Path]:
-    """The answers as a Parquet file for as long as the block lasts."""
-    with TemporaryDirectory(prefix="palaver-") as folder:
-        path = Path(folder) / "answers.parquet"
-        write_export(database, path, selection)
-        yield path
-
-
-def _json_lines(found: Iterator[pl.DataFrame], boxes: set[str]) -> Iterator[bytes]:
-    for frame in found:
-        lines = (json.dumps(_plain(row, boxes), ensure_ascii=False) for row in frame.iter_rows(named=True))
-        yield ("\n".join(lines) + "\n").encode(errors="replace")
-
-
-def _plain(row: dict[str, Any], boxes: set[str]) -> dict[str, Any]:
-    """Without empty fields; numbers as numbers, ticked boxes as a list."""
-    plain = {key: value for key, value in row.items() if value is not None}
-    plain["given_at"] = plain["given_at"].isoformat(timespec="microseconds")
-    value = plain["value"]
-    if row["criterion"] in boxes:
-        plain["value"] = value.split("|")
-    else:
-        try:
-            number = float(value)
-            plain["value"] = int(number) if number.is_integer() and abs(number) < 2**53 else number
-        except ValueError:
-            pass  # win, tie, loss
-    return plain
-
-
-def _csv(found: Iterator[pl.DataFrame], boxes: set[str]) -> Iterator[bytes]:
-    for n, frame in enumerate(found):
-        text = frame.write_csv(include_header=n == 0, datetime_format="%Y-%m-%dT%H:%M:%S%.6f")
-        yield text.encode(errors="replace")
-
-
-class _Sink(io.RawIOBase):
-    """Where a Parquet writer writes; what has come in can be taken out at any time."""
-
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self._pieces.append(bytes(data))
-        return len(self._pieces[-1])
-
-    def take(self) -> bytes:
-        taken, self._pieces = b"".join(self._pieces), []
-        return taken
-
-
-def _parquet(found: Iterator[pl.DataFrame], boxes: set[str]) -> Iterator[bytes]:
-    import pyarrow
-    import pyarrow.parquet
-
-    sink = _Sink()
-    writer: Any = None
-    for frame in found:
-        table = frame.to_arrow()
-        writer = writer or pyarrow.parquet.ParquetWriter(
-            pyarrow.PythonFile(sink, mode="w"), table.schema, compression="zstd"
-        )
-        writer.write_table(table)
-        yield sink.take()
-    writer.close()
-    yield sink.take()
+def read_answers(database: Database, selection: Selection = FOR_ANALYSIS) -> FrameSource:
+    """The answers as a table that readers take like a file; its name is the study's."""
+    frame = pl.concat(_some_frames(database, selection))
+    return open_frame(frame.select(*LONG), study_of(database).name)
 
 
 def rater_lines(database: Database) -> Iterator[bytes]:
@@ -250,7 +167,7 @@ def rater_lines(database: Database) -> Iterator[bytes]:
             .order_by(comment.c.received_at, comment.c.assignment_id)
         ):
             remarks.setdefault(row.rater_id, []).append(
-                {"item": row.item, "kind": row.kind, "text": row.text, "at": _iso(row.received_at)}
+                {"item": row.item, "screen": row.kind, "text": row.text, "at": _iso(row.received_at)}
             )
     if not people:
         raise DataError("there is nothing to export: nobody has come in yet")

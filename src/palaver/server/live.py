@@ -18,15 +18,16 @@ import polars as pl
 from sqlalchemy import func, select
 
 from palaver.errors import DataError
+from palaver.readers.ratings import ORDER
 from palaver.schema import Study
 from palaver.server.database import Database
-from palaver.server.export import EVERYBODY, FOR_ANALYSIS, Selection, exported
+from palaver.server.export import EVERYBODY, FOR_ANALYSIS, Selection, read_answers
 from palaver.server.tables import answer, assignment, rater, screen
 from palaver.studies.agreement import agree
 from palaver.studies.judgements import Judgements, Resampling, judgements_of
 from palaver.studies.rankings import rank_systems
 from palaver.studies.raters import describe_raters
-from palaver.studies.ratings import ORDER, RatingTable, read_ratings
+from palaver.studies.ratings import RatingTable, read_ratings
 from palaver.studies.results import AgreementRow, RankingRow, RaterRow
 
 CONFIDENCE = 0.95
@@ -90,8 +91,7 @@ def find(database: Database, study: Study, answers: int = 0, *, out: bool = True
 
 def _table(database: Database, study: Study, selection: Selection) -> RatingTable | None:
     try:
-        with exported(database, selection) as path:
-            return read_ratings(path, study=study, skip_bad=True)
+        return read_ratings(read_answers(database, selection), study=study, skip_bad=True)
     except DataError:  # nobody has answered yet
         return None
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, bindparam, insert, select
 
 from palaver.errors import UserError
 from palaver.schema import Item, Question, Study
-from palaver.schema.serving import Expected, KnownItem
+from palaver.schema.delivery import Expected, KnownItem
 from palaver.server.tables import answer, event, rater, screen
 from palaver.studies.checks import can_degrade, degrade
 from palaver.studies.screens import Screen, plan_screens, question_groups

@@ -6,7 +6,6 @@ from palaver.studies.design import PRESETS, load_study, preset_text
 from palaver.studies.export import write_long
 from palaver.studies.ratings import RatingTable, ratings_from_frame, read_ratings
 from palaver.studies.results import Analysis
-from palaver.studies.rows import iter_ratings, write_ratings
 from palaver.studies.simulate import Habits, example_study, power_draw, simulate
 
 __all__ = [
@@ -17,7 +16,6 @@ __all__ = [
     "analyse",
     "describe",
     "example_study",
-    "iter_ratings",
     "load_study",
     "power_draw",
     "preset_text",
@@ -25,5 +23,4 @@ __all__ = [
     "read_ratings",
     "simulate",
     "write_long",
-    "write_ratings",
 ]

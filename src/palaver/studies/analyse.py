@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
+import polars as pl
 
 from palaver.errors import UserError, nearest
+from palaver.progress import Progress, no_progress
 from palaver.schema import RunRecord, Study, record_run
+from palaver.schema.judge import Direction
 from palaver.statistics.contingency import chi_square
 from palaver.statistics.correlation import correlate
 from palaver.statistics.normalise import NORMALISATIONS
@@ -18,12 +22,10 @@ from palaver.studies.distributions import summarise
 from palaver.studies.judgements import Floats, Ints, Judgements, Resampling, judgements_of
 from palaver.studies.rankings import rank_systems
 from palaver.studies.raters import describe_raters, rater_matrix
-from palaver.studies.ratings import RatingTable
-from palaver.studies.results import AgreementRow, Analysis, CorrelationRow, RankingRow, TestRow
+from palaver.studies.ratings import ASKED, RatingTable
+from palaver.studies.results import AgreementRow, Analysis, CorrelationRow, RankingRow, SystemScore, TestRow
 
 Method = Literal["pearson", "spearman", "kendall"]
-Step = Callable[[str, int, int], None]
-"""Told what is being done, and which of how many steps it is."""
 
 
 def analyse(
@@ -35,12 +37,14 @@ def analyse(
     confidence: float = 0.95,
     n_replicates: int = 1000,
     seed: int = 0,
-    step: Step | None = None,
+    directions: Mapping[str, Direction] | None = None,
+    progress: Progress = no_progress,
 ) -> Analysis:
     """Everything the ratings say. The same table, options and seed give the same numbers.
 
     `normalise` is one of `palaver.statistics.normalise.NORMALISATIONS` or "auto": logarithms for
-    magnitude estimates, values as given for everything else.
+    magnitude estimates, values as given for everything else. `directions` names criteria whose low values
+    are better, or neither end is; all others are better the higher.
     """
     known = ("auto", *NORMALISATIONS)
     if normalise not in known:
@@ -54,42 +58,94 @@ def analyse(
         raise UserError(f"replicates: expected at least 1, found {n_replicates}")
     if seed < 0:
         raise UserError(f"seed: expected 0 or more, found {seed}")
-    step = step or (lambda what, at, of: None)
+    better = _directions(table, directions or {})
     total = 3 * len(table.criteria) + 2
     done = iter(range(total))
     judged: list[Judgements] = []
     agreement: list[AgreementRow] = []
     ranking: list[RankingRow] = []
     for criterion in table.criteria:
-        step(f"{criterion}: reading", next(done), total)
+        progress(f"{criterion}: reading", next(done), total)
         judged.append(judgements_of(table, criterion, normalise))
         # One stream of random numbers per criterion: adding a criterion does not change the others.
         stream = np.random.SeedSequence([seed, *criterion.encode()])
         resampling = Resampling(confidence, n_replicates, np.random.default_rng(stream))
-        step(f"{criterion}: agreement", next(done), total)
+        progress(f"{criterion}: agreement", next(done), total)
         agreement += agree(judged[-1], resampling)
-        step(f"{criterion}: ranking", next(done), total)
-        ranking += rank_systems(judged[-1], resampling)
-    step("correlations", next(done), total)
-    correlations = tuple(correlate_criteria(judged, correlation, confidence))
-    step("raters", next(done), total)
+        progress(f"{criterion}: ranking", next(done), total)
+        ranking += _rank(judged[-1], better[criterion], resampling)
+    progress("correlations", next(done), total)
+    correlations = tuple(correlate_criteria(judged, correlation, confidence, _contexts(table)))
+    progress("raters", next(done), total)
     matrices = [rater_matrix(j) for j in judged]
     analysis = Analysis(
         title=(study.title or study.name) if study else _title(table),
-        run=_record(table, study, normalise, correlation, confidence, n_replicates, seed),
+        run=_record(table, study, normalise, correlation, confidence, n_replicates, seed, directions),
         reading=table.reading,
         confidence=confidence,
-        criteria=tuple(summarise(j) for j in judged),
+        criteria=tuple(
+            replace(summarise(j), rated_by=table.kinds[j.criterion], direction=better[j.criterion])
+            for j in judged
+        ),
         agreement=tuple(agreement),
         correlation=correlations,
         ranking=tuple(ranking),
         raters=describe_raters(judged),
         rater_matrices=tuple(m for m in matrices if m is not None),
         tests=tuple(t for j in judged for t in _box_tests(j)),
-        notes=(*(note for j in judged for note in j.notes), *_warnings(judged, study)),
+        notes=(
+            *(note for j in judged for note in j.notes),
+            *(f"{c}: neither end is better, so it is not ranked" for c in better if better[c] == "neither"),
+            *_warnings(table, judged, study),
+        ),
     )
-    step("done", total, total)
+    progress("done", total, total)
     return analysis
+
+
+def _directions(table: RatingTable, given: Mapping[str, Direction]) -> dict[str, Direction]:
+    """The direction of each criterion; one that several kinds rated may be named as the files name it."""
+    known = list(dict.fromkeys([*table.criteria, *table.asked.values()]))
+    for name, direction in given.items():
+        if name not in known:
+            raise UserError(
+                f"there is no criterion {name!r}{nearest(name, known)}", f"known: {', '.join(known)}"
+            )
+        if direction not in get_args(Direction):
+            expected = " or ".join(get_args(Direction))
+            raise UserError(f"direction of {name}: expected {expected}, found {direction!r}")
+    better: dict[str, Direction] = {}
+    for criterion, name in table.asked.items():
+        better[criterion] = given.get(criterion, given.get(name, "higher"))
+        if better[criterion] == "lower" and table.treatments[criterion].kind == "boxes":
+            raise UserError(
+                f"{criterion}: boxes are ranked by how seldom each is ticked; that cannot be turned"
+            )
+    return better
+
+
+def _rank(judged: Judgements, better: Direction, resampling: Resampling) -> Iterator[RankingRow]:
+    """Rankings, best first. Where lower is better the scores are turned for ranking and shown as they are."""
+    if better == "neither":
+        return
+    if better == "higher":
+        yield from rank_systems(judged, resampling)
+        return
+    pair = judged.treatment.kind == "pair"
+    offset = 1.0 if pair else 0.0  # a win turned is a loss
+    turned = replace(
+        judged, score=offset - judged.score, value=offset - judged.value if pair else judged.value
+    )
+    for row in rank_systems(turned, resampling):
+        row = replace(row, notes=(*row.notes, "lower is better"))
+        if row.method == "bootstrap":  # the other methods measure who is ahead
+            scores = (_turned(score, offset) for score in row.scores)
+            row = replace(row, unit=f"{row.unit}, lower is better", scores=tuple(scores))
+        yield row
+
+
+def _turned(score: SystemScore, offset: float) -> SystemScore:
+    return replace(score, score=offset - score.score, low=offset - score.high, high=offset - score.low)
 
 
 def _title(table: RatingTable) -> str:
@@ -107,14 +163,17 @@ def _record(
     confidence: float,
     n_replicates: int,
     seed: int,
+    directions: Mapping[str, Direction] | None,
 ) -> RunRecord:
-    config = {
+    config: dict[str, object] = {
         "normalise": normalise,
         "correlation": correlation,
         "confidence": confidence,
         "replicates": n_replicates,
         "study": study.model_dump_json() if study else None,
     }
+    if directions:
+        config["directions"] = dict(directions)
     return record_run("study analyse", seed=seed, config=config, data=dict(table.hashes), packages=PACKAGES)
 
 
@@ -124,52 +183,100 @@ PACKAGES = ("palaver", "numpy", "scipy", "numba", "polars")
 _OVER = (("item means", ("item", "system")), ("single ratings", ("item", "system", "rater")))
 
 
+def _contexts(table: RatingTable) -> dict[str, str]:
+    """Item -> its context, for the items that have one."""
+    frame = table.frame
+    if frame["context"].null_count() == frame.height:
+        return {}
+    pairs = frame.filter(pl.col("context").is_not_null()).select("item", "context").unique()
+    return dict(pairs.cast(pl.String).iter_rows())
+
+
 def correlate_criteria(
-    judged: Sequence[Judgements], method: Method, confidence: float
+    judged: Sequence[Judgements],
+    method: Method,
+    confidence: float,
+    contexts: Mapping[str, str] | None = None,
 ) -> Iterator[CorrelationRow]:
-    """Every two criteria, over the outputs' means and, where one rater gave both, over single ratings."""
-    numeric = [j for j in judged if j.treatment.kind == "number"]
+    """Every two criteria, over the outputs' means and, where one rater gave both, over single ratings.
+
+    Items meet by their context where they have one. Pairwise criteria whose items have contexts take part:
+    what counts is the share of comparisons that an output won.
+    """
+    contexts = contexts or {}
+    joined = [_points(j, contexts) for j in judged if _has_points(j, contexts)]
+    if len(joined) < 2:
+        return
     for over, keys in _OVER:
-        places = {key: _places(key, numeric) for key in keys}
-        means = [_means_by(j, places) for j in numeric]
-        for (a, left), (b, right) in combinations(zip(numeric, means, strict=True), 2):
+        places = {key: _places(key, joined) for key in keys}
+        means = [_means_by(points, places) for points in joined]
+        for (a, left), (b, right) in combinations(zip(joined, means, strict=True), 2):
             shared, at_left, at_right = np.intersect1d(
                 left[0], right[0], assume_unique=True, return_indices=True
             )
             if over == "single ratings" and shared.size < 3:
                 continue
-            found = correlate(left[1][at_left], right[1][at_right], method=method, confidence=confidence)
+            result = correlate(left[1][at_left], right[1][at_right], method=method, confidence=confidence)
             lonely = left[0].size + right[0].size - 2 * shared.size
             yield CorrelationRow(
                 a=a.criterion,
                 b=b.criterion,
                 method=method,
                 over=over,
-                value=found.value,
-                p=found.p,
-                low=found.low,
-                high=found.high,
-                n=found.n,
-                dropped=found.dropped + (lonely if over == "item means" else 0),
-                reason=found.reason,
+                value=result.value,
+                p=result.p,
+                low=result.low,
+                high=result.high,
+                n=result.n,
+                dropped=result.dropped + (lonely if over == "item means" else 0),
+                reason=result.reason,
             )
 
 
-def _places(key: str, judged: Sequence[Judgements]) -> dict[str, int]:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Points:
+    """The scores of a criterion, each with the codes and names of what it is about."""
+
+    criterion: str
+    score: Floats
+    codes: Mapping[str, Ints]
+    names: Mapping[str, Sequence[str]]
+
+
+def _has_points(judged: Judgements, contexts: Mapping[str, str]) -> bool:
+    kind = judged.treatment.kind
+    return kind == "number" or (kind == "pair" and any(item in contexts for item in judged.items))
+
+
+def _points(judged: Judgements, contexts: Mapping[str, str]) -> _Points:
+    codes = {"item": judged.item, "system": judged.system, "rater": judged.rater}
+    score = judged.score
+    if judged.treatment.kind == "pair":  # a win of one is a loss of the other
+        codes = {key: np.r_[code, code] for key, code in codes.items()}
+        codes["system"] = np.r_[judged.system, judged.against]
+        score = np.r_[judged.value, 1 - judged.value]
+    items: Sequence[str] = judged.items
+    if contexts:
+        items = [contexts.get(item, item) for item in judged.items]
+    names = {"item": items, "system": judged.systems, "rater": judged.raters}
+    return _Points(judged.criterion, score, codes, names)
+
+
+def _places(key: str, joined: Sequence[_Points]) -> dict[str, int]:
     """One code for each name of a kind, the same in all criteria."""
-    names = sorted({name for j in judged for name in getattr(j, f"{key}s")})
+    names = sorted({name for points in joined for name in points.names[key]})
     return {name: i for i, name in enumerate(names)}
 
 
-def _means_by(judged: Judgements, places: Mapping[str, Mapping[str, int]]) -> tuple[Ints, Floats]:
+def _means_by(points: _Points, places: Mapping[str, Mapping[str, int]]) -> tuple[Ints, Floats]:
     """Mean score of each combination of names, by its code, in ascending order."""
-    combined = np.zeros(judged.item.size, dtype=np.int64)
+    combined = np.zeros(points.score.size, dtype=np.int64)
     for key, place in places.items():
-        shared_code = np.array([place[name] for name in getattr(judged, f"{key}s")])
-        combined = combined * len(place) + shared_code[getattr(judged, key)]
-    known = np.isfinite(judged.score)
+        shared_code = np.array([place[name] for name in points.names[key]])
+        combined = combined * len(place) + shared_code[points.codes[key]]
+    known = np.isfinite(points.score)
     cells, where = np.unique(combined[known], return_inverse=True)
-    return cells, np.bincount(where, weights=judged.score[known]) / np.bincount(where)
+    return cells, np.bincount(where, weights=points.score[known]) / np.bincount(where)
 
 
 def _box_tests(judged: Judgements) -> Iterator[TestRow]:
@@ -185,25 +292,25 @@ def _box_tests(judged: Judgements) -> Iterator[TestRow]:
             for i in range(len(judged.systems))
         ]
     )
-    found = chi_square(counts, rows=judged.systems, columns=reports)
+    result = chi_square(counts, rows=judged.systems, columns=reports)
     yield TestRow(
         criterion=judged.criterion,
         test="chi-square",
         question=f"do the systems differ in the mix of {', '.join(reports)}?",
-        statistic=found.statistic,
-        df=found.df,
-        p=found.p,
-        effect=found.cramers_v,
-        n=int(found.n),
-        reason=found.reason,
-        notes=found.notes,
+        statistic=result.statistic,
+        df=result.df,
+        p=result.p,
+        effect=result.cramers_v,
+        n=int(result.n),
+        reason=result.reason,
+        notes=result.notes,
     )
 
 
-def _warnings(judged: Sequence[Judgements], study: Study | None) -> Iterator[str]:
+def _warnings(table: RatingTable, judged: Sequence[Judgements], study: Study | None) -> Iterator[str]:
     """What a careful reader should know before believing the numbers."""
-    raters = {name for j in judged for name in j.raters}
-    if len(raters) == 1:
+    people = {name for j in judged if table.kinds[j.criterion] in ASKED for name in j.raters}
+    if len(people) == 1:
         yield "there is only one rater: agreement cannot be measured, and the ranking is one person's opinion"
     for j in judged:
         if len(j.items) == 1:
@@ -214,7 +321,7 @@ def _warnings(judged: Sequence[Judgements], study: Study | None) -> Iterator[str
         if len(j.systems) == 1:
             yield f"{j.criterion}: there is only one system, so there is nothing to rank"
     if study is not None:
-        absent = [q.criterion for q in study.questions if q.criterion not in {j.criterion for j in judged}]
+        absent = [q.criterion for q in study.questions if q.criterion not in table.asked.values()]
         if absent:
             yield f"the study asks for {', '.join(absent)}, but no such rating was found"
         strange = sorted({s for j in judged for s in j.systems} - set(study.systems))

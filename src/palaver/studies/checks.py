@@ -7,7 +7,7 @@ import random
 from collections.abc import Mapping, Sequence
 
 from palaver.schema import Dialogue, Item, Output, Turn
-from palaver.schema.serving import Expected
+from palaver.schema.delivery import Expected
 
 
 def met(expected: Sequence[Expected], answers: Mapping[tuple[str, str], str]) -> list[bool]:

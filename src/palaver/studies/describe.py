@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import polars as pl
 
-from palaver.studies.ratings import Progress, long_frames
-from palaver.tables import open_table
+from palaver.progress import Progress, no_progress
+from palaver.readers.ratings import Source, typed_ratings
+from palaver.schema.rating import KINDS, Kind
+from palaver.tables import TableSource, open_table
 
 
 @dataclass
@@ -18,6 +19,8 @@ class Cell:
     """Running moments of one criterion and system (Chan, Golub & LeVeque 1983: they merge without loss)."""
 
     criterion: str
+    kind: str
+    """Who rated."""
     system: str
     n: int = 0
     n_words: int = 0
@@ -49,38 +52,54 @@ class Description:
     n_ratings: int = 0
     items: set[str] = field(default_factory=set)
     raters: set[str] = field(default_factory=set)
-    cells: dict[tuple[str, str], Cell] = field(default_factory=dict)
+    cells: dict[tuple[str, str, str], Cell] = field(default_factory=dict)
+    """By criterion, kind and system."""
     n_broken: int = 0
 
 
 def describe(
-    path: str | Path, *, columns: Mapping[str, str] | None = None, progress: Progress | None = None
+    source: Source,
+    *,
+    columns: Mapping[str, str] | None = None,
+    kind: Kind | None = None,
+    progress: Progress = no_progress,
 ) -> Description:
-    """Count, mean, spread and range per criterion and system, without building a table."""
-    source = open_table(path)
-    report = (lambda used: progress(used, source.size)) if progress else None
-    found = Description()
-    for layout, frame in long_frames(source, columns, report):
-        found.layout = layout.describe()
-        found.n_ratings += frame.height - frame["value"].null_count()
-        found.items.update(frame["item"].unique().drop_nulls())
-        found.raters.update(frame["rater"].unique().drop_nulls())
-        number = pl.col("value").cast(pl.Float64, strict=False)
-        good = number.filter(number.is_finite())
-        sums = frame.group_by("criterion", "system").agg(
-            good.len().alias("n"),
-            (pl.col("value").is_not_null().sum() - good.len()).alias("words"),
-            good.mean().alias("mean"),
-            (good - good.mean()).pow(2).sum().alias("squares"),
-            good.min().alias("low"),
-            good.max().alias("high"),
+    """Count, mean, spread and range per criterion, kind and system, without building a table.
+
+    `kind` says who rated and overrules the column of that name.
+    """
+    table = source if isinstance(source, TableSource) else open_table(source)
+    description = Description()
+
+    def report(used: int) -> None:
+        progress("reading ratings", used, table.size)
+
+    who = pl.col("kind").fill_null("human") if kind is None else pl.lit(kind)
+    value, given = pl.col("value"), pl.col("value").is_not_null() | pl.col("text").is_not_null()
+    number = value.filter(value.is_finite())
+    for layout, frame in typed_ratings(table, columns, report):
+        description.layout = layout.describe()
+        description.items.update(frame["item"].unique().drop_nulls())
+        description.raters.update(frame["rater"].unique().drop_nulls())
+        sums = (
+            frame.filter(given)
+            .group_by("criterion", who.cast(pl.String), "system")
+            .agg(
+                number.len().alias("n"),
+                (pl.len() - number.len()).alias("words"),
+                number.mean().alias("mean"),
+                (number - number.mean()).pow(2).sum().alias("squares"),
+                number.min().alias("low"),
+                number.max().alias("high"),
+            )
         )
-        for criterion, system, n, words, *moments in sums.iter_rows():
-            if criterion is None or system is None:
+        for criterion, named, system, n, words, *moments in sums.iter_rows():
+            description.n_ratings += n + words
+            if criterion is None or system is None or named not in KINDS:
                 continue
-            cell = found.cells.setdefault((criterion, system), Cell(criterion, system))
+            cell = description.cells.setdefault((criterion, named, system), Cell(criterion, named, system))
             cell.n_words += words
             if n:
                 cell.add(n, *moments)
-    found.n_broken = len(source.problems)
-    return found
+    description.n_broken = len(table.problems)
+    return description

@@ -16,7 +16,7 @@ from palaver.config import Lines, Location, config_error, parse_toml, read_toml
 from palaver.errors import UserError, nearest
 from palaver.files import TextStream
 from palaver.schema import Item, Question, Study
-from palaver.schema.serving import KnownItem
+from palaver.schema.delivery import KnownItem
 from palaver.schema.study import design_problems
 from palaver.studies.mistakes import ITEMS_FROM, explain, without_unknown_fields
 
@@ -169,8 +169,6 @@ def study_toml(study: Study) -> str:
     """The study as a TOML file that `load_study` reads back to the same value."""
     fields = study.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     tables = {key: fields.pop(key) for key in ("questions", "items")}
-    for q, question in enumerate(study.questions):
-        tables["questions"][q]["scale"]["kind"] = question.scale.kind  # a default, but the tag of the union
     lines = [f"{key} = {_toml(value)}" for key, value in fields.items()]
     for key, rows in tables.items():
         for row in rows:

@@ -4,35 +4,33 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from palaver.files import write_atomically
+from palaver.readers.ratings import TYPES
 from palaver.studies.judgements import judgements_of
-from palaver.studies.ratings import ORDER, RatingTable
+from palaver.studies.ratings import RatingTable, names_in_files
 
-_NAMES = ("item", "system", "against", "rater", "criterion")
-_COLUMNS = (*_NAMES, "value", "score", "given_at", "seconds", "shown_position")
+_SELDOM = ("signature", "context", "turn", "repeat", "version", "probability")
+"""Columns that are written only where something is in them."""
 
 
 def write_long(table: RatingTable, path: str | Path, *, normalise: str = "auto") -> None:
     """Write Parquet. `value` is a number unless some criterion's values are words; then it is text."""
-    worded = any(t.kind != "number" for t in table.treatments.values())
-    parts = []
+    score = np.full(table.frame.height, np.nan)
     for criterion in table.criteria:
         judged = judgements_of(table, criterion, normalise)
-        score = judged.score if judged.treatment.kind != "boxes" else None
-        parts.append(
-            table.of(criterion).with_columns(
-                pl.Series("score", score, dtype=pl.Float64)
-                if score is not None
-                else pl.lit(None, dtype=pl.Float64).alias("score")
-            )
-        )
+        if judged.treatment.kind != "boxes":
+            score[(table.frame["criterion"] == criterion).to_numpy()] = judged.score
     value = pl.col("value")
-    if worded:
+    if any(treatment.kind != "number" for treatment in table.treatments.values()):
         number = value.cast(pl.String).str.replace(r"\.0$", "")
-        value = pl.coalesce(pl.col("text").cast(pl.String).str.replace_all("\n", "|"), number).alias("value")
-    frame = pl.concat(parts).sort(ORDER).with_columns(value)
-    names = pl.col(_NAMES).cast(pl.String)
+        value = pl.coalesce(pl.col("text").cast(pl.String).str.replace_all("\n", "|"), number)
+    empty = [name for name in _SELDOM if table.frame[name].null_count() == table.frame.height]
+    columns = [name for name in TYPES if name not in ("text", "value", *empty)]
+    frame = names_in_files(table).select(
+        *columns, value.alias("value"), pl.Series("score", score, nan_to_null=True)
+    )
     with write_atomically(Path(path), "wb") as file:
-        frame.with_columns(names).select(_COLUMNS).write_parquet(file)
+        frame.write_parquet(file)

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from palaver.config import Location
 from palaver.errors import nearest
-from palaver.schema import SCALES, Dialogue, Item, Output, Question, Study, Turn
+from palaver.schema import Dialogue, Item, Output, Question, Scale, Study, Turn
 
 ITEMS_FROM = "items_from"
 """A study with many items may keep them in a JSON-lines file beside it, one item a line."""
@@ -37,13 +37,12 @@ _EXPECTED = {
     "model_type": "expected a table",
     "dict_type": "expected a table",
     "mapping_type": "expected a table",
-    "model_attributes_type": 'expected a table such as {{ kind = "likert" }}',
+    "scale_type": 'expected a table such as {{ kind = "likert" }}',
 }
 """Pydantic's types of error; it speaks of tuples and dictionaries, a TOML file of lists and tables."""
 
 _NOUNS = (Study, Question, Item, Output, Dialogue, Turn)
 _FIELDS = sorted({ITEMS_FROM, *(name for noun in _NOUNS for name in noun.model_fields)})
-_SCALE_FIELDS = sorted({name for scale in SCALES.values() for name in scale.model_fields})
 
 
 def explain(error: ValidationError, *, only: str | None = None) -> Iterator[tuple[Location, str]]:
@@ -71,11 +70,11 @@ def without_unknown_fields(data: Mapping[str, Any], error: ValidationError) -> d
 
 
 def _place(location: Location) -> Location:
-    """Without the kind of a scale and the alternatives of a union, which are no places in the file."""
+    """Without the alternatives of a union, which are no places in the file."""
     place = tuple(
         part
         for before, part in zip(("", *location), location, strict=False)
-        if not (before == "scale" and part in SCALES) and not (before == "context" and _is_branch(part))
+        if not (before == "context" and _is_branch(part))
     )
     return place[: place.index("labels") + 2] if _is_label(place) else place
 
@@ -88,27 +87,30 @@ def _is_branch(part: str | int) -> bool:
     return part == "str" or str(part).startswith("function-")
 
 
-def _words(kind: str, place: Location, raw: Location, found: Any, context: Mapping[str, Any]) -> str:
+def _scale_fields(scale: type[Scale] = Scale) -> set[str]:
+    """The fields of every scale that is loaded."""
+    return {*scale.model_fields}.union(*(_scale_fields(kind) for kind in scale.__subclasses__()))
+
+
+def _words(kind: str, place: Location, raw: Location, value: Any, context: Mapping[str, Any]) -> str:
     """What to say; nothing where another mistake says it better."""
     if kind == "missing":
         return "is missing"
     if kind == "extra_forbidden":
-        known = _SCALE_FIELDS if "scale" in place else _FIELDS
+        known = sorted(_scale_fields()) if "scale" in place else _FIELDS
         return f"there is no such field{nearest(str(place[-1]), [k for k in known if k != place[-1]])}"
-    if kind in ("union_tag_invalid", "union_tag_not_found"):
-        named = found.get("kind") if isinstance(found, dict) else found
-        hint = nearest(str(named), list(SCALES))
-        return f"kind: expected one of {', '.join(SCALES)}, found {named!r}{hint}"
+    if kind == "scale_kind":
+        return str(context["text"])
     if kind == "value_error":  # without a place it spans questions and items: design_problems says where
         return str(context["error"]) if place else ""
-    if kind == "too_short" and found:  # there are elements, each with a mistake of its own
+    if kind == "too_short" and value:  # there are elements, each with a mistake of its own
         return ""
     if _is_label(place) and place[-1] != "labels":
-        return f"expected a text, a number, true or false, found {_short(found)}"
+        return f"expected a text, a number, true or false, found {_short(value)}"
     if place[-1] == "context" and raw[-1] != "context":
-        return "" if isinstance(found, dict) else f"expected a text or a dialogue, found {_short(found)}"
+        return "" if isinstance(value, dict) else f"expected a text or a dialogue, found {_short(value)}"
     expected = _EXPECTED.get(kind, kind.replace("_", " ")).format(**context)
-    return f"{expected}, found {_short(found)}"
+    return f"{expected}, found {_short(value)}"
 
 
 def _short(value: object) -> str:

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from palaver.schema import RunRecord
+from palaver.schema.judge import Direction
+from palaver.schema.rating import Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +138,9 @@ class CriterionSummary:
     """The raters with most ratings, at most 30."""
     choices: tuple[tuple[str, tuple[tuple[str, float], ...]], ...] = ()
     """For nominal criteria: system -> share of each choice."""
+    rated_by: Kind = "human"
+    direction: Direction = "higher"
+    """Which values are better."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +183,7 @@ class Reading:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Analysis:
     """Everything `palaver study analyse` finds."""
 
@@ -194,6 +199,11 @@ class Analysis:
     rater_matrices: tuple[RaterMatrix, ...]
     tests: tuple[TestRow, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        names = ", ".join(c.criterion for c in self.criteria)
+        n_ratings = f"{self.reading.n_ratings:,} ratings"
+        return f"Analysis({self.title!r}: {names}; {n_ratings}; signature {self.run.signature})"
 
     def to_json(self) -> str:
         """`results.json`: undefined numbers are null, beside them stands the reason."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
 
-from palaver.schema import Pairwise, Question, RankMagnitude, Study
+from palaver.schema import Question, Study
 
 BLOCK = 10
 """Screens are handed out block by block, so that an early stop leaves whole items and a first agreement."""
@@ -57,7 +57,7 @@ def plan_screens(study: Study) -> tuple[Screen, ...]:
 
 def side_by_side(questions: Sequence[Question]) -> bool:
     """Whether the outputs of an item are judged on one page."""
-    return any(isinstance(q.scale, RankMagnitude | Pairwise) for q in questions)
+    return any(q.scale.side_by_side for q in questions)
 
 
 def shown_order(study: Study, screen: Screen, n_outputs: int, turn: int, rater: str) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ bottom, as in user ratings: Liang et al. 2020, section 3), or carelessness (the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -17,18 +17,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from palaver.schema import (
-    Checkboxes,
-    Item,
-    Magnitude,
-    Output,
-    Pairwise,
-    Question,
-    RankMagnitude,
-    Scale,
-    Study,
-)
+from palaver.schema import Item, Output, Question, Scale, Study
 from palaver.schema.rating import value_text
+from palaver.schema.scale import Impressions
+from palaver.studies.screens import plan_screens, question_groups, shown_order
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -67,15 +59,33 @@ class Habits:
 
 
 @dataclass(frozen=True, slots=True)
-class _Raters:
+class _Crowd:
+    """The raters and their habits: an entry for each rater."""
+
+    names: list[str]
     bias: Floats
     spread: Floats
     careless: NDArray[np.bool_]
     j_shaped: NDArray[np.bool_]
 
 
+@dataclass(frozen=True, slots=True)
+class _Judgements:
+    """Which output of which item each judgement is about, who gives it, and where the output stands."""
+
+    item: Ints
+    output: Ints
+    rater: Ints
+    position: Ints
+
+    def first_outputs(self) -> _Judgements:
+        """Those about the first output of an item: a comparison has one value."""
+        first = self.output == 0
+        return _Judgements(self.item[first], self.output[first], self.rater[first], self.position[first])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Simulated:
+class Simulation:
     """Ratings in the long format, and what is true behind them."""
 
     study: Study
@@ -91,8 +101,8 @@ def example_study(preset: Study, n_systems: int, n_items: int, *, raters_per_ite
 
     In a pairwise study every item shows two systems; all pairs take their turn.
     """
-    paired = any(isinstance(q.scale, Pairwise) for q in preset.questions)
-    fewest = 2 if paired or any(isinstance(q.scale, RankMagnitude) for q in preset.questions) else 1
+    paired = any(q.scale.compares is not None for q in preset.questions)
+    fewest = 2 if any(q.scale.side_by_side for q in preset.questions) else 1
     if n_systems < fewest or n_items < 1 or raters_per_item < 1:
         raise ValueError(
             f"expected at least {fewest} systems, 1 item and 1 rater per item, "
@@ -124,7 +134,7 @@ def simulate(
     gap: float = 0.4,
     habits: Habits | None = None,
     seed: int = 0,
-) -> Simulated:
+) -> Simulation:
     """Let `n_raters` simulated raters answer `study`.
 
     `truth` gives each system's quality; without it the systems stand `gap` apart, the first one best. The
@@ -145,43 +155,55 @@ def simulate(
         )
     if not all(math.isfinite(quality) for quality in base.values()):
         raise ValueError(f"truth: expected finite numbers, found {dict(base)}")
-    raters = _draw_raters(n_raters, habits, rng)
-    names = [f"rater-{r + 1:02d}" for r in range(n_raters)]
+    crowd = _draw_crowd(n_raters, habits, rng)
     middle = float(np.mean(list(base.values())))
     item_effect = rng.normal(0, habits.item, len(study.items))
     parts: list[pl.DataFrame] = []
     known: dict[str, dict[str, float]] = {}
-    screens: dict[str, tuple[Ints, Ints, Ints, Ints]] = {}
+    judgements: dict[int, _Judgements] = {}
+    groups = {q.criterion: n for n, group in enumerate(question_groups(study)) for q in group}
     for q, question in enumerate(study.questions):
         stretch = (1.0, 0.5, 0.75)[q % 3]
         known[question.criterion] = {s: (base[s] - middle) * stretch for s in systems}
-        host = (
-            study.questions[0].criterion if study.layout == "joint" else question.beside or question.criterion
-        )
-        if host not in screens:  # criteria of one screen have its raters and its order of outputs
-            crews = np.stack([rng.permutation(n_raters)[:per_item] for _ in study.items])
-            screens[host] = _screens(study, crews, rng)
+        group = groups[question.criterion]
+        if group not in judgements:  # criteria of one screen have its raters and its order of outputs
+            judgements[group] = _hand_out(study, group, crowd.names, rng)
         answers = _answers(
-            study, question, known[question.criterion], item_effect, screens[host], raters, names, habits, rng
+            study, question, known[question.criterion], item_effect, judgements[group], crowd, habits, rng
         )
         parts.append(answers)
     frame = pl.concat(parts)
-    careless = tuple(names[r] for r in np.flatnonzero(raters.careless))
-    return Simulated(study=study, frame=frame, truth=known, careless=careless)
+    careless = tuple(crowd.names[r] for r in np.flatnonzero(crowd.careless))
+    return Simulation(study=study, frame=frame, truth=known, careless=careless)
 
 
 def _truth(systems: list[str], gap: float) -> dict[str, float]:
     return {s: gap * (len(systems) - 1 - i) for i, s in enumerate(systems)}
 
 
-def _draw_raters(n: int, habits: Habits, rng: np.random.Generator) -> _Raters:
+def _draw_crowd(n: int, habits: Habits, rng: np.random.Generator) -> _Crowd:
     """Exact shares, so that a small study has its careless rater whatever the seed."""
     order = rng.permutation(n)
     n_careless, n_j = round(habits.careless * n), round(habits.j_shaped * n)
     careless, j_shaped = np.zeros(n, bool), np.zeros(n, bool)
     careless[order[:n_careless]] = True
     j_shaped[order[n_careless : n_careless + n_j]] = True
-    return _Raters(rng.normal(0, habits.bias, n), np.exp(rng.normal(0, habits.spread, n)), careless, j_shaped)
+    bias, spread = rng.normal(0, habits.bias, n), np.exp(rng.normal(0, habits.spread, n))
+    return _Crowd([f"rater-{r + 1:02d}" for r in range(n)], bias, spread, careless, j_shaped)
+
+
+def _hand_out(study: Study, group: int, names: list[str], rng: np.random.Generator) -> _Judgements:
+    """Every judgement of a group of questions: the screens and the orders that the server hands out."""
+    place = {item.id: i for i, item in enumerate(study.items)}
+    rows = []
+    for screen in (s for s in plan_screens(study) if s.group == group):
+        item = place[screen.item]
+        n_outputs = len(study.items[item].outputs)
+        crew = rng.permutation(len(names))[: study.raters_per_item]
+        for turn, rater in enumerate(crew):
+            order = shown_order(study, screen, n_outputs, turn, names[rater])
+            rows += [(item, output, rater, position) for position, output in enumerate(order)]
+    return _Judgements(*np.array(rows, dtype=np.int64).T)
 
 
 def _answers(
@@ -189,55 +211,45 @@ def _answers(
     question: Question,
     truth: Mapping[str, float],
     item_effect: Floats,
-    screens: tuple[Ints, Ints, Ints, Ints],
-    raters: _Raters,
-    names: list[str],
+    judgements: _Judgements,
+    crowd: _Crowd,
     habits: Habits,
     rng: np.random.Generator,
 ) -> pl.DataFrame:
     """Every answer to one question, in the order the raters meet the items."""
-    item, output, rater, position = screens
     outputs = [[o.system for o in i.outputs] for i in study.items]
-    quality = np.array([truth[s] for row in outputs for s in row])
     start = np.cumsum([0, *(len(row) for row in outputs)])
+    quality = np.array([truth[s] for row in outputs for s in row])
     quality += np.repeat(item_effect, np.diff(start)) + rng.normal(0, habits.item_system, quality.size)
-    where = start[item] + output
     scale = question.scale
-    against: list[str | None] = [None] * item.size
-    if isinstance(scale, Pairwise):
-        first = output == 0
-        item, output, rater, position, where = (x[first] for x in (item, output, rater, position, where))
+    if scale.compares is not None:
+        judgements = judgements.first_outputs()
+    item, rater = judgements.item, judgements.rater
+    careless = crowd.careless[rater]
+    where = start[item] + judgements.output
+    if scale.compares is not None:
         felt = quality[where] - quality[where + 1] + rng.normal(0, habits.noise * np.sqrt(2), where.size)
-        value: NDArray[np.object_] | Floats = _compare(felt, scale, raters.careless[rater], rng)
         against = [outputs[i][1] for i in item]
     else:
-        felt = quality[where] + rng.normal(0, _noise(scale, habits), where.size)
-        reported = raters.bias[rater] + raters.spread[rater] * felt
-        if isinstance(scale, Checkboxes):
-            fault = rng.integers(0, len(scale.options), quality.size)[where]
-            value = _tick(reported, fault, scale, raters.careless[rater], rng)
-        else:
-            value = report(reported, scale, raters.careless[rater], raters.j_shaped[rater], rng)
-    careless = raters.careless[rater]
+        noticed = quality[where] + rng.normal(0, habits.noise * scale.noise, where.size)
+        felt = crowd.bias[rater] + crowd.spread[rater] * noticed
+        against = [None] * item.size
+    value = scale.simulate(Impressions(felt, where, careless, crowd.j_shaped[rater]), rng)
     seconds = np.exp(rng.normal(np.where(careless, 0.9, 2.6), 0.4)).round(1)
-    begin = datetime(2024, 1, 8, 9) + timedelta(
-        days=[q.criterion for q in study.questions].index(question.criterion)
-    )
-    clock = _clock(rater, seconds)
+    begin = datetime(2024, 1, 8, 9) + timedelta(days=study.questions.index(question))
+    given_at = [begin + timedelta(seconds=float(s)) for s in _clock(rater, seconds)]
     return pl.DataFrame(
         {
             "study": [study.name] * item.size,
             "item": [study.items[i].id for i in item],
-            "system": [outputs[i][o] for i, o in zip(item, output, strict=True)],
-            "against": pl.Series(against[: item.size], dtype=pl.String),
-            "rater": [names[r] for r in rater],
+            "system": [outputs[i][o] for i, o in zip(item, judgements.output, strict=True)],
+            "against": pl.Series(against, dtype=pl.String),
+            "rater": [crowd.names[r] for r in rater],
             "criterion": [question.criterion] * item.size,
             "value": pl.Series([value_text(v) for v in value.tolist()], dtype=pl.String),
-            "given_at": pl.Series(
-                [begin + timedelta(seconds=float(s)) for s in clock], dtype=pl.Datetime("ms")
-            ),
+            "given_at": pl.Series(given_at, dtype=pl.Datetime("ms")),
             "seconds": seconds,
-            "shown_position": pl.Series(position, dtype=pl.Int32),
+            "shown_position": pl.Series(judgements.position, dtype=pl.Int32),
         }
     )
 
@@ -253,107 +265,28 @@ def _clock(rater: Ints, seconds: Floats) -> Floats:
     return clock
 
 
-def _screens(study: Study, crews: Ints, rng: np.random.Generator) -> tuple[Ints, Ints, Ints, Ints]:
-    """Item, output, rater and shown position of every judgement."""
-    orders = {n: _orders(study.order, n, rng) for n in {len(item.outputs) for item in study.items}}
-    rows = [
-        (i, o, r, p)
-        for i, item in enumerate(study.items)
-        for r in crews[i]
-        for p, o in enumerate(next(orders[len(item.outputs)]))
-    ]
-    item, output, rater, position = np.array(rows, dtype=np.int64).T
-    return item, output, rater, position
-
-
-def _orders(how: str, n: int, rng: np.random.Generator) -> Iterator[Ints]:
-    """In which order the `n` outputs of a screen are shown, screen after screen."""
-    while True:
-        order = np.arange(n) if how == "fixed" else rng.permutation(n)
-        if how == "counterbalanced":  # a Latin square: in n screens every output stands once in every place
-            yield from (np.roll(order, turn) for turn in range(n))
-        else:
-            yield order
-
-
-def _noise(scale: Scale, habits: Habits) -> float:
-    """Judging all outputs on one screen steadies the yardstick, which is RankME's point."""
-    return habits.noise * (0.7 if isinstance(scale, RankMagnitude) else 1.0)
-
-
-def report(
-    felt: Floats,
-    scale: Scale,
-    careless: NDArray[np.bool_],
-    j_shaped: NDArray[np.bool_],
-    rng: np.random.Generator,
-) -> Floats:
-    """What raters write down when an output feels `felt` standard steps above the middle."""
-    n = felt.size
-    if isinstance(scale, Checkboxes | Pairwise):
-        raise ValueError(f"a {scale.kind} scale does not report one number")
-    if isinstance(scale, Magnitude):
-        guess = np.where(careless, rng.normal(0, 0.3, n), 0.3 * felt)
-        value = scale.reference * np.exp(np.clip(guess, -300, 300))
-        if scale.whole_numbers:
-            step = np.where(value >= 20, 5, 1)  # people write round numbers
-            value = np.round(value / step) * step
-        return np.asarray(np.clip(value, max(scale.minimum, 1e-6), scale.maximum))
-    low, high = scale.minimum, scale.maximum
-    middle, half = (low + high) / 2, (high - low) / 2
-    honest = middle + half * felt / 1.8
-    top_heavy = np.where(felt > -0.6, high, np.where(felt < -1.6, low, middle + half * 0.5))
-    value = np.where(j_shaped & (high - low > 1), top_heavy, honest)
-    value = np.where(careless, rng.integers(int(low), int(high) + 1, n), value)
-    return np.clip(np.round(value), low, high)
-
-
-def _tick(
-    felt: Floats, fault: Ints, scale: Checkboxes, careless: NDArray[np.bool_], rng: np.random.Generator
-) -> NDArray[np.object_]:
-    """A bad output has one fault, which those who notice it agree on; what is fine gets the exclusive box."""
-    reports = [o for o in scale.options if o not in scale.exclusive] or list(scale.options)
-    fine = scale.exclusive[0] if scale.exclusive else scale.options[-1]
-    noticed = np.where(careless, rng.random(felt.size) < 0.5, felt < -0.7)
-    named = np.where(careless, rng.integers(0, len(reports), felt.size), fault % len(reports))
-    return np.where(noticed, np.array(reports, dtype=object)[named], fine)
-
-
-def _compare(
-    felt: Floats, scale: Pairwise, careless: NDArray[np.bool_], rng: np.random.Generator
-) -> NDArray[np.object_]:
-    felt = np.where(careless, rng.normal(0, 1, felt.size), felt)
-    margin = 0.3 if scale.ties else 0.0
-    if not scale.ties:  # who feels no difference at all has to toss a coin
-        felt = np.where(felt == 0, rng.normal(0, 1, felt.size), felt)
-    return np.where(felt > margin, "win", np.where(felt < -margin, "loss", "tie")).astype(object)
-
-
 def power_draw(
     scale: Scale, *, difference: float, habits: Habits | None = None, n_pool: int = 1000
 ) -> Callable[[int, int, np.random.Generator], Floats]:
     """A simulator for `palaver.statistics.power`: mean scores of two systems that lie `difference` apart."""
     habits = habits or Habits()
-    if not scale.numeric:
+    if scale.form != "number":
         raise ValueError(f"power is simulated for scales of numbers, not for {scale.kind}")
     if not math.isfinite(difference):
         raise ValueError(f"difference: expected a finite number, found {difference}")
 
     def draw(n_items: int, n_raters: int, rng: np.random.Generator) -> Floats:
-        crowd = _draw_raters(n_pool, habits, rng)
+        crowd = _draw_crowd(n_pool, habits, rng)
         rater = rng.integers(0, n_pool, (n_items, n_raters))[:, None, :]  # the same raters see both outputs
         quality = rng.normal(0, habits.item, (n_items, 1, 1)) + rng.normal(
             0, habits.item_system, (n_items, 2, 1)
         )
         quality = quality + np.array([0.0, difference])[None, :, None]
-        felt = quality + rng.normal(0, _noise(scale, habits), (n_items, 2, n_raters))
-        who = np.broadcast_to(rater, felt.shape)
-        said = crowd.bias[who] + crowd.spread[who] * felt
-        value = report(
-            said.ravel(), scale, crowd.careless[who].ravel(), crowd.j_shaped[who].ravel(), rng
-        ).astype(np.float64)
-        if isinstance(scale, Magnitude):
-            value = np.log(value / scale.reference)
-        return np.asarray(value.reshape(felt.shape).mean(axis=2))
+        noticed = quality + rng.normal(0, habits.noise * scale.noise, (n_items, 2, n_raters))
+        who = np.broadcast_to(rater, noticed.shape).ravel()
+        felt = crowd.bias[who] + crowd.spread[who] * noticed.ravel()
+        output = np.broadcast_to(np.arange(2 * n_items).reshape(n_items, 2, 1), noticed.shape).ravel()
+        value = scale.simulate(Impressions(felt, output, crowd.careless[who], crowd.j_shaped[who]), rng)
+        return np.asarray(scale.scores(value).reshape(noticed.shape).mean(axis=2))
 
     return draw

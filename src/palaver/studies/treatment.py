@@ -9,13 +9,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from palaver.schema import Binary, Checkboxes, Likert, Magnitude, Ordinal, Pairwise, RankMagnitude, Scale
-from palaver.schema.scale import Level
+from palaver.schema import Binary, Likert, Ordinal, Pairwise, RankMagnitude, Real, Scale
+from palaver.schema.scale import LARGEST, Bounds, Form, Level
 
 MAX_OPTIONS = 30
-LARGEST = 1e50
-"""Beyond it products of variances overflow; nobody means such a number."""
-_NUMBER = "expected a finite number below 1e50"
+_NUMBER = f"expected {Real().describe()}"
 
 
 @dataclass(frozen=True)
@@ -23,8 +21,8 @@ class Treatment:
     """What kind of judgement a criterion is and how it enters statistics."""
 
     criterion: str
-    kind: str
-    """"number", "pair" (win/tie/loss against another system) or "boxes"."""
+    kind: Form
+    """A number, a pair (win, tie or loss against another system) or boxes."""
     level: Level
     scale: Scale | None
     guessed: str
@@ -34,16 +32,16 @@ class Treatment:
 
     @property
     def is_magnitude(self) -> bool:
-        return isinstance(self.scale, Magnitude)
+        return self.level == "ratio"
 
     @property
     def reference(self) -> float:
-        return self.scale.reference if isinstance(self.scale, Magnitude) else 100.0
+        return 100.0 if self.scale is None else self.scale.reference_value
 
     @property
     def default_normalisation(self) -> str:
         """Magnitudes are ratios, so their logarithms are what can be averaged."""
-        return "log" if self.is_magnitude else "raw"
+        return "raw" if self.scale is None else self.scale.default_normalisation
 
     def describe(self, normalisation: str) -> str:
         """One sentence for reports."""
@@ -68,32 +66,36 @@ def treat(
     """How `criterion` is treated, which rows fit (as an expression), and what was expected of the others."""
     if scale is None:
         return _guess(criterion, rows, screens)
-    if isinstance(scale, Pairwise):
-        return (
-            Treatment(criterion, "pair", scale.level, scale, ""),
-            _outcome_fits(ties=scale.ties),
-            (f"expected {scale.describe()} and the other system in the column 'against'"),
-        )
-    if isinstance(scale, Checkboxes):
-        treatment = Treatment(criterion, "boxes", scale.level, scale, "", scale.options, scale.exclusive)
-        fitting = [t for t in rows["text"].unique().drop_nulls().to_list() if _parses(scale, t)]
-        return (
-            treatment,
-            pl.col("text").cast(pl.String).is_in(fitting).fill_null(False),
-            f"expected {scale.describe()}",
-        )
-    value = pl.col("value")
-    fits = value.is_finite() & value.is_between(scale.minimum, scale.maximum)
-    if scale.whole:
-        fits = fits & (value == value.round())
-    return (
-        Treatment(criterion, "number", scale.level, scale, ""),
-        fits.fill_null(False),
-        f"expected {scale.describe()}",
+    choices = scale.choices()
+    treatment = Treatment(
+        criterion,
+        scale.form,
+        scale.level,
+        scale,
+        guessed="",
+        options=tuple(c.value for c in choices) if scale.form == "boxes" else (),
+        exclusive=tuple(c.value for c in choices if c.alone),
     )
+    expected = f"expected {scale.describe()}"
+    if scale.form == "pair":
+        return treatment, _outcome_fits(scale), f"{expected} and the other system in the column 'against'"
+    if scale.form == "boxes":
+        texts = rows["text"].unique().drop_nulls().to_list()
+        fitting = [text for text in texts if _parses(scale, text)]
+        return treatment, pl.col("text").cast(pl.String).is_in(fitting).fill_null(False), expected
+    return treatment, _number_fits(scale.bounds), expected
 
 
-def _parses(scale: Checkboxes, text: str) -> bool:
+def _number_fits(bounds: Bounds) -> pl.Expr:
+    value = pl.col("value")
+    fits = value.is_finite() & value.is_between(bounds.low, bounds.high)
+    if bounds.step is not None:
+        steps = (value - bounds.low) / bounds.step
+        fits = fits & ((steps - steps.round()).abs() <= bounds.tolerance)
+    return fits.fill_null(False)
+
+
+def _parses(scale: Scale, text: str) -> bool:
     try:
         scale.parse(text)
     except ValueError:
@@ -101,12 +103,11 @@ def _parses(scale: Checkboxes, text: str) -> bool:
     return True
 
 
-def _outcome_fits(*, ties: bool) -> pl.Expr:
-    """Words or their numbers: win 1, tie 0.5, loss 0. Without `against` there is nothing to compare with."""
-    words = ["win", "loss", "tie"] if ties else ["win", "loss"]
-    numbers = [1.0, 0.0, 0.5] if ties else [1.0, 0.0]
-    word = pl.col("text").cast(pl.String).str.to_lowercase().is_in(words)
-    fits = word.fill_null(False) | pl.col("value").is_in(numbers).fill_null(False)
+def _outcome_fits(scale: Scale) -> pl.Expr:
+    """Words or their numbers. Without `against` there is nothing to compare with."""
+    word = pl.col("text").cast(pl.String).str.to_lowercase().is_in(list(scale.outcomes))
+    number = pl.col("value").is_in(list(scale.outcomes.values()))
+    fits = word.fill_null(False) | number.fill_null(False)
     other = pl.col("against").cast(pl.String) != pl.col("system").cast(pl.String)
     return fits & other.fill_null(False)
 
@@ -117,14 +118,12 @@ def _usable() -> pl.Expr:
 
 def _guess(criterion: str, rows: pl.DataFrame, screens: bool) -> tuple[Treatment, pl.Expr, str]:
     if rows["against"].null_count() < rows.height:
+        scale = Pairwise()
         treatment = Treatment(
-            criterion, "pair", "nominal", Pairwise(), "a pairwise criterion, as 'against' is given"
+            criterion, "pair", scale.level, scale, "a pairwise criterion, as 'against' is given"
         )
-        return (
-            treatment,
-            _outcome_fits(ties=True),
-            "expected win, tie or loss and the other system in 'against'",
-        )
+        expected = f"expected {scale.describe()} and the other system in 'against'"
+        return treatment, _outcome_fits(scale), expected
     n_numbers = rows.height - rows["value"].null_count()  # nan and inf are meant as numbers, too
     if n_numbers * 2 >= rows.height:
         return _guess_number(criterion, rows.filter(_usable())["value"], screens), _usable(), _NUMBER
@@ -152,9 +151,9 @@ def _guess_number(criterion: str, values: pl.Series, screens: bool) -> Treatment
     whole = bool((values == values.round()).all())
     if screens and low > 0:
         digits = min(max(6, len(str(int(high)))), 15)
-        scale: Scale = RankMagnitude(whole_numbers=whole, max_digits=digits)
+        magnitude = RankMagnitude(whole_numbers=whole, max_digits=digits)
         return Treatment(
-            criterion, "number", "ratio", scale, "several outputs on a screen, so read as RankME"
+            criterion, "number", "ratio", magnitude, "several outputs on a screen, so read as RankME"
         )
     if whole and low >= 0 and high <= 1:
         return Treatment(criterion, "number", "nominal", Binary(), "only 0 and 1 occur")

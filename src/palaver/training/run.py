@@ -23,6 +23,7 @@ from safetensors.torch import load_file
 
 from palaver.errors import UserError
 from palaver.models import Responder, build, load
+from palaver.models.devices import choose_device
 from palaver.models.pretrained import fingerprint
 from palaver.text.vocabulary import Vocabulary
 from palaver.training.checkpoint import Checkpoints, RunProgress, set_random_state, unreadable
@@ -242,11 +243,7 @@ def _is_widened(old: torch.Tensor, new: torch.Tensor) -> bool:
 def _accelerator(device: Device) -> Accelerator:
     from datetime import timedelta
 
-    if device == "cuda" and not torch.cuda.is_available():
-        raise UserError(
-            "--device cuda: there is no GPU that PyTorch can use", "leave --device out to use the CPU"
-        )
-    cpu = device == "cpu" or not torch.cuda.is_available()
+    cpu = choose_device(device).type == "cpu"
     found = Accelerator(
         cpu=cpu,
         kwargs_handlers=[

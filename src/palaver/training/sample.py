@@ -9,8 +9,8 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from palaver.corpora.files import write_dialogues
 from palaver.files import check_writable
+from palaver.readers import write_dialogues
 from palaver.schema import Dialogue, Turn
 
 OCEAN = """speaker,openness,conscientiousness,extraversion,agreeableness,neuroticism

@@ -1,0 +1,174 @@
+"""Files of dialogues scored in shards: the memory of a few thousand dialogues, whatever the file's size.
+
+Workers encode and score a shard. What stays is a row number, an id and three numbers a dialogue, so that the
+worst can stand first. The costliest turns of the worst dialogues are found in a second reading of the file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from palaver.comparator.reading import RatedReader
+from palaver.comparator.scorer import Scorer, WorstTurn, load_scorer
+from palaver.comparator.training_data import RatedDialogue
+from palaver.engine import map_shards
+from palaver.errors import DataError, require
+from palaver.files import write_atomically
+from palaver.progress import Progress, no_progress
+
+Shard = list[tuple[int, RatedDialogue]]
+_SHARD = 1000
+
+
+@dataclass(frozen=True)
+class DialogueScore:
+    """The score of the dialogue in row `number` of a file."""
+
+    number: int
+    id: str
+    score: float
+    low: float
+    high: float
+    system: str | None = None
+    worst_turn: WorstTurn | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """`{id, score, low, high}`, the system where it is known, the costliest turn if it was looked for."""
+        plain: dict[str, Any] = {"id": self.id}
+        plain |= {name: _plain(getattr(self, name)) for name in ("score", "low", "high")}
+        if self.system is not None:
+            plain["system"] = self.system
+        if self.worst_turn is not None:
+            plain["worst_turn"] = dataclasses.asdict(self.worst_turn) | {"gain": _plain(self.worst_turn.gain)}
+        return plain
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What was scored, how fast, and what was not and why."""
+
+    n: int
+    dropped: dict[str, int]
+    notes: dict[str, int]
+    seconds: float
+    lowest: tuple[dict[str, Any], ...]
+    mean: float
+    sd: float
+
+    @property
+    def per_second(self) -> float:
+        return self.n / self.seconds if self.seconds > 0 else math.nan
+
+
+class _ShardScorer:
+    """Sent to a worker once; the comparator is loaded there at the first shard."""
+
+    def __init__(self, comparator: str, device: str, every_turn: bool, one_thread: bool) -> None:
+        self.comparator, self.device = comparator, device
+        self.every_turn, self.one_thread = every_turn, one_thread
+        self._scorer: Scorer | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_scorer": None}
+
+    @property
+    def scorer(self) -> Scorer:
+        if self._scorer is None:
+            self._scorer = load_scorer(self.comparator, device=self.device)
+            if self.one_thread:
+                require("torch", "models").set_num_threads(1)
+        return self._scorer
+
+    def __call__(self, shard: Shard) -> list[DialogueScore]:
+        dialogues = [row.dialogue for _, row in shard]
+        scores = self.scorer.score(dialogues)
+        worst: list[WorstTurn | None] = [None] * len(shard)
+        if self.every_turn:
+            worst = self.scorer.worst_turns(dialogues)
+        return [
+            DialogueScore(
+                number,
+                row.dialogue.id,
+                float(scores.score[i]),
+                float(scores.low[i]),
+                float(scores.high[i]),
+                row.system,
+                worst[i],
+            )
+            for i, (number, row) in enumerate(shard)
+        ]
+
+
+def score_file(
+    path: str | Path,
+    out: str | Path,
+    *,
+    comparator: str = "default",
+    device: str = "cpu",
+    workers: int = 1,
+    turns: int | None = 100,
+    min_turns: int = 2,
+    shard_size: int = _SHARD,
+    progress: Progress = no_progress,
+) -> Summary:
+    """Score every dialogue of a file into JSON lines, worst first.
+
+    The costliest turn is found for the `turns` worst dialogues, for all with None.
+    """
+    source = Path(path)
+    began = time.perf_counter()
+    score_shard = _ShardScorer(comparator, device, every_turn=turns is None, one_thread=workers != 1)
+    reader = RatedReader(min_turns=min_turns)
+    rows: list[DialogueScore] = []
+    for scored in map_shards(score_shard, _shards(reader.read(source), shard_size), workers=workers):
+        rows += scored
+        progress("scoring dialogues", len(rows), 0)
+    if not rows:
+        raise DataError(
+            f"{source}: no dialogue can be scored", f"each needs {min_turns} turns", reader.reasons
+        )
+    rows.sort(key=lambda row: (row.score, row.id))
+    if turns:
+        rows[:turns] = _with_worst_turns(rows[:turns], source, min_turns, score_shard.scorer)
+    with write_atomically(Path(out)) as file:
+        for row in rows:
+            file.write(json.dumps(row.to_json(), ensure_ascii=False) + "\n")
+    values = np.array([row.score for row in rows])
+    return Summary(
+        n=len(rows),
+        dropped=dict(reader.dropped),
+        notes=dict(reader.notes),
+        seconds=time.perf_counter() - began,
+        lowest=tuple(row.to_json() for row in rows[:10]),
+        mean=float(values.mean()),
+        sd=float(values.std()),
+    )
+
+
+def _shards(rows: Iterator[tuple[int, RatedDialogue]], size: int) -> Iterator[Shard]:
+    while shard := list(islice(rows, size)):
+        yield shard
+
+
+def _with_worst_turns(
+    rows: list[DialogueScore], path: Path, min_turns: int, scorer: Scorer
+) -> list[DialogueScore]:
+    wanted = {row.number for row in rows}
+    reader = RatedReader(min_turns=min_turns)
+    dialogues = {number: row.dialogue for number, row in reader.read(path) if number in wanted}
+    worst = dict(zip(dialogues, scorer.worst_turns(list(dialogues.values())), strict=True))
+    return [dataclasses.replace(row, worst_turn=worst[row.number]) for row in rows]
+
+
+def _plain(value: float) -> float | None:
+    return round(value, 4) if math.isfinite(value) else None

@@ -1,0 +1,269 @@
+"""Surface features of a dialogue: lengths, repetition, questions, and what users say when a system fails.
+
+They need no model and see only the turns. Every feature is a mean, a share or an extreme over the turns of a
+role, so that dialogues of any length compare. A turn is read once (`read_turn`); a dialogue without one of
+its turns costs no second reading.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+_WORD = re.compile(r"[^\W_]+(?:'[a-z]+)?")
+_END = re.compile(r"[.?!]+")
+
+
+def _set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_CATEGORIES = {
+    "pleased": _set(
+        "haha lol cool nice great awesome thanks thank love fun funny wow amazing good interesting "
+        "wonderful enjoy enjoyed glad happy lovely fantastic beautiful yes agree"
+    ),
+    "puzzled": _set(
+        "what huh confused confusing sense understand weird strange random mean meant pardon sorry odd makes "
+        "wrong confuse"
+    ),
+    "complains": _set(
+        "already again repeat repeating repeated same keep stop asked answer question listen listening "
+        "ignore ignoring contradict earlier before just told robot bot computer machine"
+    ),
+    "rude": _set(
+        "stupid idiot dumb fuck fucking shit bitch hate boring bad sex crazy hell terrible rude liar "
+        "lying lie"
+    ),
+    "first_person": _set("i my me mine i'm i've i'll myself"),
+    "second_person": _set("you your yours you're"),
+    "negation": _set("not no don't never can't cannot nothing none won't didn't doesn't isn't"),
+    "function": _set(
+        "the a an and or but i you he she it we they is am are was were be to of in on for with my your "
+        "me do does did have has had that this so not no what how at as if "
+        "just about all would can will from very "
+        "too like get there when i'm don't it's s t m re"
+    ),
+}
+_NAMES = tuple(_CATEGORIES)
+_PRESENCE = tuple(enumerate(_NAMES[:4]))
+"""Of these the share of turns that hold one counts too."""
+_IN: dict[str, tuple[int, ...]] = {
+    word: tuple(i for i, name in enumerate(_NAMES) if word in _CATEGORIES[name])
+    for word in frozenset().union(*_CATEGORIES.values())
+}
+_N_CATEGORIES = len(_NAMES)
+_FUNCTION = _CATEGORIES["function"]
+_NOT = _CATEGORIES["negation"]
+_FIRST = _CATEGORIES["first_person"]
+_BACKCHANNEL = _set("ok okay yes yeah no good nice fine sure k hmm oh yep nope cool really bye")
+_GREETING = _set("hi hello hey")
+
+
+class Marks(NamedTuple):
+    """What a turn's characters show; of each the mean over a role's turns is taken."""
+
+    characters: float
+    asks: float
+    exclaims: float
+    commas: float
+    stopped: float
+    sentences: float
+    capitals: float
+    not_ascii: float
+
+
+class TurnSurface(NamedTuple):
+    """A turn taken apart once."""
+
+    is_user: bool
+    words: list[str]
+    key: str
+    pairs: frozenset[tuple[str, str]]
+    content: frozenset[str]
+    counts: tuple[int, ...]  # of each category
+    within: float  # share of its words that it says again
+    marks: Marks
+    n_digits: int
+    n_apostrophes: int
+    has_unknown: bool  # a word that a system writes for one it does not know
+
+
+def read_turn(is_user: bool, text: str) -> TurnSurface:
+    lower = text.lower().replace("’", "'")
+    words = _WORD.findall(lower)
+    counts = [0] * _N_CATEGORIES
+    for word in words:
+        if word in _IN:
+            for i in _IN[word]:
+                counts[i] += 1
+    n_capitals = sum(map(str.isupper, text)) if text != lower else 0
+    marks = Marks(
+        characters=len(text),
+        asks="?" in text,
+        exclaims="!" in text,
+        commas=text.count(","),
+        stopped=text.rstrip()[-1:] in {".", "?", "!"},
+        sentences=len(_END.findall(text)),
+        capitals=n_capitals / max(1, len(text)),
+        not_ascii=not text.isascii(),
+    )
+    return TurnSurface(
+        is_user,
+        words,
+        key=" ".join(words),
+        pairs=frozenset(pairwise(words)),
+        content=frozenset(words) - _FUNCTION,
+        counts=tuple(counts),
+        within=1 - len(set(words)) / len(words) if words else 0.0,
+        marks=marks,
+        n_digits=sum(word[0].isdigit() for word in words) if any(map(str.isdigit, lower)) else 0,
+        n_apostrophes=sum("'" in word for word in words) if "'" in lower else 0,
+        has_unknown="unk" in lower,
+    )
+
+
+def surface_features(dialogues: Sequence[Sequence[TurnSurface]]) -> NDArray[np.float32]:
+    """(N, F) the features of dialogues whose turns have been read, in the order of `FEATURES`."""
+    if not dialogues:
+        return np.zeros((0, len(FEATURES)), np.float32)
+    return np.array([list(_features(turns).values()) for turns in dialogues], dtype=np.float32)
+
+
+def _features(turns: Sequence[TurnSurface]) -> dict[str, float]:
+    """Every feature by its name; their order is that of a trained comparator's weights."""
+    system = [turn for turn in turns if not turn.is_user]
+    user = [turn for turn in turns if turn.is_user]
+    of_system, of_user = _role(system), _role(user)
+    return {
+        **{f"system_{name}": value for name, value in of_system.items()},
+        **{f"user_{name}": value for name, value in of_user.items()},
+        "turns": len(turns),
+        "length_ratio": math.log((of_system["length"] + 1) / (of_user["length"] + 1)),
+        **_exchange(turns),
+        "shared_content": _shared_content(system, user),
+    }
+
+
+def _role(turns: Sequence[TurnSurface]) -> dict[str, float]:
+    """The features of one role; all are 0 where it says nothing."""
+    if not turns:
+        return dict.fromkeys(_role([_NOTHING]), 0.0)
+    m = len(turns)
+    lengths = [len(turn.words) for turn in turns]
+    total = sum(lengths)
+    mean = total / m
+    half = m // 2
+    n = max(1, total)
+    marks = Marks(*(sum(column) / m for column in zip(*(turn.marks for turn in turns), strict=True)))
+    counts = [sum(column) for column in zip(*(turn.counts for turn in turns), strict=True)]
+    return {
+        "length": mean,
+        "length_sd": math.sqrt(max(0.0, sum(k * k for k in lengths) / m - mean * mean)),
+        "length_min": min(lengths),
+        "length_max": max(lengths),
+        "length_log": sum(map(math.log1p, lengths)) / m,
+        "length_trend": sum(lengths[half:]) / (m - half) - sum(lengths[:half]) / half if half else 0.0,
+        "length_last": sum(lengths[-2:]) / len(lengths[-2:]),
+        "short": sum(k <= 2 for k in lengths) / m,
+        "word_length": marks.characters / (mean + 1),
+        **_repeats(turns, n),
+        "repeat_within": sum(turn.within for turn in turns) / m,
+        "repeat_within_max": max(turn.within for turn in turns),
+        "question": marks.asks,
+        "exclaim": marks.exclaims,
+        "commas": marks.commas,
+        "stopped": marks.stopped,
+        "sentences": marks.sentences,
+        "capitals": marks.capitals,
+        "not_ascii": marks.not_ascii,
+        "digits": sum(turn.n_digits for turn in turns) / n,
+        "apostrophes": sum(turn.n_apostrophes for turn in turns) / n,
+        "unknown": sum(turn.has_unknown for turn in turns) / m,
+        "backchannel": sum(bool(turn.words) and _BACKCHANNEL.issuperset(turn.words) for turn in turns) / m,
+        "greets_late": sum(map(_greets, turns[1:])) / max(1, m - 1),
+        "does_not_know": sum("know" in t.words and not _NOT.isdisjoint(t.words) for t in turns) / m,
+        "short_question": sum(bool(turn.marks.asks) and len(turn.words) <= 3 for turn in turns) / m,
+        **{name: count / n for name, count in zip(_NAMES, counts, strict=True)},
+        **{f"{name}_turns": sum(turn.counts[i] > 0 for turn in turns) / m for i, name in _PRESENCE},
+    }
+
+
+def _greets(turn: TurnSurface) -> bool:
+    return bool(turn.words) and (turn.words[0] in _GREETING or turn.key.startswith("how are you"))
+
+
+def _repeats(turns: Sequence[TurnSurface], n_words: int) -> dict[str, float]:
+    """What a speaker says again (turns, pairs of words, beginnings), and their distinct 1- to 3-grams."""
+    keys: set[str] = set()
+    pairs: set[tuple[str, str]] = set()
+    starts: set[tuple[str, ...]] = set()
+    triples: set[tuple[str, str, str]] = set()
+    words: set[str] = set()
+    n_keys = n_starts = n_pairs = n_triples = 0
+    shares = []
+    for turn in turns:
+        n_keys += turn.key in keys
+        keys.add(turn.key)
+        if turn.pairs:
+            shares.append(len(turn.pairs & pairs) / len(turn.pairs))
+            pairs |= turn.pairs
+        start = tuple(turn.words[:3])
+        n_starts += start in starts
+        starts.add(start)
+        words.update(turn.words)
+        triples.update(zip(turn.words, turn.words[1:], turn.words[2:], strict=False))
+        n_pairs += max(0, len(turn.words) - 1)
+        n_triples += max(0, len(turn.words) - 2)
+    return {
+        "distinct_1": len(words) / math.sqrt(n_words),
+        "distinct_2": len(pairs) / max(1, n_pairs),
+        "distinct_3": len(triples) / max(1, n_triples),
+        "repeat_turn": n_keys / len(turns),
+        "repeat_2": _mean(shares),
+        "repeat_2_max": max(shares, default=0.0),
+        "repeat_start": n_starts / len(turns),
+    }
+
+
+def _exchange(turns: Sequence[TurnSurface]) -> dict[str, float]:
+    """How each role takes up what the other has just said."""
+    overlap: dict[bool, list[float]] = {True: [], False: []}
+    asked, direct, echo = [], [], []
+    for before, turn in pairwise(turns):
+        if turn.is_user == before.is_user:
+            continue
+        fewer = max(1, min(len(turn.content), len(before.content)))
+        overlap[turn.is_user].append(len(turn.content & before.content) / fewer)
+        if not turn.is_user:
+            echo.append(len(turn.pairs & before.pairs) / max(1, len(turn.pairs)))
+            if before.marks.asks:
+                asked.append(turn.marks.asks)
+                direct.append(bool(turn.words) and (turn.words[0] in _BACKCHANNEL or turn.words[0] in _FIRST))
+    return {
+        "system_overlap": _mean(overlap[False]),
+        "user_overlap": _mean(overlap[True]),
+        "question_for_question": _mean(asked),
+        "answers_directly": _mean(direct),
+        "echo": _mean(echo),
+    }
+
+
+def _shared_content(system: Sequence[TurnSurface], user: Sequence[TurnSurface]) -> float:
+    said = frozenset().union(*(turn.content for turn in system))
+    heard = frozenset().union(*(turn.content for turn in user))
+    return len(said & heard) / math.sqrt((len(said) + 1) * (len(heard) + 1))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
+
+
+_NOTHING = read_turn(False, "")
+FEATURES: tuple[str, ...] = tuple(_features([_NOTHING]))

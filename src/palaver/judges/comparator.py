@@ -1,0 +1,50 @@
+"""The trained comparator as a judge of dialogues: log-odds of being better than an average dialogue."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from palaver.comparator.scorer import load_scorer
+from palaver.judges.labels import sitting_of, system_of
+from palaver.models.devices import choose_device
+from palaver.readers.roles import with_roles, without_empty_turns
+from palaver.schema import Criterion, Dialogue, Rating, Response
+from palaver.schema.judge import Judged, Need
+from palaver.schema.rating import Kind
+from palaver.schema.response import SYSTEM, USER
+from palaver.schema.scale import Real
+
+
+class ComparatorJudge:
+    """Rates dialogues between a user and a system. `which` names another comparator than the shipped one."""
+
+    kind: Kind = "model"
+    looks_at: frozenset[Judged] = frozenset({"dialogues"})
+    needs: frozenset[Need] = frozenset()
+    criteria = (Criterion(name="quality", scale=Real(), title="Comparator's score (log-odds)"),)
+
+    def __init__(self, which: str = "default", device: str = "auto") -> None:
+        self.scorer = load_scorer(which, device=str(choose_device(device)))
+        self.name = "comparator" if which == "default" else f"comparator={which}"
+        self.signature = getattr(self.scorer, "signature", "")
+        self.left_out: Counter[str] = Counter()
+
+    def judge(self, batch: Sequence[Response] | Sequence[Dialogue]) -> Iterator[Rating]:
+        conversations = []
+        for dialogue in batch:
+            if isinstance(dialogue, Dialogue):
+                sided = without_empty_turns(with_roles(dialogue))
+                if set(sided.speakers) == {USER, SYSTEM}:
+                    conversations.append(sided)
+                else:
+                    self.left_out["dialogues that are not between a user and a system"] += 1
+        scores = self.scorer.score(conversations).score
+        for dialogue, score in zip(conversations, scores.tolist(), strict=True):
+            if math.isfinite(score):
+                yield Rating(
+                    item=dialogue.id, context=sitting_of(dialogue), system=system_of(dialogue),
+                    rater=self.name, criterion="quality", value=score,
+                    kind=self.kind, signature=self.signature,
+                )  # fmt: skip

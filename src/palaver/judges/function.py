@@ -1,0 +1,58 @@
+"""Any Python function from a response to a number, as a judge."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from palaver import __version__
+from palaver.errors import UserError
+from palaver.schema import Criterion, Dialogue, Rating, Response
+from palaver.schema.judge import Judged, Need
+from palaver.schema.rating import Kind
+from palaver.schema.scale import Real
+
+
+class FunctionJudge:
+    """Its criterion is the function's name; None means that the function cannot judge a response."""
+
+    kind: Kind = "metric"
+    looks_at: frozenset[Judged] = frozenset({"responses"})
+    needs: frozenset[Need] = frozenset()
+
+    def __init__(self, function: Callable[[Response], Any], name: str) -> None:
+        self.function = function
+        self.name = name.partition(":")[2] or name
+        self.signature = f"{name}|palaver:{__version__}"
+        self.criteria = (Criterion(name=self.name, scale=Real()),)
+
+    def judge(self, batch: Sequence[Response] | Sequence[Dialogue]) -> Iterator[Rating]:
+        for response in batch:
+            if isinstance(response, Response):
+                value = self._value(response)
+                if value is not None:
+                    yield Rating(
+                        item=response.id, system=response.judged_system, rater=self.name,
+                        criterion=self.name, value=value, kind=self.kind, signature=self.signature,
+                    )  # fmt: skip
+
+    def _value(self, response: Response) -> float | None:
+        try:
+            value = self.function(response)
+        except UserError:
+            raise
+        except Exception as error:  # somebody else's function may raise anything
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            raise UserError(
+                f"{self.name} failed on response {response.id!r}: {type(error).__name__}: {error}",
+                f"in {last.filename}, line {last.lineno}",
+            ) from error
+        if value is None:
+            return None
+        try:
+            return Real().parse(float(value))
+        except (TypeError, ValueError):
+            raise UserError(
+                f"{self.name} should return a finite number, returned {value!r} for response {response.id!r}"
+            ) from None

@@ -1,0 +1,20 @@
+"""What a judge needs to know of a dialogue besides its turns."""
+
+from __future__ import annotations
+
+from palaver.errors import DataError
+from palaver.schema import Dialogue
+
+
+def system_of(dialogue: Dialogue) -> str:
+    """The system that spoke in it."""
+    system = dialogue.labels.get("system")
+    if system is None:
+        raise DataError(f"dialogue {dialogue.id!r} names no system", "give each dialogue a field `system`")
+    return str(system)
+
+
+def sitting_of(dialogue: Dialogue) -> str | None:
+    """The sitting it belongs to: dialogues of one sitting are compared with each other."""
+    group = dialogue.labels.get("group")
+    return None if group is None else str(group)

@@ -1,0 +1,54 @@
+"""A metric as a judge: its score of each response, or one figure for all responses of a system."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from palaver.metrics.metric import Example, Metric
+from palaver.schema import Criterion, Dialogue, Rating, Response
+from palaver.schema.judge import Judged, Need
+from palaver.schema.rating import Kind
+from palaver.schema.scale import Real
+
+ALL_RESPONSES = "(all responses)"
+"""The item of a figure about everything a system said."""
+
+
+class MetricJudge:
+    """Rates responses; those it has no score for (an empty one has no diversity) get no rating."""
+
+    kind: Kind = "metric"
+    looks_at: frozenset[Judged] = frozenset({"responses"})
+
+    def __init__(self, metric: Metric) -> None:
+        self.metric = metric
+        self.name = metric.name
+        self.signature = metric.signature
+        self.needs: frozenset[Need] = frozenset(metric.needs)
+        self.whole = metric.whole is not None
+        self.criteria = (
+            Criterion(name=metric.name, scale=Real(), better=metric.better, title=metric.title),
+        )
+
+    def judge(self, batch: Sequence[Response] | Sequence[Dialogue]) -> Iterator[Rating]:
+        responses = [response for response in batch if isinstance(response, Response)]
+        if self.metric.whole is not None:
+            for system in dict.fromkeys(response.judged_system for response in responses):
+                examples = [_example(r) for r in responses if r.judged_system == system]
+                yield from self._rating(ALL_RESPONSES, system, self.metric.whole(examples))
+        elif self.metric.per_example is not None:
+            for response in responses:
+                value = self.metric.per_example(_example(response))
+                yield from self._rating(response.id, response.judged_system, value)
+
+    def _rating(self, item: str, system: str, value: float) -> Iterator[Rating]:
+        if not math.isnan(value):
+            yield Rating(
+                item=item, system=system, rater=self.name, criterion=self.name, value=float(value),
+                kind=self.kind, signature=self.signature,
+            )  # fmt: skip
+
+
+def _example(response: Response) -> Example:
+    return Example(response.response or "", response.references, response.knowledge or "")

@@ -1,0 +1,160 @@
+"""Several judges over one file of responses or dialogues: rows of the one table of ratings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import polars as pl
+
+from palaver.errors import DataError, UserError
+from palaver.judges.catalogue import open_judge
+from palaver.progress import Progress, no_progress
+from palaver.readers.dialogues import read_dialogues
+from palaver.readers.rating_files import ratings_frame
+from palaver.readers.responses import is_responses, read_responses
+from palaver.schema import Dialogue, Judge, Rating, Response
+from palaver.schema.base import FrozenDict
+
+BATCH = 1024
+
+
+@dataclass(frozen=True)
+class JudgeResult:
+    """Ratings in the long format, and what was left out, with the reason."""
+
+    frame: pl.DataFrame
+    n_judged: int
+    """Responses or dialogues that were read."""
+    judges: tuple[Judge, ...]
+    left_out: Mapping[str, int]
+    notes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        names = ", ".join(judge.name for judge in self.judges)
+        return f"<JudgeResult: {self.frame.height:,} ratings of {self.n_judged:,} by {names}>"
+
+    def to_polars(self) -> pl.DataFrame:
+        return self.frame
+
+    def summary(self) -> pl.DataFrame:
+        """Each system's mean by judge and criterion, with how many ratings it rests on."""
+        keys = ["rater", "criterion", "system"]
+        value = pl.col("value").cast(pl.Float64)
+        return self.frame.group_by(keys, maintain_order=True).agg(value.mean().alias("mean"), pl.len().alias("n"))
+
+
+def judge(
+    source: str | Path,
+    by: Sequence[str | Judge],
+    *,
+    columns: Mapping[str, str] | None = None,
+    device: str = "auto",
+    progress: Progress | None = None,
+) -> JudgeResult:
+    """Let every judge of `by` rate every response or dialogue of a file.
+
+    Judges are named as on the command line (`comparator`, `unigram_f1`, `my_module:my_function`) or given as
+    objects. What a judge cannot rate is counted in `left_out`.
+    """
+    if not by:
+        raise UserError("no judge was named", "name at least one: --by unigram_f1")
+    judges = [open_judge(one, device=device) if isinstance(one, str) else one for one in by]
+    path = Path(source)
+    reader = read_responses(path, columns=columns) if is_responses(path) else read_dialogues(path, columns=columns)
+    panel = Panel(judges, path)
+    frames = [ratings_frame(batch) for batch in panel.rate(reader, progress or no_progress)]
+    if not any(frame.height for frame in frames):
+        reasons = [f"{reason}: {count:,}" for reason, count in panel.left_out.items()]
+        raise DataError(f"{path}: there is nothing that could be judged", problems=reasons)
+    return JudgeResult(
+        pl.concat(frames), panel.n_judged, tuple(judges), dict(panel.left_out), (*reader.notes, *panel.notes)
+    )
+
+
+class Panel:
+    """Judges side by side over a stream, a batch at a time; those of whole systems wait for its end."""
+
+    def __init__(self, judges: Sequence[Judge], path: Path) -> None:
+        self.judges = judges
+        self.path = path
+        self.left_out: Counter[str] = Counter()
+        self.n_judged = 0
+        self._n_nameless = 0
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        if not self._n_nameless:
+            return ()
+        return (f"{self._n_nameless:,} dialogues name no system: taken for {self.path.name}'s own",)
+
+    def rate(
+        self, things: Iterable[Response] | Iterable[Dialogue], progress: Progress
+    ) -> Iterator[list[Rating]]:
+        """Ratings, a list a batch. Nothing is held but what a judge of whole systems needs."""
+        batched = [judge for judge in self.judges if not getattr(judge, "whole", False)]
+        whole = [judge for judge in self.judges if judge not in batched]
+        held: list[Response] = []
+        for batch in _batches(things):
+            self.n_judged += len(batch)
+            progress("judging", self.n_judged, 0)
+            ratings = [rating for judge in batched for rating in self._ratings(judge, batch)]
+            yield ratings
+            if whole:
+                held += [thing for thing in batch if isinstance(thing, Response)]
+        for judge in whole:
+            yield list(self._ratings(judge, held))
+        for judge in self.judges:
+            for reason, count in getattr(judge, "left_out", {}).items():
+                self.left_out[f"{judge.name}: {reason}"] += count
+
+    def _ratings(self, judge: Judge, batch: Sequence[Response] | Sequence[Dialogue]) -> Iterable[Rating]:
+        return judge.judge(self._for_judge(judge, batch))
+
+    def _for_judge(
+        self, judge: Judge, batch: Sequence[Response] | Sequence[Dialogue]
+    ) -> Sequence[Response] | Sequence[Dialogue]:
+        """What the judge looks at, without what it cannot rate."""
+        responses = [thing for thing in batch if isinstance(thing, Response)]
+        if not responses:
+            if "dialogues" not in judge.looks_at:
+                raise UserError(
+                    f"{judge.name} judges responses, but {self.path} holds dialogues",
+                    "give a file with the columns id, system, context, response",
+                )
+            return [self._with_system(thing) for thing in batch if isinstance(thing, Dialogue)]
+        able = []
+        for response in responses:
+            reason = _why_not(judge, response)
+            if reason:
+                self.left_out[f"{judge.name}: {reason}"] += 1
+            else:
+                able.append(response)
+        return able if "responses" in judge.looks_at else [response.as_dialogue() for response in able]
+
+    def _with_system(self, dialogue: Dialogue) -> Dialogue:
+        """One that names no system is taken for a dialogue of the file's own."""
+        if dialogue.labels.get("system") is not None:
+            return dialogue
+        self._n_nameless += 1
+        labels = {**dialogue.labels, "system": self.path.name.partition(".")[0]}
+        return dialogue.model_copy(update={"labels": FrozenDict(labels)})
+
+
+def _why_not(judge: Judge, response: Response) -> str:
+    if response.response is None:
+        return "responses that the system did not give"
+    if "references" in judge.needs and not response.references:
+        return "responses without a reference"
+    if "knowledge" in judge.needs and not response.knowledge:
+        return "responses without knowledge"
+    return ""
+
+
+def _batches(things: Iterable[Response] | Iterable[Dialogue]) -> Iterator[list[Response] | list[Dialogue]]:
+    iterator = iter(things)
+    while batch := list(islice(iterator, BATCH)):
+        yield batch  # type: ignore[misc]

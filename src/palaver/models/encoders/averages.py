@@ -1,0 +1,196 @@
+"""Averages of word vectors: GloVe Avg. and concatenated power means (section 3.2 of the probes' paper).
+
+J. Pennington, R. Socher, C. Manning: GloVe. EMNLP 2014. A. Rücklé et al.: Concatenated p-mean Word Embeddings
+as Universal Cross-Lingual Sentence Representations. 2018, equation 1: the p-mean of n numbers is
+((x1^p + … + xn^p) / n)^(1/p), with the smallest and the largest number as limits. The root of a negative
+mean is complex; like the program its authors released we take its real part. Which powers the probes' paper
+used it does not say; docs/results/probes.md compares the choices.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from palaver.errors import DataError, UserError
+from palaver.files import TextStream, check_readable
+from palaver.models.encoders.encoder import Encoder, Places, Vectors, fingerprint, signature
+from palaver.text.words import words
+
+POWERS = (1.0, 2.0, 3.0)
+
+
+@dataclass(frozen=True)
+class WordVectors:
+    """Words and their vectors."""
+
+    name: str
+    at: dict[str, int]
+    table: Vectors
+    """(words, d)."""
+    signature: str
+
+    def rows(self, text: str) -> Vectors:
+        """The vectors of the words of `text` that have one, sorted: no sum depends on the words' order."""
+        return self.table[sorted(self.at[word] for word in words(text) if word in self.at)]
+
+
+def read_vectors(path: Path) -> WordVectors:
+    """An .npz with `words` and `vecs`, or text, packed or not: a word and its numbers a line."""
+    check_readable(path)
+    sign = fingerprint([path])
+    if path.suffix == ".npz":
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                known, table = [str(w) for w in file["words"]], file["vecs"].astype(np.float32)
+        except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
+            raise DataError(
+                f"{path} holds no word vectors: {error}", "expected arrays `words` and `vecs`"
+            ) from None
+    else:
+        known, table = _read_lines(path)
+    if table.ndim != 2 or len(known) != len(table) or not len(known):
+        raise DataError(f"{path}: {len(known)} words, but vectors of shape {table.shape}")
+    at: dict[str, int] = {}
+    for n, word in enumerate(known):
+        at.setdefault(word, n)
+    return WordVectors(path.name, at, table, sign)
+
+
+def _read_lines(path: Path) -> tuple[list[str], Vectors]:
+    known: list[str] = []
+    rows: list[Vectors] = []
+    size = 0
+    problems: list[str] = []
+    with TextStream(path) as stream:
+        for number, raw in enumerate(stream, 1):
+            parts = raw.decode("utf-8").rstrip().split(" ")
+            if number == 1 and len(parts) == 2 and parts[0].isdigit() and parts[1].isdigit():
+                continue  # word2vec begins with counts
+            size = size or len(parts) - 1
+            if len(parts) <= size or size < 2:
+                problems.append(
+                    f"line {number}: expected a word and {max(size, 2)} numbers, found {len(parts)} parts"
+                )
+                continue
+            try:
+                rows.append(np.array(parts[-size:], dtype=np.float32))
+            except ValueError:
+                problems.append(f"line {number}: not all are numbers")
+                continue
+            known.append(" ".join(parts[:-size]))  # some "words" of GloVe hold spaces
+    if problems:
+        raise DataError(f"{path} is no file of word vectors", "", problems[:10])
+    return known, np.stack(rows) if rows else np.zeros((0, 0), dtype=np.float32)
+
+
+def find_vectors(places: Places) -> WordVectors:
+    """The first GloVe file in the data folder, or else the vectors inside the InferSent that comes along."""
+    for folder in places.folders():
+        for pattern in ("glove*.npz", "glove*.txt", "glove*.txt.gz", "glove*.zip"):
+            for path in sorted(folder.glob(pattern)):
+                return read_vectors(path)
+    from palaver.models.encoders.networks import stored_vectors
+
+    found = stored_vectors()
+    if found is None:
+        raise UserError(
+            "there are no GloVe vectors",
+            "name a file: glove=glove.6B.100d.txt, or a folder with one: --data FOLDER",
+        )
+    return found
+
+
+def averager(vectors: WordVectors) -> Callable[[list[str]], Vectors]:
+    """The mean of the vectors of a text's words; zeros where no word is known."""
+
+    def encode(texts: list[str]) -> Vectors:
+        found = np.zeros((len(texts), vectors.table.shape[1]), dtype=np.float32)
+        for row, text in zip(found, texts, strict=True):
+            of_words = vectors.rows(text)
+            if len(of_words):
+                row[:] = of_words.astype(np.float64).mean(axis=0)
+        return found
+
+    return encode
+
+
+def power_mean(rows: Vectors, power: float) -> Vectors:
+    """(n, d) -> (d,). Powers are whole numbers from 1, inf and -inf."""
+    if np.isinf(power):
+        extreme: Vectors = rows.max(axis=0) if power > 0 else rows.min(axis=0)
+        return extreme
+    if power < 1 or power % 1:
+        raise UserError(
+            f"the power {power:g} is not defined for negative numbers", "use 1, 2, 3 …, inf and -inf"
+        )
+    mean = (rows.astype(np.float64) ** power).mean(axis=0)
+    real_part = np.where(mean < 0, np.cos(np.pi / power), 1.0)
+    found: Vectors = (real_part * np.abs(mean) ** (1 / power)).astype(np.float32)
+    return found
+
+
+def p_meaner(sets: Sequence[WordVectors], powers: Sequence[float] = POWERS) -> Callable[[list[str]], Vectors]:
+    """All powers of all vector sets, one after the other."""
+    size = sum(v.table.shape[1] for v in sets) * len(powers)
+
+    def encode(texts: list[str]) -> Vectors:
+        found = np.zeros((len(texts), size), dtype=np.float32)
+        for row, text in zip(found, texts, strict=True):
+            begin = 0
+            for vectors in sets:
+                width = vectors.table.shape[1]
+                of_words = vectors.rows(text)
+                for power in powers:
+                    if len(of_words):
+                        row[begin : begin + width] = power_mean(of_words, power)
+                    begin += width
+        return found
+
+    return encode
+
+
+def open_glove(arguments: list[str], places: Places) -> Encoder:
+    """`glove` or `glove=FILE`."""
+    if len(arguments) > 1:
+        raise UserError("glove takes one file of word vectors", "several belong to p-means=FILE,FILE")
+    vectors = read_vectors(Path(arguments[0])) if arguments else find_vectors(places)
+    return Encoder(
+        name="glove" if not arguments else f"glove={vectors.name}",
+        signature=signature("glove", vectors.signature),
+        provenance=f"mean of the word vectors of {_said(vectors)}",
+        encode=averager(vectors),
+    )
+
+
+def open_p_means(arguments: list[str], places: Places) -> Encoder:
+    """`p-means` or `p-means=FILE,FILE,…`; arguments that are numbers are the powers."""
+    files = [a for a in arguments if not _is_number(a)]
+    powers = tuple(float(a) for a in arguments if _is_number(a)) or POWERS
+    sets = [read_vectors(Path(name)) for name in files] if files else [find_vectors(places)]
+    what = "one vector set only (the paper had several)" if len(sets) == 1 else f"{len(sets)} vector sets"
+    return Encoder(
+        name="p-means"
+        if not arguments
+        else f"p-means={','.join(a if _is_number(a) else Path(a).name for a in arguments)}",
+        signature=signature("p-means", powers, *(v.signature for v in sets)),
+        provenance=f"power means {', '.join(f'{p:g}' for p in powers)} over {what}: "
+        + "; ".join(_said(v) for v in sets),
+        encode=p_meaner(sets, powers),
+    )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _said(vectors: WordVectors) -> str:
+    return f"{vectors.name} ({len(vectors.at):,} words, {vectors.table.shape[1]} numbers)"

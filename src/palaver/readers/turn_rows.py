@@ -1,0 +1,196 @@
+"""Dialogues whose turns are rows: tables with one turn a row, and the exchanges of ParlAI."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from palaver.files import json_object
+from palaver.readers.shapes import (
+    FIELDS,
+    ID_KEYS,
+    SPEAKER_KEYS,
+    TEXT_KEYS,
+    Tally,
+    as_name,
+    first_key,
+    is_scalar,
+    labels_of,
+    number_or_text,
+)
+from palaver.schema.response import SYSTEM, USER
+
+COLUMNS = ("dialogue", "turn", "speaker", "text", "knowledge", "labels", "source", "about")
+ABOUT = ("speakers", "labels", "knowledge")
+_DIALOGUE_KEYS = ("dialogue", *ID_KEYS[1:], "dialog", "conversation")
+_OF_DIALOGUES = (*FIELDS, "split")
+"""Further columns that say something about the whole dialogue, where all its rows agree."""
+
+
+@dataclass
+class Draft:
+    """A dialogue as plain values, and where it stands: its row, or the row of each of its turns."""
+
+    places: list[int]
+    fields: dict[str, Any]
+    is_whole: bool = False
+    """Whether no further row can belong to it."""
+    row: Any = None
+    """The row of a whole dialogue; the same object as `fields` where it looks like ours."""
+    key: tuple[str, str] | None = None
+    next_turn: int = 1
+    extras: list[dict[str, Any]] = field(default_factory=list)
+    """Further columns of each turn."""
+
+    def place_of(self, location: Sequence[str | int]) -> int:
+        """The row of whatever the check of the noun found at `location`."""
+        match location:
+            case ("turns", int(turn), *_) if turn < len(self.places):
+                return self.places[turn]
+        return self.places[0]
+
+    def closed(self) -> Draft:
+        """Itself, when no more rows come: further columns become labels of the turns, or of the dialogue."""
+        labels = {}
+        for name in _OF_DIALOGUES:
+            values = [extra.get(name) for extra in self.extras]
+            if values and values[0] is not None and all(value == values[0] for value in values):
+                labels[name] = values[0]
+        for extra, turn in zip(self.extras, self.fields["turns"], strict=False):
+            own = {name: value for name, value in extra.items() if name not in labels}
+            if own:
+                turn["labels"] = {**own, **turn["labels"]}
+        if isinstance(labels.get("rating"), str):
+            labels["rating"] = number_or_text(labels["rating"])
+        if labels:
+            self.fields["labels"] = {**labels, **self.fields.get("labels", {})}
+        return self
+
+
+def is_turn_row(row: Any) -> bool:
+    """Whether a row names its dialogue, a speaker and a text."""
+    if not isinstance(row, dict):
+        return False
+    dialogue, text = first_key(row, _DIALOGUE_KEYS), first_key(row, TEXT_KEYS)
+    if dialogue is None or text is None or first_key(row, SPEAKER_KEYS) is None:
+        return False
+    return all(is_scalar(row[name]) or row[name] is None for name in (dialogue, text))
+
+
+def is_exchange(row: Any) -> bool:
+    """Whether a row has a text and the replies that would be right, as in ParlAI."""
+    if not isinstance(row, dict) or "turns" in row or not isinstance(row.get("text"), str):
+        return False
+    return isinstance(row.get("labels", row.get("eval_labels")), list)
+
+
+def add_exchange(current: Draft | None, number: int, row: dict[str, Any], tally: Tally) -> Draft:
+    """The draft that goes on with the row: an episode ends where a row says so, or says nothing."""
+    draft = current if current is not None and not current.is_whole else None
+    if draft is None:
+        taken = {"text", "labels", "eval_labels", "episode_done", "id"}
+        draft = Draft([], {"turns": [], "labels": labels_of({**row, "labels": {}}, taken)})
+    replies = [reply for reply in row.get("labels") or row.get("eval_labels") or () if isinstance(reply, str)]
+    draft.fields["turns"].append({"speaker": str(row.get("id") or USER), "text": row["text"]})
+    draft.places.append(number)
+    if replies:
+        draft.fields["turns"].append({"speaker": SYSTEM, "text": replies[0]})
+        draft.places.append(number)
+    if len(replies) > 1:
+        tally["replies besides the first of an exchange, left out"] += len(replies) - 1
+    draft.is_whole = row.get("episode_done") is not False
+    return draft
+
+
+def add_turn(current: Draft | None, number: int, row: dict[str, Any]) -> Draft:
+    """The draft that the row goes on with: the current one, or a new one that it begins."""
+    draft = _follow(current, row)
+    has_turn = row.get("turn") != ""
+    speaker, text = _cell(row, SPEAKER_KEYS), _cell(row, TEXT_KEYS)
+    if not has_turn and (speaker or text):
+        raise ValueError("turn: expected a number, for there is a speaker or a text")
+    if has_turn:
+        turn = {
+            "speaker": as_name(speaker),
+            "text": text,
+            "knowledge": _ids(row.get("knowledge")),
+            "labels": _object(row, "labels"),
+        }
+        draft.fields["turns"].append(turn)
+        taken = {
+            *COLUMNS,
+            *(first_key(row, keys) or "" for keys in (_DIALOGUE_KEYS, SPEAKER_KEYS, TEXT_KEYS)),
+        }
+        further = {name: value for name, value in row.items() if value != "" and name != "labels"}
+        draft.extras.append(labels_of(further, taken))
+        draft.next_turn += 1
+    draft.places.append(number)
+    return draft
+
+
+def _follow(current: Draft | None, row: dict[str, Any]) -> Draft:
+    key = str(as_name(_cell(row, _DIALOGUE_KEYS))), str(row.get("source") or "")
+    if current is not None and (current.key != key or not current.fields["turns"]):
+        current = None  # one without turns is whole with its only row
+    expected = current.next_turn if current is not None else 1
+    has_number = row.get("turn") not in (None, "")
+    turn = _number(row["turn"]) if has_number else expected
+    if current is not None and turn == expected and row.get("turn") != "":
+        if row.get("about"):
+            raise ValueError("about: expected nothing, for this is not the first row of its dialogue")
+        return current
+    if turn > 1 and has_number:
+        raise ValueError(f"turn: expected {expected} of dialogue {key[0]!r}, found {turn}")
+    about = _object(row, "about")
+    if not about.keys() <= set(ABOUT):
+        raise ValueError(f"about: expected {', '.join(ABOUT)}, found {', '.join(about)}")
+    return Draft([], {"id": key[0], "source": key[1], "turns": [], **about}, key=key, next_turn=turn)
+
+
+def _cell(row: dict[str, Any], names: Sequence[str]) -> Any:
+    value = row[first_key(row, names) or names[0]]
+    return "" if value is None else value
+
+
+def _number(cell: Any) -> int:
+    text = str(as_name(cell))
+    if not text.isdecimal():
+        raise ValueError(f"turn: expected a number, found {cell!r}")
+    return int(text)
+
+
+def _ids(cell: Any) -> list[str]:
+    """Ids joined by |, or a JSON list of them."""
+    if isinstance(cell, list) or not cell:
+        return cell or []
+    if not cell.startswith("["):
+        return str(cell).split("|")
+    try:
+        ids = json.loads(cell)
+    except (ValueError, RecursionError):
+        ids = None
+    if not isinstance(ids, list) or not all(isinstance(part, str) for part in ids):
+        raise ValueError(f"knowledge: expected ids joined by |, or a JSON list of them, found {cell!r}")
+    return ids
+
+
+def join_ids(ids: Sequence[str]) -> str:
+    """The cell that `_ids` reads back."""
+    joined = "|".join(ids)
+    if not joined.startswith("[") and _ids(joined) == list(ids):
+        return joined
+    return json.dumps(ids, ensure_ascii=False)
+
+
+def _object(row: dict[str, Any], name: str) -> dict[str, Any]:
+    cell = row.get(name)
+    if not cell:
+        return {}
+    if isinstance(cell, dict):
+        return cell
+    try:
+        return json_object(str(cell).encode())
+    except ValueError as error:
+        raise ValueError(f"{name}: expected a JSON object, found {cell!r} ({error})") from None

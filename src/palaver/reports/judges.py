@@ -1,0 +1,51 @@
+"""What judges gave, and how they rank systems, in the terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from palaver.judges.panel import JudgeResult
+from palaver.reports import lines, numbers, wording
+from palaver.reports.names import clean
+from palaver.studies.results import Analysis
+
+
+def print_judgements(result: JudgeResult, console: Console) -> None:
+    """Each system's mean by judge and criterion; then what was left out and why."""
+    better = {c.name: c.better for judge in result.judges for c in judge.criteria}
+    table = lines.table(("judge", "criterion", "system", "better"), ("mean", "ratings"))
+    for row in result.summary().iter_rows(named=True):
+        table.add_row(
+            *(Text(clean(row[name])) for name in ("rater", "criterion", "system")),
+            Text(better.get(row["criterion"], "")),
+            numbers.number(row["mean"], 3),
+            numbers.count(row["n"]),
+        )
+    console.print(table)
+    for reason, count in result.left_out.items():
+        lines.line(console, Text(f"left out {count:,}: {clean(reason)}", style="yellow"))
+    for note in result.notes:
+        lines.line(console, Text(clean(note), style="yellow"))
+
+
+def print_ranking(analysis: Analysis, console: Console) -> None:
+    """Best system first, with intervals, and the places that the ratings can tell apart."""
+    for row in analysis.ranking:
+        if row.reason:
+            continue
+        lines.heading(console, f"{row.criterion}, {wording.ranking_basis(row)}", row.unit)
+        table = lines.table(("system",), ("n", "score", numbers.percent(row.confidence)))
+        for score in row.scores:
+            table.add_row(
+                lines.short_name(score.system),
+                numbers.count(score.n),
+                numbers.number(score.score),
+                numbers.interval(score.low, score.high),
+            )
+        console.print(table)
+        lines.line(console, Text(f"places: {clean(row.label)}", style="bold"))
+    notes = [f"{r.criterion}, {wording.ranking_basis(r)}: {r.reason}" for r in analysis.ranking if r.reason]
+    for note in (*notes, *analysis.reading.notes, *analysis.notes):
+        lines.line(console, Text(clean(note), style="yellow"))
+    lines.line(console, Text(clean(str(analysis.run)), style="dim"))

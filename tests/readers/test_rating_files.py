@@ -1,0 +1,200 @@
+"""Ratings one by one: into a file and out again."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from study_strategies import ratings
+
+from palaver.errors import DataError, UserError
+from palaver.readers.rating_files import iter_ratings, write_frames, write_ratings
+from palaver.schema import Rating
+from palaver.studies import read_ratings
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+FORMATS = ("csv", "jsonl", "parquet")
+
+
+def rating(**fields: object) -> Rating:
+    base = {"item": "i", "system": "s", "rater": "r", "criterion": "q", "value": 3.0}
+    return Rating.model_validate({**base, **fields})
+
+
+def as_stored(given: Rating) -> Rating:
+    """Times are stored in UTC without a zone; a single ticked box is a word."""
+    moment = given.given_at
+    if moment is not None and moment.tzinfo is not None:
+        moment = moment.astimezone(UTC).replace(tzinfo=None)
+    return given.model_copy(update={"given_at": moment})
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+@given(many=st.lists(ratings, min_size=1, max_size=5))
+@settings(max_examples=60, deadline=None)
+def test_what_is_written_is_read(
+    tmp_path_factory: pytest.TempPathFactory, ending: str, many: list[Rating]
+) -> None:
+    path = tmp_path_factory.mktemp("r") / f"ratings.{ending}"
+    assert write_ratings(many, path) == len(many)
+    assert list(iter_ratings(path)) == [as_stored(r) for r in many]
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_times_with_and_without_zone(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"r.{ending}"
+    india = timezone(timedelta(hours=5, minutes=30))
+    moments = [
+        datetime(2024, 3, 1, 12, 30, 15, 250_000),
+        datetime(2024, 3, 1, 12, 30, 15, tzinfo=india),
+        datetime(2024, 3, 1, 12, 30, tzinfo=UTC),
+        None,
+    ]
+    write_ratings([rating(item=f"i{n}", given_at=m) for n, m in enumerate(moments)], path)
+    read = [r.given_at for r in iter_ratings(path)]
+    assert read == [moments[0], datetime(2024, 3, 1, 7, 0, 15), datetime(2024, 3, 1, 12, 30), None]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2018-02-03T04:05:06Z", datetime(2018, 2, 3, 4, 5, 6)),
+        ("2018-02-03 04:05:06", datetime(2018, 2, 3, 4, 5, 6)),
+        ("2018-02-03 04:05:06.5+01:00", datetime(2018, 2, 3, 3, 5, 6, 500_000)),
+        ("2/3/2018 04:05:06", datetime(2018, 2, 3, 4, 5, 6)),  # as CrowdFlower wrote them
+        ("2018-02-03", datetime(2018, 2, 3)),
+        ("yesterday", None),
+    ],
+)
+def test_ways_to_write_a_time(text: str, expected: datetime | None, tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text(f"item,system,rater,criterion,value,given_at\ni,s,r,q,1,{text}\n")
+    assert next(iter_ratings(path)).given_at == expected
+
+
+def test_numbers_stay_numbers_and_whole_ones_look_whole(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    values = [3.0, 0.1, 1e22, -2.0, 5e-324, 123456.789012345678]
+    write_ratings([rating(item=f"i{n}", value=v) for n, v in enumerate(values)], path)
+    assert '"value": 3,' in path.read_text()
+    assert [r.value for r in iter_ratings(path)] == values
+
+
+def test_boxes_are_lists_in_json_and_joined_in_tables(tmp_path: Path) -> None:
+    ticked = rating(value=("added", "missing"))
+    write_ratings([ticked], tmp_path / "r.jsonl")
+    write_ratings([ticked], tmp_path / "r.csv")
+    assert '["added", "missing"]' in (tmp_path / "r.jsonl").read_text()
+    assert "added|missing" in (tmp_path / "r.csv").read_text()
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_many_batches(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One header, whatever the number of batches."""
+    monkeypatch.setattr("palaver.readers.rating_files.islice", lambda rows, _: itertools.islice(rows, 7))
+    path = tmp_path / f"r.{ending}"
+    assert write_ratings((rating(item=f"i{n}") for n in range(30)), path) == 30
+    assert [r.item for r in iter_ratings(path)] == [f"i{n}" for n in range(30)]
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_nothing_to_write_is_an_error_and_leaves_no_file(ending: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no ratings to write"):
+        write_ratings([], tmp_path / f"r.{ending}")
+    with pytest.raises(DataError, match="no ratings to write"):
+        write_frames([pl.DataFrame(schema={"item": pl.String})], tmp_path / f"r.{ending}")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("value", ["", "  ", ()])
+@pytest.mark.parametrize("ending", FORMATS)
+def test_a_rating_without_a_value_is_not_written(ending: str, value: object, tmp_path: Path) -> None:
+    """It could not be read back."""
+    with pytest.raises(DataError, match="without a value"):
+        write_ratings([rating(), rating(value=value)], tmp_path / f"r.{ending}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failure_half_way_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    write_ratings([rating()], path)
+    before = path.read_bytes()
+
+    def failing() -> object:
+        yield rating()
+        raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError):
+        write_ratings(failing(), path)  # type: ignore[arg-type]
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", ["r.xlsx", "r", "r.txt"])
+def test_a_name_that_says_no_format(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot tell the format"):
+        write_ratings([rating()], tmp_path / name)
+
+
+def test_empty_cells_of_wide_files_are_no_ratings(tmp_path: Path) -> None:
+    path = tmp_path / "wide.csv"
+    path.write_text(
+        "item,rater,team1,team2,quality1,quality2\nm1,r1,a,b,100,200\nm1,r2,a,,50,\nm2,r1,b,a,,70\n"
+    )
+    rows = [(r.item, r.system, r.rater, r.criterion, r.value, r.shown_position) for r in iter_ratings(path)]
+    assert rows == [
+        ("m1", "a", "r1", "quality", 100.0, 0),
+        ("m1", "b", "r1", "quality", 200.0, 1),
+        ("m1", "a", "r2", "quality", 50.0, 0),
+        ("m2", "a", "r1", "quality", 70.0, 1),
+    ]
+    assert read_ratings(path).frame.height == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("i,s,r,q,nan", "value: Input should be a finite number"),
+        ("i,s,r,q,inf", "value: Input should be a finite number"),
+        (",s,r,q,1", "no item given"),
+        ("i,s,r,q,", "no value given"),
+    ],
+)
+def test_rows_that_are_no_ratings(line: str, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text(f"item,system,rater,criterion,value\ni,s,r,q,1\n{line}\n")
+    with pytest.raises(DataError, match="row 3") as caught:
+        list(iter_ratings(path))
+    assert caught.value.problems == (problem,)
+    assert "pydantic" not in str(caught.value)
+
+
+def test_rows_that_cannot_be_read_are_not_lost_in_silence(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text("item,system,rater,criterion,value\ni,s,r,q,1\ni,s,r,q,1,extra\ni2,s,r,q,2\n")
+    read = iter_ratings(path)
+    assert [next(read).item, next(read).item] == ["i", "i2"]
+    with pytest.raises(DataError, match="cannot be read") as caught:
+        next(read)
+    assert caught.value.problems[0].startswith("row 3: expected 5 fields, found 6")
+
+
+def test_words_that_only_python_takes_for_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text("item,system,rater,criterion,value\ni,s,r,q,1_000\n")
+    assert next(iter_ratings(path)).value == "1_000"
+
+
+def test_the_first_rating_comes_without_reading_the_rest(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text("item,system,rater,criterion,value\n" + "i,s,r,q,1\n" * 50 + "i,s,r,q,nan\n")
+    first = next(iter_ratings(path))
+    assert first.value == 1.0
+    assert not math.isnan(first.value)
