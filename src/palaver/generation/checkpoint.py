@@ -152,11 +152,11 @@ class CheckpointSystem:
                 first = first_turn_seen(len(dialogue.turns), self.config.history_turns)
                 turns = dialogue.turns[first:][-longest - 1 :]  # each takes a token or more
                 seen[id(dialogue)] = [turn.text for turn in turns]
-        texts = self._readable(list(dict.fromkeys(text for turns in seen.values() for text in turns)))
+        texts = self._readable(list(dict.fromkeys(text for kept in seen.values() for text in kept)))
         ids = dict(zip(texts, encode_turns(self.vocabulary, list(texts.values()), longest), strict=True))
         histories = {}
-        for key, turns in seen.items():
-            history = join_turns([ids[text] for text in turns], longest)
+        for key, kept in seen.items():
+            history = join_turns([ids[text] for text in kept], longest)
             histories[key] = history.tokens or [UNK]
             if history.is_cut:
                 self.notes.add(
