@@ -107,7 +107,6 @@ def test_a_judge(installed: Path) -> None:
     if JUDGES is None:
         pytest.skip("there are no judges yet")
     from palaver.judges import open_judge
-
     from palaver.schema import Response
 
     response = Response(id="1", system="s", context=(Turn(speaker="A", text="hi"),), response="Yes, please.")

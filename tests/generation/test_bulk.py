@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 from palaver.errors import DataError, UserError
 from palaver.generation.bulk import generate, generate_file
 from palaver.generation.contexts import Condition, Contexts
-from palaver.generation.system import Reply, Request
 from palaver.readers import read_responses, write_dialogues
-from palaver.schema import Dialogue
+from palaver.schema import Dialogue, Reply, Request
 
 Talk = Callable[..., Dialogue]
 Make = Callable[..., Any]

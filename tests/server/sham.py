@@ -10,7 +10,8 @@ from typing import Any
 
 from palaver.schema import Item, Question
 from palaver.schema.scale import Binary, Checkboxes, Likert, Ordinal, Pairwise
-from palaver.server.service import Given, Service, Task
+from palaver.server.answers import RawAnswer
+from palaver.server.study_state import StudyState, Task
 
 
 def at_once(work: Callable[[Any], object], values: Sequence[Any]) -> list[BaseException]:
@@ -49,7 +50,7 @@ def value_for(question: Question, item: Item, output: int, rng: random.Random) -
     return max(1, round(100 * 1.4**quality))
 
 
-def answers_to(task: Task, rng: random.Random, seconds: float = 8.0) -> list[Given]:
+def answers_to(task: Task, rng: random.Random, seconds: float = 8.0) -> list[RawAnswer]:
     given = []
     for question in task.questions:
         places = [0] if isinstance(question.scale, Pairwise) else range(len(task.order))
@@ -57,12 +58,12 @@ def answers_to(task: Task, rng: random.Random, seconds: float = 8.0) -> list[Giv
             value = value_for(question, task.item, task.order[place], rng)
             spent = round(seconds * rng.uniform(0.6, 1.5), 1)
             given.append(
-                Given(str(uuid.UUID(int=rng.getrandbits(128))), question.criterion, place, value, spent)
+                RawAnswer(str(uuid.UUID(int=rng.getrandbits(128))), question.criterion, place, value, spent)
             )
     return given
 
 
-def come_in(service: Service, **entry: object) -> str:
+def come_in(service: StudyState, **entry: object) -> str:
     me = service.enter(**entry)  # type: ignore[arg-type]
     service.agree(me)
     service.begin(me)
@@ -70,7 +71,7 @@ def come_in(service: Service, **entry: object) -> str:
 
 
 def work(
-    service: Service, me: str, rng: random.Random, *, screens: int | None = None, seconds: float = 8.0
+    service: StudyState, me: str, rng: random.Random, *, screens: int | None = None, seconds: float = 8.0
 ) -> list[str]:
     """Answer until nothing is left, or so many screens; the ids that were acknowledged."""
     saved: list[str] = []

@@ -22,8 +22,8 @@ from palaver.schema import Study
 from palaver.server.app import create_app
 from palaver.server.database import Database
 from palaver.server.oversight import arm_token, rater_table
-from palaver.server.service import Service
 from palaver.server.settings import Settings
+from palaver.server.study_state import StudyState
 
 MakeStudy = Callable[..., Study]
 SOURCE = "# as it was written\nname = 'small'\n"
@@ -42,7 +42,7 @@ PATHS = (
 class Site:
     """An app with a study in it, and browsers to visit it."""
 
-    def __init__(self, service: Service, **settings: Any) -> None:
+    def __init__(self, service: StudyState, **settings: Any) -> None:
         self.service = service
         self.database = service.database
         self.app = create_app(Settings(database=service.database.url, **settings))
@@ -60,17 +60,17 @@ class Site:
 
 
 @pytest.fixture
-def service(sqlite: Database, make_study: MakeStudy) -> Service:
-    return Service.create(sqlite, make_study(n_items=4, comments=True), SOURCE)
+def service(sqlite: Database, make_study: MakeStudy) -> StudyState:
+    return StudyState.create(sqlite, make_study(n_items=4, comments=True), SOURCE)
 
 
 @pytest.fixture
-def site(service: Service) -> Site:
+def site(service: StudyState) -> Site:
     return Site(service)
 
 
 @pytest.fixture
-def answered(service: Service) -> list[str]:
+def answered(service: StudyState) -> list[str]:
     """The answers of two raters, by their ids."""
     rng = random.Random(4)
     return [i for _ in range(2) for i in sham.work(service, sham.come_in(service), rng)]
@@ -144,11 +144,11 @@ def test_a_raters_cookie_is_no_admins(site: Site) -> None:
 
 
 def test_sessions_end(
-    sqlite: Database, service: Service, site: Site, monkeypatch: pytest.MonkeyPatch
+    sqlite: Database, service: StudyState, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = site.admin()
-    now = site.app.state.service.clock()
-    monkeypatch.setattr(site.app.state.service, "clock", lambda: now + 7 * 24 * 3600 + 1)
+    now = site.app.state.site.study_state.clock()
+    monkeypatch.setattr(site.app.state.site.study_state, "clock", lambda: now + 7 * 24 * 3600 + 1)
     assert client.get("/admin/api/status").status_code == 401
 
 
@@ -160,7 +160,7 @@ def test_signing_out(site: Site) -> None:
     assert client.get("/admin").status_code == 401
 
 
-def test_guessing_is_limited(site: Site, service: Service) -> None:
+def test_guessing_is_limited(site: Site, service: StudyState) -> None:
     client = site.visitor()
     codes = [client.get("/admin/login", params={"token": f"guess {n}"}).status_code for n in range(12)]
     assert codes == [403] * 10 + [429] * 2
@@ -168,12 +168,12 @@ def test_guessing_is_limited(site: Site, service: Service) -> None:
     assert {unlimited.get("/admin/login", params={"token": "x"}).status_code for _ in range(12)} == {403}
 
 
-def test_a_token_of_ones_own(service: Service) -> None:
+def test_a_token_of_ones_own(service: StudyState) -> None:
     client = Site(service, admin_token="my own").visitor()
     assert client.get("/admin/login", params={"token": "my own"}).status_code == 303
 
 
-def test_behind_tls_and_a_proxy(service: Service, answered: list[str]) -> None:
+def test_behind_tls_and_a_proxy(service: StudyState, answered: list[str]) -> None:
     site = Site(service, root_path="/study-1", secure_cookies=True)
     client = site.visitor()
     reply = client.get("/study-1/admin/login", params={"token": arm_token(site.database)})
@@ -192,7 +192,7 @@ def test_behind_tls_and_a_proxy(service: Service, answered: list[str]) -> None:
 # --- deciding -----------------------------------------------------------------------------------------------
 
 
-def test_decisions(site: Site, service: Service, answered: list[str]) -> None:
+def test_decisions(site: Site, service: StudyState, answered: list[str]) -> None:
     client = site.admin()
     csrf = csrf_in(client.get("/admin").text)
     me = rater_table(site.database)[0].id
@@ -234,7 +234,7 @@ def test_decisions_need_the_form(site: Site, answered: list[str]) -> None:
 # --- what is seen and taken away ----------------------------------------------------------------------------
 
 
-def test_status_as_data(site: Site, service: Service, answered: list[str]) -> None:
+def test_status_as_data(site: Site, service: StudyState, answered: list[str]) -> None:
     client = site.admin()
     data = client.get("/admin/api/status").json()
     assert data["status"]["done"] == data["status"]["target"] == 8
@@ -286,7 +286,7 @@ def test_paths_are_not_taken_from_requests(site: Site, answered: list[str]) -> N
 def test_a_hostile_name_stays_text(sqlite: Database, make_study: MakeStudy) -> None:
     evil = '"><script>alert(1)</script>'
     study = make_study(n_items=3, title=evil, criteria=(f"q{evil}",), name=f"n{evil}")
-    service = Service.create(sqlite, study, "")
+    service = StudyState.create(sqlite, study, "")
     sham.work(service, sham.come_in(service, platform="prolific", external=evil), random.Random(1))
     client = Site(service).admin()
     page = client.get("/admin")
@@ -308,7 +308,7 @@ def test_the_page_updates_by_itself(browser: Any, served: Any, make_study: MakeS
     url = f"sqlite:///{tmp_path / 'study.db'}"
     site = served(make_study(n_items=6), url)
     database = Database(url)
-    service = Service(database)
+    service = StudyState(database)
     page = browser.new_page(viewport={"width": 1200, "height": 800})
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))

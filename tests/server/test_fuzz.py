@@ -18,9 +18,11 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from palaver.schema import Study
+from palaver.server.answers import RawAnswer
 from palaver.server.database import Database
 from palaver.server.export import write_export
-from palaver.server.service import Given, Refused, Service
+from palaver.server.refusal import Refusal
+from palaver.server.study_state import StudyState
 from palaver.server.tables import answer, comment, rater
 
 pytest.importorskip("palaver.server.app", reason="the web app is not there")
@@ -118,10 +120,10 @@ def box_of(study: Study) -> str:
     return str(study.questions[1].scale.options[0])  # type: ignore[union-attr]
 
 
-def answers_to(task: Any, study: Study) -> list[Given]:
+def answers_to(task: Any, study: Study) -> list[RawAnswer]:
     values: dict[str, Any] = {"likert": 3, "checkboxes": [box_of(study)], "pairwise": "tie"}
     return [
-        Given(str(uuid.uuid4()), q.criterion, place, values[q.scale.kind])
+        RawAnswer(str(uuid.uuid4()), q.criterion, place, values[q.scale.kind])
         for q in task.questions
         for place in range(1 if q.scale.kind == "pairwise" else 2)
     ]
@@ -130,8 +132,8 @@ def answers_to(task: Any, study: Study) -> list[Given]:
 @texts
 def test_through_the_service_and_back(database: Database, text: str, tmp_path: Path) -> None:
     study = hostile_study(text)
-    Service.create(database, study, text)
-    service = Service(database)
+    StudyState.create(database, study, text)
+    service = StudyState(database)
     assert service.study == study
     assert service.source == text
     someone = service.enter("prolific", text[:200], {"STUDY_ID": text[:500]})
@@ -183,7 +185,7 @@ def test_what_no_database_takes_is_refused_everywhere(
     database: Database, make_study: Callable[..., Study], text: str
 ) -> None:
     asked = [{"name": "free", "text": "?"}]
-    service = Service.create(database, make_study(n_items=1, comments=True, survey=asked), "")
+    service = StudyState.create(database, make_study(n_items=1, comments=True, survey=asked), "")
     someone = service.enter()
     service.begin(someone)
     task = service.visit(someone).task
@@ -192,12 +194,12 @@ def test_what_no_database_takes_is_refused_everywhere(
         lambda: service.enter("prolific", text),
         lambda: service.enter("prolific", "somebody", {"SESSION_ID": text}),
         lambda: service.submit(someone, task.assignment, [], text),
-        lambda: service.submit(someone, task.assignment, [Given(text, "quality", 0, 1)]),
-        lambda: service.submit(someone, task.assignment, [Given("id", text, 0, 1)]),
-        lambda: service.submit(someone, task.assignment, [Given("id", "quality", 0, text)]),
+        lambda: service.submit(someone, task.assignment, [RawAnswer(text, "quality", 0, 1)]),
+        lambda: service.submit(someone, task.assignment, [RawAnswer("id", text, 0, 1)]),
+        lambda: service.submit(someone, task.assignment, [RawAnswer("id", "quality", 0, text)]),
         lambda: service.answer_survey(someone, {"free": text}),
     ):
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(Refusal) as caught:
             call()
         assert caught.value.status == 422
         str(caught.value).encode()  # the refusal itself can be sent
@@ -230,7 +232,7 @@ def browse(sqlite: Database) -> Iterator[Callable[[Study], Browser]]:
     clients: list[TestClient] = []
 
     def open_browser(study: Study) -> Browser:
-        Service.create(sqlite, study, "")
+        StudyState.create(sqlite, study, "")
         app = create_app(Settings(database=sqlite.url, rate_limits=False))
         client = TestClient(app, raise_server_exceptions=False)
         client.__enter__()

@@ -22,7 +22,8 @@ from palaver.server.oversight import (
     status,
     unblock,
 )
-from palaver.server.service import Refused, Service
+from palaver.server.refusal import Refusal
+from palaver.server.study_state import StudyState
 from palaver.server.tables import answer, assignment, event, rater, screen
 from palaver.server.tables import study as study_table
 
@@ -58,7 +59,7 @@ def n_answers(database: Database) -> int:
 
 def test_status_counts(database: Database, make_study: MakeStudy, clock: Any) -> None:
     study = make_study(n_items=3, criteria=("quality", "ease"), layout="separate", raters_per_item=2)
-    service = Service.create(database, study, "", clock)
+    service = StudyState.create(database, study, "", clock)
     empty = status(database, clock())
     assert (empty.done, empty.target, empty.items_done, empty.items, empty.raters) == (0, 12, 0, 3, 0)
     rng = random.Random(1)
@@ -82,7 +83,7 @@ def test_status_counts(database: Database, make_study: MakeStudy, clock: Any) ->
 
 
 def test_the_table_of_raters(database: Database, make_study: MakeStudy, clock: Any) -> None:
-    service = Service.create(database, make_study(n_items=2), "", clock)
+    service = StudyState.create(database, make_study(n_items=2), "", clock)
     early = sham.come_in(service, platform="prolific", external="p1")
     sham.work(service, early, random.Random(1))
     clock.sleep(10)
@@ -101,7 +102,7 @@ def test_the_table_of_raters(database: Database, make_study: MakeStudy, clock: A
 def test_excluding_frees_places_and_including_takes_them_again(
     database: Database, make_study: MakeStudy
 ) -> None:
-    service = Service.create(database, make_study(n_items=3, raters_per_item=2), "")
+    service = StudyState.create(database, make_study(n_items=3, raters_per_item=2), "")
     rng = random.Random(1)
     first, second = sham.come_in(service), sham.come_in(service)
     sham.work(service, first, rng)
@@ -124,7 +125,7 @@ def test_excluding_frees_places_and_including_takes_them_again(
 
 def test_including_never_makes_a_surplus(database: Database, make_study: MakeStudy) -> None:
     """Somebody else has the places meanwhile: the answers are kept, and marked as late."""
-    service = Service.create(database, make_study(n_items=3, raters_per_item=1), "")
+    service = StudyState.create(database, make_study(n_items=3, raters_per_item=1), "")
     rng = random.Random(1)
     first, second = sham.come_in(service), sham.come_in(service)
     sham.work(service, first, rng, screens=2)
@@ -146,7 +147,7 @@ def test_including_never_makes_a_surplus(database: Database, make_study: MakeStu
 def test_excluded_raters_at_work_take_nobodys_place(
     database: Database, make_study: MakeStudy, clock: Any
 ) -> None:
-    service = Service.create(database, make_study(n_items=2, raters_per_item=1), "", clock)
+    service = StudyState.create(database, make_study(n_items=2, raters_per_item=1), "", clock)
     rng = random.Random(1)
     out, other = sham.come_in(service), sham.come_in(service)
     service.visit(out)
@@ -162,7 +163,7 @@ def test_excluded_raters_at_work_take_nobodys_place(
 def test_blocked_raters_get_nothing_and_their_screen_is_free_at_once(
     database: Database, make_study: MakeStudy
 ) -> None:
-    service = Service.create(database, make_study(n_items=1, raters_per_item=1), "")
+    service = StudyState.create(database, make_study(n_items=1, raters_per_item=1), "")
     me, other = sham.come_in(service), sham.come_in(service)
     task = service.visit(me).task
     assert task is not None
@@ -170,7 +171,7 @@ def test_blocked_raters_get_nothing_and_their_screen_is_free_at_once(
     block(database, me)
     assert places_are_right(database)
     assert service.visit(me).state == "blocked"
-    with pytest.raises(Refused):
+    with pytest.raises(Refusal):
         service.submit(me, task.assignment, sham.answers_to(task, random.Random(1)))
     assert service.visit(other).task is not None
     unblock(database, me)
@@ -179,7 +180,7 @@ def test_blocked_raters_get_nothing_and_their_screen_is_free_at_once(
 
 
 def test_decisions_are_in_the_diary(database: Database, make_study: MakeStudy) -> None:
-    service = Service.create(database, make_study(), "")
+    service = StudyState.create(database, make_study(), "")
     me = service.enter()
     for decide in (block, unblock, exclude, include):
         decide(database, me)
@@ -191,14 +192,14 @@ def test_decisions_are_in_the_diary(database: Database, make_study: MakeStudy) -
 
 @pytest.mark.parametrize("decide", [block, unblock, exclude, include])
 def test_unknown_raters(decide: Callable[..., None], sqlite: Database, make_study: MakeStudy) -> None:
-    Service.create(sqlite, make_study(), "")
-    with pytest.raises(Refused) as refused:
+    StudyState.create(sqlite, make_study(), "")
+    with pytest.raises(Refusal) as refused:
         decide(sqlite, "nobody")
     assert refused.value.status == 404
 
 
 def test_a_token_works_once_and_only_its_hash_is_kept(database: Database, make_study: MakeStudy) -> None:
-    Service.create(database, make_study(), "")
+    StudyState.create(database, make_study(), "")
     assert not redeem_token(database, "")
     token = arm_token(database)
     assert len(token) >= 32

@@ -234,14 +234,14 @@ def read_corpus(
         copy = known.find(root)
         if copy is None:
             looked = ", ".join(map(str, (root,) if root is not None else usual_roots()))
-            hint = f"get it with: palaver corpus get {name} (or say where it is: --root, PALAVER_DATA)"
+            hint = f"get it with: palaver corpus get {name} (or say where it is: --data, PALAVER_DATA)"
             raise UserError(f"{known.card.title} is not here; looked in {looked}", hint)
         return known.read(copy, split, merge_turns=merge_turns)
     path = Path(name_or_path).expanduser()
     if not path.exists() and path.name == name and "." not in name:
         raise CORPORA.unknown(name)
     if path.is_dir():
-        raise UserError(f"{path} is a folder", "say which corpus it holds: NAME --root FOLDER")
+        raise UserError(f"{path} is a folder", "say which corpus it holds: NAME --data FOLDER")
     return _read_path(path, split, merge_turns)
 
 

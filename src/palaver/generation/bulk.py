@@ -18,9 +18,9 @@ from typing import IO, Any, Literal, TypeVar
 from palaver.artefacts import make_record, open_artefact
 from palaver.errors import DataError, UserError
 from palaver.generation.contexts import Condition, Context, Contexts
-from palaver.generation.system import Reply, Request, System, chunk_size, settings, takes
+from palaver.generation.system import chunk_size, settings, takes
 from palaver.progress import Progress
-from palaver.schema import Dialogue
+from palaver.schema import Dialogue, Reply, Request, System
 
 T = TypeVar("T")
 Choose = Callable[[Sequence[Dialogue]], Sequence[str | None]]

@@ -19,8 +19,6 @@ from palaver.generation.decode import Decoded, Decoding, decode
 from palaver.generation.options import CheckpointOptions
 from palaver.generation.system import (
     Notes,
-    Reply,
-    Request,
     check_context,
     check_ocean,
     check_speaker,
@@ -30,7 +28,7 @@ from palaver.generation.system import (
 from palaver.models.devices import choose_device, choose_dtype
 from palaver.models.pretrained import load
 from palaver.models.turns import encode_knowledge, encode_turns, first_turn_seen, join_turns
-from palaver.schema import Dialogue
+from palaver.schema import Dialogue, Reply, Request
 from palaver.text.vocabulary import UNK
 
 
@@ -154,11 +152,11 @@ class CheckpointSystem:
                 first = first_turn_seen(len(dialogue.turns), self.config.history_turns)
                 turns = dialogue.turns[first:][-longest - 1 :]  # each takes a token or more
                 seen[id(dialogue)] = [turn.text for turn in turns]
-        texts = self._readable(list(dict.fromkeys(text for turns in seen.values() for text in turns)))
+        texts = self._readable(list(dict.fromkeys(text for kept in seen.values() for text in kept)))
         ids = dict(zip(texts, encode_turns(self.vocabulary, list(texts.values()), longest), strict=True))
         histories = {}
-        for key, turns in seen.items():
-            history = join_turns([ids[text] for text in turns], longest)
+        for key, kept in seen.items():
+            history = join_turns([ids[text] for text in kept], longest)
             histories[key] = history.tokens or [UNK]
             if history.is_cut:
                 self.notes.add(

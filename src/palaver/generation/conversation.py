@@ -7,17 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from palaver.errors import UserError
-from palaver.generation.system import (
-    Reply,
-    Request,
-    System,
-    check_ocean,
-    check_speaker,
-    check_takes,
-    stable_key,
-    takes,
-)
-from palaver.schema import Dialogue, Turn
+from palaver.generation.system import check_ocean, check_speaker, check_takes, stable_key, takes
+from palaver.schema import Dialogue, Reply, Request, System, Turn
 
 Choose = Callable[[Sequence[str]], str | None]
 """The knowledge sentence for what was said so far."""

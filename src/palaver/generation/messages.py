@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from palaver.corpora.personalities import TRAITS
 from palaver.errors import UserError, nearest
-from palaver.generation.system import CONDITIONS, Request
+from palaver.generation.system import CONDITIONS
+from palaver.schema import Request
 
 Message = dict[str, str]
 BEGINNING = "(The conversation begins.)"

@@ -67,8 +67,9 @@ def _bins(judged: Judgements) -> tuple[Ints, tuple[str, ...]]:
     distinct, place = np.unique(value, return_inverse=True)
     scale = judged.treatment.scale
     low, high = getattr(scale, "low", None), getattr(scale, "high", None)
-    if low is not None and high is not None and high - low < MAX_BINS:
-        return (value - low).astype(np.int64), tuple(str(v) for v in range(low, high + 1))
+    stepped = scale is not None and scale.bounds.step == 1
+    if low is not None and high is not None and stepped and high - low < MAX_BINS:
+        return (value - low).astype(np.int64), tuple(f"{low + step:g}" for step in range(int(high - low) + 1))
     if distinct.size <= MAX_BINS:
         return place.astype(np.int64), tuple(f"{v:g}" for v in distinct)
     edges = _edges(value, logarithmic=judged.treatment.is_magnitude)

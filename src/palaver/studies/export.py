@@ -18,19 +18,22 @@ _SELDOM = ("signature", "context", "turn", "repeat", "version", "probability")
 
 def write_long(table: RatingTable, path: str | Path, *, normalise: str = "auto") -> None:
     """Write Parquet. `value` is a number unless some criterion's values are words; then it is text."""
-    score = np.full(table.frame.height, np.nan)
-    for criterion in table.criteria:
-        judged = judgements_of(table, criterion, normalise)
-        if judged.treatment.kind != "boxes":
-            score[(table.frame["criterion"] == criterion).to_numpy()] = judged.score
     value = pl.col("value")
     if any(treatment.kind != "number" for treatment in table.treatments.values()):
         number = value.cast(pl.String).str.replace(r"\.0$", "")
         value = pl.coalesce(pl.col("text").cast(pl.String).str.replace_all("\n", "|"), number)
     empty = [name for name in _SELDOM if table.frame[name].null_count() == table.frame.height]
     columns = [name for name in TYPES if name not in ("text", "value", *empty)]
-    frame = names_in_files(table).select(
-        *columns, value.alias("value"), pl.Series("score", score, nan_to_null=True)
-    )
+    frame = names_in_files(table).select(*columns, value.alias("value"), _scores(table, normalise))
     with write_atomically(Path(path), "wb") as file:
         frame.write_parquet(file)
+
+
+def _scores(table: RatingTable, normalise: str) -> pl.Series:
+    """The score of each row; nothing for boxes, which are words."""
+    scores = np.full(table.frame.height, np.nan)
+    for criterion, treatment in table.treatments.items():
+        if treatment.kind != "boxes":
+            rows = (table.frame["criterion"] == criterion).to_numpy()
+            scores[rows] = judgements_of(table, criterion, normalise).score
+    return pl.Series("score", scores, nan_to_null=True)

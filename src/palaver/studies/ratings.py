@@ -39,7 +39,7 @@ BY: dict[Kind, str] = {
 }
 """Who rated, in words."""
 
-_SHOWN = 1000
+_MOST_LISTED = 1000
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class RatingTable:
     treatments: Mapping[str, Treatment]
     kinds: Mapping[str, Kind]
     """Criterion -> who rated it."""
-    asked: Mapping[str, str]
+    names: Mapping[str, str]
     """Criterion -> its name in the files."""
     reading: Reading
     bad: pl.DataFrame
@@ -138,7 +138,7 @@ def _build(ratings: RatingFrame, study: Study | None, skip_bad: bool) -> RatingT
         frame=_labelled(table, held),
         treatments={c.label: c.treatment for c in held},
         kinds={c.label: c.kind for c in held},
-        asked={c.label: c.name for c in held},
+        names={c.label: c.name for c in held},
         reading=reading,
         bad=bad,
         hashes=ratings.files,
@@ -253,8 +253,8 @@ def names_in_files(table: RatingTable) -> pl.DataFrame:
             text = pl.col(name).cast(pl.String)
             plain = text.str.strip_suffix(pl.format(" #{}", pl.col(part)))
             frame = frame.with_columns(pl.coalesce(plain, text).alias(name))
-    if any(label != name for label, name in table.asked.items()):
-        frame = frame.with_columns(pl.col("criterion").cast(pl.String).replace(dict(table.asked)))
+    if any(label != name for label, name in table.names.items()):
+        frame = frame.with_columns(pl.col("criterion").cast(pl.String).replace(dict(table.names)))
     return frame
 
 
@@ -332,10 +332,10 @@ def _codes(column: pl.Series) -> NDArray[np.int32]:
 def _listed(bad: pl.DataFrame) -> list[str]:
     several = bad[FILE].n_unique() > 1
     listed = []
-    for row in bad.head(_SHOWN).iter_rows(named=True):
+    for row in bad.head(_MOST_LISTED).iter_rows(named=True):
         place = f"{row[FILE]}, row {row[ROW]}" if several else f"row {row[ROW]}"
         value = f", found {row['value']!r}" if row["value"] and "expected" in row["problem"] else ""
         listed.append(f"{place}: {row['problem']}{value}")
-    if bad.height > _SHOWN:
-        listed.append(f"… and {bad.height - _SHOWN:,} more")
+    if bad.height > _MOST_LISTED:
+        listed.append(f"… and {bad.height - _MOST_LISTED:,} more")
     return listed

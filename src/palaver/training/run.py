@@ -26,7 +26,7 @@ from palaver.models import Responder, build, load
 from palaver.models.devices import choose_device
 from palaver.models.pretrained import fingerprint
 from palaver.text.vocabulary import Vocabulary
-from palaver.training.checkpoint import Checkpoints, Progress, set_random_state, unreadable
+from palaver.training.checkpoint import Checkpoints, RunProgress, set_random_state, unreadable
 from palaver.training.curves import draw_curves
 from palaver.training.examples import Select
 from palaver.training.experiment import Experiment
@@ -114,8 +114,8 @@ def _train(
         say(note)
     set_seed(experiment.seed + accelerator.process_index)  # dropout differs between processes
     checkpoints = Checkpoints(experiment.folder)
-    found = checkpoints.load()
-    progress, state = found if found is not None else (Progress(n_processes=accelerator.num_processes), None)
+    earlier = checkpoints.load()
+    progress, state = earlier or (RunProgress(n_processes=accelerator.num_processes), None)
     n_parameters = sum(p.numel() for p in model.parameters())
     if state is None:
         processes = f"{accelerator.num_processes} process(es) on {device.type}"
@@ -264,7 +264,7 @@ def _from_main(accelerator: Accelerator, value: Any) -> Any:
     return box[0]
 
 
-def _check_processes(progress: Progress, n_processes: int) -> None:
+def _check_processes(progress: RunProgress, n_processes: int) -> None:
     if progress.n_processes != n_processes:
         raise UserError(
             f"the run was begun with {progress.n_processes} process(es), found {n_processes}",

@@ -12,9 +12,10 @@ import pytest
 from sqlalchemy import func, select
 
 from palaver.schema import Study
-from palaver.server import assignment as leases
+from palaver.server import leases
+from palaver.server.answers import RawAnswer
 from palaver.server.database import Database
-from palaver.server.service import Given, Service, Task
+from palaver.server.study_state import StudyState, Task
 from palaver.server.tables import assignment, screen
 
 LEASE = 60.0
@@ -22,38 +23,38 @@ Make = Callable[..., Study]
 
 
 @pytest.fixture
-def open_study(database: Database, clock: Any, make_study: Make) -> Callable[..., Service]:
-    return lambda **fields: Service.create(database, make_study(**fields), "", clock)
+def open_study(database: Database, clock: Any, make_study: Make) -> Callable[..., StudyState]:
+    return lambda **fields: StudyState.create(database, make_study(**fields), "", clock)
 
 
-def come(service: Service) -> str:
+def come(service: StudyState) -> str:
     rater = service.enter()
     service.begin(rater)
     return rater
 
 
-def answers(task: Task, value: object = 3) -> list[Given]:
+def answers(task: Task, value: object = 3) -> list[RawAnswer]:
     return [
-        Given(str(uuid.uuid4()), q.criterion, p, value)
+        RawAnswer(str(uuid.uuid4()), q.criterion, p, value)
         for q in task.questions
         for p in range(1 if q.scale.kind == "pairwise" else len(task.order))
     ]
 
 
-def work(service: Service, rater: str) -> Task | None:
+def work(service: StudyState, rater: str) -> Task | None:
     task = service.visit(rater).task
     if task is not None:
         assert service.submit(rater, task.assignment, answers(task)).finished
     return task
 
 
-def status_of(service: Service, assignment_id: int) -> str:
+def status_of(service: StudyState, assignment_id: int) -> str:
     with service.database.reading() as connection:
         chosen = select(assignment.c.status).where(assignment.c.id == assignment_id)
         return str(connection.execute(chosen).scalar_one())
 
 
-def taken(service: Service) -> list[int]:
+def taken(service: StudyState) -> list[int]:
     with service.database.reading() as connection:
         return list(connection.execute(select(screen.c.taken).order_by(screen.c.id)).scalars())
 
@@ -193,7 +194,7 @@ def test_separate_criteria_stay_apart(open_study: Any) -> None:
 def test_many_at_once_never_make_a_surplus(database: Database, make_study: Make) -> None:
     """Threads with engines of their own, as worker processes have, about 200 visits."""
     study = make_study(n_items=20, raters_per_item=3)
-    Service.create(database, study, "")
+    StudyState.create(database, study, "")
     errors: list[BaseException] = []
     given: list[tuple[str, str]] = []
     begin = threading.Barrier(8)
@@ -201,7 +202,7 @@ def test_many_at_once_never_make_a_surplus(database: Database, make_study: Make)
     def worker() -> None:
         own = Database(database.url)
         try:
-            service = Service(own)
+            service = StudyState(own)
             begin.wait(30)
             for _ in range(2):
                 rater = come(service)
@@ -240,14 +241,14 @@ def test_many_at_once_never_make_a_surplus(database: Database, make_study: Make)
 
 def test_the_last_place_goes_to_one(database: Database, make_study: Make) -> None:
     """One screen, one place, everybody at once: exactly one gets it."""
-    Service.create(database, make_study(n_items=1, raters_per_item=1), "")
+    StudyState.create(database, make_study(n_items=1, raters_per_item=1), "")
     begin = threading.Barrier(8)
     got: list[bool] = []
 
     def worker() -> None:
         own = Database(database.url)
         try:
-            service = Service(own)
+            service = StudyState(own)
             rater = come(service)
             begin.wait(30)
             got.append(service.visit(rater).task is not None)
@@ -269,7 +270,7 @@ def test_places_are_counterbalanced_as_served(
 ) -> None:
     """Over the whole study every output stands in every place equally often (±1), raters in any rhythm."""
     study = make_study(n_items=11, n_outputs=n_outputs, raters_per_item=raters)
-    service = Service.create(sqlite, study, "", clock)
+    service = StudyState.create(sqlite, study, "", clock)
     people = [come(service) for _ in range(raters)]
     stood: Counter[tuple[int, int]] = Counter()
     busy = True

@@ -13,12 +13,14 @@ from sqlalchemy import select
 
 from palaver.errors import UserError
 from palaver.schema import Study
-from palaver.server import assignment as leases
+from palaver.server import leases
+from palaver.server.answers import RawAnswer
 from palaver.server.database import Database
-from palaver.server.service import Given, Refused, Saved, Service, Task
+from palaver.server.refusal import Refusal
+from palaver.server.study_state import Receipt, StudyState, Task
 from palaver.server.tables import answer, assignment, comment, event, rater, screen
 
-Open = Callable[..., Service]
+Open = Callable[..., StudyState]
 GOLD = {
     "item": {
         "id": "gold",
@@ -30,26 +32,26 @@ GOLD = {
 
 @pytest.fixture
 def open_study(database: Database, clock: Any, make_study: Callable[..., Study]) -> Open:
-    return lambda **fields: Service.create(database, make_study(**fields), "the file", clock)
+    return lambda **fields: StudyState.create(database, make_study(**fields), "the file", clock)
 
 
-def come(service: Service, **who: Any) -> str:
+def come(service: StudyState, **who: Any) -> str:
     someone = service.enter(**who)
     service.agree(someone)
     service.begin(someone)
     return someone
 
 
-def task_of(service: Service, someone: str) -> Task:
+def task_of(service: StudyState, someone: str) -> Task:
     task = service.visit(someone).task
     assert task is not None
     return task
 
 
-def answers(task: Task, value: Any = 3) -> list[Given]:
+def answers(task: Task, value: Any = 3) -> list[RawAnswer]:
     """`value` may depend on the system whose output stands there."""
     return [
-        Given(
+        RawAnswer(
             str(uuid.uuid4()),
             q.criterion,
             place,
@@ -60,12 +62,12 @@ def answers(task: Task, value: Any = 3) -> list[Given]:
     ]
 
 
-def work(service: Service, someone: str, value: Any = 3) -> Saved:
+def work(service: StudyState, someone: str, value: Any = 3) -> Receipt:
     task = task_of(service, someone)
     return service.submit(someone, task.assignment, answers(task, value))
 
 
-def rows(service: Service, table: Any) -> list[Any]:
+def rows(service: StudyState, table: Any) -> list[Any]:
     with service.database.reading() as connection:
         return list(connection.execute(select(table)).all())
 
@@ -75,7 +77,7 @@ def rows(service: Service, table: Any) -> list[Any]:
 
 def test_the_study_is_kept_as_it_was(open_study: Open) -> None:
     service = open_study(consent="Do you agree?")
-    again = Service(service.database)
+    again = StudyState(service.database)
     assert again.study == service.study
     assert (again.secret, again.hash, again.source) == (service.secret, service.hash, "the file")
     assert open_study(consent="Do you agree?").secret == service.secret
@@ -90,7 +92,7 @@ def test_a_changed_file_is_refused(open_study: Open) -> None:
 
 def test_an_empty_database_says_so(database: Database) -> None:
     with pytest.raises(UserError, match="no study"):
-        Service(database)
+        StudyState(database)
 
 
 def test_a_nul_in_a_study_is_refused_and_its_name_is_not(open_study: Open) -> None:
@@ -154,7 +156,7 @@ def test_a_person_who_comes_back_is_the_same(open_study: Open) -> None:
 def test_nobody_unknown_gets_anything(open_study: Open) -> None:
     service = open_study()
     for call in (service.visit, service.agree, service.begin, lambda r: service.submit(r, 1, [])):
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(Refusal) as caught:
             call("nobody")
         assert caught.value.status == 401
 
@@ -167,7 +169,7 @@ def test_blocked_people_are_told_and_store_nothing(open_study: Open) -> None:
         connection.execute(rater.update().values(blocked=True))
     assert service.visit(someone).state == "blocked"
     assert service.visit(someone).task is None
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(Refusal) as caught:
         service.submit(someone, task.assignment, answers(task))
     assert caught.value.status == 403
     assert rows(service, answer) == []
@@ -181,11 +183,11 @@ def test_an_answer_is_stored_under_the_system_that_stood_there(open_study: Open,
     someone = come(service)
     task = task_of(service, someone)
     sent = [
-        Given(str(uuid.uuid4()), "quality", place, place + 1, 2.5, clock() - 5)
+        RawAnswer(str(uuid.uuid4()), "quality", place, place + 1, 2.5, clock() - 5)
         for place in range(len(task.order))
     ]
     clock.sleep(3)
-    assert service.submit(someone, task.assignment, sent) == Saved(tuple(g.id for g in sent), True)
+    assert service.submit(someone, task.assignment, sent) == Receipt(tuple(g.id for g in sent), True)
     stored = sorted(rows(service, answer), key=lambda r: r.number)
     assert [r.system for r in stored] == [task.item.outputs[o].system for o in task.order]
     assert [r.value for r in stored] == ["1", "2", "3"]
@@ -226,7 +228,7 @@ def test_the_same_answer_twice_is_one_row(open_study: Open) -> None:
     sent = answers(task)
     for _ in range(3):
         saved = service.submit(someone, task.assignment, sent, "well")
-        assert saved == Saved(tuple(g.id for g in sent), True)
+        assert saved == Receipt(tuple(g.id for g in sent), True)
     assert len(rows(service, answer)) == len(sent)
     assert [c.text for c in rows(service, comment)] == ["well"]
 
@@ -244,15 +246,15 @@ def test_an_id_is_never_acknowledged_for_another_answer(open_study: Open) -> Non
     service = open_study(n_items=2)
     someone, other = come(service), come(service)
     task, theirs = task_of(service, someone), task_of(service, other)
-    service.submit(someone, task.assignment, [Given("same-id", "quality", 0, 1)])
+    service.submit(someone, task.assignment, [RawAnswer("same-id", "quality", 0, 1)])
     cases = [
-        (someone, task, [Given("same-id", "quality", 0, 2)]),
-        (someone, task, [Given("same-id", "quality", 1, 1)]),
-        (other, theirs, [Given("same-id", "quality", 0, 1)]),
-        (someone, task, [Given("new-id", "quality", 0, 1), Given("new-id", "quality", 1, 1)]),
+        (someone, task, [RawAnswer("same-id", "quality", 0, 2)]),
+        (someone, task, [RawAnswer("same-id", "quality", 1, 1)]),
+        (other, theirs, [RawAnswer("same-id", "quality", 0, 1)]),
+        (someone, task, [RawAnswer("new-id", "quality", 0, 1), RawAnswer("new-id", "quality", 1, 1)]),
     ]
     for who, what, sent in cases:
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(Refusal) as caught:
             service.submit(who, what.assignment, sent)
         assert caught.value.status == 409
     assert len(rows(service, answer)) == 1
@@ -262,9 +264,9 @@ def test_one_wrong_answer_stores_none_of_its_request(open_study: Open) -> None:
     service = open_study()
     someone = come(service)
     task = task_of(service, someone)
-    with pytest.raises(Refused):
+    with pytest.raises(Refusal):
         service.submit(
-            someone, task.assignment, [Given("good", "quality", 0, 1), Given("bad", "quality", 1, 99)]
+            someone, task.assignment, [RawAnswer("good", "quality", 0, 1), RawAnswer("bad", "quality", 1, 99)]
         )
     assert rows(service, answer) == []
 
@@ -272,31 +274,31 @@ def test_one_wrong_answer_stores_none_of_its_request(open_study: Open) -> None:
 @pytest.mark.parametrize(
     ("given", "status"),
     [
-        (Given("i", "nothing asked", 0, 1), 422),
-        (Given("i", "quality", 2, 1), 422),
-        (Given("i", "quality", -1, 1), 422),
-        (Given("i", "quality", 10**30, 1), 422),
-        (Given("i", "quality", 0, 0), 422),
-        (Given("i", "quality", 0, 7), 422),
-        (Given("i", "quality", 0, 2.5), 422),
-        (Given("i", "quality", 0, True), 422),
-        (Given("i", "quality", 0, None), 422),
-        (Given("i", "quality", 0, [1]), 422),
-        (Given("i", "quality", 0, {"a": 1}), 422),
-        (Given("i", "quality", 0, math.nan), 422),
-        (Given("i", "quality", 0, "1" * 10_000), 422),
-        (Given("i", "quality", 0, 10**400), 422),
-        (Given("x" * 37, "quality", 0, 1), 422),
-        (Given("nul\0", "quality", 0, 1), 422),
-        (Given("half \ud800", "quality", 0, 1), 422),
+        (RawAnswer("i", "nothing asked", 0, 1), 422),
+        (RawAnswer("i", "quality", 2, 1), 422),
+        (RawAnswer("i", "quality", -1, 1), 422),
+        (RawAnswer("i", "quality", 10**30, 1), 422),
+        (RawAnswer("i", "quality", 0, 0), 422),
+        (RawAnswer("i", "quality", 0, 7), 422),
+        (RawAnswer("i", "quality", 0, 2.5), 422),
+        (RawAnswer("i", "quality", 0, True), 422),
+        (RawAnswer("i", "quality", 0, None), 422),
+        (RawAnswer("i", "quality", 0, [1]), 422),
+        (RawAnswer("i", "quality", 0, {"a": 1}), 422),
+        (RawAnswer("i", "quality", 0, math.nan), 422),
+        (RawAnswer("i", "quality", 0, "1" * 10_000), 422),
+        (RawAnswer("i", "quality", 0, 10**400), 422),
+        (RawAnswer("x" * 37, "quality", 0, 1), 422),
+        (RawAnswer("nul\0", "quality", 0, 1), 422),
+        (RawAnswer("half \ud800", "quality", 0, 1), 422),
     ],
     ids=str,
 )
-def test_what_does_not_fit_is_refused(open_study: Open, given: Given, status: int) -> None:
+def test_what_does_not_fit_is_refused(open_study: Open, given: RawAnswer, status: int) -> None:
     service = open_study()
     someone = come(service)
     task = task_of(service, someone)
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(Refusal) as caught:
         service.submit(someone, task.assignment, [given])
     assert caught.value.status == status
     assert rows(service, answer) == []
@@ -306,8 +308,8 @@ def test_an_empty_id_is_no_id(open_study: Open) -> None:
     service = open_study()
     someone = come(service)
     task = task_of(service, someone)
-    with pytest.raises(Refused):
-        service.submit(someone, task.assignment, [Given("", "quality", 0, 1)])
+    with pytest.raises(Refusal):
+        service.submit(someone, task.assignment, [RawAnswer("", "quality", 0, 1)])
 
 
 @pytest.mark.parametrize("number", [0, -1, 2, 10**6, 2**31, 10**30])
@@ -316,8 +318,8 @@ def test_only_ones_own_screens(open_study: Open, number: int) -> None:
     someone, other = come(service), come(service)
     assert task_of(service, someone).assignment == 1
     assert task_of(service, other).assignment == 2
-    with pytest.raises(Refused) as caught:
-        service.submit(someone, number, [Given("i", "quality", 0, 1)])
+    with pytest.raises(Refusal) as caught:
+        service.submit(someone, number, [RawAnswer("i", "quality", 0, 1)])
     assert caught.value.status == 404
 
 
@@ -331,7 +333,7 @@ def test_impossible_times_are_left_out(
     service = open_study()
     someone = come(service)
     task = task_of(service, someone)
-    service.submit(someone, task.assignment, [Given("i", "quality", 0, 1, seconds, given_at)])
+    service.submit(someone, task.assignment, [RawAnswer("i", "quality", 0, 1, seconds, given_at)])
     [row] = rows(service, answer)
     assert row.seconds is None
     assert row.given_at == clock()
@@ -344,7 +346,7 @@ def test_a_comparison_is_stored_from_the_first_outputs_side(open_study: Open, or
     someone = come(service)
     for _ in range(6):
         task = task_of(service, someone)
-        service.submit(someone, task.assignment, [Given(str(uuid.uuid4()), "quality", 0, "0")])
+        service.submit(someone, task.assignment, [RawAnswer(str(uuid.uuid4()), "quality", 0, "0")])
         row = max(rows(service, answer), key=lambda r: r.number)
         assert (row.system, row.against) == ("system-0", "system-1")
         assert row.value == ("win" if task.order[0] == 0 else "loss")
@@ -356,10 +358,10 @@ def test_the_other_values_of_a_comparison(open_study: Open) -> None:
     someone = come(service)
     task = task_of(service, someone)
     for bad in ("tie", True, False, 2, "2", None, 0.5, "left", [0]):
-        with pytest.raises(Refused) as caught:
-            service.submit(someone, task.assignment, [Given("i", "quality", 0, bad)])
+        with pytest.raises(Refusal) as caught:
+            service.submit(someone, task.assignment, [RawAnswer("i", "quality", 0, bad)])
         assert caught.value.status == 422
-    assert service.submit(someone, task.assignment, [Given("i", "quality", 0, "loss")]).finished
+    assert service.submit(someone, task.assignment, [RawAnswer("i", "quality", 0, "loss")]).finished
 
 
 # --- training and checks
@@ -385,12 +387,12 @@ def test_training_is_passed_and_explained(open_study: Open, layout: str) -> None
     assert feedback == ["quality: x was fine", "ease: x was fine"]
     for _ in range(n_screens):
         assert task_of(service, someone).kind == "training"  # the second attempt
-        assert work(service, someone, 5) == Saved(saved_ids(service, someone), True, (), True)
+        assert work(service, someone, 5) == Receipt(saved_ids(service, someone), True, (), True)
     assert task_of(service, someone).kind == "main"
     assert service.visit(someone).state == "working"
 
 
-def saved_ids(service: Service, someone: str) -> tuple[str, ...]:
+def saved_ids(service: StudyState, someone: str) -> tuple[str, ...]:
     """The ids of the latest submission."""
     mine = [r for r in rows(service, answer) if r.rater_id == someone]
     last = max(mine, key=lambda r: r.number).assignment_id
@@ -438,12 +440,12 @@ def test_checks_come_at_their_rate_and_only_the_careless_leave(open_study: Open)
     assert kept, "and the rows are kept"
 
 
-def degraded(open_study: Open, **fields: Any) -> Service:
+def degraded(open_study: Open, **fields: Any) -> StudyState:
     checks = {"degraded": True, "rate": 0.5, "allowed_failures": 0}
     return open_study(n_items=6, raters_per_item=3, checks=checks, **fields)
 
 
-def through(service: Service, someone: str, value: Callable[[Task], Any]) -> tuple[str, list[str]]:
+def through(service: StudyState, someone: str, value: Callable[[Task], Any]) -> tuple[str, list[str]]:
     kinds = []
     while (found := service.visit(someone)).task is not None:
         kinds.append(found.task.kind)
@@ -501,7 +503,7 @@ def test_the_survey_is_checked(open_study: Open) -> None:
     work(service, someone)
     assert service.visit(someone).state == "survey"
     for bad in ({}, {"native": ""}, {"native": "perhaps"}, {"native": "yes", "else": "\0"}):
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(Refusal) as caught:
             service.answer_survey(someone, bad)
         assert caught.value.status == 422
         assert service.visit(someone).state == "survey"
