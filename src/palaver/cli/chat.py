@@ -16,7 +16,7 @@ from palaver.cli import decoding as d
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from palaver.generation.conversation import Conversation, Said
+    from palaver.generation.conversation import Conversation, SystemReply
 
 DEFAULTS: dict[str, Any] = {"method": "sample", "temperature": 0.8, "top_p": 0.9, "no_repeat_ngram": 3}
 """How replies are drawn in a chat unless the systems file or an option says otherwise."""
@@ -244,7 +244,7 @@ class _Session:
                 self._told.add(text)
                 self.screen.say(f"note: {text}", error=True)
 
-    def _show(self, replies: Sequence[Said]) -> None:
+    def _show(self, replies: Sequence[SystemReply]) -> None:
         from palaver.generation.system import notes
 
         self.screen.replies(replies)
@@ -317,7 +317,7 @@ class _Screen:
 
         show_error(error)
 
-    def replies(self, replies: Sequence[Said]) -> None:
+    def replies(self, replies: Sequence[SystemReply]) -> None:
         if not self.interactive:
             for said in replies:
                 text = " ".join(_clean(said.reply.text).split())
@@ -333,14 +333,14 @@ class _Screen:
                 if used or lnp:
                     self.say(f"{said.system}{lnp}{used}", error=True)
 
-    def _below(self, replies: Sequence[Said]) -> None:
+    def _below(self, replies: Sequence[SystemReply]) -> None:
         from rich.text import Text
 
         for place, said in enumerate(replies):
             who = Text(f"{said.who} › ", style=f"bold {_COLOURS[place % len(_COLOURS)]}")
             self._console.print(who + Text(_clean(said.reply.text), style="none"))
 
-    def _columns(self, replies: Sequence[Said]) -> None:
+    def _columns(self, replies: Sequence[SystemReply]) -> None:
         from rich.table import Table
         from rich.text import Text
 

@@ -11,7 +11,7 @@ import typer
 from palaver.cli import decoding as d
 
 if TYPE_CHECKING:
-    from palaver.generation.bulk import Generated
+    from palaver.generation.bulk import GenerationResult
     from palaver.generation.contexts import Condition
     from palaver.generation.system import System
 
@@ -144,7 +144,7 @@ def _check_knowledge(systems: Sequence[System]) -> None:
         typer.echo(f"note: {name} takes no knowledge and goes on without", err=True)
 
 
-def _report(done: Generated, conditions: Mapping[str, Sequence[Any]]) -> None:
+def _report(done: GenerationResult, conditions: Mapping[str, Sequence[Any]]) -> None:
     per = sum(map(len, conditions.values()))
     each = "" if per == 1 else f", {per} conditions each"
     again = f", {done.n_rows - done.n_new:,} of them from before" if done.n_new < done.n_rows else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,10 +23,10 @@ from palaver.probes.rules import clause
 from palaver.probes.sources import Pair, Sentence
 from palaver.probes.transform import RULES, apply_rule
 from palaver.probes.triplet_files import read_triplets, write_triplets
+from palaver.progress import Progress, no_progress
 
-__all__ = ["Made", "generate", "read_triplets", "similarity", "write_triplets"]
+__all__ = ["TripletCollection", "generate", "read_triplets", "similarity", "write_triplets"]
 
-Tell = Callable[[str, int, int], None]
 _SHARD = 400
 _FILLED = "argument-sensitivity"
 """The set that runs short: there are few sentences of somebody doing something to somebody. It alone also
@@ -36,7 +36,7 @@ _FILLERS = ("sick-captions", "sts")
 
 
 @dataclass
-class Made:
+class TripletCollection:
     """The triplets, and for every set how many there could be, were refused, and are."""
 
     recipe: Recipe
@@ -69,13 +69,13 @@ def generate(
     *,
     texts: Sequence[Path] = (),
     workers: int = 0,
-    tell: Tell | None = None,
-) -> Made:
+    tell: Progress | None = None,
+) -> TripletCollection:
     """The five sets from the corpora in `folder` (or in `folder/sentences`) and from text files."""
     recipe = recipe or Recipe()
     if folder is not None:
         folder = sources.first_with_corpora((folder, folder / "sentences")) or folder
-    made = Made(recipe)
+    made = TripletCollection(recipe)
     pairs = sources.read_sick(folder) if folder is not None else []
     sentences = [s for pair in pairs for s in (pair.first, pair.second)]
     if folder is not None:
@@ -130,15 +130,14 @@ def _distinct(sentences: Iterable[Sentence], recipe: Recipe, left_out: Counter[s
     return found
 
 
-def _apply_all(sentences: list[Sentence], made: Made, workers: int, tell: Tell | None) -> list[_Source]:
+def _apply_all(
+    sentences: list[Sentence], made: TripletCollection, workers: int, tell: Progress | None
+) -> list[_Source]:
     shards = [sentences[n : n + _SHARD] for n in range(0, len(sentences), _SHARD)]
     found: list[_Source] = []
 
-    def progress(done: int, total: int) -> None:
-        if tell is not None:
-            tell("parsing", done, total)
-
-    for results, reasons in map_shards(_apply_shard, shards, workers=workers, tell=progress):
+    applied = map_shards(_apply_shard, shards, workers=workers, what="parsing", progress=tell or no_progress)
+    for results, reasons in applied:
         found += results
         for rule, counts in reasons.items():
             made.reasons.setdefault(rule, Counter()).update(counts)
@@ -294,7 +293,7 @@ class _Draw:
         return batch
 
 
-def _take(draws: dict[str, _Draw], made: Made, workers: int, tell: Tell | None) -> None:
+def _take(draws: dict[str, _Draw], made: TripletCollection, workers: int, tell: Progress | None) -> None:
     """For every set, the first candidates in its order that stand up to reading again."""
     while batches := {name: batch for name, draw in draws.items() if (batch := draw.next_batch())}:
         shards = [
