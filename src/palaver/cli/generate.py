@@ -15,7 +15,7 @@ from palaver.cli.progress import progress
 from palaver.corpora.personalities import read_ocean_table
 from palaver.errors import UsageError, UserError
 from palaver.generation import contexts as context_files
-from palaver.generation.bulk import Generated, generate_file
+from palaver.generation.bulk import GenerationResult, generate_file
 from palaver.generation.common import drop_common as drop_common_responses
 from palaver.generation.contexts import Condition, conditions_of
 from palaver.generation.options import DecodingOptions
@@ -126,7 +126,7 @@ def _check_knowledge(systems: Sequence[System]) -> None:
         typer.echo(f"note: {name} takes no knowledge and goes on without", err=True)
 
 
-def _report(done: Generated, conditions: Mapping[str, Sequence[Any]]) -> None:
+def _report(done: GenerationResult, conditions: Mapping[str, Sequence[Any]]) -> None:
     per = sum(map(len, conditions.values()))
     each = "" if per == 1 else f", {per} conditions each"
     again = f", {done.n_rows - done.n_new:,} of them from before" if done.n_new < done.n_rows else ""

@@ -63,7 +63,7 @@ def _chunks(things: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 @dataclass(frozen=True)
-class Generated:
+class GenerationResult:
     """What a run did."""
 
     out: Path
@@ -90,7 +90,7 @@ def generate_file(
     knowledge_signature: str | None = None,
     fresh: bool = False,
     tell: Progress | None = None,
-) -> Generated:
+) -> GenerationResult:
     """Write one JSON row per system, context and condition to `out`; go on if it is there half done.
 
     `conditions` are by system name; `knowledge` chooses sentences for the systems that take one; `fresh`
@@ -149,7 +149,7 @@ def generate_file(
         if earlier.rest():
             raise DataError(f"{out} has more rows than this run makes", "choose another file, or use --force")
         os.fsync(file.fileno())
-    return Generated(
+    return GenerationResult(
         out, n_rows, n_new, survey.count, survey.skipped, {name: n for name, n in skipped.items() if n}
     )
 
