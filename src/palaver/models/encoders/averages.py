@@ -16,9 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
+from palaver.artefacts import digest, digest_files
 from palaver.errors import DataError, UserError
 from palaver.files import TextStream, check_readable
-from palaver.models.encoders.encoder import Encoder, Places, Vectors, fingerprint, signature
+from palaver.models.encoders.encoder import Encoder, Places, Vectors
 from palaver.text.words import words
 
 POWERS = (1.0, 2.0, 3.0)
@@ -42,7 +43,7 @@ class WordVectors:
 def read_vectors(path: Path) -> WordVectors:
     """An .npz with `words` and `vecs`, or text, packed or not: a word and its numbers a line."""
     check_readable(path)
-    sign = fingerprint([path])
+    sign = digest_files([path])
     if path.suffix == ".npz":
         try:
             with np.load(path, allow_pickle=False) as file:
@@ -161,7 +162,7 @@ def open_glove(arguments: list[str], places: Places) -> Encoder:
     vectors = read_vectors(Path(arguments[0])) if arguments else find_vectors(places)
     return Encoder(
         name="glove" if not arguments else f"glove={vectors.name}",
-        signature=signature("glove", vectors.signature),
+        signature=digest("glove", vectors.signature),
         provenance=f"mean of the word vectors of {_said(vectors)}",
         encode=averager(vectors),
     )
@@ -177,7 +178,7 @@ def open_p_means(arguments: list[str], places: Places) -> Encoder:
         name="p-means"
         if not arguments
         else f"p-means={','.join(a if _is_number(a) else Path(a).name for a in arguments)}",
-        signature=signature("p-means", powers, *(v.signature for v in sets)),
+        signature=digest("p-means", powers, *(v.signature for v in sets)),
         provenance=f"power means {', '.join(f'{p:g}' for p in powers)} over {what}: "
         + "; ".join(_said(v) for v in sets),
         encode=p_meaner(sets, powers),

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from palaver.artefacts import digest
 from palaver.errors import UserError, require
-from palaver.models.encoders.encoder import Encoder, Places, Vectors, signature
+from palaver.models.encoders.encoder import Encoder, Places, Vectors
 
 _SIZE = 256
 
@@ -39,7 +40,7 @@ def open_wordllama(arguments: list[str], places: Places) -> Encoder:
 
     return Encoder(
         "wordllama",
-        signature("wordllama", version("wordllama"), _SIZE),
+        digest("wordllama", version("wordllama"), _SIZE),
         f"WordLlama l2_supercat, {_SIZE} numbers (package wordllama {version('wordllama')})",
         encode,
     )
