@@ -174,8 +174,8 @@ def test_bootstrap_is_alpha_of_resampled_items(
     weights = np.array([np.bincount(draw, minlength=len(kept)) for draw in draws]).astype(float)
     monkeypatch.setattr(_value_counts, "_DENSE", dense)
     monkeypatch.setattr(_value_counts, "_FEW_VALUES", few)
-    monkeypatch.setattr(_value_counts, "_weights", lambda *_: iter([weights[:25], weights[25:]]))
-    monkeypatch.setattr(module, "resample_sums", lambda t, b, rng: weights @ t)
+    monkeypatch.setattr(_value_counts, "draw_blocks", lambda *_: iter([weights[:25], weights[25:]]))
+    monkeypatch.setattr(module, "resample_sums", lambda t, b, rng, times: weights @ t)
     boot = krippendorff_alpha(table, level=level, n_replicates=40, rng=0, confidence=0.8).boot
     values = [krippendorff_alpha(kept[draw], level=level).value for draw in draws]
     assert boot is not None
@@ -207,17 +207,6 @@ def test_quadrature_of_ratio_differences(values: np.ndarray, counts: np.ndarray)
     exact = _value_counts.ratio_by_table(values)(counts)
     fast = _value_counts.ratio_by_quadrature(values)(counts)
     np.testing.assert_allclose(fast, exact, atol=1e-12 * max(1.0, float(counts.sum(axis=1).max()) ** 2))
-
-
-@pytest.mark.parametrize("n", [1, 2, 7, 10])
-def test_weights_are_multinomial(n: int) -> None:
-    blocks = _value_counts._weights(n, 3, 30_000, np.random.default_rng(n))
-    weights = np.concatenate([block.copy() for block in blocks])
-    assert weights.shape == (30_000, n)
-    assert np.all(weights.sum(axis=1) == n)
-    np.testing.assert_allclose(weights.mean(axis=0), 1, atol=0.03)
-    covariance = np.eye(n) - 1 / n
-    np.testing.assert_allclose(np.cov(weights.T).reshape(n, n), covariance, atol=0.04)
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from palaver.statistics.bootstrap import percentile_interval, resample_sums
+from palaver.statistics.bootstrap import draw_blocks, percentile_interval, resample_sums
 
 
 @pytest.mark.parametrize("n", [2, 7, 50])
@@ -30,6 +30,17 @@ def test_indicator_columns_give_multinomial_counts() -> None:
     assert np.all(sums.sum(axis=1) == 5)
     assert abs(np.mean(sums == 0) - (1 - 1 / 5) ** 5) < 0.01  # an item is left out with this chance
     assert abs(np.mean(sums == 5) - (1 / 5) ** 5) < 0.0005
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 10])
+def test_weights_are_multinomial(n: int) -> None:
+    blocks = draw_blocks(n, None, 30_000, 1000, np.random.default_rng(n))
+    weights = np.concatenate([block.copy() for block in blocks])
+    assert weights.shape == (30_000, n)
+    assert np.all(weights.sum(axis=1) == n)
+    np.testing.assert_allclose(weights.mean(axis=0), 1, atol=0.03)
+    covariance = np.eye(n) - 1 / n
+    np.testing.assert_allclose(np.cov(weights.T).reshape(n, n), covariance, atol=0.04)
 
 
 def test_items_are_drawn_independently_of_each_other_across_replicates() -> None:

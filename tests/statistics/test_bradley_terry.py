@@ -442,7 +442,7 @@ def test_resampled_items_are_counted_as_a_loop_counts_them():
     found = bradley_terry_bootstrap(data, list("abcd"), by=item, n_replicates=6, ties="davidson", rng=7)
     state = np.random.default_rng(7).integers(1, 2**63, dtype=np.uint64)
     weights = np.empty((6, np.unique(item).size))
-    draw_weights(weights, state)
+    draw_weights(weights, np.full(6, weights.shape[1]), state)
     for b in range(6):
         chosen = np.repeat(np.arange(120), weights[b][np.unique(item, return_inverse=True)[1]].astype(int))
         drawn = as_comparisons(first[chosen], second[chosen], outcome[chosen])

@@ -307,7 +307,7 @@ def test_bootstrap_is_the_icc_of_resampled_tables(gaps: bool, monkeypatch: pytes
         table[[0, 5, 5], [1, 0, 2]] = np.nan
     draws = {n: all_draws(n, 60, n) for n in (14, 12)}
 
-    def known(sums: np.ndarray, b: int, _: np.random.Generator) -> np.ndarray:
+    def known(sums: np.ndarray, *_: object) -> np.ndarray:
         return np.array([sums[draw].sum(axis=0) for draw in draws[len(sums)]])
 
     monkeypatch.setattr(_anova, "resample_sums", known)

@@ -398,7 +398,7 @@ def _draw_items(
     def draw(n: int) -> Floats:
         nonlocal state
         weights = np.empty((n, items.size))
-        state = np.uint64(draw_weights(weights, state))
+        state = np.uint64(draw_weights(weights, np.full(n, items.size), state))
         return np.ascontiguousarray((adds @ weights.T).T).reshape(n, -1, 3)
 
     return draw, items.size
