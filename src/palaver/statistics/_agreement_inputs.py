@@ -117,24 +117,6 @@ def long_columns(**columns: ArrayLike) -> list[NDArray[np.generic]]:
     return arrays
 
 
-def dense_codes(name: str, codes: NDArray[np.generic]) -> tuple[Ints, int]:
-    """Integer codes renumbered 0 .. n-1 in their order without gaps, and n."""
-    if codes.size == 0:
-        return np.empty(0, dtype=np.int64), 0
-    if codes.dtype.kind not in "iu":
-        raise ValueError(f"{name} must hold integer codes, not {codes.dtype}")
-    lowest, highest = int(codes.min()), int(codes.max())
-    if highest - lowest > 4 * codes.size + 1000:  # a table of flags would be mostly empty
-        distinct, dense = np.unique(codes, return_inverse=True)
-        return dense.astype(np.int64, copy=False), distinct.size
-    shifted = codes - lowest if lowest else codes
-    used = np.zeros(highest - lowest + 1, dtype=bool)
-    used[shifted] = True
-    if used.all():
-        return shifted.astype(np.int64, copy=False), used.size
-    return (np.cumsum(used) - 1)[shifted], int(used.sum())
-
-
 def notes_of(counts: Mapping[str, int]) -> tuple[str, ...]:
     """A note for every count that is not zero; the texts start with a plural.
 

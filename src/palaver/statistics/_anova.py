@@ -173,8 +173,8 @@ def _why_no_two_way(n: int, k: int) -> str:
 def centre(values: Floats, weights: Floats | None = None) -> Centred:
     """Values minus their mean, because a large common offset eats the digits of a sum of squares.
 
-    `weights` says how often each value counts. Values whose squares would leave the range of a double are divided by the largest: no statistic of
-    agreement depends on the scale.
+    `weights` says how often each value counts. Values whose squares would leave the range of a double are
+    divided by the largest: no statistic of agreement depends on the scale.
     """
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         centred = _centre(values, weights, 1.0)

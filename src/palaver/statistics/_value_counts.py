@@ -14,6 +14,7 @@ import numpy as np
 
 from palaver.statistics._agreement_inputs import RatedItems
 from palaver.statistics.bootstrap import Floats, Ints, draw_blocks
+from palaver.statistics.codes import distinct_values
 
 _DENSE = 8  # a dense matrix of counts may have this many cells per rating
 _BLOCK = 2**20  # numbers in one block of replicate weights
@@ -47,7 +48,7 @@ class ValueCounts:
 
 def count_values(items: RatedItems, size: Floats) -> ValueCounts:
     """Tabulate ratings; `size` is the number of ratings of each item."""
-    values, code = distinct(items.value)
+    values, code = distinct_values(items.value)
     k = values.size
     key = items.item * k + code
     if size.size * k <= _DENSE * code.size:
@@ -65,19 +66,6 @@ def count_values(items: RatedItems, size: Floats) -> ValueCounts:
         count=count.astype(np.float64),
         times=items.times,
     )
-
-
-def distinct(value: Floats) -> tuple[Floats, Ints]:
-    """The distinct values in ascending order and each value's place among them."""
-    lowest, highest = float(value.min()), float(value.max())
-    if lowest.is_integer() and highest - lowest <= value.size:  # a short range of whole numbers: no sorting
-        offset = value - lowest
-        whole = offset.astype(np.int64)
-        if np.array_equal(whole, offset):
-            used = np.bincount(whole) > 0
-            return (np.flatnonzero(used) + lowest).astype(np.float64), (np.cumsum(used) - 1)[whole]
-    values, code = np.unique(value, return_inverse=True)
-    return values.astype(np.float64, copy=False), code.astype(np.int64, copy=False)
 
 
 def resample_alpha(

@@ -28,15 +28,15 @@ from palaver.statistics._agreement_inputs import (
     RatedItems,
     Rng,
     check_options,
-    dense_codes,
     long_columns,
     notes_of,
     rated_items,
     wide_table,
 )
 from palaver.statistics._anova import centre
-from palaver.statistics._value_counts import ValueCounts, alpha_of, count_values, distinct, resample_alpha
-from palaver.statistics.bootstrap import Floats, Ints, Interval, percentile_interval, resample_sums
+from palaver.statistics._value_counts import ValueCounts, alpha_of, count_values, resample_alpha
+from palaver.statistics.bootstrap import Floats, Interval, Ints, percentile_interval, resample_sums
+from palaver.statistics.codes import dense_codes, distinct_values
 
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -233,7 +233,7 @@ def _item_squares(item: Ints, x: Floats, size: Floats) -> tuple[Floats, Floats]:
 
 def _ordinal(ratings: _Ratings) -> _Disagreement:
     items = ratings.items
-    values, code = distinct(items.value)
+    values, code = distinct_values(items.value)
     totals = np.bincount(code, items.weights, minlength=values.size)
     rank = np.cumsum(totals) - totals / 2 - ratings.n / 2
     _, squares = _item_squares(items.item, rank[code], ratings.size)

@@ -113,14 +113,13 @@ def _fold_rows(table: Floats) -> tuple[Floats, Floats | None]:
             key = key * np.uint64(0x9E3779B97F4A7C15) + (column + 0.0).view(np.uint64)
             key ^= key >> np.uint64(29)
     _, first, place, times = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
-    rows = table[first]
-    if not pays_to_fold(len(rows), len(table)) or not np.array_equal(rows[place], table):
+    if not pays_to_fold(len(first), len(table)) or not np.array_equal(table[first][place], table):
         return table, None
-    return rows, times.astype(np.float64)
+    return table[first], times.astype(np.float64)
 
 
 def _resample_in_parts(table: Floats, n_replicates: int, rng: np.random.Generator) -> Floats:
-    """The same for many different rows: first how many draws fall into each part, then which rows they are."""
+    """The same for many different rows: first how many draws each part gets, then on which rows they fall."""
     from palaver.statistics._kernels import draw_weights
 
     n = len(table)

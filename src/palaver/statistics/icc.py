@@ -22,13 +22,13 @@ from numpy.typing import ArrayLike
 from palaver.statistics._agreement_inputs import (
     Rng,
     check_options,
-    dense_codes,
     long_columns,
     rated_items,
     wide_table,
 )
 from palaver.statistics._anova import Anova, one_way, one_way_of, two_way
-from palaver.statistics.bootstrap import Floats, Ints, Interval, percentile_interval
+from palaver.statistics.bootstrap import Floats, Interval, Ints, percentile_interval
+from palaver.statistics.codes import dense_codes
 
 FORMS = ("ICC(1,1)", "ICC(2,1)", "ICC(3,1)", "ICC(1,k)", "ICC(2,k)", "ICC(3,k)")
 

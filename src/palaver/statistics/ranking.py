@@ -14,12 +14,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from palaver.statistics.bootstrap import Interval, check_confidence, percentile_interval, resample_sums
+from palaver.statistics.bootstrap import (
+    Floats,
+    Interval,
+    Ints,
+    check_confidence,
+    percentile_interval,
+    resample_sums,
+)
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
 Seed = np.random.Generator | int
 
+MOST_CELLS = 2**25
+"""A table of items and kinds of comparisons may have this many cells (256 MB)."""
 _ROUNDING = 1e-11
 """Two means closer than this part of the largest score are tied: sums of equal values in another order."""
 
@@ -332,6 +340,25 @@ def win_matrix(comparisons: Comparisons, n_systems: int) -> WinMatrix:
     tally(comparisons.first, comparisons.second, comparisons.outcome, n_systems, cells)
     lost, drawn, won = np.moveaxis(cells.reshape(n_systems, n_systems, 3), -1, 0)
     return WinMatrix(wins=won + lost.T, ties=drawn + drawn.T)
+
+
+def counts_by_item(comparisons: Comparisons, item: Ints, n_items: int, pair: Ints) -> Floats:
+    """What each item's comparisons add to (pairs, 3) counts of left's wins, right's wins and ties, flattened.
+
+    `pair[a, b]` is the number of the pair of a and b, either way round.
+    """
+    from palaver.statistics._ranking_kernels import tally_items
+
+    table = np.zeros((n_items, 3 * (int(pair.max(initial=-1)) + 1)))
+    tally_items(comparisons.first, comparisons.second, comparisons.outcome, item, pair, table)
+    return table
+
+
+def number_pairs(left: Ints, right: Ints, n_systems: int) -> Ints:
+    """A table of which pair two systems are."""
+    pair = np.zeros((n_systems, n_systems), dtype=np.int64)
+    pair[left, right] = pair[right, left] = np.arange(left.size)
+    return pair
 
 
 def check_codes(comparisons: Comparisons, n_systems: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from typing import Literal
 
@@ -15,7 +15,7 @@ from palaver.statistics.correlation import correlate
 from palaver.statistics.normalise import NORMALISATIONS
 from palaver.studies.agreement import agree
 from palaver.studies.distributions import summarise
-from palaver.studies.judgements import Floats, Ints, Judgements, Resampling, judgements_of
+from palaver.studies.judgements import Judgements, Key, Resampling, cell_means, judgements_of
 from palaver.studies.rankings import rank_systems
 from palaver.studies.raters import describe_raters, rater_matrix
 from palaver.studies.ratings import RatingTable
@@ -121,7 +121,10 @@ def _record(
 PACKAGES = ("palaver", "numpy", "scipy", "numba", "polars")
 
 
-_OVER = (("item means", ("item", "system")), ("single ratings", ("item", "system", "rater")))
+_OVER: dict[str, tuple[Key, ...]] = {
+    "item means": ("item", "system"),
+    "single ratings": ("item", "system", "rater"),
+}
 
 
 def correlate_criteria(
@@ -129,17 +132,18 @@ def correlate_criteria(
 ) -> Iterator[CorrelationRow]:
     """Every two criteria, over the outputs' means and, where one rater gave both, over single ratings."""
     numeric = [j for j in judged if j.treatment.kind == "number"]
-    for over, keys in _OVER:
-        places = {key: _places(key, numeric) for key in keys}
-        means = [_means_by(j, places) for j in numeric]
+    if len(numeric) < 2:
+        return
+    for over, keys in _OVER.items():
+        means = cell_means(numeric, keys)
         for (a, left), (b, right) in combinations(zip(numeric, means, strict=True), 2):
             shared, at_left, at_right = np.intersect1d(
-                left[0], right[0], assume_unique=True, return_indices=True
+                left.cell, right.cell, assume_unique=True, return_indices=True
             )
             if over == "single ratings" and shared.size < 3:
                 continue
-            found = correlate(left[1][at_left], right[1][at_right], method=method, confidence=confidence)
-            lonely = left[0].size + right[0].size - 2 * shared.size
+            found = correlate(left.mean[at_left], right.mean[at_right], method=method, confidence=confidence)
+            lonely = left.cell.size + right.cell.size - 2 * shared.size
             yield CorrelationRow(
                 a=a.criterion,
                 b=b.criterion,
@@ -153,23 +157,6 @@ def correlate_criteria(
                 dropped=found.dropped + (lonely if over == "item means" else 0),
                 reason=found.reason,
             )
-
-
-def _places(key: str, judged: Sequence[Judgements]) -> dict[str, int]:
-    """One code for each name of a kind, the same in all criteria."""
-    names = sorted({name for j in judged for name in getattr(j, f"{key}s")})
-    return {name: i for i, name in enumerate(names)}
-
-
-def _means_by(judged: Judgements, places: Mapping[str, Mapping[str, int]]) -> tuple[Ints, Floats]:
-    """Mean score of each combination of names, by its code, in ascending order."""
-    combined = np.zeros(judged.item.size, dtype=np.int64)
-    for key, place in places.items():
-        shared_code = np.array([place[name] for name in getattr(judged, f"{key}s")])
-        combined = combined * len(place) + shared_code[getattr(judged, key)]
-    known = np.isfinite(judged.score)
-    cells, where = np.unique(combined[known], return_inverse=True)
-    return cells, np.bincount(where, weights=judged.score[known]) / np.bincount(where)
 
 
 def _box_tests(judged: Judgements) -> Iterator[TestRow]:
