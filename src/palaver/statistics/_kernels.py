@@ -16,7 +16,7 @@ def _mix(state: np.uint64) -> np.uint64:
     return z ^ (z >> np.uint64(31))
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def draw_weights(weights: NDArray[np.float64], n_draws: NDArray[np.int64], state: np.uint64) -> np.uint64:
     """Fill each row with how often each of its n items is drawn in its `n_draws`; returns the next state.
 

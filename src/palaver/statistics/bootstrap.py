@@ -10,6 +10,7 @@ items that have it as its weight. Ratings on a few steps have few distinct rows,
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +26,7 @@ _CACHED = 2**17
 _PART = 2**12
 """Many different items are drawn in parts of this size, whose weights stay in the cache."""
 _PART_ROWS = 128
+_THREADS = 2
 _DRAWS_PER_BINOMIAL = 40
 """How many single draws take as long as one binomial number."""
 
@@ -126,16 +128,23 @@ def _resample_in_parts(table: Floats, n_replicates: int, rng: np.random.Generato
     starts = np.arange(0, n, _PART)
     share = np.diff(starts, append=n) / n
     n_draws = rng.multinomial(n, share, size=n_replicates).T.copy()  # (parts, replicates)
-    state = rng.integers(1, 2**63, dtype=np.uint64)
-    sums = np.zeros((n_replicates, table.shape[1]))
-    block = np.empty(_PART_ROWS * _PART)
-    for start, draws in zip(starts.tolist(), n_draws, strict=True):
+    seeds = rng.integers(1, 2**63, size=starts.size, dtype=np.uint64)
+
+    def part_sums(start: int, draws: Ints, state: np.uint64) -> Floats:
         part = table[start : start + _PART]
+        block = np.empty((min(_PART_ROWS, n_replicates), len(part)))
+        of_part = np.empty((n_replicates, table.shape[1]))
         for begin in range(0, n_replicates, _PART_ROWS):
             of_block = draws[begin : begin + _PART_ROWS]
-            weights = block[: of_block.size * len(part)].reshape(of_block.size, len(part))
+            weights = block[: of_block.size]
             state = np.uint64(draw_weights(weights, of_block, state))
-            sums[begin : begin + _PART_ROWS] += weights @ part
+            np.matmul(weights, part, out=of_part[begin : begin + _PART_ROWS])
+        return of_part
+
+    sums = np.zeros((n_replicates, table.shape[1]))
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for of_part in pool.map(part_sums, starts.tolist(), n_draws, seeds):
+            sums += of_part
     return sums
 
 

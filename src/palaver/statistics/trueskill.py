@@ -41,7 +41,7 @@ from palaver.statistics.ranking import (
 
 _SHARE_LIMIT = 1e-3
 """An observed share of draws is kept this far from 0 and 1, where the margin is zero or infinite."""
-_MOST_SINGLE = 2**17
+_MOST_SINGLE = 2**15
 """Up to this many comparisons the bootstrap rates each by itself."""
 _N_SINGLE = 2**12
 _GROWTH = 0.02

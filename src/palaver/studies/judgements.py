@@ -79,23 +79,19 @@ class CellMeans:
 
 
 def judgements_of(table: RatingTable, criterion: str, normalisation: str = "auto") -> Judgements:
-    """Take one criterion out of the table and normalise it; `"auto"` leaves that to the scale.
-
-    Choices (nominal criteria) have no size that could be normalised and stay as they are.
-    """
+    """Take one criterion out of the table and normalise it; `"auto"` leaves that to the scale."""
     treatment = table.treatments[criterion]
     rows = table.frame.lazy()
     if len(table.criteria) > 1:
         rows = rows.filter(pl.col("criterion") == criterion)
     frame = rows.select(_COLUMNS).collect()
-    items, raters = _names(frame["item"]), _names(frame["rater"])
-    systems = _names(frame["system"], frame["against"])
-    item, rater = _codes(frame["item"], items), _codes(frame["rater"], raters)
-    system, against = _codes(frame["system"], systems), _codes(frame["against"], systems)
+    (item,), items = _codes(frame["item"])
+    (rater,), raters = _codes(frame["rater"])
+    (system, against), systems = _codes(frame["system"], frame["against"])
     value = frame["value"].to_numpy()
     texts: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    used = "raw"
+    used = normalisation_of(treatment, normalisation)
     if treatment.kind == "pair":
         value = _outcomes(frame, value)
         score = np.where(system < against, value, 1 - value)
@@ -107,8 +103,6 @@ def judgements_of(table: RatingTable, criterion: str, normalisation: str = "auto
             value, texts = _combinations(frame, treatment)
             score = value
         else:
-            if treatment.level != "nominal":
-                used = treatment.default_normalisation if normalisation == "auto" else normalisation
             reference = treatment.reference if used == "ratio" else None
             normal = normalise(value, rater, used, reference=reference)
             score = normal.values
@@ -131,6 +125,16 @@ def judgements_of(table: RatingTable, criterion: str, normalisation: str = "auto
         raters=tuple(raters),
         notes=notes,
     )
+
+
+def normalisation_of(treatment: Treatment, normalisation: str) -> str:
+    """The normalisation that a criterion gets when `normalisation` is asked for.
+
+    Choices (nominal criteria) have no size that could be normalised and stay as they are.
+    """
+    if treatment.kind != "number" or treatment.level == "nominal":
+        return "raw"
+    return treatment.default_normalisation if normalisation == "auto" else normalisation
 
 
 def shared_codes(judged: Sequence[Judgements], key: Key) -> tuple[list[Ints], int]:
@@ -157,23 +161,25 @@ def cell_means(judged: Sequence[Judgements], keys: Sequence[Key]) -> list[CellMe
     return means
 
 
-def _names(*columns: pl.Series) -> pl.Series:
-    """The sorted names that occur in any of the columns."""
-    return pl.concat([column.unique().drop_nulls().cast(pl.String) for column in columns]).unique().sort()
+def _codes(*columns: pl.Series) -> tuple[list[Codes], pl.Series]:
+    """Codes in the sorted names of all the columns (-1 where there is no name), and those names.
 
-
-def _codes(column: pl.Series, names: pl.Series) -> Codes:
-    """Places in `names`, by way of the category codes, so that no long column of text is compared."""
-    distinct = column.unique().drop_nulls()
-    if distinct.is_empty():
-        return np.broadcast_to(np.int32(-1), len(column))
-    physical = distinct.to_physical().to_numpy()
-    lookup = np.full(int(physical.max()) + 1, -1, dtype=np.int32)
-    lookup[physical] = names.search_sorted(distinct.cast(pl.String)).to_numpy()
-    codes = lookup[column.to_physical().fill_null(0).to_numpy()]
-    if column.null_count():
-        codes[column.is_null().to_numpy()] = -1
-    return codes
+    The names are looked up once for each category, so that no long column of text is compared.
+    """
+    distinct = [column.unique().drop_nulls() for column in columns]
+    names = pl.concat([categories.cast(pl.String) for categories in distinct]).unique().sort()
+    codes = []
+    for column, categories in zip(columns, distinct, strict=True):
+        if categories.is_empty():
+            codes.append(np.broadcast_to(np.int32(-1), len(column)))
+            continue
+        physical = categories.to_physical().to_numpy()
+        lookup = np.full(int(physical.max()) + 1, -1, dtype=np.int32)
+        lookup[physical] = names.search_sorted(categories.cast(pl.String)).to_numpy()
+        codes.append(lookup[column.to_physical().fill_null(0).to_numpy()])
+        if column.null_count():
+            codes[-1][column.is_null().to_numpy()] = -1
+    return codes, names
 
 
 def _units(item: Codes, part: NDArray[Any], n_parts: int) -> Codes:
