@@ -15,7 +15,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from palaver.statistics import _value_counts
+from palaver.statistics import _agreement_inputs, _value_counts
 from palaver.statistics import alpha as module
 from palaver.statistics.alpha import LEVELS, Level, alpha_long, krippendorff_alpha
 
@@ -302,3 +302,36 @@ def test_wrong_arguments() -> None:
         alpha_long([1, 2], [1.0])
     with pytest.raises(ValueError, match="integer codes"):
         alpha_long([0.1, 0.2], [1.0, 2.0])
+
+
+def repeated(n_items: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Item codes and five-step ratings, one to four an item."""
+    rng = np.random.default_rng(seed)
+    item = np.repeat(np.arange(n_items), rng.integers(1, 5, n_items))
+    level = rng.normal(3, 1, n_items)[item]
+    return item, np.clip(np.rint(level + rng.normal(size=item.size)), 1, 5)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_patterns_give_the_alpha_of_the_items(level: Level, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Items with the same ratings are counted together: the same value, and an interval of the same width."""
+    item, value = repeated(20_000, 3)
+    folded = alpha_long(item, value, level=level, n_replicates=1500, rng=1)
+    monkeypatch.setattr(_agreement_inputs, "MANY", 10**9)
+    plain = alpha_long(item, value, level=level, n_replicates=1500, rng=1)
+    counted = ("n_items", "n_ratings", "n_raters", "dropped", "notes")
+    assert [getattr(folded, name) for name in counted] == [getattr(plain, name) for name in counted]
+    for name in ("value", "observed", "expected"):
+        assert getattr(folded, name) == pytest.approx(getattr(plain, name), rel=1e-12)
+    width = plain.high - plain.low
+    assert abs(folded.low - plain.low) < 0.06 * width
+    assert abs(folded.high - plain.high) < 0.06 * width
+
+
+def test_values_that_do_not_repeat_are_not_folded() -> None:
+    rng = np.random.default_rng(4)
+    item = np.repeat(np.arange(20_000), 2)
+    assert _agreement_inputs.rated_items(item, rng.normal(size=item.size), 20_000).times is None
+    few = _agreement_inputs.rated_items(item, rng.integers(1, 7, item.size).astype(float), 20_000)
+    assert few.n_codes == 21  # two of six values, in any order
+    assert few.n_items == 20_000

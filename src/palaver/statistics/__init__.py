@@ -22,6 +22,7 @@ from palaver.statistics.correlation import (
 from palaver.statistics.icc import IccForm, IccResult, icc, icc_long
 from palaver.statistics.kappa import cohen_kappa, fleiss_kappa, fleiss_kappa_ratings
 from palaver.statistics.normalise import NORMALISATIONS, Normalised, normalise
+from palaver.statistics.perplexity import Perplexity, corpus_perplexity
 from palaver.statistics.power import estimate_power, normal_draw, power_grid, smallest_design
 from palaver.statistics.ranking import (
     Comparisons,
@@ -65,6 +66,7 @@ __all__ = [
     "McNemarTest",
     "Normalised",
     "PairedBootstrap",
+    "Perplexity",
     "RankGroup",
     "TrueSkillGroups",
     "TrueSkillResult",
@@ -78,6 +80,7 @@ __all__ = [
     "cohen_kappa",
     "compare_means",
     "comparisons_from_scores",
+    "corpus_perplexity",
     "correlate",
     "correlation_matrix",
     "estimate_power",

@@ -36,7 +36,7 @@ class RatedItems:
         """How many items the chosen codes stand for."""
         return int(chosen.sum() if self.times is None else self.times[chosen].sum())
 
-    def total(self, by_code: Floats) -> float:
+    def total(self, by_code: Floats | Ints) -> float:
         """The sum over items of a number that each code has."""
         return float(by_code.sum() if self.times is None else (by_code * self.times).sum())
 

@@ -198,7 +198,7 @@ def trueskill_groups(
         resample = _resample_counts if together else _resample_comparisons
         samples = resample(data, item, n_items, n_systems, settings, share, n_replicates, generator)
     matrix = win_matrix(data, n_systems)
-    met = (matrix.wins + matrix.wins.T + matrix.ties).any(axis=1)
+    n_met = (matrix.wins + matrix.wins.T + matrix.ties).sum(axis=1)
     defined = np.isfinite(samples)
     mu = np.where(defined, samples, 0.0).sum(axis=0) / np.maximum(defined.sum(axis=0), 1)
     mu[~defined.any(axis=0)] = np.nan
@@ -218,7 +218,7 @@ def trueskill_groups(
         reason=reason,
         notes=(
             *data.notes,
-            *(f"{name} has no comparisons" for name, there in zip(systems, met, strict=True) if not there),
+            *(f"{name} has no comparisons" for name, n in zip(systems, n_met, strict=True) if not n),
         ),
     )
 

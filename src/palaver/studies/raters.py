@@ -80,8 +80,10 @@ def describe_raters(judged: Sequence[Judgements]) -> tuple[RaterRow, ...]:
     n = len(names)
     places, _ = shared_codes(judged, "rater")
     raters = [place.astype(np.int32)[j.rater] for j, place in zip(judged, places, strict=True)]
-    n_ratings = sum(np.bincount(rater, minlength=n) for rater in raters)
-    n_modal = sum(_most_frequent(j, rater, n) for j, rater in zip(judged, raters, strict=True))
+    n_ratings, n_modal = np.zeros((2, n))
+    for j, rater in zip(judged, raters, strict=True):
+        n_ratings += np.bincount(rater, minlength=n)
+        n_modal += _most_frequent(j, rater, n)
     straight_lining = n_modal / n_ratings
     spread, agreement, n_shared = _habits(judged, raters, n)
     n_items = _items_seen(judged, raters, n)
@@ -142,7 +144,7 @@ def _most_frequent(judged: Judgements, rater: Codes, n_raters: int) -> Ints:
     key = rater.astype(np.int64) * values.size + code
     if n_raters * values.size <= 4 * key.size + 1000:
         counts = np.bincount(key, minlength=n_raters * values.size)
-        return counts.reshape(n_raters, values.size).max(axis=1)
+        return np.asarray(counts.reshape(n_raters, values.size).max(axis=1))
     most = np.zeros(n_raters, dtype=np.int64)
     pairs, counts = np.unique(key, return_counts=True)
     np.maximum.at(most, pairs // values.size, counts)
@@ -185,8 +187,8 @@ def _medians(group: Codes, values: NDArray[np.float32], n_groups: int) -> Floats
     known = np.isfinite(values)
     if known.any():
         frame = pl.DataFrame({"group": group[known], "value": values[known].astype(np.float64)})
-        found = frame.group_by("group").agg(pl.col("value").median())
-        medians[found["group"].to_numpy()] = found["value"].to_numpy()
+        by_group = frame.group_by("group").agg(pl.col("value").median())
+        medians[by_group["group"].to_numpy()] = by_group["value"].to_numpy()
     return medians
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import resource
 import time
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,6 +19,7 @@ from torch import Tensor
 
 from palaver.errors import UserError
 from palaver.models import Responder
+from palaver.statistics.perplexity import Perplexity
 from palaver.text.vocabulary import Vocabulary
 from palaver.training.batches import Batch, Collator, Plan, example_lengths, plan_epoch, prefetched
 from palaver.training.checkpoint import Checkpoints, Progress, random_state
@@ -41,30 +41,6 @@ class Watcher(Protocol):
 
     def note(self, text: str) -> None:
         """Something that happened."""
-
-
-@dataclass(frozen=True)
-class Perplexity:
-    """Of the validation examples."""
-
-    nll: float
-    """Summed over all target tokens."""
-    n_tokens: int
-    n_words: int
-    spelling: float
-    """What unknown words cost on top, where a word counts (`palaver.text.spelling`)."""
-
-    @property
-    def per_token(self) -> float:
-        return _exp(self.nll / self.n_tokens)
-
-    @property
-    def per_word(self) -> float:
-        return _exp((self.nll + self.spelling) / self.n_words)
-
-
-def _exp(value: float) -> float:
-    return math.exp(value) if value < 700 else math.inf
 
 
 class Loop:
@@ -218,14 +194,15 @@ class Loop:
     def _row(self, kind: str, values: list[float], seconds: float) -> dict[str, Any]:
         p = self.progress
         tokens, words, steps = max(values[TOKENS], 1), max(values[WORDS], 1), max(values[STEPS], 1)
+        perplexity = Perplexity(values[NLL], int(tokens), int(words), values[SPELLING])
         return {
             "kind": kind,
             "step": p.step,
             "epoch": p.epoch + 1,
             "loss": values[LOSS] / tokens,
             "nll": values[NLL] / tokens,
-            "ppl": _exp(values[NLL] / tokens),
-            "ppl_word": _exp((values[NLL] + values[SPELLING]) / words),
+            "ppl": perplexity.per_token,
+            "ppl_word": perplexity.per_word,
             "lr": self.optimiser.param_groups[0]["lr"],
             "grad_norm": values[NORM] / steps / self.n_ranks,
             "tokens_per_second": round(values[READ] / max(seconds, 1e-9)),
