@@ -97,11 +97,8 @@ def measure(n_ratings: int, shape: str) -> Case:
         peak_mb=round(megabytes),
         written_mb=round(written / 2**20, 1),
     )
-    print(
-        f"{n_ratings:>12,} ratings, {shape:<8} {case.seconds:7.1f} s, on processors {case.processor_seconds:7.1f} s, "
-        f"{case.peak_mb:7,} MB",
-        flush=True,
-    )
+    times = f"{case.seconds:7.1f} s, processors {case.processor_seconds:7.1f} s"
+    print(f"{n_ratings:>12,} ratings, {shape:<8} {times}, {case.peak_mb:7,} MB", flush=True)
     return case
 
 

@@ -26,7 +26,8 @@ from palaver.probes.results import EncoderRow, Failure, PairTest, Part, ProbeRes
 from palaver.probes.vectors import encode_texts
 from palaver.schema.run import record_run
 from palaver.statistics.bootstrap import percentile_interval
-from palaver.statistics.significance import holm, mcnemar
+from palaver.statistics.contingency import mcnemar
+from palaver.statistics.significance import holm
 
 Floats = NDArray[np.float64]
 Tell = Callable[[str, int, int], None]

@@ -13,12 +13,7 @@ from palaver.statistics.bradley_terry import (
     bradley_terry_bootstrap,
 )
 from palaver.statistics.contingency import ChiSquareTest, McNemarTest, chi_square, mcnemar
-from palaver.statistics.correlation import (
-    CorrelationMatrix,
-    CorrelationResult,
-    correlate,
-    correlation_matrix,
-)
+from palaver.statistics.correlation import CorrelationResult, correlate
 from palaver.statistics.icc import IccForm, IccResult, icc, icc_long
 from palaver.statistics.kappa import cohen_kappa, fleiss_kappa, fleiss_kappa_ratings
 from palaver.statistics.normalise import NORMALISATIONS, Normalised, normalise
@@ -58,7 +53,6 @@ __all__ = [
     "BradleyTerryResult",
     "ChiSquareTest",
     "Comparisons",
-    "CorrelationMatrix",
     "CorrelationResult",
     "IccForm",
     "IccResult",
@@ -82,7 +76,6 @@ __all__ = [
     "comparisons_from_scores",
     "corpus_perplexity",
     "correlate",
-    "correlation_matrix",
     "estimate_power",
     "fleiss_kappa",
     "fleiss_kappa_ratings",

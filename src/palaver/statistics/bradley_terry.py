@@ -210,16 +210,6 @@ def bradley_terry_bootstrap(
     )
 
 
-def expected_win(strength: ArrayLike) -> Floats:
-    """P(row beats column) of the plain model; one half on the diagonal.
-
-    >>> expected_win([0.0, np.log(3.0)]).round(2).tolist()
-    [[0.5, 0.25], [0.75, 0.5]]
-    """
-    theta = np.asarray(strength, dtype=np.float64)
-    return np.asarray(0.5 * (1 + np.tanh((theta[:, None] - theta) / 2)))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Table:
     """The comparisons by pair, and the model to fit to them."""

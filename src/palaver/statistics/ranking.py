@@ -8,8 +8,8 @@ section 3.2): a line is drawn between two places exactly when every system above
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -219,47 +219,6 @@ def as_comparisons(
     if (a == b).any():
         raise ValueError(f"a system is compared with itself (comparison {int((a == b).argmax())})")
     return Comparisons(first=a, second=b, outcome=result.astype(np.int8, copy=False), screen=where)
-
-
-def code_comparisons(
-    first: Iterable[str], second: Iterable[str], outcome: ArrayLike
-) -> tuple[Comparisons, tuple[str, ...]]:
-    """Comparisons from names, and the names in the order of their codes (sorted).
-
-    Comparisons of a system with itself say nothing and are dropped and counted.
-    """
-    codes: dict[str, int] = _Codes()
-    sides = []
-    for names in (first, second):
-        values = names.tolist() if isinstance(names, np.ndarray) else list(names)
-        sides.append(np.fromiter(map(codes.__getitem__, values), np.int32, len(values)))
-    strangers = [name for name in codes if not isinstance(name, str)]
-    if strangers:
-        raise ValueError(f"names must be strings, found {strangers[0]!r}")
-    systems = tuple(sorted(codes))
-    place = np.empty(len(systems), dtype=np.int32)
-    place[[codes[name] for name in systems]] = np.arange(len(systems))
-    a, b = place[sides[0]], place[sides[1]]
-    result = np.asarray(outcome)
-    if not a.shape == b.shape == result.shape:
-        raise ValueError(
-            f"first, second and outcome must be equally long; found {a.size}, {b.size}, {result.size}"
-        )
-    other = a != b
-    dropped = int(a.size - other.sum())
-    if not dropped:
-        return as_comparisons(a, b, result), systems
-    kept = as_comparisons(a[other], b[other], result[other], np.flatnonzero(other))
-    note = _count_note(dropped, "comparison of a system with itself", "comparisons of a system with itself")
-    return replace(kept, dropped=dropped, notes=tuple(note)), systems
-
-
-class _Codes(dict[str, int]):
-    """A name not seen before gets the next code: one pass, without first collecting the names."""
-
-    def __missing__(self, name: str) -> int:
-        self[name] = code = len(self)
-        return code
 
 
 def comparisons_from_scores(screen: ArrayLike, system: ArrayLike, score: ArrayLike) -> Comparisons:
