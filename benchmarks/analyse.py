@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import subprocess
 import sys
 import tempfile
@@ -121,7 +120,6 @@ def main() -> None:
         "raters": N_RATERS,
         "raters_per_item": RATERS_PER_ITEM,
         "machine": machine(),
-        "platform": platform.platform(),
         "versions": {name: version(name) for name in ("palaver", "numpy", "scipy", "numba", "polars")},
         "cases": [asdict(case) for case in cases],
     }

@@ -12,8 +12,8 @@ def test_the_page_quotes_the_record() -> None:
     page = (RESULTS / "speed.md").read_text(encoding="utf-8")
     record = json.loads((RESULTS / "analyse.json").read_text(encoding="utf-8"))
     rows = [
-        f"| {case['n_ratings']:,} | {case['shape']} | {case['seconds']:.1f} | {case['processor_seconds']:.1f} "
-        f"| {case['peak_mb']:,} MB |"
+        f"| {case['n_ratings']:,} | {case['shape']} | {case['seconds']:.1f} "
+        f"| {case['processor_seconds']:.1f} | {case['peak_mb']:,} MB |"
         for case in record["cases"]
     ]
     table = page.split("| ratings | shape |")[1].split("\n\n")[0].splitlines()[2:]

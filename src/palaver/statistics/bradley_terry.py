@@ -91,6 +91,8 @@ class BradleyTerryBootstrap:
     groups: tuple[RankGroup, ...]
     samples: Floats
     """Strengths, (replicates, systems); nan where a replicate has no finite estimate."""
+    n_items: int
+    """Items that were drawn; without `by`, comparisons."""
     n_replicates: int
     n_undefined: int
     confidence: float
@@ -202,6 +204,7 @@ def bradley_terry_bootstrap(
         wins=wins,
         groups=rank_groups(estimate.strength, wins, names, confidence),
         samples=samples,
+        n_items=int(estimate.n_comparisons) if by is None else dense_codes("by", np.asarray(by))[1],
         n_replicates=n_replicates,
         n_undefined=n_undefined,
         confidence=confidence,

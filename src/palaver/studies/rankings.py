@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from palaver.statistics.bootstrap import Interval
-from palaver.statistics.bradley_terry import bradley_terry_bootstrap
-from palaver.statistics.codes import dense_codes
+from palaver.statistics.bradley_terry import BradleyTerryBootstrap, bradley_terry_bootstrap
 from palaver.statistics.ranking import (
     Comparisons,
-    RankGroup,
+    PairedBootstrap,
     as_comparisons,
     comparisons_from_scores,
     format_groups,
     paired_bootstrap,
     win_matrix,
 )
-from palaver.statistics.trueskill import TrueSkillSettings, trueskill_groups
+from palaver.statistics.trueskill import TrueSkillGroups, TrueSkillSettings, trueskill_groups
 from palaver.studies.judgements import Codes, Floats, Ints, Judgements, Resampling
 from palaver.studies.results import RankingRow, SystemScore
 
@@ -105,46 +104,26 @@ def item_means(score: Floats, item: Codes, system: Codes, n_items: int, n_system
 
 
 def _bootstrap_row(
-    judged: Judgements,
-    score: Floats,
-    criterion: str,
-    unit: str,
-    resampling: Resampling,
+    judged: Judgements, score: Floats, criterion: str, unit: str, resampling: Resampling
 ) -> RankingRow:
     item, system = judged.item, judged.system
     if judged.treatment.kind == "pair":  # both sides of a comparison have a score
         item, system = np.r_[item, item], np.r_[system, judged.against]
         score = np.r_[score, 1 - score]
-    means = item_means(score, item, system, len(judged.items), len(judged.systems))
     result = paired_bootstrap(
-        means,
+        item_means(score, item, system, len(judged.items), len(judged.systems)),
         judged.systems,
         n_replicates=resampling.n_replicates,
         confidence=resampling.confidence,
         rng=resampling.rng,
     )
-    return _row(
-        criterion,
-        "bootstrap",
-        unit,
-        judged.systems,
-        result.means,
-        result.intervals,
-        result.wins,
-        result.groups,
-        np.bincount(system[~np.isnan(score)], minlength=len(judged.systems)),
-        resampling,
-        result.n_items,
-        result.reason,
-        result.notes,
-    )
+    known = np.isfinite(score)
+    counts = np.bincount(system if known.all() else system[known], minlength=len(judged.systems))
+    return _row(criterion, "bootstrap", unit, result, result.means, counts)
 
 
 def _trueskill_row(
-    judged: Judgements,
-    compared: Comparisons,
-    item: Codes,
-    resampling: Resampling,
+    judged: Judgements, compared: Comparisons, item: Codes, resampling: Resampling
 ) -> RankingRow:
     result = trueskill_groups(
         compared,
@@ -155,27 +134,16 @@ def _trueskill_row(
         settings=STATIC,
         rng=resampling.rng,
     )
-    return _row(
-        judged.criterion,
-        "trueskill",
-        "TrueSkill mean (prior 25)",
-        judged.systems,
-        result.mu,
-        result.intervals,
-        result.wins,
-        result.groups,
-        _games(compared, len(judged.systems)),
-        resampling,
-        result.n_items,
-        _why_no_comparisons(compared) or result.reason,
-        (f"{result.n_comparisons:,} comparisons, {result.draw_probability:.0%} draws", *result.notes),
-    )
+    games = _games(compared, len(judged.systems))
+    row = _row(judged.criterion, "trueskill", "TrueSkill mean (prior 25)", result, result.mu, games)
+    draws = f"{result.n_comparisons:,} comparisons, {result.draw_probability:.0%} draws"
+    return replace(row, notes=(draws, *row.notes))
 
 
 def _bradley_terry_row(
     judged: Judgements, compared: Comparisons, item: Codes, resampling: Resampling
 ) -> RankingRow:
-    boot = bradley_terry_bootstrap(
+    result = bradley_terry_bootstrap(
         compared,
         judged.systems,
         by=item,
@@ -183,21 +151,8 @@ def _bradley_terry_row(
         confidence=resampling.confidence,
         rng=resampling.rng,
     )
-    return _row(
-        judged.criterion,
-        "bradley-terry",
-        "log strength",
-        judged.systems,
-        boot.estimate.strength,
-        boot.intervals,
-        boot.wins,
-        boot.groups,
-        _games(compared, len(judged.systems)),
-        resampling,
-        dense_codes("item", item)[1],
-        _why_no_comparisons(compared) or boot.reason,
-        boot.notes,
-    )
+    games = _games(compared, len(judged.systems))
+    return _row(judged.criterion, "bradley-terry", "log strength", result, result.estimate.strength, games)
 
 
 def _games(compared: Comparisons, n_systems: int) -> Ints:
@@ -205,46 +160,39 @@ def _games(compared: Comparisons, n_systems: int) -> Ints:
     return np.asarray((matrix.wins + matrix.wins.T + matrix.ties).sum(axis=1), dtype=np.int64)
 
 
-def _why_no_comparisons(compared: Comparisons) -> str:
-    return "" if len(compared) else "no rater judged two systems on the same item, so nothing is compared"
-
-
 def _row(
     criterion: str,
     method: str,
     unit: str,
-    systems: tuple[str, ...],
+    result: PairedBootstrap | TrueSkillGroups | BradleyTerryBootstrap,
     score: Floats,
-    intervals: tuple[Interval, ...],
-    wins: Floats,
-    groups: tuple[RankGroup, ...],
     counts: Ints,
-    resampling: Resampling,
-    n_items: int,
-    reason: str,
-    notes: tuple[str, ...],
 ) -> RankingRow:
-    order = [systems.index(name) for group in groups for name in group.systems]
+    """What the three methods have in common; `counts` is what each system's score rests on."""
+    systems, reason = result.systems, result.reason
+    if method != "bootstrap" and not counts.any():
+        reason = "no rater judged two systems on the same item, so nothing is compared"
+    order = [systems.index(name) for group in result.groups for name in group.systems]
     return RankingRow(
         criterion=criterion,
         method=method,
-        confidence=resampling.confidence,
-        groups=tuple(group.systems for group in groups) if not reason else (),
-        label=format_groups(groups) if not reason else "",
+        confidence=result.confidence,
+        groups=tuple(group.systems for group in result.groups) if not reason else (),
+        label=format_groups(result.groups) if not reason else "",
         unit=unit,
         scores=tuple(
             SystemScore(
                 system=systems[i],
                 score=float(score[i]),
-                low=intervals[i].low,
-                high=intervals[i].high,
+                low=result.intervals[i].low,
+                high=result.intervals[i].high,
                 n=int(counts[i]),
             )
             for i in order
         ),
-        better=tuple(tuple(float(wins[i, j]) for j in order) for i in order),
-        n_items=n_items,
-        n_replicates=resampling.n_replicates,
+        better=tuple(tuple(float(result.wins[i, j]) for j in order) for i in order),
+        n_items=result.n_items,
+        n_replicates=result.n_replicates,
         reason=reason,
-        notes=notes,
+        notes=result.notes,
     )
