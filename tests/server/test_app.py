@@ -465,9 +465,9 @@ def test_errors_are_pages_or_json_and_tell_nothing(serve: Serve, monkeypatch: py
     def fail(*args: object) -> None:
         raise RuntimeError("the secret of the house")
 
-    service = client.app.state.site.study_state  # type: ignore[attr-defined]
-    monkeypatch.setattr(type(service), "visit", fail)
-    monkeypatch.setattr(type(service), "submit", fail)
+    study_state = client.app.state.site.study_state  # type: ignore[attr-defined]
+    monkeypatch.setattr(type(study_state), "visit", fail)
+    monkeypatch.setattr(type(study_state), "submit", fail)
     for reply in (
         client.get("/study"),
         client.post("/api/answers", json=body(page), headers={"x-csrf-token": csrf(page)}),

@@ -84,7 +84,7 @@ class Raters(RuleBasedStateMachine):
     def open_study(self, raters: int, quota: int | None, layout: str, extras: set[str]) -> None:
         self.now = 1_700_000_000.0
         self.database = type(self).new_database()
-        self.service = StudyState.create(
+        self.study_state = StudyState.create(
             self.database, design(raters, quota, layout, extras), "", lambda: self.now
         )
         self.raters: list[str] = []
@@ -101,22 +101,22 @@ class Raters(RuleBasedStateMachine):
 
     @rule(person=st.none() | st.sampled_from("abcdef"))
     def enter(self, person: str | None) -> None:
-        someone = self.service.enter("link" if person is None else "prolific", person)
+        someone = self.study_state.enter("link" if person is None else "prolific", person)
         if someone not in self.raters:
             self.raters.append(someone)
-        self.service.agree(someone)
-        self.service.begin(someone)
+        self.study_state.agree(someone)
+        self.study_state.begin(someone)
 
     @precondition(lambda self: self.raters)
     @rule(who=pick)
     def visit(self, who: int) -> None:
         someone = self.raters[who % len(self.raters)]
-        found = self.service.visit(someone)
+        found = self.study_state.visit(someone)
         if found.task is None:
             assert found.state in ("survey", "done", "screened", "blocked")
             return
         task = found.task
-        again = self.service.visit(someone).task
+        again = self.study_state.visit(someone).task
         assert again is not None
         assert (again.assignment, again.order) == (task.assignment, task.order), "a reload changes nothing"
         there = (someone, task.item.id, task.order, task.questions)
@@ -134,7 +134,7 @@ class Raters(RuleBasedStateMachine):
 
     def _send(self, someone: str, assignment_id: int, answers: list[RawAnswer]) -> None:
         try:
-            saved = self.service.submit(someone, assignment_id, answers)
+            saved = self.study_state.submit(someone, assignment_id, answers)
         except Refusal as refusal:
             assert refusal.status == 403, refusal
             return
@@ -177,7 +177,7 @@ class Raters(RuleBasedStateMachine):
             return
         before = self._count(answer)
         with pytest.raises(Refusal) as caught:
-            self.service.submit(other, task.assignment, self._answers(task, 0))
+            self.study_state.submit(other, task.assignment, self._answers(task, 0))
         assert caught.value.status in (403, 404)
         assert self._count(answer) == before
 
@@ -232,7 +232,7 @@ class Raters(RuleBasedStateMachine):
             ).all()
             taken = dict(connection.execute(select(screen.c.id, screen.c.taken)).all())  # type: ignore[arg-type]
             stored = dict(connection.execute(select(answer.c.id, answer.c.value)).all())  # type: ignore[arg-type]
-        target = self.service.study.raters_per_item
+        target = self.study_state.study.raters_per_item
         for place, number in taken.items():
             here = [row for row in rows if row.screen_id == place]
             counted = [row for row in here if not row.excluded and row.status == "done"]

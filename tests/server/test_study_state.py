@@ -35,15 +35,15 @@ def open_study(database: Database, clock: Any, make_study: Callable[..., Study])
     return lambda **fields: StudyState.create(database, make_study(**fields), "the file", clock)
 
 
-def come(service: StudyState, **who: Any) -> str:
-    someone = service.enter(**who)
-    service.agree(someone)
-    service.begin(someone)
+def come(study_state: StudyState, **who: Any) -> str:
+    someone = study_state.enter(**who)
+    study_state.agree(someone)
+    study_state.begin(someone)
     return someone
 
 
-def task_of(service: StudyState, someone: str) -> Task:
-    task = service.visit(someone).task
+def task_of(study_state: StudyState, someone: str) -> Task:
+    task = study_state.visit(someone).task
     assert task is not None
     return task
 
@@ -62,13 +62,13 @@ def answers(task: Task, value: Any = 3) -> list[RawAnswer]:
     ]
 
 
-def work(service: StudyState, someone: str, value: Any = 3) -> Receipt:
-    task = task_of(service, someone)
-    return service.submit(someone, task.assignment, answers(task, value))
+def work(study_state: StudyState, someone: str, value: Any = 3) -> Receipt:
+    task = task_of(study_state, someone)
+    return study_state.submit(someone, task.assignment, answers(task, value))
 
 
-def rows(service: StudyState, table: Any) -> list[Any]:
-    with service.database.reading() as connection:
+def rows(study_state: StudyState, table: Any) -> list[Any]:
+    with study_state.database.reading() as connection:
         return list(connection.execute(select(table)).all())
 
 
@@ -76,11 +76,11 @@ def rows(service: StudyState, table: Any) -> list[Any]:
 
 
 def test_the_study_is_kept_as_it_was(open_study: Open) -> None:
-    service = open_study(consent="Do you agree?")
-    again = StudyState(service.database)
-    assert again.study == service.study
-    assert (again.secret, again.hash, again.source) == (service.secret, service.hash, "the file")
-    assert open_study(consent="Do you agree?").secret == service.secret
+    study_state = open_study(consent="Do you agree?")
+    again = StudyState(study_state.database)
+    assert again.study == study_state.study
+    assert (again.secret, again.hash, again.source) == (study_state.secret, study_state.hash, "the file")
+    assert open_study(consent="Do you agree?").secret == study_state.secret
 
 
 def test_a_changed_file_is_refused(open_study: Open) -> None:
@@ -105,30 +105,30 @@ def test_a_nul_in_a_study_is_refused_and_its_name_is_not(open_study: Open) -> No
 
 
 def test_the_states_of_a_plain_study(open_study: Open) -> None:
-    service = open_study(
+    study_state = open_study(
         n_items=1,
         consent="Do you agree?",
         survey=[{"name": "age", "text": "Your age?"}],
         completion={"code": "DONE1", "url": "https://app.prolific.com/x?cc=DONE1"},
     )
-    someone = service.enter()
-    assert service.visit(someone).state == "consent"
-    service.begin(someone)  # too early: nothing happens
-    assert service.visit(someone).state == "consent"
-    service.agree(someone)
-    service.agree(someone)
-    assert service.visit(someone).state == "instructions"
-    service.begin(someone)
-    found = service.visit(someone)
+    someone = study_state.enter()
+    assert study_state.visit(someone).state == "consent"
+    study_state.begin(someone)  # too early: nothing happens
+    assert study_state.visit(someone).state == "consent"
+    study_state.agree(someone)
+    study_state.agree(someone)
+    assert study_state.visit(someone).state == "instructions"
+    study_state.begin(someone)
+    found = study_state.visit(someone)
     assert (found.state, found.task is not None) == ("working", True)
-    assert work(service, someone).finished
-    assert service.visit(someone).state == "survey"
-    service.answer_survey(someone, {"age": "30", "unknown": "left out"})
-    found = service.visit(someone)
+    assert work(study_state, someone).finished
+    assert study_state.visit(someone).state == "survey"
+    study_state.answer_survey(someone, {"age": "30", "unknown": "left out"})
+    found = study_state.visit(someone)
     assert (found.state, found.code) == ("done", "DONE1")
     assert found.url == "https://app.prolific.com/x?cc=DONE1"
-    assert rows(service, rater)[0].survey == '{"age": "30"}'
-    assert [e.kind for e in rows(service, event)] == [
+    assert rows(study_state, rater)[0].survey == '{"age": "30"}'
+    assert [e.kind for e in rows(study_state, event)] == [
         "entered",
         "instructions",
         "working",
@@ -138,57 +138,62 @@ def test_the_states_of_a_plain_study(open_study: Open) -> None:
 
 
 def test_without_a_code_everybody_has_their_own(open_study: Open) -> None:
-    service = open_study()
-    codes = {service.visit(service.enter()).code for _ in range(5)}
+    study_state = open_study()
+    codes = {study_state.visit(study_state.enter()).code for _ in range(5)}
     assert len(codes) == 5
     assert all(codes)
 
 
 def test_a_person_who_comes_back_is_the_same(open_study: Open) -> None:
-    service = open_study()
-    first = service.enter("prolific", "p1", {"SESSION_ID": "one"})
-    assert service.enter("prolific", "p1", {"SESSION_ID": "two"}) == first
-    assert service.visit(first).parameters == {"SESSION_ID": "two"}
-    assert service.enter("mturk", "p1") != first
-    assert service.enter() != service.enter()
+    study_state = open_study()
+    first = study_state.enter("prolific", "p1", {"SESSION_ID": "one"})
+    assert study_state.enter("prolific", "p1", {"SESSION_ID": "two"}) == first
+    assert study_state.visit(first).parameters == {"SESSION_ID": "two"}
+    assert study_state.enter("mturk", "p1") != first
+    assert study_state.enter() != study_state.enter()
 
 
 def test_nobody_unknown_gets_anything(open_study: Open) -> None:
-    service = open_study()
-    for call in (service.visit, service.agree, service.begin, lambda r: service.submit(r, 1, [])):
+    study_state = open_study()
+    for call in (
+        study_state.visit,
+        study_state.agree,
+        study_state.begin,
+        lambda r: study_state.submit(r, 1, []),
+    ):
         with pytest.raises(Refusal) as caught:
             call("nobody")
         assert caught.value.status == 401
 
 
 def test_blocked_people_are_told_and_store_nothing(open_study: Open) -> None:
-    service = open_study()
-    someone = come(service)
-    task = task_of(service, someone)
-    with service.database.writing() as connection:
+    study_state = open_study()
+    someone = come(study_state)
+    task = task_of(study_state, someone)
+    with study_state.database.writing() as connection:
         connection.execute(rater.update().values(blocked=True))
-    assert service.visit(someone).state == "blocked"
-    assert service.visit(someone).task is None
+    assert study_state.visit(someone).state == "blocked"
+    assert study_state.visit(someone).task is None
     with pytest.raises(Refusal) as caught:
-        service.submit(someone, task.assignment, answers(task))
+        study_state.submit(someone, task.assignment, answers(task))
     assert caught.value.status == 403
-    assert rows(service, answer) == []
+    assert rows(study_state, answer) == []
 
 
 # --- answering
 
 
 def test_an_answer_is_stored_under_the_system_that_stood_there(open_study: Open, clock: Any) -> None:
-    service = open_study(n_items=1, n_outputs=3)
-    someone = come(service)
-    task = task_of(service, someone)
+    study_state = open_study(n_items=1, n_outputs=3)
+    someone = come(study_state)
+    task = task_of(study_state, someone)
     sent = [
         RawAnswer(str(uuid.uuid4()), "quality", place, place + 1, 2.5, clock() - 5)
         for place in range(len(task.order))
     ]
     clock.sleep(3)
-    assert service.submit(someone, task.assignment, sent) == Receipt(tuple(g.id for g in sent), True)
-    stored = sorted(rows(service, answer), key=lambda r: r.number)
+    assert study_state.submit(someone, task.assignment, sent) == Receipt(tuple(g.id for g in sent), True)
+    stored = sorted(rows(study_state, answer), key=lambda r: r.number)
     assert [r.system for r in stored] == [task.item.outputs[o].system for o in task.order]
     assert [r.value for r in stored] == ["1", "2", "3"]
     assert [r.shown_position for r in stored] == [0, 1, 2]
@@ -197,14 +202,14 @@ def test_an_answer_is_stored_under_the_system_that_stood_there(open_study: Open,
 
 
 def test_part_by_part(open_study: Open) -> None:
-    service = open_study(n_items=1, criteria=("a", "b"))
-    someone = come(service)
-    task = task_of(service, someone)
+    study_state = open_study(n_items=1, criteria=("a", "b"))
+    someone = come(study_state)
+    task = task_of(study_state, someone)
     sent = answers(task)
     for n, given in enumerate(sent):
-        assert service.submit(someone, task.assignment, [given]).finished == (n == len(sent) - 1)
+        assert study_state.submit(someone, task.assignment, [given]).finished == (n == len(sent) - 1)
         if n < len(sent) - 1:
-            seen = task_of(service, someone).answered
+            seen = task_of(study_state, someone).answered
             assert seen == {(g.criterion, g.position): "3" for g in sent[: n + 1]}
 
 
@@ -214,39 +219,39 @@ def test_optional_questions_may_be_left_out(open_study: Open) -> None:
         {"criterion": "a", "text": "?", "scale": likert},
         {"criterion": "b", "text": "?", "scale": likert, "required": False},
     ]
-    service = open_study(questions=asked)
-    someone = come(service)
-    task = task_of(service, someone)
+    study_state = open_study(questions=asked)
+    someone = come(study_state)
+    task = task_of(study_state, someone)
     sent = [g for g in answers(task) if g.criterion == "a"]
-    assert service.submit(someone, task.assignment, sent).finished
+    assert study_state.submit(someone, task.assignment, sent).finished
 
 
 def test_the_same_answer_twice_is_one_row(open_study: Open) -> None:
-    service = open_study(n_items=1, comments=True)
-    someone = come(service)
-    task = task_of(service, someone)
+    study_state = open_study(n_items=1, comments=True)
+    someone = come(study_state)
+    task = task_of(study_state, someone)
     sent = answers(task)
     for _ in range(3):
-        saved = service.submit(someone, task.assignment, sent, "well")
+        saved = study_state.submit(someone, task.assignment, sent, "well")
         assert saved == Receipt(tuple(g.id for g in sent), True)
-    assert len(rows(service, answer)) == len(sent)
-    assert [c.text for c in rows(service, comment)] == ["well"]
+    assert len(rows(study_state, answer)) == len(sent)
+    assert [c.text for c in rows(study_state, comment)] == ["well"]
 
 
 def test_a_changed_mind_is_a_later_row(open_study: Open) -> None:
-    service = open_study(n_items=1, n_outputs=1)
-    someone = come(service)
-    task = task_of(service, someone)
+    study_state = open_study(n_items=1, n_outputs=1)
+    someone = come(study_state)
+    task = task_of(study_state, someone)
     for value in (2, 5):
-        service.submit(someone, task.assignment, answers(task, value))
-    assert [r.value for r in sorted(rows(service, answer), key=lambda r: r.number)] == ["2", "5"]
+        study_state.submit(someone, task.assignment, answers(task, value))
+    assert [r.value for r in sorted(rows(study_state, answer), key=lambda r: r.number)] == ["2", "5"]
 
 
 def test_an_id_is_never_acknowledged_for_another_answer(open_study: Open) -> None:
-    service = open_study(n_items=2)
-    someone, other = come(service), come(service)
-    task, theirs = task_of(service, someone), task_of(service, other)
-    service.submit(someone, task.assignment, [RawAnswer("same-id", "quality", 0, 1)])
+    study_state = open_study(n_items=2)
+    someone, other = come(study_state), come(study_state)
+    task, theirs = task_of(study_state, someone), task_of(study_state, other)
+    study_state.submit(someone, task.assignment, [RawAnswer("same-id", "quality", 0, 1)])
     cases = [
         (someone, task, [RawAnswer("same-id", "quality", 0, 2)]),
         (someone, task, [RawAnswer("same-id", "quality", 1, 1)]),
@@ -255,20 +260,20 @@ def test_an_id_is_never_acknowledged_for_another_answer(open_study: Open) -> Non
     ]
     for who, what, sent in cases:
         with pytest.raises(Refusal) as caught:
-            service.submit(who, what.assignment, sent)
+            study_state.submit(who, what.assignment, sent)
         assert caught.value.status == 409
-    assert len(rows(service, answer)) == 1
+    assert len(rows(study_state, answer)) == 1
 
 
 def test_one_wrong_answer_stores_none_of_its_request(open_study: Open) -> None:
-    service = open_study()
-    someone = come(service)
-    task = task_of(service, someone)
+    study_state = open_study()
+    someone = come(study_state)
+    task = task_of(study_state, someone)
     with pytest.raises(Refusal):
-        service.submit(
+        study_state.submit(
             someone, task.assignment, [RawAnswer("good", "quality", 0, 1), RawAnswer("bad", "quality", 1, 99)]
         )
-    assert rows(service, answer) == []
+    assert rows(study_state, answer) == []
 
 
 @pytest.mark.parametrize(
@@ -295,31 +300,31 @@ def test_one_wrong_answer_stores_none_of_its_request(open_study: Open) -> None:
     ids=str,
 )
 def test_what_does_not_fit_is_refused(open_study: Open, given: RawAnswer, status: int) -> None:
-    service = open_study()
-    someone = come(service)
-    task = task_of(service, someone)
+    study_state = open_study()
+    someone = come(study_state)
+    task = task_of(study_state, someone)
     with pytest.raises(Refusal) as caught:
-        service.submit(someone, task.assignment, [given])
+        study_state.submit(someone, task.assignment, [given])
     assert caught.value.status == status
-    assert rows(service, answer) == []
+    assert rows(study_state, answer) == []
 
 
 def test_an_empty_id_is_no_id(open_study: Open) -> None:
-    service = open_study()
-    someone = come(service)
-    task = task_of(service, someone)
+    study_state = open_study()
+    someone = come(study_state)
+    task = task_of(study_state, someone)
     with pytest.raises(Refusal):
-        service.submit(someone, task.assignment, [RawAnswer("", "quality", 0, 1)])
+        study_state.submit(someone, task.assignment, [RawAnswer("", "quality", 0, 1)])
 
 
 @pytest.mark.parametrize("number", [0, -1, 2, 10**6, 2**31, 10**30])
 def test_only_ones_own_screens(open_study: Open, number: int) -> None:
-    service = open_study()
-    someone, other = come(service), come(service)
-    assert task_of(service, someone).assignment == 1
-    assert task_of(service, other).assignment == 2
+    study_state = open_study()
+    someone, other = come(study_state), come(study_state)
+    assert task_of(study_state, someone).assignment == 1
+    assert task_of(study_state, other).assignment == 2
     with pytest.raises(Refusal) as caught:
-        service.submit(someone, number, [RawAnswer("i", "quality", 0, 1)])
+        study_state.submit(someone, number, [RawAnswer("i", "quality", 0, 1)])
     assert caught.value.status == 404
 
 
@@ -330,11 +335,11 @@ def test_only_ones_own_screens(open_study: Open, number: int) -> None:
 def test_impossible_times_are_left_out(
     open_study: Open, clock: Any, seconds: float | None, given_at: float | None
 ) -> None:
-    service = open_study()
-    someone = come(service)
-    task = task_of(service, someone)
-    service.submit(someone, task.assignment, [RawAnswer("i", "quality", 0, 1, seconds, given_at)])
-    [row] = rows(service, answer)
+    study_state = open_study()
+    someone = come(study_state)
+    task = task_of(study_state, someone)
+    study_state.submit(someone, task.assignment, [RawAnswer("i", "quality", 0, 1, seconds, given_at)])
+    [row] = rows(study_state, answer)
     assert row.seconds is None
     assert row.given_at == clock()
 
@@ -342,26 +347,26 @@ def test_impossible_times_are_left_out(
 @pytest.mark.parametrize("order", ["counterbalanced", "random", "fixed"])
 def test_a_comparison_is_stored_from_the_first_outputs_side(open_study: Open, order: str) -> None:
     """The page sends the place that was chosen; the stored value is the item's first output's."""
-    service = open_study(n_items=6, scale={"kind": "pairwise"}, order=order, raters_per_item=1)
-    someone = come(service)
+    study_state = open_study(n_items=6, scale={"kind": "pairwise"}, order=order, raters_per_item=1)
+    someone = come(study_state)
     for _ in range(6):
-        task = task_of(service, someone)
-        service.submit(someone, task.assignment, [RawAnswer(str(uuid.uuid4()), "quality", 0, "0")])
-        row = max(rows(service, answer), key=lambda r: r.number)
+        task = task_of(study_state, someone)
+        study_state.submit(someone, task.assignment, [RawAnswer(str(uuid.uuid4()), "quality", 0, "0")])
+        row = max(rows(study_state, answer), key=lambda r: r.number)
         assert (row.system, row.against) == ("system-0", "system-1")
         assert row.value == ("win" if task.order[0] == 0 else "loss")
         assert row.shown_position == task.order.index(0)
 
 
 def test_the_other_values_of_a_comparison(open_study: Open) -> None:
-    service = open_study(n_items=9, scale={"kind": "pairwise", "ties": False}, raters_per_item=1)
-    someone = come(service)
-    task = task_of(service, someone)
+    study_state = open_study(n_items=9, scale={"kind": "pairwise", "ties": False}, raters_per_item=1)
+    someone = come(study_state)
+    task = task_of(study_state, someone)
     for bad in ("tie", True, False, 2, "2", None, 0.5, "left", [0]):
         with pytest.raises(Refusal) as caught:
-            service.submit(someone, task.assignment, [RawAnswer("i", "quality", 0, bad)])
+            study_state.submit(someone, task.assignment, [RawAnswer("i", "quality", 0, bad)])
         assert caught.value.status == 422
-    assert service.submit(someone, task.assignment, [RawAnswer("i", "quality", 0, "loss")]).finished
+    assert study_state.submit(someone, task.assignment, [RawAnswer("i", "quality", 0, "loss")]).finished
 
 
 # --- training and checks
@@ -373,43 +378,43 @@ def test_training_is_passed_and_explained(open_study: Open, layout: str) -> None
         {"criterion": c, "system": "x", "low": 4, "feedback": f"{c}: x was fine"} for c in ("quality", "ease")
     ]
     known = {"item": GOLD["item"], "expected": expected}
-    service = open_study(
+    study_state = open_study(
         criteria=("quality", "ease"), layout=layout, training={"items": [known], "pass_mark": 1.0}
     )
-    someone = come(service)
+    someone = come(study_state)
     n_screens = 1 if layout == "joint" else 2
-    assert service.visit(someone).state == "training"
+    assert study_state.visit(someone).state == "training"
     feedback: list[str] = []
     for _ in range(n_screens):
-        saved = work(service, someone, 1)
+        saved = work(study_state, someone, 1)
         assert saved.passed is False
         feedback += saved.feedback
     assert feedback == ["quality: x was fine", "ease: x was fine"]
     for _ in range(n_screens):
-        assert task_of(service, someone).kind == "training"  # the second attempt
-        assert work(service, someone, 5) == Receipt(saved_ids(service, someone), True, (), True)
-    assert task_of(service, someone).kind == "main"
-    assert service.visit(someone).state == "working"
+        assert task_of(study_state, someone).kind == "training"  # the second attempt
+        assert work(study_state, someone, 5) == Receipt(saved_ids(study_state, someone), True, (), True)
+    assert task_of(study_state, someone).kind == "main"
+    assert study_state.visit(someone).state == "working"
 
 
-def saved_ids(service: StudyState, someone: str) -> tuple[str, ...]:
+def saved_ids(study_state: StudyState, someone: str) -> tuple[str, ...]:
     """The ids of the latest submission."""
-    mine = [r for r in rows(service, answer) if r.rater_id == someone]
+    mine = [r for r in rows(study_state, answer) if r.rater_id == someone]
     last = max(mine, key=lambda r: r.number).assignment_id
     return tuple(r.id for r in sorted(mine, key=lambda r: r.number) if r.assignment_id == last)
 
 
 def test_failing_the_training_twice_is_the_end(open_study: Open) -> None:
-    service = open_study(
+    study_state = open_study(
         training={"items": [GOLD]},
         completion={"code": "IN", "screen_out_code": "OUT", "screen_out_url": "https://example.org/out"},
     )
-    someone = come(service)
+    someone = come(study_state)
     for _ in range(2):
-        work(service, someone, 1)
-    found = service.visit(someone)
+        work(study_state, someone, 1)
+    found = study_state.visit(someone)
     assert (found.state, found.code, found.url) == ("screened", "OUT", "https://example.org/out")
-    assert rows(service, rater)[0].excluded
+    assert rows(study_state, rater)[0].excluded
 
 
 def test_checks_come_at_their_rate_and_only_the_careless_leave(open_study: Open) -> None:
@@ -418,25 +423,25 @@ def test_checks_come_at_their_rate_and_only_the_careless_leave(open_study: Open)
         "rate": 0.5,
         "allowed_failures": 1,
     }
-    service = open_study(n_items=8, raters_per_item=3, checks=checks)
-    careful, careless = come(service), come(service)
+    study_state = open_study(n_items=8, raters_per_item=3, checks=checks)
+    careful, careless = come(study_state), come(study_state)
     kinds = []
-    while (found := service.visit(careful)).task is not None:
+    while (found := study_state.visit(careful)).task is not None:
         kinds.append(found.task.kind)
-        work(service, careful, 5)
+        work(study_state, careful, 5)
     assert found.state == "done"
     assert kinds.count("main") == 8
     assert 3 <= kinds.count("check") <= 4
     assert kinds[0] == "main"
     failed = 0
-    while (found := service.visit(careless)).task is not None:
+    while (found := study_state.visit(careless)).task is not None:
         failed += found.task.kind == "check"
-        work(service, careless, 1)
+        work(study_state, careless, 1)
     assert (found.state, failed) == ("screened", 2)
-    with service.database.reading() as connection:
+    with study_state.database.reading() as connection:
         taken = connection.execute(select(screen.c.taken).where(screen.c.kind == "main")).scalars()
         assert set(taken) == {1}, "the careless one's places are free again"
-    kept = [r for r in rows(service, answer) if r.rater_id == careless]
+    kept = [r for r in rows(study_state, answer) if r.rater_id == careless]
     assert kept, "and the rows are kept"
 
 
@@ -445,30 +450,30 @@ def degraded(open_study: Open, **fields: Any) -> StudyState:
     return open_study(n_items=6, raters_per_item=3, checks=checks, **fields)
 
 
-def through(service: StudyState, someone: str, value: Callable[[Task], Any]) -> tuple[str, list[str]]:
+def through(study_state: StudyState, someone: str, value: Callable[[Task], Any]) -> tuple[str, list[str]]:
     kinds = []
-    while (found := service.visit(someone)).task is not None:
+    while (found := study_state.visit(someone)).task is not None:
         kinds.append(found.task.kind)
         task = found.task
-        service.submit(someone, task.assignment, answers(task, value(task)))
+        study_state.submit(someone, task.assignment, answers(task, value(task)))
     return found.state, kinds
 
 
 def test_who_rates_the_broken_output_lower_stays(open_study: Open) -> None:
-    service = degraded(open_study)
-    sound = {(i.id, o.system): o.text for i in service.study.items for o in i.outputs}
+    study_state = degraded(open_study)
+    sound = {(i.id, o.system): o.text for i in study_state.study.items for o in i.outputs}
 
     def read(task: Task) -> Any:
         broken = {o.system for o in task.item.outputs if o.text != sound[task.item.id, o.system]}
         assert len(broken) == (task.kind == "degraded")
         return lambda system: 2 if system in broken else 5
 
-    state, kinds = through(service, come(service), read)
+    state, kinds = through(study_state, come(study_state), read)
     assert state == "done"
     assert kinds.count("degraded") >= 2
-    state, kinds = through(service, come(service), lambda task: 4)
+    state, kinds = through(study_state, come(study_state), lambda task: 4)
     assert (state, kinds.count("degraded")) == ("screened", 1)
-    state, kinds = through(service, come(service), lambda task: 1)  # nothing is lower than the lowest
+    state, kinds = through(study_state, come(study_state), lambda task: 1)  # nothing is lower than the lowest
     assert state == "done"
 
 
@@ -478,16 +483,16 @@ def test_comparisons_alone_cannot_be_checked_by_breaking_outputs(open_study: Ope
 
 
 def test_late_answers_of_somebody_screened_out_take_no_place(open_study: Open, clock: Any) -> None:
-    service = open_study(n_items=2, raters_per_item=1)
-    out = come(service)
-    held = task_of(service, out)
+    study_state = open_study(n_items=2, raters_per_item=1)
+    out = come(study_state)
+    held = task_of(study_state, out)
     clock.sleep(10_000)
-    with service.database.writing() as connection:
+    with study_state.database.writing() as connection:
         leases.reclaim(connection, clock())
         leases.set_excluded(connection, out, True)
-    service.submit(out, held.assignment, answers(held))
-    assert {s.taken for s in rows(service, screen)} == {0}
-    assert len(rows(service, assignment)) == 1
+    study_state.submit(out, held.assignment, answers(held))
+    assert {s.taken for s in rows(study_state, screen)} == {0}
+    assert len(rows(study_state, assignment)) == 1
 
 
 # --- the survey
@@ -498,15 +503,15 @@ def test_the_survey_is_checked(open_study: Open) -> None:
         {"name": "native", "text": "Native speaker?", "options": ["yes", "no"], "required": True},
         {"name": "else", "text": "Anything else?"},
     ]
-    service = open_study(n_items=1, survey=asked)
-    someone = come(service)
-    work(service, someone)
-    assert service.visit(someone).state == "survey"
+    study_state = open_study(n_items=1, survey=asked)
+    someone = come(study_state)
+    work(study_state, someone)
+    assert study_state.visit(someone).state == "survey"
     for bad in ({}, {"native": ""}, {"native": "perhaps"}, {"native": "yes", "else": "\0"}):
         with pytest.raises(Refusal) as caught:
-            service.answer_survey(someone, bad)
+            study_state.answer_survey(someone, bad)
         assert caught.value.status == 422
-        assert service.visit(someone).state == "survey"
-    service.answer_survey(someone, {"native": "no"})
-    service.answer_survey(someone, {"native": "yes"})  # twice is once: the first stays
-    assert rows(service, rater)[0].survey == '{"native": "no"}'
+        assert study_state.visit(someone).state == "survey"
+    study_state.answer_survey(someone, {"native": "no"})
+    study_state.answer_survey(someone, {"native": "yes"})  # twice is once: the first stays
+    assert rows(study_state, rater)[0].survey == '{"native": "no"}'
