@@ -83,7 +83,7 @@ def test_the_line_in_the_list_is_the_first_of_the_help(palaver: Palaver) -> None
     assert "Serve a study to raters." in palaver("study", "serve", "--help").out
 
 
-OWN_SENSE = {"--batch-size", "--by", "--check", "--items", "--method", "--preset", "--raters"}
+OWN_SENSE = {"--batch-size", "--by", "--check", "--items", "--k", "--method", "--preset", "--raters"}
 OWN_SENSE |= {"--system", "--systems"}
 """Words that mean something else to another noun."""
 
@@ -158,6 +158,7 @@ def test_version(option: str, palaver: Palaver) -> None:
         (("study", "analyse", "r.csv", "--confidence", "95"), "error: --confidence: "),
         (("study", "analyse", "r.csv", "--confidence", "nan"), "--confidence"),
         (("study", "analyse", "r.csv", "--column", "rater"), "--column: expected FIELD=NAME"),
+        (("study", "analyse", "r.csv", "--column", "=x"), "--column: expected FIELD=NAME"),
         (
             ("study", "analyse", "r.csv", "--normalise", "lgo"),
             "--normalise: there is no 'lgo' (did you mean 'log'?)",
@@ -170,6 +171,8 @@ def test_version(option: str, palaver: Palaver) -> None:
         (("study", "simulate", "--out", "r.csv", "--items", "0"), "--items"),
         (("study", "power", "--target", "2"), "--target"),
         (("study", "power", "--careless", "2"), "careless"),
+        (("chat", "one", "--method", "greedy", "--top-p", "0.5"), "do not go together"),
+        (("chat", "one", "--temperature", "0"), "expected more than 0"),
         (("chat", "default", "--method", "beem"), "(did you mean 'beam'?)"),
         (("chat", "default", "--speaker", "Joey", "--ocean", "1,1,1,1,1"), "both given"),
     ],

@@ -229,14 +229,14 @@ def test_triplets_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_triplets_of_a_corpus_are_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from palaver.probes import inputs
-    from palaver.probes.triplets import Made
+    from palaver.probes.triplets import TripletCollection
 
     (tmp_path / "SICK.txt").write_text("x")
     calls = []
 
-    def make(folder: Path, recipe: Any, **_: Any) -> Made:
+    def make(folder: Path, recipe: Any, **_: Any) -> TripletCollection:
         calls.append(recipe.seed)
-        return Made(recipe, triplets=read_triplets(SAMPLE))
+        return TripletCollection(recipe, triplets=read_triplets(SAMPLE))
 
     monkeypatch.setattr(inputs, "generate", make)
     for seed in (0, 0, 1):

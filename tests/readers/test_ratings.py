@@ -190,3 +190,10 @@ def test_the_digest_of_a_frame_is_that_of_its_content() -> None:
     first = open_frame(pl.DataFrame(columns())).digest()
     assert open_frame(pl.DataFrame(columns())).digest() == first
     assert open_frame(pl.DataFrame(columns(value=[1, 2, 4]))).digest() != first
+
+
+def test_a_context_that_is_a_list_of_turns_does_no_harm(tmp_path: Path) -> None:
+    turns = [[{"speaker": "user", "text": "hi"}], [{"speaker": "user", "text": "hi"}], []]
+    pl.DataFrame(columns(context=turns)).write_parquet(tmp_path / "r.parquet")
+    contexts = read_rating_frame(tmp_path / "r.parquet").frame["context"].to_list()
+    assert contexts[0] == contexts[1] == '[{"speaker": "user", "text": "hi"}]'

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from scipy.stats import chi2_contingency, kendalltau
 from study_strategies import FIELDS, Row, tables, write_csv
 
-from palaver.cli.study import Normalisation
 from palaver.errors import UserError
 from palaver.schema import Item, Likert, Output, Question, Study
 from palaver.statistics.normalise import NORMALISATIONS
@@ -456,10 +455,6 @@ def test_zeros_have_no_logarithm_and_that_is_said(tmp_path: Path) -> None:
     found = run(rows, tmp_path, study=None, normalise="log")
     assert any("zero or below" in note for note in found.notes)
     plain(found)
-
-
-def test_normalisations_offered_by_the_command_line() -> None:
-    assert [n.value for n in Normalisation] == ["auto", *NORMALISATIONS]
 
 
 @given(st.data())

@@ -676,6 +676,11 @@ def test_the_same_rater_of_another_kind_turn_or_repeat_is_another_judgement(tmp_
     assert any("each repeat counts as a rater" in note for note in table.reading.notes)
 
 
+def test_a_judge_that_was_asked_once_keeps_its_name(tmp_path: Path) -> None:
+    path = file(tmp_path, "item,system,rater,criterion,value,repeat\ni,a,gpt,q,1,0\nj,a,gpt,q,2,0\n")
+    assert values(read_ratings(path), "rater") == [("gpt",), ("gpt",)]
+
+
 def test_a_study_asks_people_but_not_metrics(tmp_path: Path) -> None:
     text = WHO + "i,a,ann,q,3,human\ni,a,gpt,q,4,llm\ni,a,m,q,0.25,metric\ni,a,m,f1,0.5,metric\n"
     table = read_ratings(file(tmp_path, text), study=LIKERT)

@@ -14,13 +14,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from palaver.cli import options
 from palaver.cli.decoding import Decoding
 from palaver.cli.knowledge_file import KnowledgeFile
-from palaver.cli.messages import show_error
-from palaver.cli.options import Device, KnowledgeText, Seed, SystemsFile
+from palaver.cli.messages import count_of, show_error
 from palaver.corpora.personalities import TRAITS
 from palaver.errors import UsageError, UserError, nearest
-from palaver.generation.conversation import Conversation, Said
+from palaver.generation.conversation import Conversation, SystemReply
 from palaver.generation.options import DecodingOptions
 from palaver.generation.system import notes, parse_ocean
 from palaver.generation.systems_file import find_system
@@ -51,11 +51,11 @@ def chat(
     ocean: Annotated[
         str | None, typer.Option(help="Or their personality: five numbers from 1 to 7, joined by commas.")
     ] = None,
-    knowledge: KnowledgeText = None,
-    systems_file: SystemsFile = None,
-    seed: Seed = 0,
+    knowledge: options.KnowledgeText = None,
+    systems_file: options.SystemsFile = None,
+    seed: options.Seed = 0,
     decoding: Decoding = DecodingOptions(),
-    device: Device = "auto",
+    device: options.Device = "auto",
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Also say which knowledge was used, and ln p of replies.")
     ] = False,
@@ -176,8 +176,7 @@ class _Session:
             raise UserError("there is nothing to save yet")
         write_dialogues(dialogues, path)
         self._saved.add(path.resolve())
-        count = "1 dialogue" if len(dialogues) == 1 else f"{len(dialogues)} dialogues"
-        self.screen.say(f"saved {count} in {path}")
+        self.screen.say(f"saved {count_of(len(dialogues), 'dialogue')} in {path}")
 
     def _speaker(self, name: str) -> None:
         known = dict.fromkeys(n for s in self.conversation.systems for n in getattr(s, "speakers", ()))
@@ -223,7 +222,7 @@ class _Session:
                 self._told.add(text)
                 self.screen.say(f"note: {text}", error=True)
 
-    def _show(self, replies: Sequence[Said]) -> None:
+    def _show(self, replies: Sequence[SystemReply]) -> None:
         self.screen.replies(replies)
         for system in self.conversation.systems:
             self.note(*notes(system))
@@ -287,7 +286,7 @@ class _Screen:
         console = self._console if self.interactive and not error else self._aside
         console.print(_clean(text), style="dim", markup=False, soft_wrap=True)
 
-    def replies(self, replies: Sequence[Said]) -> None:
+    def replies(self, replies: Sequence[SystemReply]) -> None:
         if not self.interactive:
             for said in replies:
                 text = " ".join(_clean(said.reply.text).split())
@@ -303,12 +302,12 @@ class _Screen:
                 if used or lnp:
                     self.say(f"{said.system}{lnp}{used}", error=True)
 
-    def _below(self, replies: Sequence[Said]) -> None:
+    def _below(self, replies: Sequence[SystemReply]) -> None:
         for place, said in enumerate(replies):
             who = Text(f"{said.who} › ", style=f"bold {_COLOURS[place % len(_COLOURS)]}")
             self._console.print(who + Text(_clean(said.reply.text), style="none"))
 
-    def _columns(self, replies: Sequence[Said]) -> None:
+    def _columns(self, replies: Sequence[SystemReply]) -> None:
         table = Table(box=None, expand=True, padding=(0, 2, 0, 0))
         for place, said in enumerate(replies):
             who = Text(said.who, style=f"bold {_COLOURS[place % len(_COLOURS)]}")

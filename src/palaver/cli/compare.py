@@ -9,19 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 import numpy as np
 import typer
 
-from palaver.cli.options import (
-    DevDialogues,
-    Device,
-    DevPairs,
-    Encoder,
-    Force,
-    MinTurns,
-    Out,
-    RatingScale,
-    Seed,
-    choices,
-    torch_device,
-)
+from palaver.cli import options
 from palaver.cli.progress import progress
 from palaver.comparator.cmade.presets import PRESETS, Settings, Training, find_preset
 from palaver.errors import require
@@ -39,14 +27,14 @@ def train(
     ratings: Annotated[
         list[Path], typer.Option(help="Rated dialogues, JSON lines, packed or not; repeat it for more.")
     ],
-    out: Out,
-    dev_pairs: DevPairs = None,
-    dev_dialogues: DevDialogues = None,
+    out: options.Out,
+    dev_pairs: options.DevPairs = None,
+    dev_dialogues: options.DevDialogues = None,
     method: Annotated[
         str,
         typer.Option(
             help="The stages of the paper, or ours: what raters differ in taken out, no fine-tuning.",
-            **choices(("paper", "palaver")),
+            **options.choices(("paper", "palaver")),
         ),
     ] = "paper",
     preset: Annotated[
@@ -55,12 +43,12 @@ def train(
     flow: Annotated[
         list[Path] | None, typer.Option(help="More dialogues for stage 1, rated or not; repeat it.")
     ] = None,
-    encoder: Encoder = "minilm",
+    encoder: options.Encoder = "minilm",
     pooling: Annotated[
         str,
         typer.Option(
             help="φ: the first state, the mean of all, or as the encoder was trained.",
-            **choices(get_args(_KINDS["pooling"])),
+            **options.choices(get_args(_KINDS["pooling"])),
         ),
     ] = "auto",
     epochs: Annotated[int, typer.Option(min=1, help="Of each stage that learns from ratings.")] = 3,
@@ -72,19 +60,19 @@ def train(
     max_tokens: Annotated[
         int, typer.Option(min=2, help="Of a longer dialogue the end is kept; at most what the encoder takes.")
     ] = 512,
-    neighbours: Annotated[int, typer.Option(min=1, help="In stages 2 and 3, the paper's k.")] = 50,
+    k: Annotated[int, typer.Option(min=1, help="Neighbours in stages 2 and 3.")] = 50,
     within: Annotated[
         str,
         typer.Option(
             help="Compare all dialogues, or only those of one sitting, rater or system.",
-            **choices(get_args(_KINDS["within"])),
+            **options.choices(get_args(_KINDS["within"])),
         ),
     ] = "all",
-    scale: RatingScale = None,
-    min_turns: MinTurns = 2,
-    seed: Seed = 0,
-    device: Device = "auto",
-    force: Force = False,
+    scale: options.RatingScale = None,
+    min_turns: options.MinTurns = 2,
+    seed: options.Seed = 0,
+    device: options.Device = "auto",
+    force: options.Force = False,
 ) -> None:
     """Train a comparator on ratings that people left.
 
@@ -108,7 +96,7 @@ def train(
         encoder=encoder,
         pooling=pooling,  # type: ignore[arg-type]  # one of its names
         max_tokens=max_tokens,
-        k=neighbours,
+        k=k,
         within=within,  # type: ignore[arg-type]
         flow_epochs=flow_epochs,
         training=Training(epochs=epochs, batch_size=batch_size, learning_rate=learning_rate),
@@ -214,7 +202,7 @@ def _train_palaver(
     sources: TrainingData, out: Path, *, encoder: str, seed: int, device: str, fresh: bool
 ) -> None:
     """`palaver compare train --method palaver`, once the files are read."""
-    where = torch_device(device)
+    where = options.torch_device(device)
     from palaver.comparator.method import MethodSettings
     from palaver.comparator.training import train_palaver as run
     from palaver.reports.compare_pages import method_page

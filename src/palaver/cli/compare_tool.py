@@ -8,24 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from palaver.cli import options
 from palaver.cli.compare import record_comparator
-from palaver.cli.options import (
-    Comparator,
-    Confidence,
-    DevDialogues,
-    Device,
-    DevPairs,
-    Encoder,
-    Force,
-    MinTurns,
-    Out,
-    RatingScale,
-    Replicates,
-    Seed,
-    Workers,
-    refuse_existing,
-    torch_device,
-)
 from palaver.cli.progress import progress
 from palaver.errors import DataError, UsageError, UserError, nearest, require
 from palaver.files import check_readable, check_writable
@@ -41,24 +25,24 @@ if TYPE_CHECKING:  # what needs torch is imported in the functions
 
 def _device(name: str) -> str:
     require("transformers", "models")
-    return torch_device(name)
+    return options.torch_device(name)
 
 
 def score(
     file: Annotated[Path, typer.Argument(help="Dialogues, JSON lines, packed or not.")],
-    out: Out,
-    comparator: Comparator = "default",
+    out: options.Out,
+    comparator: options.Comparator = "default",
     turns: Annotated[
         int, typer.Option(min=0, help="Look for the costliest turn in the N worst dialogues.")
     ] = 100,
     all_turns: Annotated[
         bool, typer.Option("--all-turns", help="Look for the costliest turn in every dialogue.")
     ] = False,
-    min_turns: MinTurns = 2,
-    workers: Workers = 0,
+    min_turns: options.MinTurns = 2,
+    workers: options.Workers = 0,
     shard_size: Annotated[int, typer.Option(min=1, help="Dialogues that are in memory at once.")] = 1000,
-    device: Device = "auto",
-    force: Force = False,
+    device: options.Device = "auto",
+    force: options.Force = False,
 ) -> None:
     """Score every dialogue of a file.
 
@@ -77,7 +61,7 @@ def score(
         raise UserError(f"{out} is a folder", f"name a file in it, such as {out / 'scores.jsonl'}")
     if out.exists() and out.samefile(file):
         raise UsageError("--out is the file of the dialogues itself", "choose another name")
-    refuse_existing(out, force)
+    options.refuse_existing(out, force)
     check_writable(out.parent)
     if comparator != "default":
         load_scorer(comparator, device="cpu")  # mistakes show before the work, not in it
@@ -103,8 +87,8 @@ def pair(
     a: Annotated[str, typer.Argument(metavar="A", help="A file with one dialogue, FILE#ID, or an id.")],
     b: Annotated[str, typer.Argument(metavar="B", help="What it is compared with.")],
     dialogues: Annotated[Path | None, typer.Option(help="The file in which A and B are ids.")] = None,
-    comparator: Comparator = "default",
-    device: Device = "auto",
+    comparator: options.Comparator = "default",
+    device: options.Device = "auto",
 ) -> None:
     """Compare two dialogues: the probability that A is better than B.
 
@@ -138,11 +122,11 @@ def rank(
     file: Annotated[
         Path, typer.Argument(help="Dialogues, responses, or what `palaver compare score` wrote.")
     ],
-    comparator: Comparator = "default",
-    replicates: Replicates = None,
-    confidence: Confidence = 0.95,
-    seed: Seed = 0,
-    device: Device = "auto",
+    comparator: options.Comparator = "default",
+    replicates: options.Replicates = None,
+    confidence: options.Confidence = 0.95,
+    seed: options.Seed = 0,
+    device: options.Device = "auto",
 ) -> None:
     """Rank systems by their dialogues or responses.
 
@@ -166,18 +150,18 @@ def rank(
 
 def clean(
     ratings: Annotated[list[Path], typer.Argument(help="Rated dialogues that name their raters.")],
-    out: Out,
-    dev_pairs: DevPairs = None,
-    dev_dialogues: DevDialogues = None,
-    scale: RatingScale = None,
-    encoder: Encoder = "minilm",
+    out: options.Out,
+    dev_pairs: options.DevPairs = None,
+    dev_dialogues: options.DevDialogues = None,
+    scale: options.RatingScale = None,
+    encoder: options.Encoder = "minilm",
     drop: Annotated[
         float, typer.Option(help="Raters with less trust are dropped (1: the common rater).")
     ] = 0.4,
     doubt: Annotated[float, typer.Option(help="Raters with less trust are suspicious.")] = 0.7,
-    seed: Seed = 0,
-    device: Device = "auto",
-    force: Force = False,
+    seed: options.Seed = 0,
+    device: options.Device = "auto",
+    force: options.Force = False,
 ) -> None:
     """Judge ratings: keep, drop or look at again, and why.
 
@@ -199,8 +183,7 @@ def clean(
     if (dev_pairs is None) != (not dev_dialogues):
         raise UsageError("--dev-pairs and --dev-dialogues go together")
     settings = CleanSettings(drop=drop, doubt=doubt)
-    refuse_existing(out, force)
-    check_writable(out)
+    options.claim_folder(out, force)
     rated = read_rated(ratings, scale=scale)
     _tell(rated)
     dev = read_rated(dev_dialogues, need_rating=False) if dev_dialogues else None

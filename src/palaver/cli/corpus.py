@@ -10,7 +10,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from palaver.cli.options import Data, Force, MergeTurns, Split, refuse_existing
+from palaver.cli import options
+from palaver.cli.messages import count_of
 from palaver.cli.progress import progress
 from palaver.corpora import CorpusCard, CorpusReader, corpus, corpus_names, read_corpus
 from palaver.corpora.catalogue import Copy, usual_roots
@@ -22,7 +23,7 @@ from palaver.readers import write_dialogues
 from palaver.schema import Dialogue
 
 
-def list_corpora(data: Data = None) -> None:
+def list_corpora(data: options.Data = None) -> None:
     """List the corpora we know: licence, size, and where a copy lies.
 
     "May ship" says whether the corpus, and a model trained on it, may be passed on by anybody.
@@ -58,11 +59,11 @@ def _folder(root: Path, copy: Copy) -> str:
 
 def show(
     name: Annotated[str, typer.Argument(help="A corpus's name, or a file of dialogues.")],
-    split: Split = None,
+    split: options.Split = None,
     n: Annotated[int, typer.Option("-n", min=0, help="How many dialogues to print.")] = 3,
     count: Annotated[bool, typer.Option(help="Read to the end to count.")] = True,
-    merge_turns: MergeTurns = False,
-    data: Data = None,
+    merge_turns: options.MergeTurns = False,
+    data: options.Data = None,
 ) -> None:
     """Show a corpus: its card, its first dialogues, its size.
 
@@ -114,13 +115,9 @@ class _Counts:
     def __str__(self) -> str:
         parts = f" ({', '.join(f'{name} {n:,}' for name, n in self.splits.items())})" if self.splits else ""
         return (
-            f"{_many(self.dialogues, 'dialogue')}{parts}, {_many(self.turns, 'turn')}, "
-            f"{_many(self.words, 'word')} between spaces, {_many(len(self.speakers), 'speaker')}"
+            f"{count_of(self.dialogues, 'dialogue')}{parts}, {count_of(self.turns, 'turn')}, "
+            f"{count_of(self.words, 'word')} between spaces, {count_of(len(self.speakers), 'speaker')}"
         )
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _print_card(console: Console, card: CorpusCard) -> None:
@@ -171,7 +168,7 @@ def get(
     check: Annotated[
         bool, typer.Option("--check/--no-check", help="Refuse a file with another sha256 than the known one.")
     ] = True,
-    force: Force = False,
+    force: options.Force = False,
 ) -> None:
     """Get a corpus from its makers, or take a copy you have.
 
@@ -204,10 +201,10 @@ def get(
 def convert(
     name: Annotated[str, typer.Argument(help="A corpus's name, or a file of dialogues.")],
     out: Annotated[Path, typer.Argument(help="What to write: .jsonl, .jsonl.gz, .csv or .parquet.")],
-    split: Split = None,
-    merge_turns: MergeTurns = False,
-    data: Data = None,
-    force: Force = False,
+    split: options.Split = None,
+    merge_turns: options.MergeTurns = False,
+    data: options.Data = None,
+    force: options.Force = False,
 ) -> None:
     """Write a corpus, or a file of dialogues, in another format.
 
@@ -218,7 +215,7 @@ def convert(
     Example: palaver corpus convert dialogues.jsonl dialogues.csv
     """
     format_by_name(out)
-    refuse_existing(out, force)
+    options.refuse_existing(out, force)
     reader = read_corpus(name, root=data, split=split, merge_turns=merge_turns)
     if out.exists() and reader.path.exists() and out.samefile(reader.path):
         raise UsageError(f"{out} is the file that is read", "choose another name")

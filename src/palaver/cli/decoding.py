@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, get_args, get_origin
 
+from palaver.cli import options
 from palaver.cli.fields import Fields, option
-from palaver.cli.options import choices
 from palaver.errors import UsageError, UserError
 from palaver.generation.options import DecodingOptions
 from palaver.generation.systems_file import decoding_options
@@ -21,7 +21,7 @@ def _options() -> Iterator[inspect.Parameter]:
         help = f"{text[:1].upper()}{text[1:]}."
         kind, _ = get_args(field.annotation)  # each may be None
         if get_origin(kind) is Literal:
-            yield option(name, str | None, help, None, **choices(get_args(kind)))
+            yield option(name, str | None, help, None, **options.choices(get_args(kind)))
         else:
             yield option(name, kind | None, help, None)
 

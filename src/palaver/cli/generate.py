@@ -4,30 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
+from palaver.cli import options
 from palaver.cli.decoding import Decoding
 from palaver.cli.knowledge_file import KnowledgeFile
-from palaver.cli.options import (
-    Contexts,
-    Data,
-    Device,
-    DropCommon,
-    Force,
-    KnowledgeText,
-    Limit,
-    Out,
-    Seed,
-    Split,
-    SystemsFile,
-)
 from palaver.cli.progress import progress
 from palaver.corpora.personalities import read_ocean_table
-from palaver.errors import UsageError
+from palaver.errors import UsageError, UserError
 from palaver.generation import contexts as context_files
-from palaver.generation.bulk import Generated, generate_file
+from palaver.generation.bulk import GenerationResult, generate_file
 from palaver.generation.common import drop_common as drop_common_responses
 from palaver.generation.contexts import Condition, conditions_of
 from palaver.generation.options import DecodingOptions
@@ -41,28 +29,32 @@ def generate(
     system: Annotated[
         list[str], typer.Option(help="A name from systems.toml, default, or a checkpoint folder; repeat it.")
     ],
-    contexts: Contexts,
-    out: Out,
+    contexts: options.Contexts,
+    out: options.Out,
     speakers: Annotated[
         str | None, typer.Option(help="Answer every context as each of these: all, or names A,B.")
     ] = None,
     ocean_table: Annotated[
         Path | None, typer.Option(help="Answer as each personality of this table (CSV or JSON).")
     ] = None,
-    split: Split = None,
+    split: options.Split = None,
     every_turn: Annotated[
         bool, typer.Option("--every-turn", help="Every turn but the first is a reference to its history.")
     ] = False,
-    limit: Limit = None,
-    knowledge: KnowledgeText = None,
-    drop_common: DropCommon = 0,
-    systems_file: SystemsFile = None,
-    data: Data = None,
-    batch_size: Annotated[int, typer.Option(min=0, help="Requests at once. [default: by system]")] = 0,
+    limit: options.Limit = None,
+    history: Annotated[
+        Literal["all", "last"],
+        typer.Option("--context", help="Write the whole history in each row, or only its last turn."),
+    ] = "all",
+    knowledge: options.KnowledgeText = None,
+    drop_common: options.DropCommon = 0,
+    systems_file: options.SystemsFile = None,
+    data: options.Data = None,
+    batch_size: Annotated[int, typer.Option(min=0, help="Requests at once; 0: as suits each system.")] = 0,
     decoding: Decoding = DecodingOptions(),
-    seed: Seed = 0,
-    device: Device = "auto",
-    force: Force = False,
+    seed: options.Seed = 0,
+    device: options.Device = "auto",
+    force: options.Force = False,
 ) -> None:
     """Write the replies of systems to a file of contexts.
 
@@ -72,16 +64,16 @@ def generate(
     """
     if speakers is not None and ocean_table is not None:
         raise UsageError("--speakers and --ocean-table were both given", "give one of them")
-    options = decoding.given()
+    chosen = decoding.given()
     source_of_seed = context.get_parameter_source("seed")
     if source_of_seed is not None and source_of_seed.name != "DEFAULT":  # else the systems file may name one
-        options["seed"] = seed
+        chosen["seed"] = seed
     source = context_files.Contexts(contexts, split=split, every_turn=every_turn, limit=limit, root=data)
     table = read_ocean_table(ocean_table) if ocean_table is not None else None
     facts = KnowledgeFile(knowledge) if knowledge is not None else None
     specs = [find_system(name, systems_file) for name in dict.fromkeys(system)]
-    chosen = None if device == "auto" else device  # auto leaves the device to the systems file
-    opened = [spec(device=chosen, decoding=options) for spec in specs]
+    where = None if device == "auto" else device  # auto leaves the device to the systems file
+    opened = [spec(device=where, decoding=chosen) for spec in specs]
     conditions = _conditions(opened, speakers, table, drop_common)
     if facts is not None:
         _check_knowledge(opened)
@@ -93,6 +85,7 @@ def generate(
                 out,
                 conditions=conditions,
                 batch_size=batch_size,
+                context=history,
                 knowledge=facts.choose_for if facts else None,
                 knowledge_signature=facts.signature if facts else None,
                 fresh=force,
@@ -126,14 +119,14 @@ def _conditions(
 def _check_knowledge(systems: Sequence[System]) -> None:
     without = [system.name for system in systems if "knowledge" not in takes(system)]
     if len(without) == len(systems):
-        raise UsageError(
+        raise UserError(
             "--knowledge was given, but no system takes knowledge", f"systems: {', '.join(without)}"
         )
     for name in without:
         typer.echo(f"note: {name} takes no knowledge and goes on without", err=True)
 
 
-def _report(done: Generated, conditions: Mapping[str, Sequence[Any]]) -> None:
+def _report(done: GenerationResult, conditions: Mapping[str, Sequence[Any]]) -> None:
     per = sum(map(len, conditions.values()))
     each = "" if per == 1 else f", {per} conditions each"
     again = f", {done.n_rows - done.n_new:,} of them from before" if done.n_new < done.n_rows else ""

@@ -11,7 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from palaver.cli.options import Data, Device, Encoder, Json, Replicates, Seed, Split
+from palaver.cli import options
 from palaver.cli.progress import progress
 from palaver.corpora.catalogue import read_corpus
 from palaver.errors import UsageError, UserError, nearest, require
@@ -19,16 +19,15 @@ from palaver.knowledge import SELECTORS, Agreement, Estimate, Selector, make_sel
 from palaver.knowledge import agreement as compare
 from palaver.knowledge.selector import OracleSelector
 
-HISTORY_SELECTORS = [name for name in SELECTORS if name not in ("oracle", "none")]
-"""Those that choose by the history alone."""
+HISTORY_SELECTORS = [name for name in SELECTORS if name != "none" and not SELECTORS.get(name).sees_response]
 
 
 def agreement(
     corpus: Annotated[
         str, typer.Option(help="A corpus with reading sets, by name, or a file of dialogues.")
     ] = "topical-chat",
-    data: Data = None,
-    split: Split = None,
+    data: options.Data = None,
+    split: options.Split = None,
     selector: Annotated[
         list[str] | None,
         typer.Option(
@@ -36,14 +35,14 @@ def agreement(
             help="Several with commas, or repeat it. [default: tfidf,bm25]",
         ),
     ] = None,
-    encoder: Encoder = "minilm",
-    device: Device = "auto",
+    encoder: options.Encoder = "minilm",
+    device: options.Device = "auto",
     last_turns: Annotated[
         int, typer.Option(min=1, help="How many turns of the history are compared with the candidates.")
     ] = 2,
-    replicates: Replicates = None,
-    seed: Seed = 0,
-    as_json: Json = False,
+    replicates: options.Replicates = None,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
 ) -> None:
     """How often does the history alone pick the oracle's sentence?
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from palaver.errors import UsageError, UserError, nearest, require
+from palaver.files import check_writable
 
 _OUT: Any = typer.Option("--out", help="File or folder to write; one that exists needs --force.")
 Out = Annotated[Path, _OUT]
@@ -150,7 +151,7 @@ def parse_pairs(option: str, words: Sequence[str] | None, shape: str, example: s
     """`FIELD=NAME` as often as it was given, as a mapping."""
     pairs = {}
     for word in words or ():
-        name, equals, value = word.rpartition("=")
+        name, equals, value = word.partition("=")
         if not (name and equals and value):
             raise UsageError(f"{option}: expected {shape}, such as {example}, found {word!r}")
         pairs[name] = value
@@ -167,6 +168,13 @@ def refuse_existing(out: Path | None, force: bool) -> None:
     if out is None or force or not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
     raise UserError(f"{out} is there already", "choose another name, or add --force to replace it")
+
+
+def claim_folder(out: Path | None, force: bool) -> None:
+    """Find out before the work that the folder `--out` is free and can be written."""
+    refuse_existing(out, force)
+    if out is not None:
+        check_writable(out)
 
 
 def torch_device(name: str) -> str:

@@ -14,18 +14,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from palaver.cli.options import (
-    Data,
-    Force,
-    Json,
-    Lexicon,
-    Norms,
-    Out,
-    Recogniser,
-    Seed,
-    choices,
-    refuse_existing,
-)
+from palaver.cli import options
+from palaver.cli.messages import count_of
 from palaver.cli.progress import progress
 from palaver.corpora.catalogue import read_corpus
 from palaver.corpora.personalities import TRAITS
@@ -51,16 +41,17 @@ def score(
         ),
     ],
     per: Annotated[
-        str, typer.Option(help="What gets a score of its own.", **choices(("text", "line", "speaker")))
+        str,
+        typer.Option(help="What has a score of its own.", **options.choices(("text", "line", "speaker"))),
     ] = "text",
-    recogniser: Recogniser = "default",
-    lexicon: Lexicon = None,
-    norms: Norms = None,
-    data: Data = None,
+    recogniser: options.Recogniser = "default",
+    lexicon: options.Lexicon = None,
+    norms: options.Norms = None,
+    data: options.Data = None,
     min_words: Annotated[
         int, typer.Option(min=1, help="Speakers who say fewer words are counted, not shown.")
     ] = _FEW_WORDS,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """The personality that a text shows: OCEAN, each from 1 to 7.
 
@@ -86,7 +77,7 @@ def score(
     elif per == "text":
         _print_picture(scores[0], getattr(judge, "intercepts", None))
         if n_words[0] < _FEW_WORDS:
-            notes = (*notes, f"only {_count(n_words[0], 'word')}: short texts are drawn to the average")
+            notes = (*notes, f"only {count_of(n_words[0], 'word')}: short texts are drawn to the average")
     else:
         _print_table(per, names, n_words, scores)
     if not as_json:
@@ -123,7 +114,7 @@ def _gathered(
     if not used:
         raise DataError(f"{_name(source)} has no line with words", "there is nothing to score")
     left_out = len(lines) - len(used)
-    notes = (f"left out {_count(left_out, 'line')} without words",) if left_out else ()
+    notes = (f"left out {count_of(left_out, 'line')} without words",) if left_out else ()
     return [name for name, _ in used], [parts for _, parts in used], notes
 
 
@@ -142,12 +133,12 @@ def _speakers(
     shown = sorted((name for name in said if sizes[name] >= min_words), key=lambda n: -sizes[n])
     if not shown:
         most = max(sizes, key=lambda n: sizes[n], default="")
-        why = f"{most} says most, {_count(sizes[most], 'word')}" if most else "there are no turns"
+        why = f"{most} says most, {count_of(sizes[most], 'word')}" if most else "there are no turns"
         raise DataError(
             f"nobody in {source} says {min_words:,} words ({why})", "ask for fewer with --min-words"
         )
     left_out = len(said) - len(shown)
-    who = _count(left_out, "speaker")
+    who = count_of(left_out, "speaker")
     notes = (f"left out {who} with fewer than {min_words:,} words (--min-words)",) if left_out else ()
     return shown, [said[name] for name in shown], notes
 
@@ -167,10 +158,6 @@ def _words(parts: Sequence[str]) -> int:
     """Words as the recogniser counts them, near enough: what stands between spaces and has a letter or
     digit."""
     return sum(any(c.isalnum() for c in word) for part in parts for word in part.split())
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _print_picture(scores: np.ndarray, average: np.ndarray | None) -> None:
@@ -227,13 +214,13 @@ def fit(
     texts: Annotated[
         Path, typer.Argument(help="CSV with text and the five traits (or O, C, E, A, N) from 1 to 7.")
     ],
-    out: Out,
+    out: options.Out,
     name: Annotated[str, typer.Option(help="What it is called. [default: the file's name]")] = "",
-    lexicon: Lexicon = None,
-    norms: Norms = None,
+    lexicon: options.Lexicon = None,
+    norms: options.Norms = None,
     folds: Annotated[int, typer.Option(min=2, max=50, help="Folds of the cross-validation.")] = 10,
-    seed: Seed = 0,
-    force: Force = False,
+    seed: options.Seed = 0,
+    force: options.Force = False,
 ) -> None:
     """Fit a recogniser to texts with known scores.
 
@@ -241,7 +228,7 @@ def fit(
 
     Example: palaver personality fit essays.csv --out mine.json
     """
-    refuse_existing(out, force)
+    options.refuse_existing(out, force)
     words = read_lexicon(lexicon) if lexicon else open_lexicon()
     values = read_norms(*(norms or ()))
     with progress() as tell:
@@ -258,7 +245,7 @@ def fit(
             provenance={"data": {texts.name: sha256_of(texts)}},
         )
     fitted.recogniser.save(out)
-    typer.echo(f"{_count(fitted.n_texts, 'text')}, {folds} folds; held out:")
+    typer.echo(f"{count_of(fitted.n_texts, 'text')}, {folds} folds; held out:")
     for i, trait in enumerate(TRAITS):
         typer.echo(f"  {trait:<18} r = {fitted.correlations[i]:.3f}   mean error {fitted.mean_errors[i]:.3f}")
     for note in words.notes:

@@ -7,22 +7,10 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from palaver.cli.options import (
-    Data,
-    DropCommon,
-    Force,
-    Lexicon,
-    OptionalOut,
-    Quick,
-    Recogniser,
-    Seed,
-    Workers,
-    parse_pairs,
-    refuse_existing,
-)
+from palaver.cli import options
+from palaver.cli.messages import write_results
 from palaver.cli.progress import progress
 from palaver.errors import require
-from palaver.files import check_writable, write_atomically
 from palaver.personality.plan import QUICK, Settings
 from palaver.personality.pools import Choice
 from palaver.personality.recogniser import load_recogniser
@@ -55,7 +43,7 @@ def distinguish(
             help="A corpus by name (friends), a dialogue file, or the responses of palaver generate.",
         ),
     ],
-    data: Data = None,
+    data: options.Data = None,
     by: Annotated[
         str, typer.Option(help="What is told apart: speaker, system, or another label.")
     ] = "speaker",
@@ -72,9 +60,9 @@ def distinguish(
     system: Annotated[
         str | None, typer.Option(help="Of responses of several systems: only those of this one.")
     ] = None,
-    drop_common: DropCommon = 0,
-    recogniser: Recogniser = "default",
-    lexicon: Lexicon = None,
+    drop_common: options.DropCommon = 0,
+    recogniser: options.Recogniser = "default",
+    lexicon: options.Lexicon = None,
     words: Annotated[int, typer.Option(min=0, help="Frequent words of the control; 0 for none.")] = 200,
     samples: Annotated[
         int | None, typer.Option(min=10, help="Samples of each character. [default: 250]")
@@ -86,11 +74,11 @@ def distinguish(
     pools: Annotated[
         int | None, typer.Option(min=0, help="Resampled pools, for the interval. [default: 50]")
     ] = None,
-    seed: Seed = 0,
-    quick: Quick = False,
-    workers: Workers = 0,
-    out: OptionalOut = None,
-    force: Force = False,
+    seed: options.Seed = 0,
+    quick: options.Quick = False,
+    workers: options.Workers = 0,
+    out: options.OptionalOut = None,
+    force: options.Force = False,
 ) -> None:
     """Do the words tell who speaks, and is that more than chance?
 
@@ -104,25 +92,20 @@ def distinguish(
     from palaver.personality.protocol import distinguish as run_protocol
     from palaver.personality.sources import read_pools
 
-    refuse_existing(out, force)
+    options.claim_folder(out, force)
     settings = settings_of(samples, size, repetitions, pools, seed=seed, quick=quick, workers=workers)
     choice = Choice(
         by=by,
         characters=tuple(character or ()),
         min_turns=min_utterances,
-        rename=parse_pairs("--rename", rename, "OLD=NEW", "Rachael=Rachel"),
+        rename=options.parse_pairs("--rename", rename, "OLD=NEW", "Rachael=Rachel"),
         system=system,
         drop_common=drop_common,
     )
-    if out is not None:
-        check_writable(out)
     judge = load_recogniser(recogniser, lexicon=lexicon)
     with progress() as tell:
         utterances = read_pools(source, judge, choice, root=data, n_words=words, workers=workers, tell=tell)
         result = run_protocol(utterances, settings, tell=tell)
     print_distinguishability(result, Console())
     if out is not None:
-        with write_atomically(out / "results.json") as file:
-            file.write(result.to_json())
-        report = write_personality_report(result, out / "report.html")
-        typer.echo(f"report: {report}")
+        write_results(result, out, write_personality_report)

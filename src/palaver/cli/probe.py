@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from palaver.cli.options import Data, Force, OptionalOut, Out, Seed, Workers, refuse_existing
+from palaver.cli import options
 from palaver.cli.progress import progress
 from palaver.errors import UsageError, UserError, require
 from palaver.files import TextStream, check_readable, check_writable, format_by_name, write_atomically
@@ -31,8 +31,8 @@ def transform(
     file: Annotated[
         Path | None, typer.Argument(help="Sentences, one a line. [default: standard input]")
     ] = None,
-    out: OptionalOut = None,
-    force: Force = False,
+    out: options.OptionalOut = None,
+    force: options.Force = False,
     check: Annotated[
         bool, typer.Option(help="Read every output again and refuse those that do not parse as intended.")
     ] = True,
@@ -49,7 +49,7 @@ def transform(
     from palaver.probes.transform import rules_named
     from palaver.probes.transform import transform as run
 
-    refuse_existing(out, force)
+    options.refuse_existing(out, force)
     rules = rules_named(rule)
     reasons: dict[str, Counter[str]] = {name: Counter() for name in rules}
     made: Counter[str] = Counter()
@@ -88,12 +88,12 @@ def _report(n_lines: int, made: Counter[str], reasons: dict[str, Counter[str]]) 
 
 
 def triplets(
-    out: Out,
-    data: Data = None,
+    out: options.Out,
+    data: options.Data = None,
     text: Annotated[
         list[Path] | None, typer.Option(help="A text file of your own, one sentence a line; repeat it.")
     ] = None,
-    seed: Seed = 0,
+    seed: options.Seed = 0,
     set_size: Annotated[
         int | None, typer.Option(min=0, help="Triplets in each set, 0 for all. [default: as in the paper]")
     ] = None,
@@ -101,8 +101,8 @@ def triplets(
         Path | None,
         typer.Option(help="Also as items (.jsonl) of a study that checks them, preset triplet-check."),
     ] = None,
-    workers: Workers = 0,
-    force: Force = False,
+    workers: options.Workers = 0,
+    force: options.Force = False,
 ) -> None:
     """Make the five sets of triplets of Zhu et al. (2018).
 
@@ -115,14 +115,16 @@ def triplets(
     from palaver.probes.triplets import generate
 
     if data is None and not text:
-        raise UsageError("there are no sentences to work on", "give --data FOLDER or --text FILE")
+        data = options.corpora_folder(None, "sentences")
+        if not data.is_dir():
+            raise UsageError("there are no sentences to work on", "give --data FOLDER or --text FILE")
     if data is not None and not data.is_dir():
         raise UserError(
             f"there is no folder {data}", "expected the folder that holds SICK_full.txt and the others"
         )
     format_by_name(out)
-    refuse_existing(out, force)
-    refuse_existing(study_items, force)
+    options.refuse_existing(out, force)
+    options.refuse_existing(study_items, force)
     check_writable(out.parent)
     if study_items is not None:
         check_writable(study_items.parent)

@@ -7,21 +7,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from palaver.cli.options import (
-    Data,
-    Device,
-    Force,
-    OptionalOut,
-    Replicates,
-    Seed,
-    TripletFile,
-    VectorCache,
-    Workers,
-    refuse_existing,
-    torch_device,
-)
+from palaver.cli import options
+from palaver.cli.messages import write_results
 from palaver.cli.progress import progress
-from palaver.files import check_writable, write_atomically
 from palaver.models.encoders import Places, open_encoders
 from palaver.probes.evaluate import evaluate
 from palaver.probes.inputs import find_triplets
@@ -38,19 +26,19 @@ def run(
             "weights; a folder or hub name; openai=URL,MODEL; MODULE:FUNCTION.",
         ),
     ],
-    triplets: TripletFile = None,
-    data: Data = None,
-    out: OptionalOut = None,
-    force: Force = False,
+    triplets: options.TripletFile = None,
+    data: options.Data = None,
+    out: options.OptionalOut = None,
+    force: options.Force = False,
     failures: Annotated[int, typer.Option(min=0, max=10, help="Worst failures to show of each set.")] = 0,
-    cache: VectorCache = None,
+    cache: options.VectorCache = None,
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Encode everything anew, keep nothing.")
     ] = False,
-    device: Device = "auto",
-    seed: Seed = 0,
-    replicates: Replicates = None,
-    workers: Workers = 0,
+    device: options.Device = "auto",
+    seed: options.Seed = 0,
+    replicates: options.Replicates = None,
+    workers: options.Workers = 0,
 ) -> None:
     """Which differences in meaning does a sentence encoder notice?
 
@@ -60,10 +48,8 @@ def run(
 
     Example: palaver probe run minilm glove --data data/sentences --out probe (`run` may be left out)
     """
-    refuse_existing(out, force)
-    if out is not None:
-        check_writable(out)
-    places = Places(data, torch_device(device))
+    options.claim_folder(out, force)
+    places = Places(data, options.torch_device(device))
     vectors = None if no_cache else cache or cache_folder()
     opened = open_encoders(encoders, places)
     with progress() as tell:
@@ -80,6 +66,4 @@ def run(
         )
     print_probe(result, Console(), n_failures=failures)
     if out is not None:
-        with write_atomically(out / "results.json") as file:
-            file.write(result.to_json())
-        typer.echo(f"report: {write_probe_report(result, out / 'report.html')}")
+        write_results(result, out, write_probe_report)

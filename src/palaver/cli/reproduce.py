@@ -8,25 +8,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from palaver.cli.options import (
-    Data,
-    Device,
-    Force,
-    Lexicon,
-    Limit,
-    OptionalContexts,
-    OptionalOut,
-    Quick,
-    Recogniser,
-    Replicates,
-    Seed,
-    TripletFile,
-    VectorCache,
-    Workers,
-    corpora_folder,
-    refuse_existing,
-    torch_device,
-)
+from palaver.cli import options
+from palaver.cli.messages import write_results
 from palaver.cli.personality_distinguish import settings_of
 from palaver.cli.progress import progress
 from palaver.errors import require
@@ -41,9 +24,9 @@ from palaver.reproduce import rankme as rankme_tables
 
 
 def rankme(
-    data: Data = None,
-    seed: Seed = 0,
-    replicates: Replicates = None,
+    data: options.Data = None,
+    seed: options.Seed = 0,
+    replicates: options.Replicates = None,
 ) -> None:
     """Tables 2, 3 and 4 of RankME (Novikova, Dušek & Rieser 2018).
 
@@ -52,7 +35,7 @@ def rankme(
 
     Example: palaver reproduce rankme --data RankME/data
     """
-    folder = corpora_folder(data, "rankme")
+    folder = options.corpora_folder(data, "rankme")
     comparison = rankme_tables.reproduce(folder, seed=seed, n_replicates=replicates or 10_000)
     rankme_tables.print_comparison(comparison, Console())
     if comparison.lost:
@@ -60,7 +43,7 @@ def rankme(
 
 
 def personality(
-    data: Data = None,
+    data: options.Data = None,
     speaker_responses: Annotated[
         Path | None, typer.Option(help="Responses of a Speaker model as each character (palaver generate).")
     ] = None,
@@ -77,16 +60,16 @@ def personality(
         str | None,
         typer.Option(help="A Personality model, for Table 3 and, with --contexts, Tables 1 and 2."),
     ] = None,
-    contexts: OptionalContexts = None,
-    limit: Limit = None,
-    device: Device = "auto",
-    recogniser: Recogniser = "default",
-    lexicon: Lexicon = None,
-    seed: Seed = 0,
-    quick: Quick = False,
-    workers: Workers = 0,
-    out: OptionalOut = None,
-    force: Force = False,
+    contexts: options.OptionalContexts = None,
+    limit: options.Limit = None,
+    device: options.Device = "auto",
+    recogniser: options.Recogniser = "default",
+    lexicon: options.Lexicon = None,
+    seed: options.Seed = 0,
+    quick: options.Quick = False,
+    workers: options.Workers = 0,
+    out: options.OptionalOut = None,
+    force: options.Force = False,
 ) -> None:
     """Tables 1, 2 and 3 of Xing & Fernández (2018).
 
@@ -102,8 +85,8 @@ def personality(
     from palaver.reproduce.personality_print import print_reproduction
 
     if not (speaker_checkpoint or personality_checkpoint):  # these go on with the responses in the folder
-        refuse_existing(out, force)
-    data = corpora_folder(data, "scripts")
+        options.refuse_existing(out, force)
+    data = options.corpora_folder(data, "scripts")
     settings = settings_of(seed=seed, quick=quick, workers=workers, unscaled_words=True)
     judge = load_recogniser(recogniser, lexicon=lexicon)
     if out is not None:
@@ -134,19 +117,19 @@ def personality(
 
 
 def probes(
-    data: Data = None,
-    triplets: TripletFile = None,
+    data: options.Data = None,
+    triplets: options.TripletFile = None,
     weights: Annotated[
         list[str] | None,
         typer.Option(
             help="NAME=FILE in place of a default (infersent=infersent1.pkl,glove.txt), or one more."
         ),
     ] = None,
-    cache: VectorCache = None,
-    device: Device = "auto",
-    seed: Seed = 0,
-    out: OptionalOut = None,
-    force: Force = False,
+    cache: options.VectorCache = None,
+    device: options.Device = "auto",
+    seed: options.Seed = 0,
+    out: options.OptionalOut = None,
+    force: options.Force = False,
 ) -> None:
     """Tables 2 to 6 of Zhu, Li & de Melo (2018): what encoders notice.
 
@@ -156,12 +139,10 @@ def probes(
 
     Example: palaver reproduce probes --data data/sentences
     """
-    refuse_existing(out, force)
-    if out is not None:
-        check_writable(out)
+    options.claim_folder(out, force)
     with progress() as tell:
         tables = probe_tables.reproduce(
-            Places(data, torch_device(device)),
+            Places(data, options.torch_device(device)),
             triplets=triplets,
             given=weights or (),
             cache=cache or cache_folder(),
@@ -170,8 +151,6 @@ def probes(
         )
     probe_tables.print_reproduction(tables, Console())
     if out is not None:
-        with write_atomically(out / "results.json") as file:
-            file.write(tables.result.to_json())
-        typer.echo(f"report: {write_probe_report(tables.result, out / 'report.html')}")
+        write_results(tables.result, out, write_probe_report)
     if tables.far:
         raise typer.Exit(1)

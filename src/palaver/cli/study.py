@@ -11,8 +11,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from palaver.cli import options
 from palaver.cli.fields import Fields
-from palaver.cli.options import Confidence, Force, Out, Seed, choices, parse_pairs, refuse_existing
+from palaver.cli.messages import count_of
 from palaver.cli.progress import progress
 from palaver.errors import UsageError, nearest
 from palaver.files import write_atomically
@@ -23,28 +24,28 @@ from palaver.studies.design import PRESETS, load_study, preset_study, preset_tex
 from palaver.studies.simulate import Habits, example_study, power_draw
 from palaver.studies.simulate import simulate as run_simulation
 
-Preset = Annotated[str, typer.Option(help="Which kind of study.", **choices(PRESETS))]
+Preset = Annotated[str, typer.Option(help="Which kind of study.", **options.choices(PRESETS))]
 Layout = Annotated[
     str | None,
     typer.Option(
         help="All criteria on one screen, or one at a time.",
-        **choices(get_args(Study.model_fields["layout"].annotation)),
+        **options.choices(get_args(Study.model_fields["layout"].annotation)),
     ),
 ]
 RaterHabits = Annotated[Habits, Fields.of(Habits, "bias", "spread", "noise", "careless", "j_shaped")]
 
 
 def new(
-    out: Out,
+    out: options.Out,
     preset: Preset = "rankme",
     layout: Layout = None,
-    force: Force = False,
+    force: options.Force = False,
 ) -> None:
     """Write a study file to start from, with a few items of its own.
 
     Example: palaver study new --preset rankme --out study.toml
     """
-    refuse_existing(out, force)
+    options.refuse_existing(out, force)
     with write_atomically(out) as file:
         file.write(preset_text(preset, layout=layout))
     typer.echo(f"wrote {out}: {PRESETS[preset]}")
@@ -71,7 +72,7 @@ def check(file: Annotated[Path, typer.Argument(help="A study file (TOML).")]) ->
 
 
 def simulate(
-    out: Out,
+    out: options.Out,
     study: Annotated[
         Path | None, typer.Argument(help="A study file; without it, made-up items of a preset.")
     ] = None,
@@ -86,11 +87,11 @@ def simulate(
         list[str] | None, typer.Option(help="A system's quality, NAME=NUMBER; repeat it.")
     ] = None,
     habits: RaterHabits = Habits(),
-    seed: Seed = 0,
+    seed: options.Seed = 0,
     study_out: Annotated[
         Path | None, typer.Option(help="Also write the study file that was answered.")
     ] = None,
-    force: Force = False,
+    force: options.Force = False,
 ) -> None:
     """Let simulated raters with known truth answer a study.
 
@@ -100,8 +101,8 @@ def simulate(
     """
     if study_out == out:
         raise UsageError(f"--out and --study-out both name {out}")
-    refuse_existing(out, force)
-    refuse_existing(study_out, force)
+    options.refuse_existing(out, force)
+    options.refuse_existing(study_out, force)
     design = _design(study, preset, layout, systems, items, raters_per_item)
     with _usage_errors():
         simulation = run_simulation(
@@ -139,11 +140,14 @@ def _design(
 
 def _truth(words: list[str]) -> dict[str, float]:
     truth = {}
-    for name, number in parse_pairs("--truth", words, "NAME=NUMBER", "good=1.5").items():
+    for word in words:
+        name, _, number = word.rpartition("=")
         try:
             truth[name] = float(number)
         except ValueError:
-            raise UsageError(f"--truth: expected NAME=NUMBER, found {name}={number}") from None
+            name = ""
+        if not name:
+            raise UsageError(f"--truth: expected NAME=NUMBER, found {word!r}")
     return truth
 
 
@@ -167,10 +171,10 @@ def power(
     items: Annotated[str, typer.Option(help="Numbers of items to try.")] = "25,50,100,200",
     raters: Annotated[str, typer.Option(help="Numbers of raters per item to try.")] = "1,2,3,5",
     target: Annotated[float, typer.Option(min=0.01, max=0.999, help="Wanted power.")] = 0.8,
-    confidence: Confidence = 0.95,
+    confidence: options.Confidence = 0.95,
     studies: Annotated[int, typer.Option(min=10, help="Simulated studies per design.")] = 200,
     habits: RaterHabits = Habits(),
-    seed: Seed = 0,
+    seed: options.Seed = 0,
 ) -> None:
     """How many items and raters does it take to separate two systems?
 
@@ -203,7 +207,7 @@ def power(
     )
     table.add_column("items", justify="right")
     for n in grid.raters:
-        table.add_column("1 rater" if n == 1 else f"{n} raters", justify="right")
+        table.add_column(count_of(n, "rater"), justify="right")
     for n, row in zip(grid.items, grid.power, strict=True):
         table.add_row(str(n), *("–" if power != power else f"{power:.2f}" for power in row))
     console = Console()

@@ -12,18 +12,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from palaver.cli.options import (
-    Columns,
-    Confidence,
-    Force,
-    OptionalOut,
-    Replicates,
-    Seed,
-    choices,
-    parse_columns,
-    parse_pairs,
-    refuse_existing,
-)
+from palaver.cli import options
+from palaver.cli.messages import count_of
 from palaver.cli.progress import progress
 from palaver.cli.study_database import database_url, open_study
 from palaver.files import check_readable, check_writable, write_atomically
@@ -53,22 +43,22 @@ def analyse(
         ),
     ],
     study: Annotated[Path | None, typer.Option(help="The study file: scales, permitted values.")] = None,
-    out: OptionalOut = None,
-    force: Force = False,
+    out: options.OptionalOut = None,
+    force: options.Force = False,
     normalise: Annotated[
         str,
         typer.Option(
             help="How ratings become scores; auto: log for magnitudes, raw otherwise.",
-            **choices(("auto", *NORMALISATIONS)),
+            **options.choices(("auto", *NORMALISATIONS)),
         ),
     ] = "auto",
     correlation: Annotated[
-        str, typer.Option(help="Between criteria.", **choices(get_args(Method)))
+        str, typer.Option(help="Between criteria.", **options.choices(get_args(Method)))
     ] = "spearman",
-    confidence: Confidence = 0.95,
-    replicates: Replicates = None,
-    seed: Seed = 0,
-    column: Columns = None,
+    confidence: options.Confidence = 0.95,
+    replicates: options.Replicates = None,
+    seed: options.Seed = 0,
+    column: options.Columns = None,
     kind: Kinds = None,
     direction: Annotated[
         list[str] | None,
@@ -93,10 +83,10 @@ def analyse(
 
     Example: palaver study analyse ratings.csv --study study.toml --out results
     """
-    columns = parse_columns(column)
+    columns = options.parse_columns(column)
     design = load_study(study) if study else None
     folder = out or Path(f"{Path(ratings[0]).name.strip('.').split('.')[0]}-analysis")
-    refuse_existing(folder, force)
+    options.refuse_existing(folder, force)
     sources, served = _sources(ratings, include_excluded)
     design = design or served
     with _writable(folder), progress() as tell:
@@ -128,17 +118,16 @@ def analyse(
     if not quiet:
         print_analysis(analysis, Console())
     if n_bad:
-        rows = "1 row" if n_bad == 1 else f"{n_bad:,} rows"
-        typer.echo(f"left out {rows} that cannot be used: {folder / 'bad-rows.csv'}")
+        typer.echo(f"left out {count_of(n_bad, 'row')} that cannot be used: {folder / 'bad-rows.csv'}")
     typer.echo(f"report: {report}")
 
 
 def _parse_kinds(words: list[str] | None) -> dict[str, Any]:
-    return parse_pairs("--kind", words, "FILE=KIND", "scores.csv=metric")
+    return options.parse_pairs("--kind", words, "FILE=KIND", "scores.csv=metric")
 
 
 def _parse_directions(words: list[str] | None) -> dict[str, Any]:
-    return parse_pairs("--direction", words, "CRITERION=higher|lower|neither", "perplexity=lower")
+    return options.parse_pairs("--direction", words, "CRITERION=higher|lower|neither", "perplexity=lower")
 
 
 def _sources(named: list[str], include_excluded: bool) -> tuple[list[Path | TableSource], Study | None]:
@@ -182,7 +171,7 @@ def _write_bad(table: RatingTable, path: Path) -> int:
 
 def describe(
     ratings: Annotated[Path, typer.Argument(help="A rating file: JSON lines, CSV or Parquet, long or wide.")],
-    column: Columns = None,
+    column: options.Columns = None,
     kind: Kinds = None,
 ) -> None:
     """Count and average a rating file of any size, in constant memory.
@@ -192,7 +181,8 @@ def describe(
     source = open_table(ratings)
     (rated_by,) = kinds_of([source], _parse_kinds(kind))
     with progress() as tell:
-        description = run_description(source, columns=parse_columns(column), kind=rated_by, progress=tell)
+        columns = options.parse_columns(column)
+        description = run_description(source, columns=columns, kind=rated_by, progress=tell)
     console = Console()
     counts = f"{description.n_ratings:,} ratings, {len(description.items):,} items"
     counts += f", {len(description.raters):,} raters ({description.layout})"
@@ -220,13 +210,13 @@ def describe(
 def convert(
     source: Annotated[Path, typer.Argument(help="Ratings in any layout.")],
     target: Annotated[Path, typer.Argument(help="Where to: .csv, .jsonl or .parquet, long format.")],
-    column: Columns = None,
-    force: Force = False,
+    column: options.Columns = None,
+    force: options.Force = False,
 ) -> None:
     """Write ratings in the long format, in constant memory.
 
     Example: palaver study convert screens.csv ratings.parquet
     """
-    refuse_existing(target, force)
-    count = write_ratings(iter_ratings(source, columns=parse_columns(column)), target)
+    options.refuse_existing(target, force)
+    count = write_ratings(iter_ratings(source, columns=options.parse_columns(column)), target)
     typer.echo(f"wrote {count:,} ratings to {target}")

@@ -74,7 +74,7 @@ def open_database(url: str, *, new: bool = False) -> Iterator[Database]:
 def open_study(named: str) -> Iterator[Database]:
     """The database of a study that was served, brought to the newest schema."""
     from palaver.server.migrations import migrate
-    from palaver.server.service import Service
+    from palaver.server.study_state import StudyState
 
     url = database_url(named)
     if url is None:
@@ -84,7 +84,7 @@ def open_study(named: str) -> Iterator[Database]:
         )
     with open_database(url) as database:
         migrate(database)
-        Service(database)  # says so if there is no study in it
+        StudyState(database)  # says so if there is no study in it
         yield database
 
 

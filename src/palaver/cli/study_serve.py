@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from palaver.cli.options import Database, Force, Json, Out, PublicUrl, refuse_existing
+from palaver.cli import options
 from palaver.cli.study_database import database_url, open_database, open_study, shown_url, url_beside
 from palaver.errors import UsageError, UserError
 from palaver.files import format_by_name, write_atomically
@@ -29,8 +29,8 @@ from palaver.server.live import Live
 from palaver.server.migrations import migrate
 from palaver.server.oversight import arm_token
 from palaver.server.oversight import status as progress_of
-from palaver.server.service import Service
 from palaver.server.settings import Settings
+from palaver.server.study_state import StudyState
 from palaver.studies.design import load_study
 
 ServedStudy = Annotated[
@@ -41,7 +41,7 @@ ServedStudy = Annotated[
 
 def serve(
     file: Annotated[Path, typer.Argument(help="A study file (TOML).")],
-    database: Database = None,
+    database: options.Database = None,
     host: Annotated[str, typer.Option(help="Where to listen; 0.0.0.0 for all networks.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free one.")] = 8000,
     processes: Annotated[int, typer.Option(min=1, max=64, help="Server processes.")] = 1,
@@ -49,7 +49,7 @@ def serve(
     secure: Annotated[
         bool, typer.Option("--secure", help="TLS stands in front: links and cookies are for https.")
     ] = False,
-    public_url: PublicUrl = None,
+    public_url: options.PublicUrl = None,
     admin_token: Annotated[
         str | None,
         typer.Option(envvar="PALAVER_ADMIN_TOKEN", help="Token of the admin link. [default: a new one]"),
@@ -93,7 +93,7 @@ def _prepare(settings: Settings) -> tuple[str, int, int]:
     study = load_study(settings.study_file)
     with open_database(settings.database, new=True) as database:
         migrate(database)
-        Service.create(database, study, settings.study_file.read_text(encoding="utf-8"))
+        StudyState.create(database, study, settings.study_file.read_text(encoding="utf-8"))
         now = progress_of(database)
     return study.title or study.name, now.done, now.target
 
@@ -166,8 +166,8 @@ def status(
     new_admin_link: Annotated[
         bool, typer.Option("--new-admin-link", help="Make a new one-time link for the admin page.")
     ] = False,
-    public_url: PublicUrl = None,
-    as_json: Json = False,
+    public_url: options.PublicUrl = None,
+    as_json: options.Json = False,
 ) -> None:
     """Say how far a served study is, while it is running or not.
 
@@ -178,7 +178,7 @@ def status(
             address = public_url or "http://127.0.0.1:8000"
             typer.echo(f"{address.rstrip('/')}/{_sign_in(arm_token(database))}")
             return
-        design = Service(database).study
+        design = StudyState(database).study
         board = look(database, Live(database, design), wait=True)
         if as_json:
             typer.echo(json.dumps(as_data(board), indent=1, ensure_ascii=False))
@@ -218,7 +218,7 @@ def _print_status(board: Dashboard, title: str) -> None:
 
 def export(
     study: ServedStudy,
-    out: Out,
+    out: options.Out,
     all_screens: Annotated[
         bool, typer.Option("--all-screens", help="Also checks, broken copies and training.")
     ] = False,
@@ -228,7 +228,7 @@ def export(
     raters: Annotated[
         bool, typer.Option("--raters", help="The raters instead: survey, comments, platform ids (.jsonl).")
     ] = False,
-    force: Force = False,
+    force: options.Force = False,
 ) -> None:
     """Write the answers of a served study, while it is running or not.
 
@@ -236,7 +236,7 @@ def export(
 
     Example: palaver study export study.toml --out ratings.csv
     """
-    refuse_existing(out, force)
+    options.refuse_existing(out, force)
     with open_study(study) as database:
         if raters:
             if format_by_name(out) != "jsonl":
@@ -252,14 +252,14 @@ def export(
 
 def backup(
     study: ServedStudy,
-    out: Out,
-    force: Force = False,
+    out: options.Out,
+    force: options.Force = False,
 ) -> None:
     """Save a served study in one file, while it is running or not.
 
     Example: palaver study backup study.toml --out study-backup.gz
     """
-    refuse_existing(out, force)
+    options.refuse_existing(out, force)
     with open_study(study) as database:
         taken = write_backup(database, out)
     rows = taken.rows
@@ -268,7 +268,7 @@ def backup(
 
 def restore(
     saved: Annotated[Path, typer.Argument(help="A file that `palaver study backup` wrote.")],
-    database: Database = None,
+    database: options.Database = None,
 ) -> None:
     """Put a saved study into an empty database.
 

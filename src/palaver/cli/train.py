@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from palaver.cli.options import Device, Force, OptionalOut, Out, Settings, refuse_existing, torch_device
+from palaver.cli import options
 from palaver.errors import DataError, require
 from palaver.knowledge import Selector, make_selector, reading_sentences, select_for
 from palaver.schema import Dialogue
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 def responder(
     experiment: Annotated[Path, typer.Argument(help="An experiment file (TOML).")],
-    settings: Settings = None,
-    out: OptionalOut = None,
-    device: Device = "auto",
-    force: Force = False,
+    settings: options.Settings = None,
+    out: options.OptionalOut = None,
+    device: options.Device = "auto",
+    force: options.Force = False,
     max_steps: Annotated[int | None, typer.Option(min=1, help="Stop after so many steps.")] = None,
 ) -> None:
     """Train a response model, or go on with a run that was stopped.
@@ -41,7 +41,7 @@ def responder(
     from palaver.training.display import watching
     from palaver.training.run import train
 
-    where, _, number = torch_device(device).partition(":")
+    where, _, number = options.torch_device(device).partition(":")
     if number:
         import torch
 
@@ -85,7 +85,7 @@ def presets() -> None:
 
 def show(
     preset: Annotated[str, typer.Argument(help="A preset, see `palaver train presets`.")],
-    settings: Settings = None,
+    settings: options.Settings = None,
 ) -> None:
     """Print a preset as an experiment file with every key.
 
@@ -118,8 +118,8 @@ def keys() -> None:
 
 
 def new(
-    out: Out,
-    force: Force = False,
+    out: options.Out,
+    force: options.Force = False,
 ) -> None:
     """Write an experiment to try.
 
@@ -127,7 +127,7 @@ def new(
 
     Example: palaver train new --out trial
     """
-    refuse_existing(out, force)
+    options.refuse_existing(out, force)
     for path in write_sample(out):
         typer.echo(f"wrote {path}")
     typer.echo(f"next: palaver train responder {out / 'experiment.toml'}")

@@ -67,8 +67,8 @@ class HuggingFaceSystem:
         replies: dict[int, Reply] = {}
         for start in range(0, len(order), self._options.batch_size):
             rows = order[start : start + self._options.batch_size]
-            found = self._generate([inputs[i] for i in rows], [request_key(requests[i]) for i in rows])
-            replies.update(zip(rows, found, strict=True))
+            generated = self._generate([inputs[i] for i in rows], [request_key(requests[i]) for i in rows])
+            replies.update(zip(rows, generated, strict=True))
         return [replies[i] for i in range(len(requests))]
 
     def _room_for_context(self) -> int:

@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
 
 import numpy as np
 
@@ -34,14 +33,13 @@ from palaver.personality.results import (
 from palaver.personality.samples import Floats
 from palaver.personality.svm import Outcome
 from palaver.personality.verdict import judge
+from palaver.progress import Progress, no_progress
 from palaver.schema import record_run
 from palaver.statistics.significance import compare_means
 
-Tell = Callable[[str, int, int], None]
-
 
 def distinguish(
-    pools: Pools, settings: Settings | None = None, *, tell: Tell | None = None
+    pools: Pools, settings: Settings | None = None, *, tell: Progress | None = None
 ) -> Distinguishability:
     """Run the whole protocol on the pools of some characters."""
     s = settings or Settings()
@@ -53,7 +51,8 @@ def distinguish(
     best = _usual_c(outcomes.get(Kind(split="groups"), []))
     replicates = list(_run(plan.replicates(best), s, "resampling pools", tell))
     conditions = {
-        kind.name: _condition(kind, found, pools, s, plan.size_by_group) for kind, found in outcomes.items()
+        kind.name: _condition(kind, results, pools, s, plan.size_by_group)
+        for kind, results in outcomes.items()
     }
     return Distinguishability(
         title=pools.source,
@@ -80,15 +79,19 @@ def distinguish(
     )
 
 
-def _run(tasks: Sequence[Task], settings: Settings, what: str, tell: Tell | None) -> Iterator[Result]:
+def _run(tasks: Sequence[Task], settings: Settings, what: str, tell: Progress | None) -> Iterator[Result]:
     """In threads, for drawing and training let go of Python's lock; the matrix library then needs none."""
     limits = require("threadpoolctl", "models").threadpool_limits
-    progress = None if tell is None else partial(tell, what)
     with limits(1, "blas"):
-        for found in map_shards(
-            lambda task: task(), tasks, workers=settings.workers, backend="threads", tell=progress
+        for results in map_shards(
+            lambda task: task(),
+            tasks,
+            workers=settings.workers,
+            backend="threads",
+            what=what,
+            progress=tell or no_progress,
         ):
-            yield from found
+            yield from results
 
 
 def _usual_c(outcomes: Sequence[Outcome]) -> float:
@@ -155,8 +158,8 @@ def _condition(
 
 def _pairs(results: Sequence[Result]) -> Floats:
     """F1 of the characters and of the pseudo-characters in each resampled pool, (pools, 2)."""
-    found = [float(prf(outcome.confusion)[2].mean()) for _, outcome in results]
-    return np.array(found).reshape(-1, 2)
+    f_scores = [float(prf(outcome.confusion)[2].mean()) for _, outcome in results]
+    return np.array(f_scores).reshape(-1, 2)
 
 
 _COMPARED = (

@@ -7,17 +7,17 @@ from palaver.probes.recipe import SETS, Recipe, Triplet
 from palaver.probes.refusals import REASONS, NotApplicable
 from palaver.probes.transform import RULES, Transformed, transform
 from palaver.probes.triplet_files import read_triplets, write_triplets
-from palaver.probes.triplets import Made, generate
+from palaver.probes.triplets import TripletCollection, generate
 
 __all__ = [
     "REASONS",
     "RULES",
     "SETS",
-    "Made",
     "NotApplicable",
     "Recipe",
     "Transformed",
     "Triplet",
+    "TripletCollection",
     "generate",
     "read_triplets",
     "transform",

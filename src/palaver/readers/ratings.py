@@ -6,7 +6,7 @@ numbers, times and categories. Memory holds codes and numbers, never the file's 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -263,11 +263,8 @@ def _frames(
 ) -> Iterator[pl.DataFrame]:
     if not typed:
         return source.frames(progress)
-    coded: Collection[str] = ()
-    if source.format == "parquet":
-        names = {*_CODED, *(columns or {}).values(), *(a for f in _CODED for a in ALIASES.get(f, ()))}
-        coded = [column for column in source.columns if column in names]
-    return source.typed_frames(progress, coded=coded)
+    aliases = [alias for name in _CODED for alias in ALIASES.get(name, ())]
+    return source.typed_frames(progress, coded=[*_CODED, *aliases, *(columns or {}).values()])
 
 
 def _typed_columns(frame: pl.DataFrame) -> Iterator[pl.Series | pl.Expr]:

@@ -14,7 +14,7 @@ from palaver.personality.sources import read_pools
 from palaver.reproduce.personality import EXTREMES, MIN_TURNS, PROMPT, SHOWS, TABLE_3, Responses
 
 if TYPE_CHECKING:
-    from palaver.generation.system import System
+    from palaver.schema import System
 
 Tell = Callable[[str, int, int], None]
 Ocean = Mapping[str, tuple[float, ...]]

@@ -19,7 +19,7 @@ from palaver.statistics.correlation import correlate
 from palaver.statistics.normalise import NORMALISATIONS
 from palaver.studies.agreement import agree
 from palaver.studies.distributions import summarise
-from palaver.studies.judgements import Floats, Ints, Judgements, Resampling, judgements_of
+from palaver.studies.judgements import Judgements, Key, Resampling, cell_means, judgements_of
 from palaver.studies.rankings import rank_systems
 from palaver.studies.raters import describe_raters, rater_matrix
 from palaver.studies.ratings import ASKED, RatingTable
@@ -180,7 +180,10 @@ def _record(
 PACKAGES = ("palaver", "numpy", "scipy", "numba", "polars")
 
 
-_OVER = (("item means", ("item", "system")), ("single ratings", ("item", "system", "rater")))
+_OVER: dict[str, tuple[Key, ...]] = {
+    "item means": ("item", "system"),
+    "single ratings": ("item", "system", "rater"),
+}
 
 
 def correlate_criteria(
@@ -189,47 +192,29 @@ def correlate_criteria(
     """Every two criteria, over the outputs' means and, where one rater gave both, over single ratings."""
     if len(judged) < 2:
         return
-    for over, keys in _OVER:
-        places = {key: _places(key, judged) for key in keys}
-        means = [_means_by(j, places) for j in judged]
+    for over, keys in _OVER.items():
+        means = cell_means(judged, keys)
         for (a, left), (b, right) in combinations(zip(judged, means, strict=True), 2):
             shared, at_left, at_right = np.intersect1d(
-                left[0], right[0], assume_unique=True, return_indices=True
+                left.cell, right.cell, assume_unique=True, return_indices=True
             )
             if over == "single ratings" and shared.size < 3:
                 continue
-            found = correlate(left[1][at_left], right[1][at_right], method=method, confidence=confidence)
-            lonely = left[0].size + right[0].size - 2 * shared.size
+            result = correlate(left.mean[at_left], right.mean[at_right], method=method, confidence=confidence)
+            lonely = left.cell.size + right.cell.size - 2 * shared.size
             yield CorrelationRow(
                 a=a.criterion,
                 b=b.criterion,
                 method=method,
                 over=over,
-                value=found.value,
-                p=found.p,
-                low=found.low,
-                high=found.high,
-                n=found.n,
-                dropped=found.dropped + (lonely if over == "item means" else 0),
-                reason=found.reason,
+                value=result.value,
+                p=result.p,
+                low=result.low,
+                high=result.high,
+                n=result.n,
+                dropped=result.dropped + (lonely if over == "item means" else 0),
+                reason=result.reason,
             )
-
-
-def _places(key: str, judged: Sequence[Judgements]) -> dict[str, int]:
-    """One code for each name of a kind, the same in all criteria."""
-    names = sorted({name for j in judged for name in getattr(j, f"{key}s")})
-    return {name: i for i, name in enumerate(names)}
-
-
-def _means_by(judged: Judgements, places: Mapping[str, Mapping[str, int]]) -> tuple[Ints, Floats]:
-    """Mean score of each combination of names, by its code, in ascending order."""
-    combined = np.zeros(judged.item.size, dtype=np.int64)
-    for key, place in places.items():
-        shared_code = np.array([place[name] for name in getattr(judged, f"{key}s")])
-        combined = combined * len(place) + shared_code[getattr(judged, key)]
-    known = np.isfinite(judged.score)
-    cells, where = np.unique(combined[known], return_inverse=True)
-    return cells, np.bincount(where, weights=judged.score[known]) / np.bincount(where)
 
 
 def _comparable(table: RatingTable, judged: Sequence[Judgements]) -> Iterator[Judgements]:
@@ -240,7 +225,7 @@ def _comparable(table: RatingTable, judged: Sequence[Judgements]) -> Iterator[Ju
     contexts = _contexts(table)
     for j in judged:
         kind = j.treatment.kind
-        if kind == "pair" and any(item in contexts for item in j.items):
+        if kind == "pair" and contexts and j.items.is_in(list(contexts)).any():
             j = replace(
                 j,
                 item=np.r_[j.item, j.item],
@@ -251,7 +236,7 @@ def _comparable(table: RatingTable, judged: Sequence[Judgements]) -> Iterator[Ju
         elif kind != "number":
             continue
         if contexts:
-            j = replace(j, items=tuple(contexts.get(item, item) for item in j.items))
+            j = replace(j, items=j.items.replace(contexts))
         yield j
 
 

@@ -5,7 +5,7 @@ Questions that need no table are answered in constant memory (see `palaver.studi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -210,7 +210,7 @@ def _labels(table: pl.DataFrame) -> dict[tuple[str, Kind], str]:
     return labels
 
 
-def _notes_on_kinds(criteria: Sequence[_Criterion]) -> Iterable[str]:
+def _notes_on_kinds(criteria: Sequence[_Criterion]) -> Iterator[str]:
     by_name: dict[str, list[_Criterion]] = {}
     for criterion in criteria:
         by_name.setdefault(criterion.name, []).append(criterion)
@@ -231,14 +231,25 @@ def _labelled(table: pl.DataFrame, criteria: Sequence[_Criterion]) -> pl.DataFra
     return table.select(ORDER, *TYPES).with_columns(criterion.alias("criterion"))
 
 
+_PARTS = {
+    ("item", "turn"): "ratings of single turns: each turn counts as an item of its own (item #turn)",
+    ("rater", "repeat"): "repeated ratings: each repeat counts as a rater of its own (rater #repeat)",
+}
+"""Columns whose names are told apart by another column, and what is said about it."""
+
+
+def _has_parts(frame: pl.DataFrame, part: str) -> bool:
+    """Whether there are turns, or more than one asking."""
+    if frame[part].null_count() == frame.height:
+        return False
+    return part == "turn" or frame[part].drop_nulls().n_unique() > 1
+
+
 def _tell_repeats_apart(table: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
-    """A turn is an output of its own, and so is each asking of one judge a rater of its own."""
+    """Give each turn the name of an item of its own, and each asking of a judge that of a rater."""
     notes = []
-    for name, part, note in (
-        ("item", "turn", "ratings of single turns: each turn counts as an item of its own (item #turn)"),
-        ("rater", "repeat", "repeated ratings: each repeat counts as a rater of its own (rater #repeat)"),
-    ):
-        if table[part].null_count() < table.height:
+    for (name, part), note in _PARTS.items():
+        if _has_parts(table, part):
             label = pl.format("{} #{}", pl.col(name).cast(pl.String), pl.col(part))
             table = table.with_columns(pl.coalesce(label, pl.col(name)).cast(pl.Categorical).alias(name))
             notes.append(note)
@@ -248,8 +259,8 @@ def _tell_repeats_apart(table: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
 def names_in_files(table: RatingTable) -> pl.DataFrame:
     """The frame with the names that items, raters and criteria have in the files."""
     frame = table.frame
-    for name, part in (("item", "turn"), ("rater", "repeat")):
-        if frame[part].null_count() < frame.height:
+    for name, part in _PARTS:
+        if _has_parts(frame, part):
             text = pl.col(name).cast(pl.String)
             plain = text.str.strip_suffix(pl.format(" #{}", pl.col(part)))
             frame = frame.with_columns(pl.coalesce(plain, text).alias(name))

@@ -11,8 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from palaver.artefacts import digest, digest_files
 from palaver.errors import UserError, nearest
-from palaver.models.encoders.encoder import Encoder, Opener, Places, fingerprint, signature
+from palaver.models.encoders.encoder import Encoder, Opener, Places
 from palaver.registry import Registry, call_plugin, is_object_name, source_file
 
 
@@ -32,7 +33,7 @@ def _plugin(name: str, brought: Any) -> Opener:
 def _of_function(name: str, function: Any) -> Encoder:
     # What the function reads elsewhere cannot be seen, so --no-cache is there for that.
     file = source_file(function)
-    sign = signature("function", name, fingerprint([file])) if file is not None else ""
+    sign = digest("function", name, digest_files([file])) if file is not None else ""
     return Encoder(name, sign, f"Python function {name}", partial(call_plugin, name, function))
 
 

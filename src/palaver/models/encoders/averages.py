@@ -16,9 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
+from palaver.artefacts import digest, digest_files
 from palaver.errors import DataError, UserError
 from palaver.files import TextStream, check_readable
-from palaver.models.encoders.encoder import Encoder, Places, Vectors, fingerprint, signature
+from palaver.models.encoders.encoder import Encoder, Places, Vectors
 from palaver.text.words import words
 
 POWERS = (1.0, 2.0, 3.0)
@@ -42,7 +43,7 @@ class WordVectors:
 def read_vectors(path: Path) -> WordVectors:
     """An .npz with `words` and `vecs`, or text, packed or not: a word and its numbers a line."""
     check_readable(path)
-    sign = fingerprint([path])
+    sign = digest_files([path])
     if path.suffix == ".npz":
         try:
             with np.load(path, allow_pickle=False) as file:
@@ -96,25 +97,25 @@ def find_vectors(places: Places) -> WordVectors:
                 return read_vectors(path)
     from palaver.models.encoders.networks import stored_vectors
 
-    found = stored_vectors()
-    if found is None:
+    vectors = stored_vectors()
+    if vectors is None:
         raise UserError(
             "there are no GloVe vectors",
             "name a file: glove=glove.6B.100d.txt, or a folder with one: --data FOLDER",
         )
-    return found
+    return vectors
 
 
 def averager(vectors: WordVectors) -> Callable[[list[str]], Vectors]:
     """The mean of the vectors of a text's words; zeros where no word is known."""
 
     def encode(texts: list[str]) -> Vectors:
-        found = np.zeros((len(texts), vectors.table.shape[1]), dtype=np.float32)
-        for row, text in zip(found, texts, strict=True):
+        rows = np.zeros((len(texts), vectors.table.shape[1]), dtype=np.float32)
+        for row, text in zip(rows, texts, strict=True):
             of_words = vectors.rows(text)
             if len(of_words):
                 row[:] = of_words.astype(np.float64).mean(axis=0)
-        return found
+        return rows
 
     return encode
 
@@ -130,8 +131,8 @@ def power_mean(rows: Vectors, power: float) -> Vectors:
         )
     mean = (rows.astype(np.float64) ** power).mean(axis=0)
     real_part = np.where(mean < 0, np.cos(np.pi / power), 1.0)
-    found: Vectors = (real_part * np.abs(mean) ** (1 / power)).astype(np.float32)
-    return found
+    means: Vectors = (real_part * np.abs(mean) ** (1 / power)).astype(np.float32)
+    return means
 
 
 def p_meaner(sets: Sequence[WordVectors], powers: Sequence[float] = POWERS) -> Callable[[list[str]], Vectors]:
@@ -139,8 +140,8 @@ def p_meaner(sets: Sequence[WordVectors], powers: Sequence[float] = POWERS) -> C
     size = sum(v.table.shape[1] for v in sets) * len(powers)
 
     def encode(texts: list[str]) -> Vectors:
-        found = np.zeros((len(texts), size), dtype=np.float32)
-        for row, text in zip(found, texts, strict=True):
+        rows = np.zeros((len(texts), size), dtype=np.float32)
+        for row, text in zip(rows, texts, strict=True):
             begin = 0
             for vectors in sets:
                 width = vectors.table.shape[1]
@@ -149,7 +150,7 @@ def p_meaner(sets: Sequence[WordVectors], powers: Sequence[float] = POWERS) -> C
                     if len(of_words):
                         row[begin : begin + width] = power_mean(of_words, power)
                     begin += width
-        return found
+        return rows
 
     return encode
 
@@ -161,7 +162,7 @@ def open_glove(arguments: list[str], places: Places) -> Encoder:
     vectors = read_vectors(Path(arguments[0])) if arguments else find_vectors(places)
     return Encoder(
         name="glove" if not arguments else f"glove={vectors.name}",
-        signature=signature("glove", vectors.signature),
+        signature=digest("glove", vectors.signature),
         provenance=f"mean of the word vectors of {_said(vectors)}",
         encode=averager(vectors),
     )
@@ -177,7 +178,7 @@ def open_p_means(arguments: list[str], places: Places) -> Encoder:
         name="p-means"
         if not arguments
         else f"p-means={','.join(a if _is_number(a) else Path(a).name for a in arguments)}",
-        signature=signature("p-means", powers, *(v.signature for v in sets)),
+        signature=digest("p-means", powers, *(v.signature for v in sets)),
         provenance=f"power means {', '.join(f'{p:g}' for p in powers)} over {what}: "
         + "; ".join(_said(v) for v in sets),
         encode=p_meaner(sets, powers),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from palaver.errors import DataError, UserError, require
+from palaver.errors import UserError, require
 
 Vectors = NDArray[np.float32]
-_WHOLE = 1 << 26
-"""Files up to this size are hashed whole, of larger ones the size and both ends."""
 
 
 @dataclass(frozen=True)
@@ -98,27 +95,3 @@ def checked(given: Any, texts: Sequence[str], name: str, size: int | None = None
             f"the first: {example[:80]!r}",
         )
     return array
-
-
-def signature(*parts: object) -> str:
-    """A short hash of what decides an encoder's vectors."""
-    return hashlib.sha256("\x1f".join(map(str, parts)).encode()).hexdigest()[:16]
-
-
-def fingerprint(paths: Iterable[Path]) -> str:
-    """A hash of what files hold."""
-    digest = hashlib.sha256()
-    for path in sorted(paths):
-        try:
-            with path.open("rb") as file:
-                size = os.fstat(file.fileno()).st_size
-                digest.update(f"{path.name} {size}\n".encode())
-                if size <= _WHOLE:
-                    digest.update(file.read())
-                else:
-                    digest.update(file.read(_WHOLE // 8))
-                    file.seek(size - _WHOLE // 8)
-                    digest.update(file.read())
-        except OSError as error:
-            raise DataError(f"{path} cannot be read: {error.strerror or error}") from None
-    return digest.hexdigest()[:16]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 
+from palaver.artefacts import digest
 from palaver.errors import UserError
 from palaver.http import JsonServer, Limits, TryAgain
-from palaver.models.encoders.encoder import Encoder, Places, signature
+from palaver.models.encoders.encoder import Encoder, Places
 
 KEY = "OPENAI_API_KEY"
 _BATCH = 128
@@ -43,7 +44,7 @@ def open_endpoint(arguments: list[str], places: Places) -> Encoder:
             rows += vectors
         return rows
 
-    return Encoder(model, signature("openai", url, model), f"{model} at {url}", encode)
+    return Encoder(model, digest("openai", url, model), f"{model} at {url}", encode)
 
 
 def _vectors_in(answer: bytes) -> list[list[float]]:

@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from palaver.artefacts import digest, digest_files
 from palaver.errors import DataError, UserError, require
 from palaver.models.encoders.averages import WordVectors, read_vectors
-from palaver.models.encoders.encoder import Encoder, Places, Vectors, fingerprint, signature
+from palaver.models.encoders.encoder import Encoder, Places, Vectors
 from palaver.text.words import words
 
 TRAINED = Path(__file__).parent / "trained"
@@ -38,17 +39,17 @@ def open_sent2vec(arguments: list[str], places: Places) -> Encoder:
     vectors = read_vectors(path)
 
     def encode(texts: list[str]) -> Vectors:
-        found = np.zeros((len(texts), vectors.table.shape[1]), dtype=np.float32)
-        for row, text in zip(found, texts, strict=True):
+        rows = np.zeros((len(texts), vectors.table.shape[1]), dtype=np.float32)
+        for row, text in zip(rows, texts, strict=True):
             single = words(text)
             at = [vectors.at[w] for w in (*single, *map("_".join, pairwise(single))) if w in vectors.at]
             if at:
                 row[:] = vectors.table[at].mean(axis=0)
-        return found
+        return rows
 
     return Encoder(
         f"sent2vec={path.name}",
-        signature("sent2vec-text", vectors.signature),
+        digest("sent2vec-text", vectors.signature),
         f"exported vectors of Sent2Vec, {path.name} ({len(vectors.at):,} words and bigrams)",
         encode,
     )
@@ -67,7 +68,7 @@ def _official_bin(path: Path) -> Encoder:
     model.load_model(str(path))
     return Encoder(
         f"sent2vec={path.name}",
-        signature("sent2vec-bin", fingerprint([path])),
+        digest("sent2vec-bin", digest_files([path])),
         f"the authors' weights {path.name}",
         lambda texts: model.embed_sentences([" ".join(words(text)) for text in texts]),
     )
@@ -116,7 +117,7 @@ def _official_skipthought(folder: Path, places: Places) -> Encoder:
         return last
 
     def encode(texts: list[str]) -> Vectors:
-        found = []
+        thoughts = []
         unknown = at.get("UNK", 1)
         for text in texts:
             numbers = [at.get(word, unknown) for word in words(text)] or [unknown]
@@ -124,10 +125,10 @@ def _official_skipthought(folder: Path, places: Places) -> Encoder:
             bi = np.concatenate(
                 [run(forward[1], tables[1][numbers]), run(backward, tables[1][numbers[::-1]])]
             )
-            found.append(np.concatenate([v / max(float(np.linalg.norm(v)), 1e-12) for v in (uni, bi)]))
-        return np.stack(found)
+            thoughts.append(np.concatenate([v / max(float(np.linalg.norm(v)), 1e-12) for v in (uni, bi)]))
+        return np.stack(thoughts)
 
-    sign = signature("skipthought-official", fingerprint(folder / name for name in names))
+    sign = digest("skipthought-official", digest_files(folder / name for name in names))
     return Encoder(
         f"skipthought={folder.name}", sign, f"the authors' weights in {folder.name} (combine-skip)", encode
     )
@@ -157,17 +158,17 @@ def open_infersent(arguments: list[str], places: Places) -> Encoder:
         )
 
     def encode(texts: list[str]) -> Vectors:
-        found = []
+        states = []
         for text in texts:  # cased, with marks of beginning and end, as the authors do
             tokens = ["<s>", *_CASED.findall(text.replace("n't", " n't")), "</s>"]
             numbers = [vectors.at[word] for word in tokens if word in vectors.at]
             rows = vectors.table[numbers] if numbers else np.zeros((1, network.input_size), dtype=np.float32)
             with torch.inference_mode():
                 embedded = torch.from_numpy(rows)[None].to(device)  # (1, T, E)
-                found.append(max_states(network, embedded, torch.tensor([len(rows)]))[0].cpu().numpy())
-        return np.stack(found)
+                states.append(max_states(network, embedded, torch.tensor([len(rows)]))[0].cpu().numpy())
+        return np.stack(states)
 
-    sign = signature("infersent-official", fingerprint([path]), vectors.signature)
+    sign = digest("infersent-official", digest_files([path]), vectors.signature)
     return Encoder(
         f"infersent={path.name}", sign, f"the authors' weights {path.name} over {vectors.name}", encode
     )
@@ -206,7 +207,7 @@ def _ours(name: str, folder: Path, arguments: list[str], places: Places) -> Enco
     about += [f"{said['pairs']:,} inference pairs"] if "pairs" in said else []
     return Encoder(
         name if not arguments else f"{name}={folder.name}",
-        signature(name, fingerprint(p for p in folder.iterdir() if p.is_file())),
+        digest(name, digest_files(p for p in folder.iterdir() if p.is_file())),
         f"trained here ({', '.join(about)})" if about else "trained here",
         model.encode,
     )
@@ -224,4 +225,4 @@ def stored_vectors() -> WordVectors | None:
     table: Vectors = model.embedding.weight.detach().numpy()[2:]
     at = {word: n for n, word in enumerate(model.words.known)}
     name = "GloVe 6B, 100 numbers, as kept inside the InferSent that comes along"
-    return WordVectors(name, at, table, signature("stored", fingerprint(folder.glob("*.safetensors"))))
+    return WordVectors(name, at, table, digest("stored", digest_files(folder.glob("*.safetensors"))))

