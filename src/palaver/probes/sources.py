@@ -41,12 +41,12 @@ def read_text(path: Path) -> list[Sentence]:
     check_readable(path)
     with TextStream(path) as stream:
         lines = stream.read().decode("utf-8").splitlines()
-    found = [
+    sentences = [
         Sentence(path.stem, f"line {n}", line.strip()) for n, line in enumerate(lines, 1) if line.strip()
     ]
-    if not found:
+    if not sentences:
         raise DataError(f"{path} has no sentences: every line is blank", "expected one sentence a line")
-    return found
+    return sentences
 
 
 def find(folder: Path, *names: str) -> Path | None:
@@ -121,7 +121,7 @@ def read_captions(folder: Path) -> list[Sentence]:
 
 def read_msrp(folder: Path) -> list[Sentence]:
     """MSR Paraphrase, training and test part."""
-    found = []
+    sentences = []
     for part in ("train", "test"):
         path = find(folder, f"msr_paraphrase_{part}.txt")
         if path is not None:
@@ -129,8 +129,8 @@ def read_msrp(folder: Path) -> list[Sentence]:
             next(rows)
             for row in rows:
                 if len(row) >= 5:
-                    found += [Sentence("msrp", row[1], row[3]), Sentence("msrp", row[2], row[4])]
-    return found
+                    sentences += [Sentence("msrp", row[1], row[3]), Sentence("msrp", row[2], row[4])]
+    return sentences
 
 
 def read_treebank(folder: Path) -> list[Sentence]:
@@ -138,23 +138,27 @@ def read_treebank(folder: Path) -> list[Sentence]:
     path = folder / "treebank.zip"
     if not path.is_file():
         return []
-    found = []
+    sentences = []
     with zipfile.ZipFile(path) as archive:
         for name in sorted(n for n in archive.namelist() if "/raw/wsj_" in n):
             lines = archive.read(name).decode("latin-1").splitlines()
             for number, line in enumerate(lines, 1):
                 if line.strip() and not line.startswith(".START"):
-                    found.append(Sentence("treebank", f"{name.rpartition('/')[2]}:{number}", line.strip()))
-    return found
+                    sentences.append(
+                        Sentence("treebank", f"{name.rpartition('/')[2]}:{number}", line.strip())
+                    )
+    return sentences
 
 
 def read_sts(folder: Path) -> list[Sentence]:
     """The captions of the STS benchmark (its news are those of MSR Paraphrase and the like)."""
-    found = []
+    sentences = []
     for part in ("dev", "test"):
         path = find(folder, f"sts-{part}.csv")
         if path is not None:
             for number, row in enumerate(_rows(path), 1):
                 if len(row) >= 7 and row[0] == "main-captions":
-                    found += [Sentence("sts", f"{part}:{number}{x}", row[i]) for x, i in (("A", 5), ("B", 6))]
-    return found
+                    sentences += [
+                        Sentence("sts", f"{part}:{number}{x}", row[i]) for x, i in (("A", 5), ("B", 6))
+                    ]
+    return sentences
