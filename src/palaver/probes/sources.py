@@ -5,14 +5,13 @@ The corpora are read where the user has them, in the layout of their release, pa
 
 from __future__ import annotations
 
-import gzip
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from palaver.errors import DataError
-from palaver.files import TextStream, check_readable
+from palaver.files import TextStream
 
 CORPORA = ("SICK_full.txt", "SICK.txt", "msr_paraphrase_train.txt", "treebank.zip")
 """A folder with one of these (they may be packed) holds sentences to make triplets of."""
@@ -38,7 +37,6 @@ class Pair:
 
 def read_text(path: Path) -> list[Sentence]:
     """One sentence a line; blank lines are passed over (their number still counts)."""
-    check_readable(path)
     with TextStream(path) as stream:
         lines = stream.read().decode("utf-8").splitlines()
     sentences = [
@@ -64,10 +62,9 @@ def first_with_corpora(folders: Iterable[Path]) -> Path | None:
 
 
 def _rows(path: Path) -> Iterator[list[str]]:
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8-sig", errors="replace") as file:
-        for line in file:
-            yield line.rstrip("\r\n").split("\t")
+    with TextStream(path) as stream:
+        for line in stream:
+            yield line.decode().rstrip("\r\n").split("\t")
 
 
 def read_sick(folder: Path) -> list[Pair]:
