@@ -12,7 +12,7 @@ from palaver.generation import checkpoint
 from palaver.generation.checkpoint import CheckpointSystem
 from palaver.generation.decode import Decoded
 from palaver.generation.system import Request
-from palaver.readers.dialogues import write_dialogues
+from palaver.readers import write_dialogues
 from palaver.schema import Dialogue, Turn
 from palaver.training.experiment import Experiment
 from palaver.training.prepare import open_splits, prepare

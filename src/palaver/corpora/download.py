@@ -20,15 +20,16 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from palaver.corpora.catalogue import Corpus, CorpusCard, cache_root, corpus
-from palaver.corpora.transfer import Patience, Tell, fetch, name_of
+from palaver.corpora.transfer import Patience, fetch, name_of
 from palaver.errors import DataError, UserError
 from palaver.files import sha256_of
+from palaver.progress import Progress
 
 _ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar")
 
 
 @dataclass(frozen=True)
-class Got:
+class Download:
     """Where a corpus lies now, and what is to be said about it."""
 
     folder: Path
@@ -43,9 +44,9 @@ def get(
     url: str | None = None,
     check: bool = True,
     force: bool = False,
-    tell: Tell | None = None,
+    tell: Progress | None = None,
     patience: Patience | None = None,
-) -> Got:
+) -> Download:
     """Put the corpus `name` into `to/name`, from `copy` (a file or folder), `url`, or the makers' address."""
     known = corpus(name)
     card = known.card
@@ -81,7 +82,7 @@ def get(
                 _put(file, fresh, name_of(address), known)
                 file.unlink()
         _look(known, fresh)
-    return Got(folder, tuple(notes))
+    return Download(folder, tuple(notes))
 
 
 @contextmanager
@@ -106,16 +107,17 @@ def _take(copy: Path, fresh: Path, known: Corpus, check: bool, notes: list[str])
     """Copy a file, or what belongs to the corpus in a folder, with a look at the hashes that are known."""
     source, inside = copy, fresh
     if copy.is_dir():
-        found = known.locate(copy)
-        if found is None:
+        located = known.locate(copy)
+        if located is None:
             expected = ", ".join(layout.file for layout in known.layouts)
             raise DataError(f"{copy} does not look like {known.card.title}", f"expected one of: {expected}")
         # other corpora may lie beside a file, or beside a folder of the corpus's own name
-        alone = "/" not in found.layout.file and (found.path.is_file() or found.path.name == known.card.name)
-        if alone or found.path == copy:
-            source, inside = found.path, fresh / found.layout.file
+        own_name = located.path.is_file() or located.path.name == known.card.name
+        is_alone = "/" not in located.layout.file and own_name
+        if is_alone or located.path == copy:
+            source, inside = located.path, fresh / located.layout.file
         else:
-            source = found.base
+            source = located.base
     files = sorted(p for p in source.rglob("*") if p.is_file()) if source.is_dir() else [source]
     home = source if source.is_dir() else source.parent
     _check_hashes(known.card, {file.relative_to(home).as_posix(): file for file in files}, check, notes)
@@ -133,8 +135,8 @@ def _check_hashes(card: CorpusCard, files: dict[str, Path], check: bool, notes: 
         if pinned is None:
             continue
         n_pinned += 1
-        if (found := sha256_of(file)) != pinned:
-            message = f"{file} is another version than the one we know: its sha256 is {found}, not {pinned}"
+        if (sha256 := sha256_of(file)) != pinned:
+            message = f"{file} is another version than the one we know: its sha256 is {sha256}, not {pinned}"
             if check:
                 raise DataError(message, "is it damaged? add --no-check to take it all the same")
             notes.append(message)

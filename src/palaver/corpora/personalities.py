@@ -27,7 +27,7 @@ Scores = tuple[float, float, float, float, float]
 class _Row(NamedTuple):
     place: str
     speaker: str
-    found: Sequence[Any]
+    cells: Sequence[Any]
     """The scores as they stand in the file."""
     numbers: Sequence[float | None]
     """The same as numbers, where they are such."""
@@ -47,12 +47,12 @@ def read_ocean_table(path: str | Path) -> dict[str, Scores]:
     table: dict[str, Scores] = {}
     for row in rows:
         wrong = [
-            f"{trait} should be a number from 1 to 7, found {found!r}"
-            for trait, found, number in zip(TRAITS, row.found, row.numbers, strict=False)
+            f"{trait} should be a number from 1 to 7, found {cell!r}"
+            for trait, cell, number in zip(TRAITS, row.cells, row.numbers, strict=False)
             if number is None or not 1 <= number <= 7
         ]
-        if len(row.found) != len(TRAITS):
-            wrong = [f"expected five numbers, found {len(row.found)}"]
+        if len(row.cells) != len(TRAITS):
+            wrong = [f"expected five numbers, found {len(row.cells)}"]
         if not row.speaker:
             wrong.append("the speaker's name is missing")
         elif row.speaker in table:
@@ -99,18 +99,19 @@ def _columns(header: Sequence[str]) -> tuple[list[int], list[str]]:
     places = [[i for i in rest if header[i] in (trait, trait[0])] for trait in TRAITS]
     wrong = [] if speaker is not None else ["the header has no column speaker"]
     if any(places) or speaker is None:
-        for trait, found in zip(TRAITS, places, strict=True):
-            if len(found) != 1:
-                wrong.append(f"the header has {len(found) or 'no'} column{'s' * (len(found) > 1)} {trait}")
-        rest = [found[0] for found in places if found]
+        for trait, columns in zip(TRAITS, places, strict=True):
+            if len(columns) != 1:
+                columns_word = "columns" if len(columns) > 1 else "column"
+                wrong.append(f"the header has {len(columns) or 'no'} {columns_word} {trait}")
+        rest = [columns[0] for columns in places if columns]
     return [speaker or 0, *rest], wrong
 
 
 def _json_rows(text: str, path: Path, problems: list[str]) -> Iterator[_Row]:
-    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
-        names = [name for name, _ in found]
+    def pairs(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = [name for name, _ in fields]
         problems.extend(f"{name!r} is there already" for name in sorted(set(names)) if names.count(name) > 1)
-        return dict(found)
+        return dict(fields)
 
     try:
         if text.lstrip().startswith("{") and "\n{" in text.strip():

@@ -33,13 +33,13 @@ def read_release(path: Path, split: str | None, tally: Tally) -> Iterator[Dialog
     """The conversations of all splits, or of one. `path` is the folder `conversations`."""
     home = path.parent
     topics = _json_if_there(home, "entity_to_topic.json", "src/entity_to_topic.json")
-    found = False
+    is_there = False
     for name, belongs in _FILES.items():
         file = named(path, f"{name}.json")
         if file is not None and in_split(belongs, split):
-            found = True
+            is_there = True
             yield from _read_split(home, file, name, belongs, topics, tally)
-    if not found:
+    if not is_there:
         wanted = split or "any split"
         raise DataError(
             f"{path} holds no conversations of {wanted}", f"expected {', '.join(SPLITS)} (.json, .json.gz)"
@@ -181,14 +181,14 @@ def _object(record: Any, name: str, place: str) -> dict[str, Any]:
     """An object that may be missing."""
     if isinstance(record, dict) and record.get(name) is None:
         return {}
-    found: dict[str, Any] = field(record, name, dict, place)
-    return found
+    value: dict[str, Any] = field(record, name, dict, place)
+    return value
 
 
 def _json_if_there(home: Path, *names: str) -> dict[str, Any]:
     for name in names:
         path = named(home, name)
         if path is not None:
-            found: dict[str, Any] = load_json(path, dict)
-            return found
+            value: dict[str, Any] = load_json(path, dict)
+            return value
     return {}

@@ -21,9 +21,7 @@ from urllib.parse import unquote, urlsplit
 
 from palaver.errors import DataError, UserError
 from palaver.files import sha256_of
-
-Tell = Callable[[str, int, int], None]
-"""`tell(what, done, total)`, in bytes; a total of 0 is one that nobody knows."""
+from palaver.progress import Progress, no_progress
 
 _BLOCK = 1 << 18
 _PASSING = (408, 425, 429, 500, 502, 503, 504)
@@ -58,7 +56,7 @@ def fetch(
     target: Path,
     *,
     sha256: str | None = None,
-    tell: Tell | None = None,
+    tell: Progress | None = None,
     patience: Patience | None = None,
 ) -> Path:
     """Download `url` to `target`, going on where an earlier attempt stopped."""
@@ -69,13 +67,13 @@ def fetch(
     resumed = part.size > 0
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        _complete(url, part, tell or (lambda what, done, total: None), patience)
-        if sha256 is not None and (found := sha256_of(part.path)) != sha256:
+        _complete(url, part, tell or no_progress, patience)
+        if sha256 is not None and (actual := sha256_of(part.path)) != sha256:
             part.discard()
             if resumed:  # the parts may not have belonged together: once more from the beginning
                 return fetch(url, target, sha256=sha256, tell=tell, patience=patience)
             raise DataError(
-                f"{url} is not the file that was expected: its sha256 is {found}, not {sha256}",
+                f"{url} is not the file that was expected: its sha256 is {actual}, not {sha256}",
                 "it was changed or damaged on the way; nothing was kept",
             )
         part.finish()
@@ -87,7 +85,7 @@ def fetch(
     return target
 
 
-def _complete(url: str, part: _Part, tell: Tell, patience: Patience) -> None:
+def _complete(url: str, part: _Part, tell: Progress, patience: Patience) -> None:
     failures = 0
     while True:
         before = part.size
@@ -103,7 +101,7 @@ def _complete(url: str, part: _Part, tell: Tell, patience: Patience) -> None:
             patience.pause(failures, broken.after)
 
 
-def _attempt(url: str, part: _Part, tell: Tell, timeout: float) -> None:
+def _attempt(url: str, part: _Part, tell: Progress, timeout: float) -> None:
     """One request: the rest of the file, or all of it."""
     headers = {"User-Agent": "palaver", "Accept-Encoding": "identity", **part.conditions()}
     try:

@@ -58,14 +58,14 @@ class ReplaySystem:
         place = len(dialogue.turns)
         texts = self._by_id.get(dialogue.id)
         if texts is not None:
-            found = texts[place] if place < len(texts) else None
+            text = texts[place] if place < len(texts) else None
             why = f"dialogue {dialogue.id!r} ends after {len(texts)} turns in the log"
         else:
             *_, last = _histories(dialogue.turns)
-            found = self._by_history.get(last)
+            text = self._by_history.get(last)
             why = f"the log has no dialogue {dialogue.id!r}, and none with these {place} turns"
-        if found is not None:
-            return Reply(found)
+        if text is not None:
+            return Reply(text)
         if self._skips:
             return Reply("", skipped=why)
         raise UserError(f"{self.name}: {why}", 'missing = "skip" leaves such replies out')

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -18,7 +17,7 @@ from palaver.errors import DataError, UserError, nearest
 from palaver.personality.bag import Bag
 from palaver.personality.counted import build_pools, count_texts
 from palaver.personality.pools import Choice, Pools, choose_characters
-from palaver.progress import no_progress
+from palaver.progress import Progress, no_progress
 
 SHARD = 200_000
 """Utterances that are counted at a time; fewer are not worth a process of their own."""
@@ -32,20 +31,20 @@ def read_transcripts(
     source: str,
     n_words: int = 200,
     workers: int = 0,
-    tell: Callable[[str, int, int], None] | None = None,
+    tell: Progress | None = None,
 ) -> Pools:
     """Everything the chosen characters say."""
     if choice.drop_common or choice.system:
         asked = "--drop-common" if choice.drop_common else "--system"
         raise UserError(f"{asked} is for generated responses, but {source} holds dialogues")
-    said = _take(dialogues, choice)
-    counts = Counter(said.who)
+    turns = _take(dialogues, choice)
+    counts = Counter(turns.who)
     chosen, notes = choose_characters(
         counts, choice.characters, least=choice.min_turns, never=(UNKNOWN, EVERYBODY), source=source
     )
     number = {name: i for i, name in enumerate(chosen)}
-    kept = [i for i, name in enumerate(said.who) if name in number]
-    texts = [said.texts[i] for i in kept]
+    kept = [i for i, name in enumerate(turns.who) if name in number]
+    texts = [turns.texts[i] for i in kept]
     bag = Bag(texts, n_words) if n_words else None
     counted = map_shards(
         partial(count_texts, recogniser=recogniser, bag=bag),
@@ -60,19 +59,19 @@ def read_transcripts(
         recogniser,
         bag,
         characters=chosen,
-        label=np.array([number[said.who[i]] for i in kept], dtype=np.int32),
-        groups=np.array([said.groups[i] for i in kept]),
-        group_noun="episode" if said.episodes else "dialogue",
+        label=np.array([number[turns.who[i]] for i in kept], dtype=np.int32),
+        groups=np.array([turns.groups[i] for i in kept]),
+        group_noun="episode" if turns.episodes else "dialogue",
         source=source,
         path=dialogues.path,
-        left_out={others: len(said.who) - len(kept), **said.left_out},
+        left_out={others: len(turns.who) - len(kept), **turns.left_out},
         notes=(*notes, *dialogues.notes),
     )
 
 
 @dataclass
-class _Said:
-    """Everything everybody says, side by side."""
+class _Turns:
+    """All turns of all speakers, side by side."""
 
     who: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
@@ -81,8 +80,8 @@ class _Said:
     left_out: Counter[str] = field(default_factory=Counter)
 
 
-def _take(dialogues: CorpusReader, choice: Choice) -> _Said:
-    said = _Said()
+def _take(dialogues: CorpusReader, choice: Choice) -> _Turns:
+    turns = _Turns()
     numbers: dict[Any, int] = {}
     known: dict[str, None] = {"speaker": None}
     for dialogue in dialogues:
@@ -91,7 +90,7 @@ def _take(dialogues: CorpusReader, choice: Choice) -> _Said:
         if "episode" in labels:
             key = (labels.get("show"), labels.get("season"), labels["episode"])
         else:
-            said.episodes = False
+            turns.episodes = False
         group = numbers.setdefault(key, len(numbers))
         for turn in dialogue.turns:
             who: Any = turn.speaker
@@ -99,16 +98,16 @@ def _take(dialogues: CorpusReader, choice: Choice) -> _Said:
                 known.update(dict.fromkeys((*labels, *turn.labels)))
                 who = turn.labels.get(choice.by, labels.get(choice.by))
             if not turn.text.strip():
-                said.left_out["empty turns"] += 1
+                turns.left_out["empty turns"] += 1
             elif who is None:
-                said.left_out[f"turns without {choice.by!r}"] += 1
+                turns.left_out[f"turns without {choice.by!r}"] += 1
             else:
-                said.who.append(choice.rename.get(str(who), str(who)))
-                said.texts.append(turn.text)
-                said.groups.append(group)
+                turns.who.append(choice.rename.get(str(who), str(who)))
+                turns.texts.append(turn.text)
+                turns.groups.append(group)
     if choice.by not in known:
         hint = f"known: {', '.join(known)}"
         raise UserError(f"no turn has a label {choice.by!r}{nearest(choice.by, tuple(known))}", hint)
-    if not said.who:
+    if not turns.who:
         raise DataError(f"{dialogues.path}: there is nothing to look at: all turns are empty")
-    return said
+    return turns

@@ -60,10 +60,10 @@ def prepare(text: str, *, max_words: int = MAX_WORDS) -> Line:
         raise NotApplicable("empty")
     if len(text.split()) > max_words:
         raise NotApplicable("too-long")
-    found = _AT_END.search(text)
+    emoji = _AT_END.search(text)
     ending = ""
-    if found:
-        text, ending = text[: found.start()], " " + found[0].strip()
+    if emoji:
+        text, ending = text[: emoji.start()], " " + emoji[0].strip()
     if not text:
         raise NotApplicable("no-verb")
     if _EMOJI.search(text) or any(unicodedata.category(c) in ("Cc", "Cf", "Co", "Cs", "Cn") for c in text):

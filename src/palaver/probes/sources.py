@@ -5,14 +5,13 @@ The corpora are read where the user has them, in the layout of their release, pa
 
 from __future__ import annotations
 
-import gzip
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from palaver.errors import DataError
-from palaver.files import TextStream, check_readable
+from palaver.files import TextStream
 
 CORPORA = ("SICK_full.txt", "SICK.txt", "msr_paraphrase_train.txt", "treebank.zip")
 """A folder with one of these (they may be packed) holds sentences to make triplets of."""
@@ -38,15 +37,14 @@ class Pair:
 
 def read_text(path: Path) -> list[Sentence]:
     """One sentence a line; blank lines are passed over (their number still counts)."""
-    check_readable(path)
     with TextStream(path) as stream:
         lines = stream.read().decode("utf-8").splitlines()
-    found = [
+    sentences = [
         Sentence(path.stem, f"line {n}", line.strip()) for n, line in enumerate(lines, 1) if line.strip()
     ]
-    if not found:
+    if not sentences:
         raise DataError(f"{path} has no sentences: every line is blank", "expected one sentence a line")
-    return found
+    return sentences
 
 
 def find(folder: Path, *names: str) -> Path | None:
@@ -64,10 +62,9 @@ def first_with_corpora(folders: Iterable[Path]) -> Path | None:
 
 
 def _rows(path: Path) -> Iterator[list[str]]:
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8-sig", errors="replace") as file:
-        for line in file:
-            yield line.rstrip("\r\n").split("\t")
+    with TextStream(path) as stream:
+        for line in stream:
+            yield line.decode().rstrip("\r\n").split("\t")
 
 
 def read_sick(folder: Path) -> list[Pair]:
@@ -121,7 +118,7 @@ def read_captions(folder: Path) -> list[Sentence]:
 
 def read_msrp(folder: Path) -> list[Sentence]:
     """MSR Paraphrase, training and test part."""
-    found = []
+    sentences = []
     for part in ("train", "test"):
         path = find(folder, f"msr_paraphrase_{part}.txt")
         if path is not None:
@@ -129,8 +126,8 @@ def read_msrp(folder: Path) -> list[Sentence]:
             next(rows)
             for row in rows:
                 if len(row) >= 5:
-                    found += [Sentence("msrp", row[1], row[3]), Sentence("msrp", row[2], row[4])]
-    return found
+                    sentences += [Sentence("msrp", row[1], row[3]), Sentence("msrp", row[2], row[4])]
+    return sentences
 
 
 def read_treebank(folder: Path) -> list[Sentence]:
@@ -138,23 +135,27 @@ def read_treebank(folder: Path) -> list[Sentence]:
     path = folder / "treebank.zip"
     if not path.is_file():
         return []
-    found = []
+    sentences = []
     with zipfile.ZipFile(path) as archive:
         for name in sorted(n for n in archive.namelist() if "/raw/wsj_" in n):
             lines = archive.read(name).decode("latin-1").splitlines()
             for number, line in enumerate(lines, 1):
                 if line.strip() and not line.startswith(".START"):
-                    found.append(Sentence("treebank", f"{name.rpartition('/')[2]}:{number}", line.strip()))
-    return found
+                    sentences.append(
+                        Sentence("treebank", f"{name.rpartition('/')[2]}:{number}", line.strip())
+                    )
+    return sentences
 
 
 def read_sts(folder: Path) -> list[Sentence]:
     """The captions of the STS benchmark (its news are those of MSR Paraphrase and the like)."""
-    found = []
+    sentences = []
     for part in ("dev", "test"):
         path = find(folder, f"sts-{part}.csv")
         if path is not None:
             for number, row in enumerate(_rows(path), 1):
                 if len(row) >= 7 and row[0] == "main-captions":
-                    found += [Sentence("sts", f"{part}:{number}{x}", row[i]) for x, i in (("A", 5), ("B", 6))]
-    return found
+                    sentences += [
+                        Sentence("sts", f"{part}:{number}{x}", row[i]) for x, i in (("A", 5), ("B", 6))
+                    ]
+    return sentences

@@ -46,7 +46,7 @@ def read_triplets(path: Path) -> list[Triplet]:
 
     source = open_table(path)
     rows = [row for frame in source.frames() for row in frame.iter_rows(named=True)]
-    problems, found = list(source.problems), []
+    problems, triplets = list(source.problems), []
     for row in rows:
         number = row.pop(ROW)
         missing = [name for name in ("set", "original", "plus", "star") if not row.get(name)]
@@ -65,8 +65,8 @@ def read_triplets(path: Path) -> list[Triplet]:
                 "id": f"{kind.name}:{number}",
             }
             known = {k: v for k, v in row.items() if k in Triplet.__dataclass_fields__ and v is not None}
-            found.append(Triplet(**(made | known)))
+            triplets.append(Triplet(**(made | known)))
     if problems:
         told = [f"row {number}: {what}" for number, what in sorted(problems)]
         raise DataError(f"{path} does not hold triplets", f"known sets: {', '.join(SETS)}", told[:20])
-    return found
+    return triplets

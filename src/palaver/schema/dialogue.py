@@ -36,7 +36,7 @@ class Dialogue(Noun):
             and not data.get("speakers")
             and isinstance(data.get("turns"), list | tuple)
         ):
-            found: dict[str, None] = {}
+            speakers: dict[str, None] = {}
             for turn in data["turns"]:
                 name = (
                     turn.speaker
@@ -46,8 +46,8 @@ class Dialogue(Noun):
                     else None
                 )
                 if name and isinstance(name, str):
-                    found[name] = None
-            return {**data, "speakers": tuple(found)}
+                    speakers[name] = None
+            return {**data, "speakers": tuple(speakers)}
         return data
 
     @model_validator(mode="after")
