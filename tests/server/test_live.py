@@ -110,7 +110,7 @@ def test_nobody_waits_and_nothing_is_computed_twice(
     monkeypatch.setattr(live, "compute_findings", slowly)
     watch = Live(study_state.database, study_state.study, lambda: now[0])
     original = watch._compute
-    monkeypatch.setattr(watch, "_find", lambda key: (original(key), ended.set()))
+    monkeypatch.setattr(watch, "_compute", lambda key: (original(key), ended.set()))
     assert watch.current() is None
     assert begun.wait(10)
     assert watch.current() is None  # still at it
