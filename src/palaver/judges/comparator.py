@@ -30,14 +30,14 @@ class ComparatorJudge:
     def __init__(self, which: str = "default", device: str = "auto") -> None:
         self.scorer = load_scorer(which, device=str(choose_device(device)))
         self.name = "comparator" if which == "default" else f"comparator={which}"
-        self.signature = getattr(self.scorer, "signature", "")
+        self.signature = self.scorer.signature
         self.left_out: Counter[str] = Counter()
 
     def judge(self, batch: Sequence[Response] | Sequence[Dialogue]) -> Iterator[Rating]:
         conversations = []
         for dialogue in batch:
             if isinstance(dialogue, Dialogue):
-                sided = without_empty_turns(with_roles(dialogue))
+                sided = with_roles(without_empty_turns(dialogue))
                 if set(sided.speakers) == {USER, SYSTEM}:
                     conversations.append(sided)
                 else:
