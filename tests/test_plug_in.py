@@ -10,35 +10,28 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from palaver.corpora.catalogue import CORPORA, read_corpus
 from palaver.errors import UserError
 from palaver.generation.systems_file import SYSTEMS, find_system, load_systems
+from palaver.judges import JUDGES, open_judge
 from palaver.knowledge import make_selector
 from palaver.metrics import METRICS, evaluate
 from palaver.models.encoders import ENCODERS, open_encoder
 from palaver.personality.recogniser import RECOGNISERS, load_recogniser, score_texts
 from palaver.registry import Registry
-from palaver.schema import Dialogue, Request, Turn
+from palaver.schema import Dialogue, Request, Response, Turn
+from palaver.schema.scale import SCALES
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "how-to" / "plug-in.md"
 CONTEXTS = "I like rain!\nWhere is the station, please?\n"
 
 
-def _optional(module: str, name: str) -> Registry[object] | None:
-    """A registry that may not be there yet."""
-    registry = None
-    if importlib.util.find_spec(module) is not None:
-        registry = getattr(importlib.import_module(module), name, None)
-    return registry if isinstance(registry, Registry) else None
-
-
-JUDGES = _optional("palaver.judges", "JUDGES")
-SCALES = _optional("palaver.schema.scale", "SCALES")
-CORPORA = _optional("palaver.corpora.catalogue", "CORPORA")
-REGISTRIES = [r for r in (SYSTEMS, METRICS, ENCODERS, RECOGNISERS, JUDGES, SCALES, CORPORA) if r is not None]
+REGISTRIES: list[Registry[Any]] = [SYSTEMS, METRICS, ENCODERS, RECOGNISERS, JUDGES, SCALES, CORPORA]
 
 
 @pytest.fixture(scope="module")
@@ -106,31 +99,21 @@ def test_a_recogniser(installed: Path) -> None:
 def test_a_judge(installed: Path) -> None:
     if JUDGES is None:
         pytest.skip("there are no judges yet")
-    from palaver.judges import open_judge
-
-    from palaver.schema import Response
 
     response = Response(id="1", system="s", context=(Turn(speaker="A", text="hi"),), response="Yes, please.")
     assert [(r.criterion, r.value) for r in open_judge("polite").judge([response])] == [("polite", 1.0)]
 
 
 def test_a_scale(installed: Path) -> None:
-    if SCALES is None:
-        pytest.skip("scales have no registry yet")
-    stars = SCALES.get("stars")()  # type: ignore[operator]
+    stars: Any = SCALES.get("stars")()
     assert stars.parse("5") == 5
     with pytest.raises(ValueError):
         stars.parse("6")
 
 
-def test_a_corpus(installed: Path, tmp_path: Path) -> None:
-    if CORPORA is None:
-        pytest.skip("corpora have no open registry yet")
-    from palaver.corpora.catalogue import read_corpus
-
-    (tmp_path / "jokes.txt").write_text("Knock, knock.|Who is there?|Owls.|Owls who?|Yes, they do.\n")
-    (joke,) = read_corpus("knock-knock", root=tmp_path)
-    assert [turn.text for turn in joke.turns][-1] == "Yes, they do."
+def test_a_corpus(installed: Path) -> None:
+    jokes = list(read_corpus("knock-knock"))
+    assert [joke.turns[-1].text for joke in jokes] == ["Owls who?", "Lettuce who?"]
 
 
 def test_the_commands_of_the_page_run(installed: Path, tmp_path: Path) -> None:
@@ -146,11 +129,11 @@ def test_the_commands_of_the_page_run(installed: Path, tmp_path: Path) -> None:
     }
     for line in lines:
         words = shlex.split(line)[1:]
-        if words[0] == "judge" and JUDGES is None:
-            continue
         ran = subprocess.run(
             [sys.executable, "-m", "palaver", *words],
             cwd=tmp_path, env=environment, capture_output=True, text=True,
         )  # fmt: skip
+        if "No such command 'judge'" in ran.stderr:
+            continue
         assert ran.returncode == 0, f"{line}\n{ran.stdout}\n{ran.stderr}"
     assert "You said: I like rain!" in (tmp_path / "responses.jsonl").read_text(encoding="utf-8")

@@ -1,10 +1,8 @@
 """A plug-in of every kind. Each is a few lines here and one line in pyproject.toml."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Literal
 
-from palaver.corpora.catalogue import Corpus, CorpusCard, Layout
 from palaver.schema import Dialogue, Response, Turn
 from palaver.schema.scale import Ordinal
 
@@ -47,21 +45,9 @@ class Stars(Ordinal):
     high: int = 5
 
 
-def read_jokes(path: Path, split: str | None, tally: object) -> Iterator[Dialogue]:
-    """One joke a line, its turns between bars."""
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        turns = [Turn(speaker="AB"[n % 2], text=text.strip()) for n, text in enumerate(line.split("|"))]
+def knock_knock() -> Iterator[Dialogue]:
+    """A corpus: its dialogues one by one."""
+    for number, name in enumerate(("Owls", "Lettuce"), start=1):
+        texts = ("Knock, knock.", "Who is there?", f"{name}.", f"{name} who?")
+        turns = [Turn(speaker="AB"[n % 2], text=text) for n, text in enumerate(texts)]
         yield Dialogue(id=f"joke-{number}", turns=turns)
-
-
-KNOCK_KNOCK = Corpus(
-    CorpusCard(
-        name="knock-knock",
-        title="Knock-knock jokes",
-        licence="CC0-1.0",
-        source="https://example.org/jokes",
-        redistributable=True,
-        description="Jokes that begin at the door.",
-    ),
-    (Layout("jokes.txt", "palaver_example:read_jokes"),),
-)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from palaver.generation.system import Reply, Request, check_context, request_key
-from palaver.schema import Dialogue, Turn
+from palaver.generation.system import check_context, request_key
+from palaver.schema import Dialogue, Reply, Request, Turn
 
 TEXTS = [
     "hello there , how are you ?",

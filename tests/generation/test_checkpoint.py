@@ -12,8 +12,7 @@ import pytest
 from palaver.errors import DataError, UserError
 from palaver.generation.checkpoint import CheckpointSystem
 from palaver.generation.decode import Decoding
-from palaver.generation.system import Request
-from palaver.schema import Dialogue, Turn
+from palaver.schema import Dialogue, Request, Turn
 
 Talk = Callable[..., Dialogue]
 SAMPLE = Decoding(method="sample", top_p=0.95, no_repeat_ngram=3)

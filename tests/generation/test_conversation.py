@@ -9,7 +9,7 @@ import pytest
 
 from palaver.errors import UserError
 from palaver.generation.conversation import Conversation
-from palaver.generation.system import Reply, Request
+from palaver.schema import Reply, Request
 
 
 class Deaf:

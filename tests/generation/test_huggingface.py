@@ -12,8 +12,7 @@ import pytest
 from palaver.errors import UserError
 from palaver.generation.huggingface import HuggingFaceSystem, _Sampler
 from palaver.generation.options import HuggingFaceOptions
-from palaver.generation.system import Request
-from palaver.schema import Dialogue
+from palaver.schema import Dialogue, Request
 
 Talk = Callable[..., Dialogue]
 WORDS = (

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.generation.messages import chat_messages, prompt_fields, prompt_mistakes
-from palaver.generation.system import Request
-from palaver.schema import Dialogue, Turn
+from palaver.schema import Dialogue, Request, Turn
 
 
 def roles(*turns: str, speaker: str | None = None) -> list[tuple[str, str]]:

@@ -16,8 +16,8 @@ from palaver import http
 from palaver.errors import UserError
 from palaver.generation.openai import OpenAISystem
 from palaver.generation.options import OpenAIOptions
-from palaver.generation.system import Request, stable_key
-from palaver.schema import Dialogue
+from palaver.generation.system import stable_key
+from palaver.schema import Dialogue, Request
 
 Talk = Callable[..., Dialogue]
 KEY = "sk-very-secret-0123"

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from palaver.errors import UserError
 from palaver.generation.replay import ReplaySystem
-from palaver.generation.system import Request
 from palaver.generation.systems_file import open_system
 from palaver.readers import write_dialogues
-from palaver.schema import Dialogue, Turn
+from palaver.schema import Dialogue, Request, Turn
 
 Talk = Callable[..., Dialogue]
 

@@ -15,9 +15,6 @@ from palaver.errors import UserError
 from palaver.generation.system import (
     Conditioned,
     Notes,
-    Reply,
-    Request,
-    System,
     check_context,
     check_ocean,
     check_speaker,
@@ -27,7 +24,7 @@ from palaver.generation.system import (
     stable_key,
     takes,
 )
-from palaver.schema import Dialogue
+from palaver.schema import Dialogue, Reply, Request, System
 
 
 def test_five_numbers_are_taken() -> None:

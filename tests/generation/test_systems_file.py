@@ -12,9 +12,8 @@ import pytest
 from palaver.errors import ConfigError, UserError
 from palaver.generation import systems_file
 from palaver.generation.options import KINDS, DecodingOptions, layered
-from palaver.generation.system import Request
 from palaver.generation.systems_file import decoding_options, find_system, load_systems, open_system
-from palaver.schema import Dialogue
+from palaver.schema import Dialogue, Request
 
 GOOD = """
 [systems.ours]

@@ -14,12 +14,12 @@ import pytest
 from rich.console import Console
 
 from palaver.errors import DataError, UserError
-from palaver.generation.system import Reply
 from palaver.personality.plan import Settings
 from palaver.personality.recogniser import load_recogniser
 from palaver.reproduce.personality import EXTREMES, SHOWS, TABLE_2, Responses, reproduce
 from palaver.reproduce.personality_examples import examples, generate_responses, ocean_of_scripts
 from palaver.reproduce.personality_print import print_reproduction
+from palaver.schema import Reply
 
 CAST = {"friends": ("Joey", "Ross"), "bbt": ("Raj", "Amy")}
 LINES = 2_000

@@ -6,7 +6,9 @@ import importlib
 from typing import Any
 
 _HOMES = {
-    "palaver.generation.system": ("Reply", "Request", "System", "check_ocean", "parse_ocean", "stable_key"),
+    "palaver.schema": ("Reply", "Request", "System"),
+    "palaver.generation.system": ("check_ocean", "parse_ocean", "stable_key"),
+    "palaver.generation.function": ("FunctionSystem",),
     "palaver.generation.systems_file": (
         "SystemSpec",
         "find_system",

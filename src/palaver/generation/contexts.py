@@ -11,8 +11,8 @@ from pathlib import Path
 
 from palaver.errors import DataError, UserError
 from palaver.files import TextStream, check_readable
-from palaver.generation.system import Request, System, check_speaker, is_answerable, takes
-from palaver.schema import Dialogue, Turn
+from palaver.generation.system import check_speaker, is_answerable, takes
+from palaver.schema import Dialogue, Request, System, Turn
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from typing import Any, Literal
 from palaver.errors import UserError
 from palaver.files import sha256_of
 from palaver.generation.options import ReplayOptions
-from palaver.generation.system import Notes, Reply, Request, check_takes
+from palaver.generation.system import Notes, check_takes
 from palaver.readers import read_dialogues
-from palaver.schema import Dialogue, Turn
+from palaver.schema import Dialogue, Reply, Request, Turn
 
 
 class ReplaySystem:

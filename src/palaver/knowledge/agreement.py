@@ -90,12 +90,12 @@ def agreement(
             "are there reading sets beside the conversations?",
             problems=reasons,
         )
-    found = []
+    agreements = []
     for selector, rows in zip(selectors, sums, strict=True):
         table = np.column_stack([np.array(rows)[used], counts[:, 0]])  # (dialogues, measures + turns)
         replicates = resample_sums(table, n_replicates, np.random.default_rng(seed))
         estimates = _estimates(table.sum(0), replicates, confidence)
-        found.append(
+        agreements.append(
             Agreement(
                 selector=selector.name,
                 **estimates,
@@ -108,7 +108,7 @@ def agreement(
                 n_replicates=n_replicates,
             )
         )
-    return found
+    return agreements
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def _scored(
     shares = [[_with_history(share, skipped) for share in shares_of(dialogue)] for dialogue in block]
     groups = [group for own in shares for group in own]
     tables = [iter(s.scores(groups)) for s in (oracle, *selectors)]
-    found = []
+    scored = []
     for own in shares:
         parts = []
         for group in own:
@@ -140,8 +140,8 @@ def _scored(
             skipped["nothing in common"] += int((~met).sum())
             if met.any():
                 parts.append(_Part(truth[met], [o[met] for o in others if o is not None]))
-        found.append(parts)
-    return found
+        scored.append(parts)
+    return scored
 
 
 def _with_history(share: Share, skipped: dict[str, int]) -> Group:

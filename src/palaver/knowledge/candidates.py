@@ -30,9 +30,9 @@ def candidates_of(reading_set: ReadingSet | None) -> Candidates:
     """Lead sections, facts and article parts, cut into sentences."""
     if reading_set is None:
         return Candidates()
-    found = [sentence for text in _texts(reading_set) for sentence in _sentences(text)]
-    distinct = tuple(dict.fromkeys(found))
-    return Candidates(distinct, len(found) - len(distinct))
+    sentences = [sentence for text in _texts(reading_set) for sentence in _sentences(text)]
+    distinct = tuple(dict.fromkeys(sentences))
+    return Candidates(distinct, len(sentences) - len(distinct))
 
 
 def reading_set_of(dialogue: Dialogue, speaker: str) -> ReadingSet | None:

@@ -44,9 +44,9 @@ def shares_of(dialogue: Dialogue) -> list[Share]:
     shares = []
     for speaker in dialogue.speakers:
         turns = [i for i, turn in enumerate(dialogue.turns) if turn.speaker == speaker]
-        found = candidates_of(reading_set_of(dialogue, speaker))
+        sentences = candidates_of(reading_set_of(dialogue, speaker))
         queries = [Query(texts[:i], texts[i]) for i in turns]
-        shares.append(Share(turns, Group(queries, found.sentences), found.n_duplicates))
+        shares.append(Share(turns, Group(queries, sentences.sentences), sentences.n_duplicates))
     return shares
 
 
@@ -80,8 +80,8 @@ def select_for(
 
 
 def _count(tally: Tally, chosen: list[Selection | None]) -> None:
-    found = [selection for selection in chosen if selection is not None]
+    selections = [selection for selection in chosen if selection is not None]
     tally.n_turns += len(chosen)
-    tally.n_selected += len(found)
-    tally.n_zero += sum(selection.score == 0 for selection in found)
-    tally.n_tied += sum(selection.score != 0 and selection.n_tied > 0 for selection in found)
+    tally.n_selected += len(selections)
+    tally.n_zero += sum(selection.score == 0 for selection in selections)
+    tally.n_tied += sum(selection.score != 0 and selection.n_tied > 0 for selection in selections)

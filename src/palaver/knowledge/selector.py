@@ -79,8 +79,8 @@ def best(scores: Floats, candidates: Sequence[str]) -> Selection:
 
 def first_best(scores: Floats) -> NDArray[np.intp]:
     """For each row of `scores` (queries, candidates) the place of its first highest. (queries,)"""
-    found: NDArray[np.intp] = (scores >= scores.max(axis=1, keepdims=True) - _CLOSE).argmax(axis=1)
-    return found
+    places: NDArray[np.intp] = (scores >= scores.max(axis=1, keepdims=True) - _CLOSE).argmax(axis=1)
+    return places
 
 
 class NoSelector(Selector):

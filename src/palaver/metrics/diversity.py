@@ -42,8 +42,8 @@ def diversity_of(text: str, n: int = 1, *, per: Per = "words") -> float:
 
 def diversity_n(texts: Iterable[str], n: int = 1, *, per: Per = "words") -> float:
     """The mean of `diversity_of` over the responses that have n-grams; nan if none has."""
-    found = [d for text in texts if not math.isnan(d := diversity_of(text, n, per=per))]
-    return sum(found) / len(found) if found else math.nan
+    scores = [d for text in texts if not math.isnan(d := diversity_of(text, n, per=per))]
+    return sum(scores) / len(scores) if scores else math.nan
 
 
 def distinct_n(texts: Iterable[str], n: int = 1) -> float:

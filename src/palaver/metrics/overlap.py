@@ -34,8 +34,8 @@ def unigram_f1(prediction: str, reference: str | Sequence[str]) -> float:
     Nothing in common is 0, also for an empty prediction; without any word in a reference it is nan.
     """
     references = [reference] if isinstance(reference, str) else list(reference)
-    found = [f1 for r in references if not math.isnan(f1 := _f1(normalised_words(prediction), r))]
-    return max(found, default=math.nan)
+    scores = [f1 for r in references if not math.isnan(f1 := _f1(normalised_words(prediction), r))]
+    return max(scores, default=math.nan)
 
 
 def _f1(predicted: list[str], reference: str) -> float:

@@ -172,9 +172,9 @@ class Counter:
         n_before = len(columns)
         for raw in new:
             word = folded(raw.decode("utf-8", errors="surrogatepass"))
-            found = {self._singles[word]: 1.0} if word in self._singles else self.row(word)
-            columns += found.keys()
-            values += found.values()
+            row = {self._singles[word]: 1.0} if word in self._singles else self.row(word)
+            columns += row.keys()
+            values += row.values()
             sizes.append(len(columns) - n_before)
             n_before = len(columns)
         self._starts = np.concatenate([self._starts, self._starts[-1] + np.cumsum(sizes)])
@@ -191,16 +191,16 @@ class Counter:
     def row(self, word: str) -> dict[int, float]:
         """What a word adds to which column, beyond the surface statistics."""
         categories = self.lexicon.match(word)
-        found = dict.fromkeys([self._first + c for c in categories], 1.0)
-        if found:
-            found[self._first - 1] = 1.0
+        row = dict.fromkeys([self._first + c for c in categories], 1.0)
+        if row:
+            row[self._first - 1] = 1.0
         column = self._first + len(self.lexicon.categories)
         for values in self.norms.values():
             value = values.get(word)
             if value is not None:
-                found[column], found[column + 1] = float(value), 1.0
+                row[column], row[column + 1] = float(value), 1.0
             column += 2
-        return found
+        return row
 
 
 def folded(word: str) -> str:

@@ -37,19 +37,19 @@ def rates(totals: np.ndarray, columns: Sequence[str]) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore"):
         words = totals[:, place["words"]]
         sentences = totals[:, place["sentences"]]
-        found = [np.log(words / sentences)]
+        rate_columns = [np.log(words / sentences)]
         for name, i in place.items():
             if name in ("words", "sentences") or name.startswith("count:"):
                 continue
             if name.startswith("sum:"):
-                found.append(totals[:, i] / totals[:, i + 1])
+                rate_columns.append(totals[:, i] / totals[:, i + 1])
             elif name in _SKEWED:
-                found.append(np.sqrt(100 * totals[:, i] / words))
+                rate_columns.append(np.sqrt(100 * totals[:, i] / words))
             elif name in _PER_SENTENCE:
-                found.append(100 * totals[:, i] / sentences)
+                rate_columns.append(100 * totals[:, i] / sentences)
             else:
-                found.append((1 if name == "letters" else 100) * totals[:, i] / words)
-    return np.stack(found, axis=1)
+                rate_columns.append((1 if name == "letters" else 100) * totals[:, i] / words)
+    return np.stack(rate_columns, axis=1)
 
 
 def soften(z: np.ndarray, limit: float = LIMIT) -> np.ndarray:

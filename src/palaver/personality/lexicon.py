@@ -48,10 +48,10 @@ class Lexicon:
     def match(self, word: str) -> tuple[int, ...]:
         """The categories of a lower-cased word. "peter's" is taken as "peter" where it has none of its
         own."""
-        found = self._match(word)
-        if not found and word.endswith("'s"):
-            found = self._match(word[:-2])
-        key = frozenset(found)
+        categories = self._match(word)
+        if not categories and word.endswith("'s"):
+            categories = self._match(word[:-2])
+        key = frozenset(categories)
         if key not in self._closed:  # the same few thousand sets come again and again
             held = key.union(*(self.includes.get(c, _NONE) for c in key))
             self._closed[key] = tuple(sorted(held))
@@ -65,22 +65,22 @@ class Lexicon:
                 if word[:size] in self.begins:
                     return set(self.begins[word[:size]])
             return set()
-        found = set(self.exact.get(word, ()))
+        categories = set(self.exact.get(word, ()))
         longest = min(len(word), self._longest)
         parts = [word[:size] for size in range(1, longest + 1)]
         for part in parts:
             if part in self.begins:
-                found |= self.begins[part]
+                categories |= self.begins[part]
         for size in self._endings:
             if word[-size:] in self.ends and size <= len(word):
-                found |= self.ends[word[-size:]]
-        if not found:
-            return found
-        found -= self.not_exact.get(word, _NONE)
+                categories |= self.ends[word[-size:]]
+        if not categories:
+            return categories
+        categories -= self.not_exact.get(word, _NONE)
         for part in parts:
             if part in self.not_begins:
-                found -= self.not_begins[part]
-        return found
+                categories -= self.not_begins[part]
+        return categories
 
     @cached_property
     def _closed(self) -> dict[_Categories, tuple[int, ...]]:

@@ -118,7 +118,7 @@ class MairesseRecogniser:
         totals = np.array(totals, dtype=np.float64, ndmin=2)
         words = totals[:, self.columns.index("words")]
         sentences = totals[:, self.columns.index("sentences")]
-        found = np.full((len(totals), len(FEATURES)), np.nan)
+        features = np.full((len(totals), len(FEATURES)), np.nan)
         with np.errstate(divide="ignore", invalid="ignore"):
             for i, name in enumerate(FEATURES):
                 parts = self._parts[name]
@@ -126,14 +126,14 @@ class MairesseRecogniser:
                     continue
                 total = totals[:, parts].sum(axis=1)
                 if name in MRC:
-                    found[:, i] = total / totals[:, parts[0] + 1]
+                    features[:, i] = total / totals[:, parts[0] + 1]
                 elif name == "WPS":
-                    found[:, i] = words / sentences
+                    features[:, i] = words / sentences
                 elif name == "Qmarks":
-                    found[:, i] = 100 * total / sentences
+                    features[:, i] = 100 * total / sentences
                 else:  # LIWC counts pairs of brackets
-                    found[:, i] = 100 * total / words / (2 if name == "Parenth" else 1)
-        return found
+                    features[:, i] = 100 * total / words / (2 if name == "Parenth" else 1)
+        return features
 
     def score(self, totals: np.ndarray) -> np.ndarray:
         """(k, 5) OCEAN from 1 to 7; nan where there are no words."""

@@ -55,16 +55,16 @@ _MISSING = {"", "na", "#n/a", "nan"}
 
 def read_norms(*paths: Path) -> Norms:
     """The norms of all files together."""
-    found: Norms = {}
+    norms: Norms = {}
     for path in paths:
         with TextStream(path) as stream:
             lines = stream.read().decode().splitlines()
         read = _mrc(lines, path) if _looks_like_mrc(lines) else _table(lines, path)
-        twice = sorted(set(found) & set(read))
+        twice = sorted(set(norms) & set(read))
         if twice:
             raise DataError(f"{path}: {', '.join(twice)} came from another file already")
-        found |= read
-    return found
+        norms |= read
+    return norms
 
 
 def _looks_like_mrc(lines: list[str]) -> bool:
@@ -74,7 +74,7 @@ def _looks_like_mrc(lines: list[str]) -> bool:
 def _mrc(lines: Iterable[str], path: Path) -> Norms:
     """A word may have several lines (as noun, as verb); its greatest value counts, as most lines have
     none."""
-    found: Norms = {name: {} for name in MRC_COLUMNS}
+    norms: Norms = {name: {} for name in MRC_COLUMNS}
     problems = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -86,11 +86,11 @@ def _mrc(lines: Iterable[str], path: Path) -> Norms:
         word = word.lower()
         for name, (begin, end) in MRC_COLUMNS.items():
             value = int(line[begin:end])
-            if value and value > found[name].get(word, 0):
-                found[name][word] = value
+            if value and value > norms[name].get(word, 0):
+                norms[name][word] = value
     if problems:
         raise _broken(path, problems)
-    return found
+    return norms
 
 
 def _table(lines: list[str], path: Path) -> Norms:
@@ -108,7 +108,7 @@ def _table(lines: list[str], path: Path) -> Norms:
     if absent:
         raise DataError(f"{path}, line 1: there is no column {', '.join(absent)}")
     next(rows)
-    found: Norms = {name: {} for name in wanted}
+    read: Norms = {name: {} for name in wanted}
     problems = []
     for cells in rows:
         if len(cells) == 1 and rows.line_num >= len(lines):
@@ -127,12 +127,12 @@ def _table(lines: list[str], path: Path) -> Norms:
             except ValueError:
                 value = math.nan
             if math.isfinite(value):
-                found[name][word] = value
+                read[name][word] = value
             else:
                 problems.append(f"line {rows.line_num}: {column}: expected a number, found {cell!r}")
     if problems:
         raise _broken(path, problems)
-    return found
+    return read
 
 
 def _broken(path: Path, problems: list[str]) -> DataError:

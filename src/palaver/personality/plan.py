@@ -137,11 +137,11 @@ class Plan:
         n = len(pools.characters)
         label = np.repeat(np.arange(n), s.samples)
         seeds = draw_seeds(generator(s.seed, "samples", repetition), n)
-        found = []
+        outcomes = []
 
         def cross(kind: Kind, vectors: Floats, label: Rows) -> None:
             folds = cross_folds(Side(vectors, label), s.folds, generator(s.seed, "folds", repetition))
-            found.append((kind, run_job(self._job(kind, folds, repetition))))
+            outcomes.append((kind, run_job(self._job(kind, folds, repetition))))
 
         traits = pools.traits.of(pools.members, s.samples, s.size, seeds)
         cross(Kind(), traits, label)
@@ -155,7 +155,7 @@ class Plan:
             counts = vectors.of(pools.members, s.samples, s.size, seeds)
             for scaled in (True, False)[: 1 + s.unscaled_words]:
                 cross(Kind(features=features, scaled=scaled), counts, label)
-        return found
+        return outcomes
 
     def _by_group(self, repetition: int) -> list[Result]:
         """No utterance, and no group, on both sides."""
@@ -189,16 +189,16 @@ class Plan:
         rng: np.random.Generator,
     ) -> list[Result]:
         """The characters and, the utterances dealt out anew within each part, as many pseudo-characters."""
-        found = []
+        outcomes = []
         tuned = len(grid) > 1
         for name, folds in group_folds(sides, features, samples, size, rng, tuned=tuned).items():
             kind = Kind(features=name, split="groups")
-            found.append((kind, run_job(self._job(kind, folds, 0, grid))))
+            outcomes.append((kind, run_job(self._job(kind, folds, 0, grid))))
         dealt = [shuffle_pools(side, rng) for side in sides]
         pseudo = group_folds(dealt, {"traits": self.pools.traits}, samples, size, rng, tuned=tuned)
         kind = Kind(labels="pseudo-characters", split="groups")
-        found.append((kind, run_job(self._job(kind, pseudo["traits"], 0, grid))))
-        return found
+        outcomes.append((kind, run_job(self._job(kind, pseudo["traits"], 0, grid))))
+        return outcomes
 
     def _job(self, kind: Kind, folds: Sequence[Fold], seed: int, grid: tuple[float, ...] = ()) -> Job:
         n = len(self.pools.characters)
@@ -239,7 +239,7 @@ def group_folds(
     """
     n, n_folds = len(sides[0]), len(sides)
     n_test = samples // n_folds
-    found: dict[str, list[Fold]] = {name: [] for name in features}
+    folds: dict[str, list[Fold]] = {name: [] for name in features}
     for k in range(n_folds):
         others = [i for i in range(n_folds) if i != k]
         parts = [(_union(sides, others), samples - n_test), (sides[k], n_test)]
@@ -253,8 +253,8 @@ def group_folds(
                 Side(vectors.of(pools, count, size, seed), np.repeat(np.arange(n), count))
                 for (pools, count), seed in zip(parts, seeds, strict=True)
             )
-            found[name].append(Fold(train, test, (tune[0], tune[1]) if tuned else None))
-    return found
+            folds[name].append(Fold(train, test, (tune[0], tune[1]) if tuned else None))
+    return folds
 
 
 def _thinned(rows: Rows, rng: np.random.Generator) -> Rows:

@@ -51,7 +51,8 @@ def distinguish(
     best = _usual_c(outcomes.get(Kind(split="groups"), []))
     replicates = list(_run(plan.replicates(best), s, "resampling pools", tell))
     conditions = {
-        kind.name: _condition(kind, found, pools, s, plan.size_by_group) for kind, found in outcomes.items()
+        kind.name: _condition(kind, results, pools, s, plan.size_by_group)
+        for kind, results in outcomes.items()
     }
     return Distinguishability(
         title=pools.source,
@@ -157,8 +158,8 @@ def _condition(
 
 def _pairs(results: Sequence[Result]) -> Floats:
     """F1 of the characters and of the pseudo-characters in each resampled pool, (pools, 2)."""
-    found = [float(prf(outcome.confusion)[2].mean()) for _, outcome in results]
-    return np.array(found).reshape(-1, 2)
+    f_scores = [float(prf(outcome.confusion)[2].mean()) for _, outcome in results]
+    return np.array(f_scores).reshape(-1, 2)
 
 
 _COMPARED = (

@@ -126,15 +126,15 @@ class TextVectors:
 
 def checked_scores(scores: Any) -> Floats:
     """Five finite numbers a sample, whatever recogniser they come from."""
-    found = np.asarray(scores, dtype=np.float64)
-    if found.ndim != 2 or found.shape[1] != N_TRAITS:
+    table = np.asarray(scores, dtype=np.float64)
+    if table.ndim != 2 or table.shape[1] != N_TRAITS:
         raise DataError(
-            f"the recogniser gave scores of shape {found.shape}, expected five traits a sample",
+            f"the recogniser gave scores of shape {table.shape}, expected five traits a sample",
             "openness, conscientiousness, extraversion, agreeableness, neuroticism, in this order",
         )
-    if not np.isfinite(found).all():
-        raise DataError(f"the recogniser gave {int((~np.isfinite(found)).sum())} scores that are no numbers")
-    return found
+    if not np.isfinite(table).all():
+        raise DataError(f"the recogniser gave {int((~np.isfinite(table)).sum())} scores that are no numbers")
+    return table
 
 
 def _copied(pool: Rows, size: int) -> NDArray[np.int64]:

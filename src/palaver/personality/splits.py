@@ -46,12 +46,12 @@ def fold_groups(
 
 def by_fold(pools: Sequence[Ints], group: Ints, fold: Ints, n_folds: int) -> list[list[Ints]]:
     """Rows of each character in each fold: [fold][character]."""
-    found: list[list[Ints]] = [[] for _ in range(n_folds)]
+    folds: list[list[Ints]] = [[] for _ in range(n_folds)]
     for rows in pools:
         where = fold[group[rows]]
         for k in range(n_folds):
-            found[k].append(rows[where == k])
-    return found
+            folds[k].append(rows[where == k])
+    return folds
 
 
 def smallest_side(folds: Sequence[Sequence[Ints]]) -> int:
@@ -71,10 +71,10 @@ def resample_groups(pools: Sequence[Ints], group: Ints, rng: np.random.Generator
     A group drawn twice stands twice in the pool; it keeps its number, so its copies stay in one fold.
     """
     n_groups = int(group.max()) + 1
-    found = []
+    resampled = []
     for rows in pools:
         own = group[rows]
         there = np.flatnonzero(np.bincount(own, minlength=n_groups))
         drawn = there[rng.integers(there.size, size=there.size)]
-        found.append(np.repeat(rows, np.bincount(drawn, minlength=n_groups)[own]))
-    return found
+        resampled.append(np.repeat(rows, np.bincount(drawn, minlength=n_groups)[own]))
+    return resampled

@@ -69,8 +69,8 @@ def run_job(job: Job) -> Outcome:
     for fold in job.folds:
         kernels = _kernels(fold.train, fold.test, job.scaled)
         c = choose_c(fold, kernels[0], job, rng)
-        found = _predict(kernels, fold.train.label, c)
-        np.add.at(confusion, (fold.test.label, found), 1)
+        predicted = _predict(kernels, fold.train.label, c)
+        np.add.at(confusion, (fold.test.label, predicted), 1)
         chosen.append(c)
     return Outcome(confusion, tuple(chosen))
 

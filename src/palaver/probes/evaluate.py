@@ -24,12 +24,13 @@ from palaver.models.encoders.encoder import Encoder, Vectors
 from palaver.probes.recipe import SETS, Triplet
 from palaver.probes.results import EncoderRow, Failure, PairTest, Part, ProbeResult, SetScore, Share, Spread
 from palaver.probes.vectors import encode_texts
+from palaver.progress import Progress
 from palaver.schema.run import record_run
 from palaver.statistics.bootstrap import percentile_interval
-from palaver.statistics.significance import holm, mcnemar
+from palaver.statistics.contingency import mcnemar
+from palaver.statistics.significance import holm
 
 Floats = NDArray[np.float64]
-Tell = Callable[[str, int, int], None]
 Cosines = tuple[Floats, Floats, Floats]
 """S and S+, S and S*, S+ and S*, a number per triplet."""
 
@@ -68,7 +69,7 @@ def evaluate(
     n_replicates: int = 10_000,
     data: dict[str, str] | None = None,
     notes: Sequence[str] = (),
-    tell: Tell | None = None,
+    tell: Progress | None = None,
 ) -> ProbeResult:
     """Every encoder on every set there are triplets of; vectors are kept in `cache`."""
     if not encoders:
@@ -84,12 +85,12 @@ def evaluate(
     scores: list[SetScore] = []
     right: dict[tuple[str, str], NDArray[np.bool_]] = {}
     for encoder in encoders:
-        found = encode_texts(encoder, texts, folder=cache, tell=tell)
+        encoded = encode_texts(encoder, texts, folder=cache, tell=tell)
         rng = np.random.default_rng(seed)
         own = []
         for name, members in by_set.items():
             score, right[encoder.name, name] = score_set(
-                encoder.name, name, members, found.vectors, rng, n_replicates
+                encoder.name, name, members, encoded.vectors, rng, n_replicates
             )
             own.append(score)
         scores += own
@@ -98,10 +99,10 @@ def evaluate(
                 name=encoder.name,
                 provenance=encoder.provenance,
                 signature=encoder.signature,
-                size=len(next(iter(found.vectors.values()))),
+                size=len(next(iter(encoded.vectors.values()))),
                 mean_accuracy=float(np.mean([s.share.accuracy for s in own])),
-                n_encoded=found.n_new,
-                encoder_seconds=found.encoder_seconds,
+                n_encoded=encoded.n_new,
+                encoder_seconds=encoded.encoder_seconds,
             )
         )
     rows.sort(key=lambda row: -row.mean_accuracy)
@@ -171,8 +172,8 @@ def cosines_of(triplets: Sequence[Triplet], vectors: dict[str, Vectors]) -> Cosi
 def _cosine(a: Floats, b: Floats) -> Floats:
     lengths = np.sqrt(np.einsum("nd,nd->n", a, a) * np.einsum("nd,nd->n", b, b))
     with np.errstate(invalid="ignore", divide="ignore"):
-        found: Floats = np.where(lengths > 0, np.einsum("nd,nd->n", a, b) / lengths, np.nan)
-    return found
+        cosines: Floats = np.where(lengths > 0, np.einsum("nd,nd->n", a, b) / lengths, np.nan)
+    return cosines
 
 
 def share_of(right: NDArray[np.bool_], rng: np.random.Generator, n_replicates: int = 10_000) -> Share:
@@ -182,8 +183,8 @@ def share_of(right: NDArray[np.bool_], rng: np.random.Generator, n_replicates: i
         edge = 0.025 ** (1 / n)
         low, high = (edge, 1.0) if k else (0.0, 1 - edge)
         return Share(k, n, low, high, "exact")
-    found = percentile_interval(rng.binomial(n, k / n, n_replicates) / n)
-    return Share(k, n, found.low, found.high, "bootstrap")
+    interval = percentile_interval(rng.binomial(n, k / n, n_replicates) / n)
+    return Share(k, n, interval.low, interval.high, "bootstrap")
 
 
 def _mean(values: Floats) -> float:
@@ -207,7 +208,7 @@ def compare(
     names: Sequence[str], right: dict[tuple[str, str], NDArray[np.bool_]], sets: Sequence[str]
 ) -> list[PairTest]:
     """McNemar for every two encoders on every set, Holm over the pairs of a set."""
-    found = []
+    pair_tests = []
     for name in sets:
         pairs = list(combinations(names, 2))
         tests = []
@@ -216,8 +217,8 @@ def compare(
             tests.append(mcnemar(int((x & ~y).sum()), int((~x & y).sum())))
         adjusted: Sequence[float] = holm([t.p for t in tests]).adjusted.tolist() if tests else []
         for (a, b), test, p in zip(pairs, tests, adjusted, strict=True):
-            found.append(PairTest(name, a, b, test.b, test.c, test.p, p, test.reason))
-    return found
+            pair_tests.append(PairTest(name, a, b, test.b, test.c, test.p, p, test.reason))
+    return pair_tests
 
 
 def _undefined(scores: Sequence[SetScore]) -> list[str]:

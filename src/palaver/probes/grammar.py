@@ -93,10 +93,10 @@ def is_finite(token: Token) -> bool:
 
 def span(token: Token) -> list[Token]:
     """The token with all that hangs on it, in order; it must be one stretch of the sentence."""
-    found = sorted(token.subtree, key=lambda t: t.i)
-    if found[-1].i - found[0].i + 1 != len(found):
+    tokens = sorted(token.subtree, key=lambda t: t.i)
+    if tokens[-1].i - tokens[0].i + 1 != len(tokens):
         raise NotApplicable("unclear-parse")
-    return found
+    return tokens
 
 
 def forbid(tokens: Iterable[Token], words: frozenset[str], reason: str) -> None:

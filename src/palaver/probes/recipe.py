@@ -29,8 +29,8 @@ class TripletSet:
 
 
 SETS: dict[str, TripletSet] = {
-    found.name: found
-    for found in (
+    triplet_set.name: triplet_set
+    for triplet_set in (
         TripletSet("negation-detection", "Negation Detection", "synonym", "not-negation", 674, 2, "sick"),
         TripletSet("negation-variants", "Negation Variants", "not-negation", "quantifier-negation", 516, 3),
         TripletSet("clause-relatedness", "Clause Relatedness", "clause", "not-negation", 567, 4),

@@ -85,13 +85,13 @@ def _transform_chunk(
     lines = [_prepared(text, max_words) for text in texts]
     docs = parse(line.text for line in lines if isinstance(line, Line))
     parsed = [next(docs) if isinstance(line, Line) else None for line in lines]
-    found: list[tuple[str, str] | NotApplicable] = []
+    outcomes: list[tuple[str, str] | NotApplicable] = []
     for line, doc in zip(lines, parsed, strict=True):
         for rule in rules:
-            found.append(line if isinstance(line, NotApplicable) else apply_rule(rule, doc))
+            outcomes.append(line if isinstance(line, NotApplicable) else apply_rule(rule, doc))
     if check:
-        found = _checked(found, [(rule, doc) for doc in parsed for rule in rules])
-    results = iter(found)
+        outcomes = _checked(outcomes, [(rule, doc) for doc in parsed for rule in rules])
+    results = iter(outcomes)
     for text, line in zip(texts, lines, strict=True):
         for rule in rules:
             result = next(results)
@@ -118,12 +118,12 @@ def apply_rule(rule: str, doc: Doc | None) -> tuple[str, str] | NotApplicable:
 
 
 def _checked(
-    found: list[tuple[str, str] | NotApplicable], sources: Sequence[tuple[str, Doc | None]]
+    outcomes: list[tuple[str, str] | NotApplicable], sources: Sequence[tuple[str, Doc | None]]
 ) -> list[tuple[str, str] | NotApplicable]:
-    outputs = [f[1] for f in found if not isinstance(f, NotApplicable) and f[0] in grammatical.CHECKS]
+    outputs = [f[1] for f in outcomes if not isinstance(f, NotApplicable) and f[0] in grammatical.CHECKS]
     again = parse(outputs)
     checked: list[tuple[str, str] | NotApplicable] = []
-    for result, (rule, source) in zip(found, sources, strict=True):
+    for result, (rule, source) in zip(outcomes, sources, strict=True):
         if not isinstance(result, NotApplicable) and rule in grammatical.CHECKS:
             assert source is not None
             fits = grammatical.CHECKS[rule](source, next(again))

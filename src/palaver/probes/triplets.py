@@ -75,7 +75,7 @@ def generate(
     recipe = recipe or Recipe()
     if folder is not None:
         folder = sources.first_with_corpora((folder, folder / "sentences")) or folder
-    made = TripletCollection(recipe)
+    collection = TripletCollection(recipe)
     pairs = sources.read_sick(folder) if folder is not None else []
     sentences = [s for pair in pairs for s in (pair.first, pair.second)]
     if folder is not None:
@@ -89,20 +89,20 @@ def generate(
         )
     if folder is not None and recipe.size(_FILLED):
         sentences += sources.read_captions(folder) + sources.read_sts(folder)
-    read = _apply_all(_distinct(sentences, recipe, made.left_out), made, workers, tell)
+    read = _apply_all(_distinct(sentences, recipe, collection.left_out), collection, workers, tell)
     draws = {}
     for name, kind in SETS.items():
         if name == "fixed-point-reorder":
             candidates = _equivalents(pairs, read, recipe)
         else:
             candidates = _candidates(kind, read, recipe)
-        made.candidates[name] = len(candidates)
+        collection.candidates[name] = len(candidates)
         draws[name] = _Draw(kind, candidates, recipe.size(name))
-    _take(draws, made, workers, tell)
+    _take(draws, collection, workers, tell)
     for name, draw in draws.items():
-        made.made[name] = len(draw.found)
-        made.triplets += draw.found
-    return made
+        collection.made[name] = len(draw.triplets)
+        collection.triplets += draw.triplets
+    return collection
 
 
 # --- sentences -----------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ def _key(text: str) -> str:
 def _distinct(sentences: Iterable[Sentence], recipe: Recipe, left_out: Counter[str]) -> list[Sentence]:
     """Each sentence once, of a length that can be parsed well, without leftovers of mark-up."""
     seen: set[str] = set()
-    found = []
+    distinct = []
     for sentence in sentences:
         key = _key(sentence.text)
         if key in seen:
@@ -125,38 +125,38 @@ def _distinct(sentences: Iterable[Sentence], recipe: Recipe, left_out: Counter[s
         elif any(mark in sentence.text for mark in "<>[]{}|\\_*="):
             left_out["with mark-up"] += 1
         else:
-            found.append(sentence)
+            distinct.append(sentence)
         seen.add(key)
-    return found
+    return distinct
 
 
 def _apply_all(
-    sentences: list[Sentence], made: TripletCollection, workers: int, tell: Progress | None
+    sentences: list[Sentence], collection: TripletCollection, workers: int, tell: Progress | None
 ) -> list[_Source]:
     shards = [sentences[n : n + _SHARD] for n in range(0, len(sentences), _SHARD)]
-    found: list[_Source] = []
+    sources_read: list[_Source] = []
 
     applied = map_shards(_apply_shard, shards, workers=workers, what="parsing", progress=tell or no_progress)
     for results, reasons in applied:
-        found += results
+        sources_read += results
         for rule, counts in reasons.items():
-            made.reasons.setdefault(rule, Counter()).update(counts)
-    for source in found:
+            collection.reasons.setdefault(rule, Counter()).update(counts)
+    for source in sources_read:
         corpus = source.sentence.corpus
-        made.n_sentences[corpus] = made.n_sentences.get(corpus, 0) + 1
-    return found
+        collection.n_sentences[corpus] = collection.n_sentences.get(corpus, 0) + 1
+    return sources_read
 
 
 def _apply_shard(sentences: list[Sentence]) -> tuple[list[_Source], dict[str, Counter[str]]]:
     reasons: dict[str, Counter[str]] = {rule: Counter() for rule in RULES}
-    found = _apply_to(sentences, reasons)
+    applied = _apply_to(sentences, reasons)
     # What somebody said is a sentence of its own; set 4 needs every one in which somebody does something.
     said = [
         Sentence(f"{s.sentence.corpus}-clauses", s.sentence.id, s.outputs["clause"])
-        for s in found
+        for s in applied
         if "clause" in s.outputs and s.sentence.corpus not in _FILLERS
     ]
-    return found + _apply_to(said, reasons), reasons
+    return applied + _apply_to(said, reasons), reasons
 
 
 def _apply_to(sentences: list[Sentence], reasons: dict[str, Counter[str]]) -> list[_Source]:
@@ -169,7 +169,7 @@ def _apply_to(sentences: list[Sentence], reasons: dict[str, Counter[str]]) -> li
                 reasons[rule][refused.reason] += 1
             continue
         ready.append((sentence, line.text[:1].upper() + line.text[1:]))
-    found = []
+    applied = []
     for (sentence, text), doc in zip(ready, parse(text for _, text in ready), strict=True):
         source = _Source(sentence, text, {})
         for rule in _rules_for(sentence):
@@ -180,8 +180,8 @@ def _apply_to(sentences: list[Sentence], reasons: dict[str, Counter[str]]) -> li
                 source.outputs[rule] = result[1]
         if "clause" in source.outputs:
             source.case = "b" if clause.embedded(doc).i <= grammar.root(doc).i else "a"
-        found.append(source)
-    return found
+        applied.append(source)
+    return applied
 
 
 def _rules_for(sentence: Sentence) -> tuple[str, ...]:
@@ -210,13 +210,13 @@ def _rank(seed: int, name: str, text: str) -> bytes:
     return hashlib.sha256(f"{seed}|{name}|{text}".encode()).digest()
 
 
-def _ordered(seed: int, kind: TripletSet, found: Iterable[_Candidate]) -> list[_Candidate]:
+def _ordered(seed: int, kind: TripletSet, candidates: Iterable[_Candidate]) -> list[_Candidate]:
     def rank(candidate: _Candidate) -> tuple[bool, bool, bytes]:
         sentence = candidate.source.sentence
         later = bool(kind.first) and sentence.corpus != kind.first
         return _is_filler(sentence), later, _rank(seed, kind.name, candidate.source.text)
 
-    return sorted(found, key=rank)
+    return sorted(candidates, key=rank)
 
 
 def _candidates(kind: TripletSet, read: list[_Source], recipe: Recipe) -> list[_Candidate]:
@@ -226,12 +226,12 @@ def _candidates(kind: TripletSet, read: list[_Source], recipe: Recipe) -> list[_
         if kind.plus_rule in s.outputs and kind.star_rule in s.outputs
     ]
     distinct = [c for c in both if len({_key(c.source.text), _key(c.plus), _key(c.star)}) == 3]
-    found = _ordered(recipe.seed, kind, distinct)
+    ordered = _ordered(recipe.seed, kind, distinct)
     if kind.plus_rule != "synonym":
-        return found
+        return ordered
     used: Counter[tuple[str, ...]] = Counter()
     kept = []
-    for candidate in found:
+    for candidate in ordered:
         swapped = _swapped(candidate.source.text, candidate.plus)
         used[swapped] += 1
         if used[swapped] <= recipe.per_synonym:
@@ -248,7 +248,7 @@ def _swapped(text: str, other: str) -> tuple[str, ...]:
 def _equivalents(pairs: list[Pair], read: list[_Source], recipe: Recipe) -> list[_Candidate]:
     """Pairs of SICK that mean the same and are built alike, with the inversion of the first."""
     by_text = {_key(s.sentence.text): s for s in read}
-    found: dict[str, _Candidate] = {}
+    equivalents: dict[str, _Candidate] = {}
     for pair in pairs:
         source, other = by_text.get(_key(pair.first.text)), by_text.get(_key(pair.second.text))
         if source is None or other is None or source is other or "inversion" not in source.outputs:
@@ -260,8 +260,8 @@ def _equivalents(pairs: list[Pair], read: list[_Source], recipe: Recipe) -> list
             and pair.relatedness >= recipe.relatedness
             and alike >= recipe.structure
         ):
-            found.setdefault(source.text, _Candidate(source, other.text, source.outputs["inversion"]))
-    return _ordered(recipe.seed, SETS["fixed-point-reorder"], found.values())
+            equivalents.setdefault(source.text, _Candidate(source, other.text, source.outputs["inversion"]))
+    return _ordered(recipe.seed, SETS["fixed-point-reorder"], equivalents.values())
 
 
 def similarity(first: Sequence[str], second: Sequence[str]) -> float:
@@ -282,18 +282,20 @@ class _Draw:
     candidates: list[_Candidate]
     wanted: int
     at: int = 0
-    found: list[Triplet] = field(default_factory=list)
+    triplets: list[Triplet] = field(default_factory=list)
 
     def next_batch(self) -> list[_Candidate]:
         """As many candidates as will probably do; 0 wanted means all."""
-        missing = max(0, self.wanted - len(self.found))
+        missing = max(0, self.wanted - len(self.triplets))
         size = missing * 5 // 4 + 20 if missing else 0
         batch = self.candidates[self.at : self.at + (size if self.wanted else len(self.candidates))]
         self.at += len(batch)
         return batch
 
 
-def _take(draws: dict[str, _Draw], made: TripletCollection, workers: int, tell: Progress | None) -> None:
+def _take(
+    draws: dict[str, _Draw], collection: TripletCollection, workers: int, tell: Progress | None
+) -> None:
     """For every set, the first candidates in its order that stand up to reading again."""
     while batches := {name: batch for name, draw in draws.items() if (batch := draw.next_batch())}:
         shards = [
@@ -307,9 +309,9 @@ def _take(draws: dict[str, _Draw], made: TripletCollection, workers: int, tell: 
             draw = draws[name]
             for candidate, fit in zip(shard, fits, strict=True):
                 if not fit:
-                    made.doubtful[name] += 1
-                elif len(draw.found) < draw.wanted or not draw.wanted:
-                    draw.found.append(_triplet(draw.kind, candidate))
+                    collection.doubtful[name] += 1
+                elif len(draw.triplets) < draw.wanted or not draw.wanted:
+                    draw.triplets.append(_triplet(draw.kind, candidate))
             if tell is not None:
                 tell("reading again", done, len(shards))
 

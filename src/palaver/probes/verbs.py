@@ -100,18 +100,18 @@ def _index() -> tuple[dict[str, tuple[Sense, ...]], dict[str, str]]:
             elif rest[0] == "1" and number == "1":
                 lexical = int(rest[2:4])
                 nouns[word] = word if lexical == _TOPS and word in CONCRETE else _KINDS.get(lexical, "other")
-    return {w: tuple(sorted(found, key=lambda s: s.number)) for w, found in verbs.items()}, nouns
+    return {w: tuple(sorted(synsets, key=lambda s: s.number)) for w, synsets in verbs.items()}, nouns
 
 
 @cache
 def _synsets() -> dict[str, Synset]:
-    found = {}
+    by_offset = {}
     with (find_wordnet() / "data.verb").open(encoding="latin-1") as file:
         for line in file:
             if not line.startswith(" "):
                 synset = _read_synset(line.partition(" | ")[0].split())
-                found[line[:8]] = synset
-    return found
+                by_offset[line[:8]] = synset
+    return by_offset
 
 
 def _read_synset(fields: list[str]) -> Synset:

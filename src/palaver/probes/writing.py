@@ -70,8 +70,8 @@ def _same_case(word: str, like: str) -> str:
 
 def final_mark(doc: Doc) -> str:
     """The mark the source ends with; SICK's sentences have none, and then neither has the result."""
-    found = re.search(r"([.!?…]+)[\"'”’)\]\s]*$", doc.text)
-    return found[1] if found else ""
+    mark = re.search(r"([.!?…]+)[\"'”’)\]\s]*$", doc.text)
+    return mark[1] if mark else ""
 
 
 def finish(text: str, doc: Doc) -> str:

@@ -196,14 +196,15 @@ class Loop:
 
     def _row(self, kind: str, totals: Totals, seconds: float) -> dict[str, Any]:
         p = self.progress
+        perplexity = totals.perplexity
         return {
             "kind": kind,
             "step": p.step,
             "epoch": p.epoch + 1,
             "loss": totals.loss / max(totals.tokens, 1),
             "nll": totals.nll_per_token,
-            "ppl": totals.perplexity_per_token,
-            "ppl_word": totals.perplexity_per_word,
+            "ppl": perplexity.per_token,
+            "ppl_word": perplexity.per_word,
             "lr": self.optimiser.param_groups[0]["lr"],
             "grad_norm": totals.norm / max(totals.steps, 1) / self.n_ranks,
             "tokens_per_second": round(totals.read / max(seconds, 1e-9)),
@@ -260,8 +261,8 @@ class Loop:
         if valid is not None:
             row |= {
                 "valid_nll": valid.nll_per_token,
-                "valid_ppl": valid.perplexity_per_token,
-                "valid_ppl_word": valid.perplexity_per_word,
+                "valid_ppl": valid.perplexity.per_token,
+                "valid_ppl_word": valid.perplexity.per_word,
                 "valid_seconds": round(time.perf_counter() - began, 3),
             }
             better = p.best is None or row["valid_nll"] < p.best

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import astuple, dataclass
 
+from palaver.statistics.perplexity import Perplexity
+
 
 @dataclass
 class Totals:
@@ -38,13 +40,5 @@ class Totals:
         return self.nll / max(self.tokens, 1)
 
     @property
-    def perplexity_per_token(self) -> float:
-        return _exp(self.nll_per_token)
-
-    @property
-    def perplexity_per_word(self) -> float:
-        return _exp((self.nll + self.spelling) / max(self.words, 1))
-
-
-def _exp(value: float) -> float:
-    return math.exp(value) if value < 700 else math.inf
+    def perplexity(self) -> Perplexity:
+        return Perplexity(self.nll, max(int(self.tokens), 1), max(int(self.words), 1), self.spelling)

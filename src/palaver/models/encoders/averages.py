@@ -97,25 +97,25 @@ def find_vectors(places: Places) -> WordVectors:
                 return read_vectors(path)
     from palaver.models.encoders.networks import stored_vectors
 
-    found = stored_vectors()
-    if found is None:
+    vectors = stored_vectors()
+    if vectors is None:
         raise UserError(
             "there are no GloVe vectors",
             "name a file: glove=glove.6B.100d.txt, or a folder with one: --data FOLDER",
         )
-    return found
+    return vectors
 
 
 def averager(vectors: WordVectors) -> Callable[[list[str]], Vectors]:
     """The mean of the vectors of a text's words; zeros where no word is known."""
 
     def encode(texts: list[str]) -> Vectors:
-        found = np.zeros((len(texts), vectors.table.shape[1]), dtype=np.float32)
-        for row, text in zip(found, texts, strict=True):
+        rows = np.zeros((len(texts), vectors.table.shape[1]), dtype=np.float32)
+        for row, text in zip(rows, texts, strict=True):
             of_words = vectors.rows(text)
             if len(of_words):
                 row[:] = of_words.astype(np.float64).mean(axis=0)
-        return found
+        return rows
 
     return encode
 
@@ -131,8 +131,8 @@ def power_mean(rows: Vectors, power: float) -> Vectors:
         )
     mean = (rows.astype(np.float64) ** power).mean(axis=0)
     real_part = np.where(mean < 0, np.cos(np.pi / power), 1.0)
-    found: Vectors = (real_part * np.abs(mean) ** (1 / power)).astype(np.float32)
-    return found
+    means: Vectors = (real_part * np.abs(mean) ** (1 / power)).astype(np.float32)
+    return means
 
 
 def p_meaner(sets: Sequence[WordVectors], powers: Sequence[float] = POWERS) -> Callable[[list[str]], Vectors]:
@@ -140,8 +140,8 @@ def p_meaner(sets: Sequence[WordVectors], powers: Sequence[float] = POWERS) -> C
     size = sum(v.table.shape[1] for v in sets) * len(powers)
 
     def encode(texts: list[str]) -> Vectors:
-        found = np.zeros((len(texts), size), dtype=np.float32)
-        for row, text in zip(found, texts, strict=True):
+        rows = np.zeros((len(texts), size), dtype=np.float32)
+        for row, text in zip(rows, texts, strict=True):
             begin = 0
             for vectors in sets:
                 width = vectors.table.shape[1]
@@ -150,7 +150,7 @@ def p_meaner(sets: Sequence[WordVectors], powers: Sequence[float] = POWERS) -> C
                     if len(of_words):
                         row[begin : begin + width] = power_mean(of_words, power)
                     begin += width
-        return found
+        return rows
 
     return encode
 

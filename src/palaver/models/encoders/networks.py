@@ -39,13 +39,13 @@ def open_sent2vec(arguments: list[str], places: Places) -> Encoder:
     vectors = read_vectors(path)
 
     def encode(texts: list[str]) -> Vectors:
-        found = np.zeros((len(texts), vectors.table.shape[1]), dtype=np.float32)
-        for row, text in zip(found, texts, strict=True):
+        rows = np.zeros((len(texts), vectors.table.shape[1]), dtype=np.float32)
+        for row, text in zip(rows, texts, strict=True):
             single = words(text)
             at = [vectors.at[w] for w in (*single, *map("_".join, pairwise(single))) if w in vectors.at]
             if at:
                 row[:] = vectors.table[at].mean(axis=0)
-        return found
+        return rows
 
     return Encoder(
         f"sent2vec={path.name}",
@@ -117,7 +117,7 @@ def _official_skipthought(folder: Path, places: Places) -> Encoder:
         return last
 
     def encode(texts: list[str]) -> Vectors:
-        found = []
+        thoughts = []
         unknown = at.get("UNK", 1)
         for text in texts:
             numbers = [at.get(word, unknown) for word in words(text)] or [unknown]
@@ -125,8 +125,8 @@ def _official_skipthought(folder: Path, places: Places) -> Encoder:
             bi = np.concatenate(
                 [run(forward[1], tables[1][numbers]), run(backward, tables[1][numbers[::-1]])]
             )
-            found.append(np.concatenate([v / max(float(np.linalg.norm(v)), 1e-12) for v in (uni, bi)]))
-        return np.stack(found)
+            thoughts.append(np.concatenate([v / max(float(np.linalg.norm(v)), 1e-12) for v in (uni, bi)]))
+        return np.stack(thoughts)
 
     sign = digest("skipthought-official", digest_files(folder / name for name in names))
     return Encoder(
@@ -158,15 +158,15 @@ def open_infersent(arguments: list[str], places: Places) -> Encoder:
         )
 
     def encode(texts: list[str]) -> Vectors:
-        found = []
+        states = []
         for text in texts:  # cased, with marks of beginning and end, as the authors do
             tokens = ["<s>", *_CASED.findall(text.replace("n't", " n't")), "</s>"]
             numbers = [vectors.at[word] for word in tokens if word in vectors.at]
             rows = vectors.table[numbers] if numbers else np.zeros((1, network.input_size), dtype=np.float32)
             with torch.inference_mode():
                 embedded = torch.from_numpy(rows)[None].to(device)  # (1, T, E)
-                found.append(max_states(network, embedded, torch.tensor([len(rows)]))[0].cpu().numpy())
-        return np.stack(found)
+                states.append(max_states(network, embedded, torch.tensor([len(rows)]))[0].cpu().numpy())
+        return np.stack(states)
 
     sign = digest("infersent-official", digest_files([path]), vectors.signature)
     return Encoder(

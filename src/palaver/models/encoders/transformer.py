@@ -190,7 +190,8 @@ def _mean_pooled(name: str, source: Path | str, places: Places, provenance: str)
     require("transformers", "models")
     find_transformer(source)
     encode = _loaded_at_first_use(lambda: MeanPooling(source, places))
-    return Encoder(name, digest("mean-pooling", _source_signature(source)), provenance, encode)
+    sign = digest("mean-pooling", _source_signature(source), places.max_tokens, places.keep_end)
+    return Encoder(name, sign, provenance, encode)
 
 
 def _sentence_transformer(name: str, source: Path | str, places: Places) -> Encoder:

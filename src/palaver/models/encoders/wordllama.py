@@ -35,8 +35,8 @@ def open_wordllama(arguments: list[str], places: Places) -> Encoder:
                     f"the package wordllama has no weights inside: {error}",
                     "pip install --force-reinstall wordllama",
                 ) from None
-        found: Vectors = np.asarray(loaded[0].embed(texts), dtype=np.float32)
-        return found
+        vectors: Vectors = np.asarray(loaded[0].embed(texts), dtype=np.float32)
+        return vectors
 
     return Encoder(
         "wordllama",

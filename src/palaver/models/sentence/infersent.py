@@ -68,17 +68,17 @@ class Inference(nn.Module):
 
 def official_lstm(weights: Mapping[str, Tensor]) -> nn.LSTM:
     """The encoder of the authors' `infersent1.pkl` or `infersent2.pkl` (a state dict with `enc_lstm.*`)."""
-    found = {
+    lstm_weights = {
         name.removeprefix("enc_lstm."): w.float()
         for name, w in weights.items()
         if name.startswith("enc_lstm.")
     }
-    if "weight_ih_l0" not in found or "weight_ih_l0_reverse" not in found:
+    if "weight_ih_l0" not in lstm_weights or "weight_ih_l0_reverse" not in lstm_weights:
         raise DataError(
             "these are no weights of InferSent: no enc_lstm.weight_ih_l0 and enc_lstm.weight_ih_l0_reverse",
             f"found: {', '.join(list(weights)[:6]) or 'nothing'}",
         )
-    four_hidden, size = found["weight_ih_l0"].shape
+    four_hidden, size = lstm_weights["weight_ih_l0"].shape
     network = nn.LSTM(size, four_hidden // 4, batch_first=True, bidirectional=True)
-    network.load_state_dict(found)
+    network.load_state_dict(lstm_weights)
     return network.eval()

@@ -44,8 +44,8 @@ class Words:
 
     def encode(self, text: str, limit: int = 0) -> list[int]:
         """The numbers of the words of `text`, at least one, at most `limit`."""
-        found = [self.numbers.get(word, UNKNOWN) for word in words(text)]
-        return (found[:limit] if limit else found) or [UNKNOWN]
+        numbers = [self.numbers.get(word, UNKNOWN) for word in words(text)]
+        return (numbers[:limit] if limit else numbers) or [UNKNOWN]
 
 
 class SentenceModel(nn.Module, ABC):
@@ -76,15 +76,15 @@ class SentenceModel(nn.Module, ABC):
         self.eval()
         ids = [self.words.encode(text, limit=256) for text in texts]
         order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
-        found: Vectors | None = None
+        vectors: Vectors | None = None
         for begin in range(0, len(order), batch_size):
             part = order[begin : begin + batch_size]
             batch, lengths = padded([ids[i] for i in part], self.device)
             rows = self.vectors(batch, lengths).float().cpu().numpy()  # (B, D)
-            if found is None:
-                found = np.empty((len(texts), rows.shape[1]), dtype=np.float32)
-            found[part] = rows
-        return found if found is not None else np.empty((0, 0), dtype=np.float32)
+            if vectors is None:
+                vectors = np.empty((len(texts), rows.shape[1]), dtype=np.float32)
+            vectors[part] = rows
+        return vectors if vectors is not None else np.empty((0, 0), dtype=np.float32)
 
     def kept(self) -> dict[str, Tensor]:
         """What is saved: all of the state, unless a part serves training alone."""
@@ -165,30 +165,30 @@ def padded(ids: Sequence[Sequence[int]], device: torch.device | str = "cpu") -> 
     """(B, T) filled up with PAD, and (B,) lengths (on the CPU, where packing wants them)."""
     lengths = torch.tensor([len(row) for row in ids])
     batch = np.zeros((len(ids), int(lengths.max())), dtype=np.int64)
-    for row, found in zip(batch, ids, strict=True):
-        row[: len(found)] = found
+    for row, numbers in zip(batch, ids, strict=True):
+        row[: len(numbers)] = numbers
     return torch.from_numpy(batch).to(device), lengths
 
 
 def pack(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Matrices as int8 and a scale per row, all else in half precision."""
-    found: dict[str, Tensor] = {}
+    packed: dict[str, Tensor] = {}
     for name, weight in weights.items():
         weight = weight.detach().float().cpu()
         if weight.ndim != 2:
-            found[name] = weight.half()
+            packed[name] = weight.half()
             continue
         scale = (weight.abs().amax(dim=1) / 127).clamp(min=1e-7).half().float()  # (R,)
-        found[name] = (weight / scale[:, None]).round().clamp(-127, 127).to(torch.int8)
-        found[name + _SCALE] = scale
-    return found
+        packed[name] = (weight / scale[:, None]).round().clamp(-127, 127).to(torch.int8)
+        packed[name + _SCALE] = scale
+    return packed
 
 
 def unpack(stored: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The weights again in single precision."""
-    found = {}
+    unpacked = {}
     for name, weight in stored.items():
         if not name.endswith(_SCALE):
             scale = stored.get(name + _SCALE)
-            found[name] = weight.float() if scale is None else weight.float() * scale[:, None]
-    return found
+            unpacked[name] = weight.float() if scale is None else weight.float() * scale[:, None]
+    return unpacked

@@ -132,10 +132,10 @@ def _under(head: Token, token: Token) -> Token:
 
 def _object(head: Token, patient: Token, infinitive: Token | None) -> list[Token]:
     """The object without the phrases that say where to, of what or what for: *put meat | in a pan*."""
-    found = grammar.span(patient)
+    tokens = grammar.span(patient)
     lemma = head.lemma_.lower()
     for child in patient.children:
-        if child.i < patient.i or child.i > found[-1].i:
+        if child.i < patient.i or child.i > tokens[-1].i:
             continue
         to = child.dep_ in ("acl", "relcl") and any(t.tag_ == "TO" for t in child.children)
         if to and kind_of_noun(patient.lemma_.lower()) not in ("person", "group", "animal"):
@@ -152,8 +152,8 @@ def _object(head: Token, patient: Token, infinitive: Token | None) -> list[Token
         )
         if moves or to or child.dep_ == "prt":
             start = min(t.i for t in child.subtree)
-            found = [t for t in found if t.i < start]
-    return found
+            tokens = [t for t in tokens if t.i < start]
+    return tokens
 
 
 def _check_rest(head: Token, whole: list[Token], infinitive: Token | None) -> None:

@@ -41,13 +41,13 @@ def _inserted(head: Token) -> list[Token]:
     """The report in *The purchase, Octel said, was expected*, or nothing."""
     for child in head.children:
         if child.dep_ in ("ccomp", "parataxis") and child.lemma_.lower() in REPORTS and child.i < head.i:
-            found = [t for t in sorted(child.subtree, key=lambda t: t.i) if not t.is_punct]
+            inside = [t for t in sorted(child.subtree, key=lambda t: t.i) if not t.is_punct]
             inner = clause_of(child)
-            start, end = found[0].i, found[-1].i
+            start, end = inside[0].i, inside[-1].i
             framed = start > 1 and head.doc[start - 1].text == "," and head.doc[end + 1].text == ","
-            whole = end - start + 1 == len(found) and inner.subject is not None and inner.subject.i < child.i
-            if framed and whole and not any(t.dep_ in ("dobj", "ccomp", "xcomp", "mark") for t in found):
-                return found
+            whole = end - start + 1 == len(inside) and inner.subject is not None and inner.subject.i < child.i
+            if framed and whole and not any(t.dep_ in ("dobj", "ccomp", "xcomp", "mark") for t in inside):
+                return inside
     return []
 
 
@@ -125,42 +125,46 @@ def _could_be_the_reporters(joined: Token) -> bool:
 
 
 def _words(verb: Token) -> list[Token]:
-    found = sorted(verb.subtree, key=lambda t: t.i)
-    inner = {t.i for t in found}
+    tokens = sorted(verb.subtree, key=lambda t: t.i)
+    inner = {t.i for t in tokens}
     head = verb.head
     doc = verb.doc
-    if found[-1].i - found[0].i + 1 != len(found):
-        found = _without_gap(found, inner, head)
-    found = [t for t in found if not (t.dep_ == "mark" and t.lower_ == "that" and t.head.i == verb.i)]
-    while found and (found[0].is_punct or found[0].is_space) and found[0].text not in ("$", "("):
-        found.pop(0)
-    if found and found[0].dep_ == "cc" and found[0].i < verb.i:
-        found.pop(0)
-        while found and found[0].is_punct:
-            found.pop(0)
-    while found and (found[-1].is_punct or found[-1].is_space) and found[-1].text not in (")", "%"):
-        found.pop()
-    quotes = [t for t in found if t.text in _QUOTES]
-    if len(quotes) % 2 or any(t.text in ("'", "`", "’") and t.is_punct for t in found):
+    if tokens[-1].i - tokens[0].i + 1 != len(tokens):
+        tokens = _without_gap(tokens, inner, head)
+    tokens = [t for t in tokens if not (t.dep_ == "mark" and t.lower_ == "that" and t.head.i == verb.i)]
+    while tokens and (tokens[0].is_punct or tokens[0].is_space) and tokens[0].text not in ("$", "("):
+        tokens.pop(0)
+    if tokens and tokens[0].dep_ == "cc" and tokens[0].i < verb.i:
+        tokens.pop(0)
+        while tokens and tokens[0].is_punct:
+            tokens.pop(0)
+    while tokens and (tokens[-1].is_punct or tokens[-1].is_space) and tokens[-1].text not in (")", "%"):
+        tokens.pop()
+    quotes = [t for t in tokens if t.text in _QUOTES]
+    if len(quotes) % 2 or any(t.text in ("'", "`", "’") and t.is_punct for t in tokens):
         raise NotApplicable("quotation")
-    if len(found) < 3 or (found[-1].i < head.i and found[0].i > 2):
+    if len(tokens) < 3 or (tokens[-1].i < head.i and tokens[0].i > 2):
         raise NotApplicable("unclear-parse")
-    if found[0].i > head.i and any(not t.is_punct and t.text not in _QUOTES for t in doc[found[-1].i + 1 :]):
+    if tokens[0].i > head.i and any(
+        not t.is_punct and t.text not in _QUOTES for t in doc[tokens[-1].i + 1 :]
+    ):
         raise NotApplicable("unclear-parse")  # something of the clause was left behind
-    if found[-1].i < head.i and not (doc[found[-1].i + 1].is_punct or doc[found[-1].i + 1].text in _QUOTES):
+    if tokens[-1].i < head.i and not (
+        doc[tokens[-1].i + 1].is_punct or doc[tokens[-1].i + 1].text in _QUOTES
+    ):
         raise NotApplicable("unclear-parse")  # part of it was taken for something else
-    if any(t.text in (":", ";", "--", "-", "(", ")") for t in found):
+    if any(t.text in (":", ";", "--", "-", "(", ")") for t in tokens):
         raise NotApplicable("unclear-parse")
-    return found
+    return tokens
 
 
-def _without_gap(found: list[Token], inner: set[int], head: Token) -> list[Token]:
+def _without_gap(tokens: list[Token], inner: set[int], head: Token) -> list[Token]:
     """*The purchase, Octel said, was expected*: the report stands between commas, which go with it."""
-    gaps = [t for t in found if t.i + 1 not in inner and t.i != found[-1].i]
-    if len(gaps) != 1 or not found[0].i < head.i < found[-1].i:
+    gaps = [t for t in tokens if t.i + 1 not in inner and t.i != tokens[-1].i]
+    if len(gaps) != 1 or not tokens[0].i < head.i < tokens[-1].i:
         raise NotApplicable("unclear-parse")
-    before = [t for t in found if t.i <= gaps[0].i]
-    after = [t for t in found if t.i > gaps[0].i]
+    before = [t for t in tokens if t.i <= gaps[0].i]
+    after = [t for t in tokens if t.i > gaps[0].i]
     while before and (before[-1].text == "," or before[-1].text in _QUOTES):
         before.pop()
     while after and (after[0].text == "," or after[0].text in _QUOTES):

@@ -229,13 +229,13 @@ def _add_to_existence(clause: Clause) -> str:
 
 
 def _some_to_any(clause: Clause) -> list[tuple[Token, str]]:
-    found = []
+    replaced = []
     for child in clause.verb.children:
         if child.dep_ == "dobj" and child.i > clause.verb.i:
             if child.lower_ in ("something", "someone", "somebody"):
-                found.append((child, "any" + child.lower_[4:]))
-            found += [(t, "any") for t in child.children if t.lower_ == "some" and t.dep_ == "det"]
-    return found
+                replaced.append((child, "any" + child.lower_[4:]))
+            replaced += [(t, "any") for t in child.children if t.lower_ == "some" and t.dep_ == "det"]
+    return replaced
 
 
 def _negated(finite: Token, verb: Token, spoken: bool) -> str:

@@ -26,39 +26,43 @@ _LAST = word_set("though too either instead anyway so yet now")
 
 def apply(doc: Doc) -> str:
     """The same event told from the object's side."""
-    found = transitive(doc)
-    verb = found.verb
+    sentence = transitive(doc)
+    verb = sentence.verb
     others = {t.dep_ for t in verb.children if t.i > verb.i}
-    if others & {"oprd", "acomp", "ccomp", "parataxis", "csubj"} - ({"ccomp"} if found.infinitive else set()):
+    complements = {"oprd", "acomp", "parataxis", "csubj"}
+    if sentence.infinitive is None:
+        complements.add("ccomp")
+    if others & complements:
         raise NotApplicable("complement")
-    if "xcomp" in others and found.infinitive is None:
+    if "xcomp" in others and sentence.infinitive is None:
         raise NotApplicable("complement")
     receiver = next(
         (t for t in verb.children if t.dep_ == "dative" and t.pos_ != "ADP" and t.i > verb.i), None
     )
     if receiver is not None and (
-        receiver.lower_.endswith(("self", "selves")) or receiver.i > found.patient.i
+        receiver.lower_.endswith(("self", "selves")) or receiver.i > sentence.patient.i
     ):
         raise NotApplicable("reflexive")
     promoted, patient = (
-        (grammar.span(receiver), receiver) if receiver is not None else (found.object, found.patient)
+        (grammar.span(receiver), receiver) if receiver is not None else (sentence.object, sentence.patient)
     )
     if receiver is not None and any(t.lower_ in grammar.OF_OTHERS for t in promoted):
         raise NotApplicable("pronoun")
-    if found.clause.negation is not None and promoted[0].lower_ in ("any", "anything", "anyone", "anybody"):
+    negated = sentence.clause.negation is not None
+    if negated and promoted[0].lower_ in ("any", "anything", "anyone", "anybody"):
         raise NotApplicable("polarity")
-    group = _verb_group(found, patient, promoted)
-    before, rest = _around(found, promoted)
-    agent: list[Token | str] = ["by", *_cased(found.subject, grammar.PERSONAL)]
-    if any(t.dep_ == "relcl" for t in found.subject):
+    group = _verb_group(sentence, patient, promoted)
+    before, rest = _around(sentence, promoted)
+    agent: list[Token | str] = ["by", *_cased(sentence.subject, grammar.PERSONAL)]
+    if any(t.dep_ == "relcl" for t in sentence.subject):
         raise NotApplicable("embedded")
     kept: list[Token] = []
     if receiver is not None:  # was given | a book | by a man
         if any(t.text == "," for t in rest):
             raise NotApplicable("embedded")
-        kept = found.object
+        kept = sentence.object
         rest = [t for t in rest if t not in kept]
-    tail = _tail(found, rest, agent)
+    tail = _tail(sentence, rest, agent)
     return write([*before, *_cased(promoted, grammar.OBJECTIVE), *group, *kept, *tail], doc)
 
 
@@ -70,9 +74,9 @@ def _cased(phrase: list[Token], cases: dict[str, str]) -> list[Token | str]:
     return list(phrase)
 
 
-def _verb_group(found: Transitive, patient: Token, promoted: list[Token]) -> list[Token | str]:
+def _verb_group(sentence: Transitive, patient: Token, promoted: list[Token]) -> list[Token | str]:
     """Auxiliaries, negation, adverbs and participle for the new subject."""
-    clause, verb = found.clause, found.verb
+    clause, verb = sentence.clause, sentence.verb
     first_word = grammar.OBJECTIVE.get(promoted[0].lower_, promoted[0].text)
     plural = is_plural(patient) if first_word not in ("I", "you") else first_word == "you"
     chain = [t.lemma_.lower() for t in clause.auxiliaries]
@@ -102,12 +106,14 @@ def _verb_group(found: Transitive, patient: Token, promoted: list[Token]) -> lis
             words[0] = "cannot"
         else:
             words.insert(1, "not")
-        grammar.forbid(_between(found), frozenset(["just", "only", "even", "merely", "simply"]), "polarity")
-    adverbs = [t for t in verb.children if t.dep_ == "advmod" and found.subject[-1].i < t.i < verb.i]
+        grammar.forbid(
+            _between(sentence), frozenset(["just", "only", "even", "merely", "simply"]), "polarity"
+        )
+    adverbs = [t for t in verb.children if t.dep_ == "advmod" and sentence.subject[-1].i < t.i < verb.i]
     middle = [w for t in adverbs for w in grammar.span(t)]
     particle = [t for t in verb.children if t.dep_ == "prt"]
-    if found.preposition is not None:
-        particle.append(found.preposition)
+    if sentence.preposition is not None:
+        particle.append(sentence.preposition)
     participle = inflect(lemma_of(verb), "VBN")
     manner = all(t.lower_.endswith("ly") for t in middle)
     if not (manner and words[-1] == "being"):  # will probably be seen, but: is being quickly cut
@@ -116,9 +122,9 @@ def _verb_group(found: Transitive, patient: Token, promoted: list[Token]) -> lis
     return [*words, *middle, participle, *particle]
 
 
-def _between(found: Transitive) -> list[Token]:
+def _between(sentence: Transitive) -> list[Token]:
     """The words between subject and verb."""
-    return list(found.verb.doc[found.subject[-1].i + 1 : found.verb.i])
+    return list(sentence.verb.doc[sentence.subject[-1].i + 1 : sentence.verb.i])
 
 
 def _modal(finite: Token) -> str:
@@ -126,27 +132,27 @@ def _modal(finite: Token) -> str:
     return full.get(finite.lower_, finite.lower_)
 
 
-def _around(found: Transitive, promoted: list[Token]) -> tuple[list[Token], list[Token]]:
+def _around(sentence: Transitive, promoted: list[Token]) -> tuple[list[Token], list[Token]]:
     """What stands before the subject, and what is left after the object."""
-    clause, verb, doc = found.clause, found.verb, found.verb.doc
-    used = {t.i for t in [*found.subject, *promoted, verb, *clause.auxiliaries]}
+    clause, verb, doc = sentence.clause, sentence.verb, sentence.verb.doc
+    used = {t.i for t in [*sentence.subject, *promoted, verb, *clause.auxiliaries]}
     if clause.negation is not None:
         used.add(clause.negation.i)
-    if found.preposition is not None:
-        used.add(found.preposition.i)
+    if sentence.preposition is not None:
+        used.add(sentence.preposition.i)
     for child in verb.children:
         if child.dep_ == "prt":
             used.add(child.i)
-        elif child.dep_ == "advmod" and found.subject[-1].i < child.i < verb.i:
+        elif child.dep_ == "advmod" and sentence.subject[-1].i < child.i < verb.i:
             used |= {t.i for t in child.subtree}
-    before = [t for t in doc if t.i < found.subject[0].i]
+    before = [t for t in doc if t.i < sentence.subject[0].i]
     if before and any(t.tag_ in ("PRP", "PRP$") or (t.pos_ == "VERB" and t.dep_ != "prep") for t in before):
         raise NotApplicable("embedded")
-    rest = [t for t in doc if t.i >= found.subject[0].i and t.i not in used]
+    rest = [t for t in doc if t.i >= sentence.subject[0].i and t.i not in used]
     while rest and rest[-1].is_punct and rest[-1].text in (".", "!", "..."):
         rest.pop()
     middle = [
-        t for t in verb.children if t.dep_ in ("npadvmod", "prep") and found.subject[-1].i < t.i < verb.i
+        t for t in verb.children if t.dep_ in ("npadvmod", "prep") and sentence.subject[-1].i < t.i < verb.i
     ]
     when = {t.i for m in middle for t in m.subtree}
     if any(t.i < verb.i and t.i not in when for t in rest) or any(
@@ -156,9 +162,9 @@ def _around(found: Transitive, promoted: list[Token]) -> tuple[list[Token], list
     return before, rest
 
 
-def _tail(found: Transitive, rest: list[Token], agent: list[Token | str]) -> list[Token | str]:
+def _tail(sentence: Transitive, rest: list[Token], agent: list[Token | str]) -> list[Token | str]:
     """The by-phrase comes last after a short phrase, and before a clause or a long one."""
-    verb = found.verb
+    verb = sentence.verb
     clauses = [t for t in verb.children if t.dep_ == "advcl" and t.i > verb.i]
     for clause in clauses:
         purpose = any(c.tag_ == "TO" for c in clause.children)
@@ -168,7 +174,7 @@ def _tail(found: Transitive, rest: list[Token], agent: list[Token | str]) -> lis
         raise NotApplicable("pronoun")
     if any(t.lower_ == "by" for t in rest):
         raise NotApplicable("complement")
-    heavy = found.infinitive is not None or any(t.i < verb.i for t in rest) or clauses or len(rest) > _LONG
+    heavy = sentence.infinitive is not None or any(t.i < verb.i for t in rest) or clauses or len(rest) > _LONG
     heavy = heavy or any(t.lower_ in _LATER and t.head.i == verb.i for t in rest)
     heavy = heavy or any(t.text == "," or t.dep_ in ("relcl", "acl") for t in rest)
     if heavy and len(agent) > 9:

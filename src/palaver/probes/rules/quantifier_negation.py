@@ -91,18 +91,18 @@ def apply(doc: Doc) -> str:
 
 def _joined(head: Token, subject: Token) -> list[Token]:
     """Verbs joined to the main verb that share its subject."""
-    found, left = [], [head]
+    joined, left = [], [head]
     while left:
         verb = left.pop()
         for child in verb.children:
             if child.dep_ == "conj":
                 if any(t.dep_ in grammar.SUBJECTS for t in child.children) or child.pos_ != "VERB":
                     raise NotApplicable("coordination")
-                found.append(child)
+                joined.append(child)
                 left.append(child)
             elif child.dep_ in ("ccomp", "parataxis", "csubj"):
                 raise NotApplicable("embedded")
-    return found
+    return joined
 
 
 def _rest(doc: Doc, between: list[Token], finite: Token) -> list[Token | str]:

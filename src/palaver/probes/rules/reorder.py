@@ -65,16 +65,16 @@ _NAMES = ("PERSON", "ORG", "NORP", "GPE")
 
 def apply(doc: Doc) -> str:
     """The same deed with the roles exchanged."""
-    found = transitive(doc)
-    verb, clause = found.verb, found.clause
+    sentence = transitive(doc)
+    verb, clause = sentence.verb, sentence.clause
     subject = clause.subject
     assert subject is not None
-    everyone = [subject, *subject.conjuncts, found.patient, *found.patient.conjuncts]
+    everyone = [subject, *subject.conjuncts, sentence.patient, *sentence.patient.conjuncts]
     if not all(is_somebody(noun) for noun in everyone):
         raise NotApplicable("not-somebody")
-    if any(t.tag_ == "PRP$" for t in [*found.subject, *found.object]):
+    if any(t.tag_ == "PRP$" for t in [*sentence.subject, *sentence.object]):
         raise NotApplicable("pronoun")
-    before = doc[: found.subject[0].i]
+    before = doc[: sentence.subject[0].i]
     if any(t.tag_ == "PRP$" for t in before):
         raise NotApplicable("pronoun")
     if any(t.pos_ == "VERB" and t.dep_ == "pcomp" for t in before) or any(
@@ -83,28 +83,28 @@ def apply(doc: Doc) -> str:
         raise NotApplicable("embedded")  # While giving a test, she spotted him: who gave it?
     if verb.lemma_.lower() in _MUTUAL:
         raise NotApplicable("same")
-    if any(t.dep_ in ("ccomp", "parataxis") and t is not found.infinitive for t in verb.children):
+    if any(t.dep_ in ("ccomp", "parataxis") and t is not sentence.infinitive for t in verb.children):
         raise NotApplicable("clausal-object")
-    if any(t.text == "," for t in doc[found.subject[-1].i : verb.i]):
+    if any(t.text == "," for t in doc[sentence.subject[-1].i : verb.i]):
         raise NotApplicable("embedded")  # The official, describing the arrest, identified the suspect
-    object = _without_tool(found.object)
+    object = _without_tool(sentence.object)
     object += _worn(doc, object[-1].i + 1)
     after = doc[object[-1].i + 1 :]
     if any(t.tag_ == "PRP$" or t.lower_ in _OF_ONE or t.lower_.endswith(("self", "selves")) for t in after):
         raise NotApplicable("pronoun")
-    grammar.forbid(found.object, frozenset(("any", "anyone", "anybody")), "polarity")
+    grammar.forbid(sentence.object, frozenset(("any", "anyone", "anybody")), "polarity")
     new_subject = _cased(object, grammar.OBJECTIVE)
-    new_object = _cased(found.subject, grammar.PERSONAL)
-    if [str(t).lower() for t in new_subject] == [t.lower_ for t in found.subject]:
+    new_object = _cased(sentence.subject, grammar.PERSONAL)
+    if [str(t).lower() for t in new_subject] == [t.lower_ for t in sentence.subject]:
         raise NotApplicable("same")  # they beat them
     first = str(new_subject[0])
     plural = False
     if clause.finite.tag_ in ("VBZ", "VBP") or clause.finite.lemma_ == "be":
-        plural = is_plural(found.patient) if first not in ("I", "you") else first == "you"
-    subject_at = found.subject[0].i
+        plural = is_plural(sentence.patient) if first not in ("I", "you") else first == "you"
+    subject_at = sentence.subject[0].i
     parts: list[Token | str] = [t for t in doc if t.i < subject_at]
     parts += new_subject
-    for token in doc[found.subject[-1].i + 1 : found.object[0].i]:
+    for token in doc[sentence.subject[-1].i + 1 : sentence.object[0].i]:
         parts.append(_agreeing(token, first, plural) if token.i == clause.finite.i else token)
     parts += new_object
     parts += [t for t in after if not (t.is_punct and t.i >= len(doc) - 1)]
