@@ -28,7 +28,6 @@ from palaver.artefacts import (
     read_fields,
     read_record,
     record_path,
-    refuse_existing,
     write_artefact,
     write_record,
 )
@@ -220,13 +219,6 @@ def test_a_record_never_stands_beside_the_file_of_another(tmp_path: Path) -> Non
         raise KeyboardInterrupt
     assert not can_go_on(path, OTHER)
     assert not can_go_on(path, RECORD)
-
-
-def test_existing_things_are_refused(tmp_path: Path) -> None:
-    refuse_existing(tmp_path / "new")
-    refuse_existing(tmp_path, force=True)
-    with pytest.raises(UserError, match="is there already"):
-        refuse_existing(tmp_path)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs locks of Unix")

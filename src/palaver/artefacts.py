@@ -257,12 +257,6 @@ def write_artefact(path: Path, record: RunRecord, mode: Literal["w", "wb"] = "wb
         yield file
 
 
-def refuse_existing(path: Path, force: bool = False) -> None:
-    """Raise `UserError` if `path` is there, unless with `force`."""
-    if path.exists() and not force:
-        raise UserError(f"{path} is there already", "choose another name, or add --force to replace it")
-
-
 # Locks ---------------------------------------------------------------------------------------------------
 
 

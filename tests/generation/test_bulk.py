@@ -48,7 +48,11 @@ def test_generate_streams_in_order(echo: Make, talk: Talk) -> None:
             yield Request(talk(f"t{i}"))
 
     told: list[int] = []
-    replies = generate(system, requests(), batch_size=4, tell=told.append)
+
+    def count(what: str, done: int, total: int) -> None:
+        told.append(done)
+
+    replies = generate(system, requests(), batch_size=4, progress=count)
     assert [next(replies).text.split()[2] for _ in range(6)] == [f"t{i}" for i in range(6)]
     assert len(taken) == 8
     assert told == [4, 8]
@@ -111,7 +115,7 @@ def test_several_systems_and_personalities(tmp_path: Path, lines: Path, echo: Ma
         Contexts(lines, limit=3),
         out,
         conditions=conditions,
-        tell=lambda what, done, total: told.append((what, done, total)),
+        progress=lambda what, done, total: told.append((what, done, total)),
     )
     found = rows(out)
     assert [r["system"] for r in found] == ["a"] * 3 + ["b"] * 3
@@ -345,7 +349,7 @@ def tell(what, done, total):
     print(done, flush=True)
     time.sleep(float(pause))
 who = {"s": conditions_of(system, "all")}
-generate_file([system], Contexts(lines), out, conditions=who, batch_size=9, tell=tell)
+generate_file([system], Contexts(lines), out, conditions=who, batch_size=9, progress=tell)
 """
 
 

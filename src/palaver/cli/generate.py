@@ -89,7 +89,7 @@ def generate(
                 knowledge=facts.choose_for if facts else None,
                 knowledge_signature=facts.signature if facts else None,
                 fresh=force,
-                tell=tell,
+                progress=tell,
             )
     except KeyboardInterrupt:
         typer.echo(f"the rows so far are in {out}; the same command goes on", err=True)
@@ -139,9 +139,7 @@ def _report(done: GenerationResult, conditions: Mapping[str, Sequence[Any]]) -> 
 
 def _drop(out: Path, n: int) -> None:
     with progress() as tell:
-        dropped = drop_common_responses(
-            out, n, tell=lambda done, total: tell("common responses", done, total)
-        )
+        dropped = drop_common_responses(out, n, progress=tell)
     rows = sum(gone for gone, _ in dropped.by_condition.values())
     asked = "" if len(dropped.responses) == n else f" (of {n} asked for)"
     typer.echo(

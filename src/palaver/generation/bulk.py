@@ -19,7 +19,7 @@ from palaver.artefacts import make_record, open_artefact
 from palaver.errors import DataError, UserError
 from palaver.generation.contexts import Condition, Context, Contexts
 from palaver.generation.system import chunk_size, settings, takes
-from palaver.progress import Progress
+from palaver.progress import Progress, no_progress
 from palaver.schema import Dialogue, Reply, Request, System
 
 T = TypeVar("T")
@@ -32,15 +32,14 @@ def generate(
     requests: Iterable[Request],
     *,
     batch_size: int = 0,
-    tell: Callable[[int], None] | None = None,
+    progress: Progress = no_progress,
 ) -> Iterator[Reply]:
     """A reply to each request, in their order, as they come; requests may be a stream without end."""
     done = 0
     for chunk in _chunks(requests, batch_size or chunk_size(system)):
         replies = _replies(system, chunk)
         done += len(chunk)
-        if tell is not None:
-            tell(done)
+        progress(f"replies of {system.name}", done, 0)
         yield from replies
 
 
@@ -89,7 +88,7 @@ def generate_file(
     knowledge: Choose | None = None,
     knowledge_signature: str | None = None,
     fresh: bool = False,
-    tell: Progress | None = None,
+    progress: Progress = no_progress,
 ) -> GenerationResult:
     """Write one JSON row per system, context and condition to `out`; go on if it is there half done.
 
@@ -144,8 +143,7 @@ def generate_file(
                     file.flush()
                     n_new += len(jobs)
                     skipped[system.name] = skipped.get(system.name, 0) + n_skipped
-                if tell is not None:
-                    tell(f"replies of {system.name}", n_rows, total)
+                progress(f"replies of {system.name}", n_rows, total)
         if earlier.rest():
             raise DataError(f"{out} has more rows than this run makes", "choose another file, or use --force")
         os.fsync(file.fileno())

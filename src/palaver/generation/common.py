@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from palaver.errors import DataError, UserError
 from palaver.files import TextStream, write_atomically
-
-Tell = Callable[[int, int], None]
+from palaver.progress import Progress, no_progress
 
 
 def common_responses(pairs: Iterable[tuple[Hashable, str]], n: int) -> list[tuple[str, int]]:
@@ -61,7 +60,9 @@ def condition_name(row: dict[str, Any]) -> str:
     return f"{row.get('system', '')}, {who}" if who else str(row.get("system", ""))
 
 
-def drop_common(path: str | Path, n: int, out: str | Path | None = None, tell: Tell | None = None) -> Removal:
+def drop_common(
+    path: str | Path, n: int, out: str | Path | None = None, progress: Progress = no_progress
+) -> Removal:
     """Copy a file of responses without those common to all conditions, to `OUT.cleaned.jsonl` beside it.
 
     What was dropped is listed in a `.json` beside the copy.
@@ -71,14 +72,16 @@ def drop_common(path: str | Path, n: int, out: str | Path | None = None, tell: T
         Path(out) if out is not None else path.with_name(f"{path.name.removesuffix('.jsonl')}.cleaned.jsonl")
     )
     pairs = (
-        (condition_name(row), row["response"]) for row, _ in _rows(path, tell) if row["response"] is not None
+        (condition_name(row), row["response"])
+        for row, _ in _rows(path, progress)
+        if row["response"] is not None
     )
     common = common_responses(pairs, n)
     unwanted = {text for text, _ in common}
     gone: Counter[str] = Counter()
     kept: Counter[str] = Counter()
     with write_atomically(target, "wb") as file:
-        for row, line in _rows(path, tell):
+        for row, line in _rows(path, progress):
             drop = row["response"] in unwanted
             (gone if drop else kept)[condition_name(row)] += 1
             if not drop:
@@ -94,7 +97,7 @@ def drop_common(path: str | Path, n: int, out: str | Path | None = None, tell: T
     return Removal(common, counts, target)
 
 
-def _rows(path: Path, tell: Tell | None) -> Iterator[tuple[dict[str, Any], bytes]]:
+def _rows(path: Path, progress: Progress) -> Iterator[tuple[dict[str, Any], bytes]]:
     size = max(1, path.stat().st_size) if path.exists() else 1
     with TextStream(path) as stream:
         for number, line in enumerate(stream, start=1):
@@ -104,5 +107,5 @@ def _rows(path: Path, tell: Tell | None) -> Iterator[tuple[dict[str, Any], bytes
             except (ValueError, KeyError, TypeError):
                 raise DataError(f"{path}, line {number}: this is not a generated response") from None
             yield row, line
-            if tell is not None and number % 10_000 == 0:
-                tell(min(stream.consumed(), size), size)
+            if number % 10_000 == 0:
+                progress("common responses", min(stream.consumed(), size), size)

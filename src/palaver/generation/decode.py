@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -24,7 +24,6 @@ from palaver.models import Responder
 from palaver.text.vocabulary import BOS, EOS, PAD
 
 Method = Literal["greedy", "beam", "sample", "stochastic-greedy"]
-Tell = Callable[[int], None]
 _BATCH = {"cpu": 256, "cuda": 8192}
 """Rows that are decoded at once; a beam is a row."""
 
@@ -122,11 +121,10 @@ def decode(
     ocean: Sequence[Sequence[float]] | None = None,
     keys: Sequence[int] | None = None,
     batch_size: int = 0,
-    tell: Tell | None = None,
 ) -> list[Decoded]:
     """A response to every context. `keys` are the examples' own seeds; without them their numbers serve.
 
-    Equal contexts are encoded once, whoever is to answer them. `tell` hears how many are done.
+    Equal contexts are encoded once, whoever is to answer them.
     """
     n = len(contexts)
     for name, given in {"knowledge": knowledge, "speaker": speaker, "ocean": ocean, "keys": keys}.items():
@@ -140,7 +138,6 @@ def decode(
     seeds = np.arange(n) if keys is None else np.array([choose.as_signed(k) for k in keys], dtype=np.int64)
     most = _BATCH.get(model.device.type, 256)
     size = batch_size or max(1, most // (decoding.beam_size if decoding.method == "beam" else 1))
-    done = 0
     for batch in _by_length(contexts, knowledge, size):
         state = _start(model, batch, contexts, knowledge, speaker, ocean)
         rows = Rows(torch.from_numpy(batch), torch.from_numpy(seeds[batch]).to(model.device), state)
@@ -149,9 +146,6 @@ def decode(
         else:
             words, scores = _sample(model, rows, decoding, longest)
         tokens[batch], logprobs[batch] = words, scores
-        done += len(batch)
-        if tell:
-            tell(done)
     ended = tokens == EOS
     ends = np.where(ended.any(1), ended.argmax(1), longest)
     return [Decoded(tokens[i, : ends[i]].tolist(), float(logprobs[i])) for i in range(n)]

@@ -11,6 +11,7 @@ from palaver.personality.plan import Settings
 from palaver.personality.pools import Choice
 from palaver.personality.protocol import estimate_traits
 from palaver.personality.sources import read_pools
+from palaver.progress import no_progress
 from palaver.reproduce.personality import EXTREMES, MIN_TURNS, PROMPT, SHOWS, TABLE_3, Responses
 
 if TYPE_CHECKING:
@@ -119,5 +120,5 @@ def generate_responses(
         if system is not None:
             made[name] = folder / f"{name}.jsonl"
             conditions = {system.name: conditions_of(system, speakers, table)}
-            generate_file([system], source, made[name], conditions=conditions, tell=tell)
+            generate_file([system], source, made[name], conditions=conditions, progress=tell or no_progress)
     return Responses(**made)
