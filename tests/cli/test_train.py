@@ -186,4 +186,4 @@ def test_the_folder_of_the_experiment_is_no_folder_for_the_run(palaver: Palaver,
         assert ran.code == 1
         assert "choose another folder with --out" in ran.err
         assert trial.read_text() == mine
-    assert "is a file, not a folder" in palaver("train", "new", "--out", trial).err
+    assert "is a file, not a folder" in palaver("train", "new", "--out", trial, "--force").err
