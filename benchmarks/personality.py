@@ -65,7 +65,7 @@ def main() -> None:
     options = parser.parse_args()
 
     from palaver.personality.plan import Settings
-    from palaver.personality.protocol import distinguish
+    from palaver.personality.protocol import run_protocol
     from palaver.personality.recogniser import load_recogniser
     from palaver.personality.sources import read_pools
 
@@ -81,7 +81,7 @@ def main() -> None:
             path, load_recogniser(), n_words=200 if options.words else 0, workers=options.workers
         )
         counted = time.perf_counter() - begin
-        found = distinguish(pools, Settings(workers=options.workers))
+        found = run_protocol(pools, Settings(workers=options.workers))
         total = time.perf_counter() - begin
     own = resource.getrusage(resource.RUSAGE_SELF)
     child = resource.getrusage(resource.RUSAGE_CHILDREN)

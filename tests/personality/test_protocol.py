@@ -12,7 +12,7 @@ import pytest
 from palaver.errors import DataError, UserError
 from palaver.personality.plan import Settings
 from palaver.personality.pools import Pools
-from palaver.personality.protocol import distinguish
+from palaver.personality.protocol import run_protocol
 from palaver.personality.results import Distinguishability
 from palaver.personality.samples import TextVectors
 
@@ -26,7 +26,7 @@ def f1(found: Distinguishability, name: str) -> float:
 
 
 def run(known: SimpleNamespace, likes: list[int | None], **more: float) -> Distinguishability:
-    return distinguish(known.pools(likes, n=200, n_groups=40, **more), SMALL)
+    return run_protocol(known.pools(likes, n=200, n_groups=40, **more), SMALL)
 
 
 def test_clearly_different_characters(known: SimpleNamespace) -> None:
@@ -66,15 +66,15 @@ def test_the_same_character_three_times(known: SimpleNamespace) -> None:
 def test_the_same_seed_gives_the_same_bytes(known: SimpleNamespace) -> None:
     pools = known.pools([0, 1, None], strength=0.03)
     small = replace(SMALL, replicates=10)
-    once, again = distinguish(pools, small), distinguish(pools, replace(small, workers=1))
+    once, again = run_protocol(pools, small), run_protocol(pools, replace(small, workers=1))
     assert once.to_json() == again.to_json()
-    other = distinguish(pools, replace(small, seed=1))
+    other = run_protocol(pools, replace(small, seed=1))
     assert other.condition("characters") != once.condition("characters")
     assert other.run.signature != once.run.signature
 
 
 def test_json_holds_everything_and_nothing_undefined(known: SimpleNamespace) -> None:
-    found = distinguish(known.pools([0, 1]), replace(SMALL, replicates=0))
+    found = run_protocol(known.pools([0, 1]), replace(SMALL, replicates=0))
     content = json.loads(found.to_json())
     assert content["verdict"]["low"] is None
     assert "needs 10 resampled pools" in content["verdict"]["reason"]
@@ -90,7 +90,7 @@ def test_json_holds_everything_and_nothing_undefined(known: SimpleNamespace) -> 
 
 
 def test_without_groups_the_verdict_waits(known: SimpleNamespace) -> None:
-    found = distinguish(known.pools([0, 1], n_groups=2), SMALL)
+    found = run_protocol(known.pools([0, 1], n_groups=2), SMALL)
     assert found.verdict.answer == "cannot say"
     assert "speaks in 2 scenes" in found.verdict.reason
     assert found.condition("characters by group") is None
@@ -111,19 +111,19 @@ def test_a_recogniser_of_whole_texts(known: SimpleNamespace) -> None:
         group_noun="dialogue",
         traits=TextVectors(texts, score),
     )
-    found = distinguish(pools, replace(SMALL, size=12, repetitions=2, replicates=0))
+    found = run_protocol(pools, replace(SMALL, size=12, repetitions=2, replicates=0))
     assert f1(found, "characters by group") > 0.8
 
 
 def test_nobody_to_tell_apart(known: SimpleNamespace) -> None:
     with pytest.raises(UserError, match=r"expected 2 or more characters, found 1 \(person 0\)"):
-        distinguish(known.pools([0]), SMALL)
+        run_protocol(known.pools([0]), SMALL)
 
 
 def test_too_few_utterances_says_how_many_are_needed(known: SimpleNamespace) -> None:
     pools = known.pools([0, 1, None]).only(["person 2", "person 0"])
     with pytest.raises(DataError, match="more than 200 of each character") as caught:
-        distinguish(pools, replace(SMALL, size=200))
+        run_protocol(pools, replace(SMALL, size=200))
     assert caught.value.problems == ("person 2: 200 utterances", "person 0: 200 utterances")
 
 

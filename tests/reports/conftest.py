@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 
 from palaver.personality.plan import Settings
 from palaver.personality.pools import Pools
-from palaver.personality.protocol import distinguish
+from palaver.personality.protocol import run_protocol
 from palaver.personality.samples import CountVectors
 
 
@@ -44,4 +44,4 @@ def characters() -> Any:
         left_out=(("empty turns", 3),),
         notes=("a note",),
     )
-    return distinguish(pools, Settings(samples=20, size=30, repetitions=2, replicates=10, ocean_samples=5))
+    return run_protocol(pools, Settings(samples=20, size=30, repetitions=2, replicates=10, ocean_samples=5))

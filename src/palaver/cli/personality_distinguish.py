@@ -89,8 +89,7 @@ def distinguish(
     Example: palaver personality distinguish responses.jsonl --drop-common 100 --out distinguish
     """
     require("sklearn", "models")
-    from palaver.personality.protocol import distinguish as run_protocol
-    from palaver.personality.sources import read_pools
+    from palaver.personality.sources import distinguish as run_protocol
 
     options.claim_folder(out, force)
     settings = settings_of(samples, size, repetitions, pools, seed=seed, quick=quick, workers=workers)
@@ -102,10 +101,16 @@ def distinguish(
         system=system,
         drop_common=drop_common,
     )
-    judge = load_recogniser(recogniser, lexicon=lexicon)
     with progress() as tell:
-        utterances = read_pools(source, judge, choice, root=data, n_words=words, workers=workers, tell=tell)
-        result = run_protocol(utterances, settings, tell=tell)
+        result = run_protocol(
+            source,
+            recogniser=load_recogniser(recogniser, lexicon=lexicon),
+            choice=choice,
+            settings=settings,
+            root=data,
+            n_words=words,
+            progress=tell,
+        )
     print_distinguishability(result, Console())
     if out is not None:
         write_results(result, out, write_personality_report)

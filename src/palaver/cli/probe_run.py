@@ -10,9 +10,7 @@ from rich.console import Console
 from palaver.cli import options
 from palaver.cli.messages import write_results
 from palaver.cli.progress import progress
-from palaver.models.encoders import Places, open_encoders
-from palaver.probes.evaluate import evaluate
-from palaver.probes.inputs import find_triplets
+from palaver.probes.probe import probe
 from palaver.probes.vectors import cache_folder
 from palaver.reports.probes import print_probe, write_probe_report
 
@@ -49,20 +47,17 @@ def run(
     Example: palaver probe run minilm glove --data data/sentences --out probe (`run` may be left out)
     """
     options.claim_folder(out, force)
-    places = Places(data, options.torch_device(device))
-    vectors = None if no_cache else cache or cache_folder()
-    opened = open_encoders(encoders, places)
     with progress() as tell:
-        given = find_triplets(triplets, places, seed=seed, keep=vectors, workers=workers, tell=tell)
-        result = evaluate(
-            opened,
-            given.triplets,
-            cache=vectors,
+        result = probe(
+            encoders,
+            triplets=triplets,
+            data=data,
+            device=options.torch_device(device),
+            cache=None if no_cache else cache or cache_folder(),
             seed=seed,
             n_replicates=replicates or 10_000,
-            data=given.data,
-            notes=given.notes,
-            tell=tell,
+            workers=workers,
+            progress=tell,
         )
     print_probe(result, Console(), n_failures=failures)
     if out is not None:

@@ -19,8 +19,10 @@ from palaver.artefacts import make_record, open_artefact
 from palaver.errors import DataError, UserError
 from palaver.generation.contexts import Condition, Context, Contexts
 from palaver.generation.system import chunk_size, settings, takes
+from palaver.generation.systems_file import open_system
 from palaver.progress import Progress, no_progress
-from palaver.schema import Dialogue, Reply, Request, System
+from palaver.schema import Dialogue, Reply, Request, Response, System, Turn
+from palaver.schema.response import USER
 
 T = TypeVar("T")
 Choose = Callable[[Sequence[Dialogue]], Sequence[str | None]]
@@ -28,19 +30,43 @@ Choose = Callable[[Sequence[Dialogue]], Sequence[str | None]]
 
 
 def generate(
-    system: System,
-    requests: Iterable[Request],
+    system: System | str,
+    contexts: Iterable[Dialogue | str],
     *,
+    speaker: str | None = None,
+    device: str = "auto",
     batch_size: int = 0,
     progress: Progress = no_progress,
-) -> Iterator[Reply]:
-    """A reply to each request, in their order, as they come; requests may be a stream without end."""
+) -> Iterator[Response]:
+    """What a system replies to each context, as they come. A text is one turn of the user.
+
+    Contexts may be a stream without end. Texts are called 1, 2, 3 … in their responses.
+    """
+    if isinstance(system, str):
+        system = open_system(system, device=device)
     done = 0
-    for chunk in _chunks(requests, batch_size or chunk_size(system)):
-        replies = _replies(system, chunk)
+    for chunk in _chunks(contexts, batch_size or chunk_size(system)):
+        dialogues = [
+            context if isinstance(context, Dialogue) else _one_turn(str(number), context)
+            for number, context in enumerate(chunk, start=done + 1)
+        ]
+        replies = _replies(system, [Request(dialogue, speaker=speaker) for dialogue in dialogues])
         done += len(chunk)
         progress(f"replies of {system.name}", done, 0)
-        yield from replies
+        for dialogue, reply in zip(dialogues, replies, strict=True):
+            yield Response(
+                id=dialogue.id,
+                system=system.name,
+                context=dialogue.turns,
+                response=reply.text if reply.skipped is None else None,
+                speaker=speaker,
+                logprob=reply.logprob,
+                labels={} if reply.skipped is None else {"skipped": reply.skipped},
+            )
+
+
+def _one_turn(id: str, text: str) -> Dialogue:
+    return Dialogue(id=id, turns=(Turn(speaker=USER, text=text),))
 
 
 def _replies(system: System, requests: Sequence[Request]) -> list[Reply]:

@@ -38,7 +38,7 @@ from palaver.schema import record_run
 from palaver.statistics.significance import compare_means
 
 
-def distinguish(
+def run_protocol(
     pools: Pools, settings: Settings | None = None, *, tell: Progress | None = None
 ) -> Distinguishability:
     """Run the whole protocol on the pools of some characters."""

@@ -1,4 +1,4 @@
-"""Pools from whatever a user names: a corpus, a dialogue file, or a file of generated responses."""
+"""From whatever a user names (a corpus, a dialogue file, generated responses) to pools and to the answer."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from palaver.corpora.catalogue import corpus_names, read_corpus
+from palaver.personality.plan import Settings
 from palaver.personality.pools import Choice, Pools
+from palaver.personality.protocol import run_protocol
+from palaver.personality.recogniser import AnyRecogniser, load_recogniser
 from palaver.personality.responses import read_responses
+from palaver.personality.results import Distinguishability
 from palaver.personality.transcripts import read_transcripts
 from palaver.progress import Progress
 from palaver.readers import is_responses
@@ -32,3 +36,25 @@ def read_pools(
     if str(source) not in corpus_names() and path.exists() and is_responses(path):
         return read_responses(path, recogniser, choice or Choice(), **options)
     return read_transcripts(read_corpus(source, root=root), recogniser, choice or Choice(), **options)
+
+
+def distinguish(
+    source: str | Path,
+    *,
+    recogniser: str | AnyRecogniser = "default",
+    choice: Choice | None = None,
+    settings: Settings | None = None,
+    root: str | Path | None = None,
+    n_words: int = 200,
+    progress: Progress | None = None,
+) -> Distinguishability:
+    """Do the words tell who speaks, and is that more than chance (Xing & Fernández 2018)?
+
+    `choice` says which characters are told apart, `settings` how many samples of which size are drawn.
+    """
+    settings = settings or Settings()
+    judge = load_recogniser(recogniser) if isinstance(recogniser, str) else recogniser
+    pools = read_pools(
+        source, judge, choice, root=root, n_words=n_words, workers=settings.workers, tell=progress
+    )
+    return run_protocol(pools, settings, tell=progress)

@@ -16,7 +16,7 @@ from palaver.corpora.catalogue import corpus
 from palaver.errors import DataError, UserError
 from palaver.personality.plan import Settings
 from palaver.personality.pools import Choice, Pools
-from palaver.personality.protocol import distinguish
+from palaver.personality.protocol import run_protocol
 from palaver.personality.results import Condition, Distinguishability
 from palaver.personality.sources import read_pools
 
@@ -124,12 +124,12 @@ def reproduce(
         pools = read_pools(
             show, recogniser, Choice(min_turns=MIN_TURNS), root=folder, workers=s.workers, tell=tell
         )
-        results[title] = gold = distinguish(pools, s, tell=tell)
+        results[title] = gold = run_protocol(pools, s, tell=tell)
         for name, found in generated.items():
-            results[f"{title}, {name}"] = distinguish(_of_show(found, pools.characters, name), s, tell=tell)
+            results[f"{title}, {name}"] = run_protocol(_of_show(found, pools.characters, name), s, tell=tell)
         rows += _table_1(show, title, gold, results)
     if given.extremes is not None:
-        results["Extremes"] = distinguish(_read(given.extremes, recogniser, s, tell), s, tell=tell)
+        results["Extremes"] = run_protocol(_read(given.extremes, recogniser, s, tell), s, tell=tell)
     rows += _table_2(results.get("Extremes"))
     return Reproduction(
         rows=tuple(rows),
