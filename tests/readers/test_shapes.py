@@ -206,6 +206,13 @@ def test_known_fields_have_one_name(tmp_path: Path) -> None:
     assert (known_label(second.labels, "system"), known_label(second.labels, "rater")) == ("b", None)
 
 
+def test_a_whole_dialogue_with_fields_named_like_those_of_a_turn(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text(json.dumps({"conversation_id": 3, "agent": "x", "text": "small talk", "turns": turns(0)}))
+    (only,) = read_dialogues(path)
+    assert (only.id, len(only.turns), only.labels) == ("3", 3, {"agent": "x", "text": "small talk"})
+
+
 def test_arrays_are_read_a_value_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "t.json"
     path.write_text(json.dumps([ours(i % 2) for i in range(50)], indent=3, ensure_ascii=False))

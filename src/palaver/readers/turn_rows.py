@@ -19,6 +19,7 @@ from palaver.readers.shapes import (
     is_scalar,
     labels_of,
     number_or_text,
+    turn_list,
 )
 from palaver.schema.response import SYSTEM, USER
 
@@ -76,7 +77,9 @@ def is_turn_row(row: Any) -> bool:
     dialogue, text = first_key(row, _DIALOGUE_KEYS), first_key(row, TEXT_KEYS)
     if dialogue is None or text is None or first_key(row, SPEAKER_KEYS) is None:
         return False
-    return all(is_scalar(row[name]) or row[name] is None for name in (dialogue, text))
+    if not all(is_scalar(row[name]) or row[name] is None for name in (dialogue, text)):
+        return False
+    return turn_list(row) is None  # a whole dialogue may well have a summary called `text`
 
 
 def is_exchange(row: Any) -> bool:
