@@ -23,8 +23,8 @@ from palaver.errors import DataError
 from palaver.files import TextStream
 from palaver.generation.common import common_responses
 from palaver.personality.bag import Bag
-from palaver.personality.counted import Counted, build_pools, count_texts
 from palaver.personality.pools import Choice, Pools, choose_characters
+from palaver.personality.utterances import UtteranceShard, build_pools, count_texts
 from palaver.tables import open_table
 
 SHARD = 1 << 25
@@ -216,7 +216,7 @@ class _Parsed:
     names: list[str]
     label: Any
     group: Any
-    counted: Counted
+    counted: UtteranceShard
     left_out: Counter[str]
     systems: set[str]
     has_ids: bool
@@ -277,7 +277,7 @@ class _Merged:
         self._number: dict[str, int] = {}
         self._labels: list[Any] = []
         self.groups: list[Any] = []
-        self.counted: list[Counted] = []
+        self.counted: list[UtteranceShard] = []
         self.counts: Counter[str] = Counter()
         self.left_out: Counter[str] = Counter()
         self.systems: set[str] = set()
