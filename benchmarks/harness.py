@@ -63,4 +63,4 @@ def machine() -> str:
             model = next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
     except (OSError, StopIteration):
         pass
-    return f"{model}, {os.cpu_count()} cores, Python {platform.python_version()}, one thread"
+    return f"{model}, {os.cpu_count()} cores, Python {platform.python_version()}"

@@ -126,11 +126,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     device = "cuda" if cuda else "cpu"
-    print(
-        torch.cuda.get_device_name()
-        if cuda
-        else machine().replace("one thread", f"{torch.get_num_threads()} threads")
-    )
+    print(torch.cuda.get_device_name() if cuda else f"{machine()}, {torch.get_num_threads()} threads")
     memory = measure_loss(device)
     ratio = measure_network(options.dialogues, options.tokens, options.batch, device, options.repeats)
     if ratio > TIMES or memory > GIGABYTES:

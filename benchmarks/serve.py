@@ -37,8 +37,8 @@ from benchmarks.serve_potato import PotatoRater, potato_answers, serve_potato
 from palaver.schema import Study
 from palaver.server.database import Database
 from palaver.server.migrations import migrate
-from palaver.server.service import Service
 from palaver.server.settings import Settings
+from palaver.server.study_state import StudyState
 from palaver.server.tables import answer, assignment
 
 P95_LIMIT = 0.150
@@ -250,7 +250,7 @@ def serve_palaver(url: str, workers: int, load: Load) -> tuple[Load, int, int]:
     study = likert_study(1500, max(3, load.raters // 10))
     database = Database(url)
     migrate(database)
-    Service.create(database, study, "")
+    StudyState.create(database, study, "")
     port = free_port()
     settings = Settings(database=url, port=port, workers=workers, rate_limits=False)
     process = subprocess.Popen(

@@ -35,7 +35,7 @@ def run_start(report: Report) -> None:
 
 def main() -> None:
     report = Table()
-    print(machine())
+    print(f"{machine()}, one thread")
     print(f"{'':<66} {'peer':>13} {'ours':>13}")
     statistics_agreement.run(report)
     statistics_ranking.run(report)

@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.harness import Report, Table, best_of
 from palaver.statistics.bootstrap import resample_sums
 from palaver.statistics.bradley_terry import bradley_terry, bradley_terry_bootstrap
-from palaver.statistics.ranking import as_comparisons, code_comparisons, paired_bootstrap, win_matrix
+from palaver.statistics.ranking import as_comparisons, paired_bootstrap, win_matrix
 from palaver.statistics.trueskill import TrueSkillSettings, trueskill
 
 FASTCHAT = "pip install --no-deps fschat==0.2.36 && pip install plotly pytz tqdm requests"
@@ -75,24 +75,14 @@ def run_bradley_terry(report: Report) -> None:
     outcomes = outcome.tolist()
     winners = [(evalica.Winner.Draw, evalica.Winner.X, evalica.Winner.Y)[o] for o in outcomes]
 
-    def ours_from_names() -> Any:
-        coded, found = code_comparisons(names_first, names_second, outcomes)
-        return bradley_terry(coded, systems=found)
-
-    def ours_from_codes() -> Any:
-        return bradley_terry(as_comparisons(first, second, outcome), 20)
-
-    ours_from_names()
-    from_names, result = best_of(ours_from_names, 10)
-    from_codes, _ = best_of(ours_from_codes, 50)
+    from_codes, result = best_of(lambda: bradley_terry(as_comparisons(first, second, outcome), 20), 50)
     theirs, peer = best_of(lambda: evalica.bradley_terry(names_first, names_second, winners), 5)
     np.testing.assert_allclose(result.strength, np.log(peer.scores[systems].to_numpy()), atol=1e-5)
-    name = "Bradley-Terry, 100,000 comparisons of 20, from "
-    report(name + "names", peer=theirs, ours=from_names, target=3, note="evalica.bradley_terry")
-    report(name + "codes", peer=theirs, ours=from_codes, target=50, note="evalica.bradley_terry from names")
+    name = "Bradley-Terry, 100,000 comparisons of 20"
+    report(name, peer=theirs, ours=from_codes, target=50, note="evalica.bradley_terry from names")
     codes = first.tolist(), second.tolist()
     theirs, _ = best_of(lambda: evalica.bradley_terry(*codes, winners), 5)
-    report(name + "codes", peer=theirs, ours=from_codes, target=50, note="evalica.bradley_terry from codes")
+    report(name, peer=theirs, ours=from_codes, target=50, note="evalica.bradley_terry from codes")
 
     def ours_bootstrap() -> Any:
         coded = as_comparisons(first, second, outcome)

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from palaver import files, tables
 from palaver.errors import DataError
-from palaver.tables import ROW, TableSource, open_table
+from palaver.tables import ROW, TableSource, open_frame, open_table
 
 relaxed = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -580,3 +580,40 @@ def test_a_directory_and_a_missing_file(tmp_path: Path) -> None:
         open_table(tmp_path)
     with pytest.raises(DataError, match="did you mean 'ratings.csv'"):
         open_table(str(tmp_path / "rating.csv"))
+
+
+# --- types ----------------------------------------------------------------------------------------------
+
+
+def test_typed_frames_keep_what_parquet_and_frames_say(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"a": [1, 2], "b": ["x", "y"], "c": [datetime(2024, 1, 1), None]})
+    frame = frame.with_columns(pl.Series("d", [["x"], []]), pl.Series(ROW, [7, 8]))
+    frame.write_parquet(tmp_path / "t.parquet")
+    (typed,) = open_table(tmp_path / "t.parquet").typed_frames(coded=["a", "b", "d", "no such column"])
+    assert dict(typed.schema) == {
+        "a": pl.Int64,
+        "b": pl.Categorical,
+        "c": pl.Datetime("us"),
+        "d": pl.List(pl.String),
+        ROW: pl.Int64,
+    }
+    assert typed[ROW].to_list() == [1, 2]
+    (own,) = open_frame(frame).typed_frames()
+    assert own.equals(typed.cast({"b": pl.String}))
+    (text,) = open_frame(frame).frames()
+    (text_of_file,) = open_table(tmp_path / "t.parquet").frames()
+    assert text.equals(text_of_file)
+    assert set(text.drop(ROW).dtypes) == {pl.String}
+
+
+def test_frames_come_in_pieces_with_rows_that_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "BATCH", 2)
+    told: list[int] = []
+    pieces = list(open_frame(pl.DataFrame({"a": range(5)})).typed_frames(told.append))
+    assert [piece[ROW].to_list() for piece in pieces] == [[1, 2], [3, 4], [5]]
+    assert told == [2, 4, 5]
+
+
+def test_a_frame_without_rows() -> None:
+    with pytest.raises(DataError, match="mine has a header but no rows"):
+        list(open_frame(pl.DataFrame({"a": []}), "mine").frames())

@@ -32,8 +32,9 @@ def spaces(given: argparse.Namespace, ratings: RatedDialogues, dev: RatedDialogu
     from palaver.comparator.cmade.network import apply_network, build_network
 
     network = build_network(given.encoder or None)
-    both = (apply_network(network, network.inputs(found.dialogues))[1] for found in (ratings, dev))
-    return tuple(both)  # type: ignore[return-value]
+    _, of_ratings = apply_network(network, network.inputs(ratings.dialogues))
+    _, of_dev = apply_network(network, network.inputs(dev.dialogues))
+    return of_ratings, of_dev
 
 
 def standalone(svg: str) -> str:

@@ -63,10 +63,10 @@ def without(
 
 
 def ablations(
-    found: TrainingResult, ratings: RatedDialogues, pairs: Any, settings: MethodSettings
+    trained: TrainingResult, ratings: RatedDialogues, pairs: Any, settings: MethodSettings
 ) -> list[dict[str, Any]]:
     """Each part left out, with few heads: accuracy on held-out ratings and on development pairs."""
-    assert found.pairs_x is not None
+    assert trained.pairs_x is not None
     quick = dataclasses.replace(settings, heads=4)
     unknown = RatedDialogues(
         tuple(dataclasses.replace(row, rater=None, group=None) for row in ratings.rows), ratings.scale
@@ -84,15 +84,15 @@ def ablations(
     ]
     rows = []
     for name, rated, kept, chosen in parts:
-        x, dev_x = without(found.x, **kept), without(found.pairs_x, **kept)
+        x, dev_x = without(trained.x, **kept), without(trained.pairs_x, **kept)
         got = fit(rated, x, pairs=pairs, pairs_x=dev_x, settings=chosen)
         rows.append(_line(name, evaluate_pairs(got.held_out, judge).accuracy, got.on_pairs))
-    x = found.x
+    x = trained.x
     group, _ = method.held_out_together(ratings)
     fold = method.draw_folds(group, settings.folds, settings.seed)
     target, even = effects(ratings.values, sitting).target, np.ones(len(ratings))
     held = method.held_out_scores(x, target, even, group, fold, quick)
-    scores = method.fit_model(x, target, even, group, quick).raw(found.pairs_x).mean(0)
+    scores = method.fit_model(x, target, even, group, quick).raw(trained.pairs_x).mean(0)
     rows.append(_line("all raters count the same", evaluate_pairs(held, judge).accuracy,
                       evaluate_pairs(scores, pairs)))  # fmt: skip
     return rows
@@ -103,16 +103,16 @@ def _line(name: str, held: float, on_pairs: Any) -> dict[str, Any]:
     return {"part": name, "held_out": held, "development": on_pairs.accuracy}
 
 
-def cleaning(ratings: RatedDialogues, found: TrainingResult, pairs: Any) -> dict[str, Any]:
+def cleaning(ratings: RatedDialogues, trained: TrainingResult, pairs: Any) -> dict[str, Any]:
     """How well suspicion finds the dialogues of raters who failed quality control."""
     failed = np.array([not row.dialogue.labels["passed_qc"] for row in ratings.rows])
-    got = clean(ratings, found.x, pairs=pairs, pairs_x=found.pairs_x, fitted=found.fitted)
+    got = clean(ratings, trained.x, pairs=pairs, pairs_x=trained.pairs_x, fitted=trained.fitted)
     verdicts = np.array([row.verdict for row in got.ratings])
     shapley = np.array([row.shapley for row in got.ratings], float)
     rater = ratings.codes("rater")
     return {
         "auc": auc(got.suspicion, failed),
-        "auc_correlation_only": auc(-_of(found.fitted, rater), failed),
+        "auc_correlation_only": auc(-_of(trained.fitted, rater), failed),
         "auc_shapley_dialogue": auc(-shapley, failed),
         "auc_shapley_rater": auc(-np.bincount(rater, shapley)[rater], failed),
         "failed_share": {
@@ -164,14 +164,14 @@ def fine_tuned(
     return held, on_dev
 
 
-def join(found: TrainingResult, nets: list[Any], ratings: RatedDialogues, pairs: Any) -> dict[str, Any]:
+def join(trained: TrainingResult, nets: list[Any], ratings: RatedDialogues, pairs: Any) -> dict[str, Any]:
     """The method and the networks, both in units of their spread; the share is chosen on held-out ratings."""
-    assert found.pairs_x is not None
+    assert trained.pairs_x is not None
     sitting = sittings(ratings.codes("rater"), ratings.codes("group"))
     judge = rating_pairs(ratings.values, sitting, gap=10.0)
     assert judge is not None
-    weight = found.fitted.weights[judge.first]
-    own, own_dev = found.fitted.held_out, found.fitted.model.heads_of(found.pairs_x).mean(0)
+    weight = trained.fitted.weights[judge.first]
+    own, own_dev = trained.fitted.held_out, trained.fitted.model.heads_of(trained.pairs_x).mean(0)
     net = np.mean([held / held.std() for held, _ in nets], axis=0)
     net_dev = np.mean([on_dev / held.std() for held, on_dev in nets], axis=0)
     rows = []
@@ -215,21 +215,21 @@ def main() -> None:
     dev = read_rated(folder / "reliable_eval.dev_dialogues.jsonl.gz")
     pairs = read_pairs(folder / "reliable_eval.dev_pairs.jsonl.gz", dev.index)
     runs, scores, began = [], [], time.time()
-    found: TrainingResult | None = None
+    trained: TrainingResult | None = None
     for seed in given.seeds:
-        found = train_palaver(
+        trained = train_palaver(
             TrainingData.gather(ratings, dev=dev, pairs=pairs), given.out, settings=MethodSettings(seed=seed),
             encoder=given.encoder or "minilm", device=str(choose_device(given.device)), say=print,
         )  # fmt: skip
-        assert found.pairs_x is not None
-        runs.append({"seed": seed, **found.fitted.describe(), **cleaning(ratings, found, pairs)})
-        scores.append(found.fitted.model.heads_of(found.pairs_x).mean(0))
+        assert trained.pairs_x is not None
+        runs.append({"seed": seed, **trained.fitted.describe(), **cleaning(ratings, trained, pairs)})
+        scores.append(trained.fitted.model.heads_of(trained.pairs_x).mean(0))
         r = runs[-1]
         told = [r["on_ratings"]["accuracy"], r["on_pairs"]["accuracy"], r["ece"], r["auc"]]
         print(
             f"seed {seed}: held-out ratings, development, ECE, cleaning AUC:", *np.round(told, 4), flush=True
         )
-    assert found is not None
+    assert trained is not None
     together = np.mean(scores, axis=0)
     difference = together[pairs.first] - together[pairs.second]
     unit = log_odds_unit(difference, pairs.label.astype(float))
@@ -244,16 +244,16 @@ def main() -> None:
     }
     print(json.dumps({k: v for k, v in result.items() if k != "runs"}, indent=1))
     if given.ablations:
-        result["ablations"] = ablations(found, ratings, pairs, MethodSettings(seed=given.seeds[-1]))
+        result["ablations"] = ablations(trained, ratings, pairs, MethodSettings(seed=given.seeds[-1]))
     if given.fine_tune:
         weights = reliability(
-            ratings.values, found.fitted.held_out, ratings.codes("rater"),
+            ratings.values, trained.fitted.held_out, ratings.codes("rater"),
             sittings(ratings.codes("rater"), ratings.codes("group")),
         ).weights(ratings.codes("rater"))  # fmt: skip
         nets = [fine_tuned(given, ratings, dev, weights, seed) for seed in given.seeds]
         result["networks"] = [evaluate_pairs(on_dev, pairs).accuracy for _, on_dev in nets]
         print("networks alone, development:", result["networks"])
-        result["joined"] = join(found, nets, ratings, pairs)
+        result["joined"] = join(trained, nets, ratings, pairs)
     (given.out / "results.json").write_text(json.dumps(result, indent=1))
 
 

@@ -102,7 +102,7 @@ def run_one(given: argparse.Namespace) -> None:
         torch.set_num_threads(2)
     seed = given.seeds[0]
     out = given.out / f"seed-{seed}"
-    found = run_pipeline(
+    result = run_pipeline(
         find_preset(given.one),
         load_sources(given, seed),
         out,
@@ -111,7 +111,8 @@ def run_one(given: argparse.Namespace) -> None:
         device=given.device,
         say=lambda text: print(text, flush=True),
     )
-    print(json.dumps(found.to_json()["on_test"] or found.to_json()["on_pairs"]), flush=True)
+    figures = result.to_json()
+    print(json.dumps(figures["on_test"] or figures["on_pairs"]), flush=True)
 
 
 def result_of(given: argparse.Namespace, name: str, seed: int) -> dict[str, Any] | None:
@@ -185,7 +186,10 @@ def start(given: argparse.Namespace, name: str, seed: int) -> subprocess.Popen[b
         given.dev,
     ]
     command += ["--encoder", given.encoder] if given.encoder else []
-    command += ["--no-convai"] * given.no_convai + ["--tiny"] * given.tiny
+    if given.no_convai:
+        command.append("--no-convai")
+    if given.tiny:
+        command.append("--tiny")
     command += ["--set", *given.settings] if given.settings else []
     environment = os.environ | {"TOKENIZERS_PARALLELISM": "true"}
     print(f"{name} seed {seed}: started", flush=True)
@@ -198,7 +202,8 @@ def table(given: argparse.Namespace) -> list[dict[str, Any]]:
     rows = []
     for name in given.rows:
         preset = PRESETS[name]
-        done = [found for seed in given.seeds if (found := result_of(given, name, seed)) is not None]
+        results = [result_of(given, name, seed) for seed in given.seeds]
+        done = [result for result in results if result is not None]
         row: dict[str, Any] = {"row": preset.row, "preset": name, "title": preset.title, "n_seeds": len(done)}
         row |= {
             "paper_accuracy": preset.accuracy,
@@ -207,13 +212,13 @@ def table(given: argparse.Namespace) -> list[dict[str, Any]]:
         }
         for which in ("on_test", "on_pairs"):
             for what in ("accuracy", "kappa", "kappa_se"):
-                values = [found[which][what] for found in done if found[which] is not None]
+                values = [result[which][what] for result in done if result[which] is not None]
                 if values:
                     row[f"{which}_{what}"] = mean(values)
                     row[f"{which}_{what}_sd"] = stdev(values) if len(values) > 1 else None
         if done:
-            row |= {"seconds": mean(found["seconds"] for found in done), "device": done[0]["device"]}
-            row["n_kept"] = [found["n_kept"] for found in done]
+            row |= {"seconds": mean(result["seconds"] for result in done), "device": done[0]["device"]}
+            row["n_kept"] = [result["n_kept"] for result in done]
         rows.append(row)
     print(
         f"\n{'row':>3}  {'':<16} {'held-out pairs':>15} {'kappa':>15} {'SE':>6}  {'pairs given':>16}  paper"

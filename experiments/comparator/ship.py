@@ -22,10 +22,10 @@ import plain_kernels  # noqa: E402
 
 plain_kernels.use_where_needed()
 
-from palaver.comparator.reading import read_pairs, read_rated  # noqa: E402
-from palaver.comparator.training_data import TrainingData  # noqa: E402
 from palaver.comparator.model import save_model  # noqa: E402
+from palaver.comparator.reading import read_pairs, read_rated  # noqa: E402
 from palaver.comparator.training import train_palaver  # noqa: E402
+from palaver.comparator.training_data import TrainingData  # noqa: E402
 
 
 def main() -> None:

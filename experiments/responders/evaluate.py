@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +19,7 @@ from palaver.knowledge import make_selector, reading_sentences, select_for
 from palaver.metrics import evaluate
 from palaver.models import Responder, load
 from palaver.models.turns import encode_knowledge, encode_turns, join_turns
+from palaver.statistics.perplexity import Perplexity
 from palaver.text.spelling import Spelling
 from palaver.text.vocabulary import EOS, UNK, Vocabulary
 from palaver.text.words import count_words
@@ -75,9 +75,10 @@ def score(model: Responder, vocabulary: Vocabulary, some: list[Example]) -> dict
     spelling = Spelling(vocabulary)
     spelled = sum(spelling.unknown(e.response, row[1]) for e, row in zip(some, rows, strict=True))
     unknown = sum(token == UNK for _, response, _ in rows for token in response)
+    perplexity = Perplexity(nll, n_tokens, n_words, spelled)
     return {
-        "ppl_token": math.exp(nll / n_tokens),
-        "ppl_word": math.exp((nll + spelled) / n_words),
+        "ppl_token": perplexity.per_token,
+        "ppl_word": perplexity.per_word,
         "unknown_share": unknown / n_tokens,
     }
 

@@ -1,6 +1,6 @@
 """Errors that are the user's to mend, and the seam for optional parts.
 
-The library raises `UserError`; the command line renders it once (exit 1, no traceback), the server once.
+The library raises `UserError`; the command line renders it once (exit 1 or 2, no traceback), the server once.
 """
 
 from __future__ import annotations
@@ -32,6 +32,10 @@ class DataError(UserError):
 
 class ConfigError(UserError):
     """A configuration or study file is wrong; `problems` lists every mistake with its line."""
+
+
+class UsageError(UserError):
+    """The command line asks for what cannot be done (exit 2)."""
 
 
 class MissingExtra(UserError):

@@ -92,8 +92,8 @@ def _zip_member(path: Path, file: IO[bytes]) -> tuple[zipfile.ZipFile, str]:
         raise DataError(f"{path} is not a zip file, or is cut short") from None
     members = [n for n in archive.namelist() if not n.endswith("/") and "__MACOSX" not in n]
     if len(members) != 1:
-        found = ", ".join(members[:5]) or "none"
-        raise DataError(f"{path} should hold exactly one file, found {len(members)} ({found})")
+        listed = ", ".join(members[:5]) or "none"
+        raise DataError(f"{path} should hold exactly one file, found {len(members)} ({listed})")
     return archive, members[0]
 
 

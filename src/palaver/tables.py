@@ -401,6 +401,9 @@ def _parquet_frames(
     import pyarrow as pa
 
     row = 1
+    with open_parquet(source.path) as file:
+        texts = (field.name for field in file.schema_arrow if field.type in (pa.string(), pa.large_string()))
+        coded = [name for name in texts if name in coded]
     with open_parquet(source.path, coded) as file:
         total = max(1, file.metadata.num_rows)
         try:

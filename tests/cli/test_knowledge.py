@@ -9,9 +9,6 @@ from typing import Any
 
 import pytest
 
-from palaver.cli.knowledge import HistorySelector
-from palaver.knowledge import SELECTORS
-
 Palaver = Callable[..., Any]
 
 
@@ -61,9 +58,6 @@ def test_json_of_one_split(palaver: Palaver, talks: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--selector", "tfidf,bm52"], "did you mean 'bm25'"),
-        (["--selector", "oracle"], "those that need the history alone"),
-        (["--selector", ","], "names nothing"),
         (["--corpus", "topical-chaat"], "topical-chat"),
         (["--corpus", "nowhere.jsonl"], "nowhere.jsonl"),
         (["--selector", "encoder", "--encoder", "."], "no sentence encoder in"),
@@ -77,6 +71,21 @@ def test_mistakes(palaver: Palaver, talks: Path, words: list[str], message: str)
     assert message in ran.err
 
 
+@pytest.mark.parametrize(
+    ("selector", "message"),
+    [
+        ("tfidf,bm52", "did you mean 'bm25'"),
+        ("oracle", "those that need the history alone: tfidf, bm25, encoder"),
+        ("none", "those that need the history alone"),
+        (",", "names nothing"),
+    ],
+)
+def test_selectors_that_cannot_be_used(palaver: Palaver, talks: Path, selector: str, message: str) -> None:
+    ran = palaver("knowledge", "agreement", "--corpus", talks, "--selector", selector)
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
+
+
 def test_dialogues_without_reading_sets(palaver: Palaver, tmp_path: Path) -> None:
     path = tmp_path / "bare.jsonl"
     turns = [{"speaker": "a", "text": "hi"}, {"speaker": "b", "text": "ho"}]
@@ -84,8 +93,3 @@ def test_dialogues_without_reading_sets(palaver: Palaver, tmp_path: Path) -> Non
     ran = palaver("knowledge", "agreement", "--corpus", path)
     assert ran.code == 1
     assert "reading sets" in ran.err
-
-
-def test_the_selectors_are_those_of_the_library() -> None:
-    kinds = {name for name in SELECTORS if name != "none" and not SELECTORS.get(name).sees_response}
-    assert {kind.value for kind in HistorySelector} == kinds

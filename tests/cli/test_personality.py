@@ -53,7 +53,7 @@ def test_score_each_speaker(palaver: Any, tmp_path: Path) -> None:
     ran = palaver("personality", "score", "d.jsonl", "--per", "speaker")
     assert ran.code == 1
     assert "nobody in d.jsonl says 100 words (Ann says most, 21 words)" in ran.err
-    assert palaver("personality", "score", "-", "--per", "speaker").code == 1
+    assert palaver("personality", "score", "-", "--per", "speaker").code == 2
 
 
 @pytest.mark.parametrize("content", ["", "  \n", "?!\n"])

@@ -78,7 +78,7 @@ def test_triplets_from_a_text(palaver: Any, tmp_path: Path) -> None:
 
 def test_triplets_as_items_of_a_study(palaver: Any, tmp_path: Path) -> None:
     (tmp_path / "s.txt").write_text("A man is jumping over a wall\nThe doctor helped the patient.\n")
-    ran = palaver("probe", "triplets", "--text", "s.txt", "--out", "t.jsonl", "--items", "items.jsonl")
+    ran = palaver("probe", "triplets", "--text", "s.txt", "--out", "t.jsonl", "--study-items", "items.jsonl")
     assert ran.code == 0, ran.err
     assert palaver("study", "new", "--preset", "triplet-check", "--out", "study.toml").code == 0
     text = (tmp_path / "study.toml").read_text(encoding="utf-8")
@@ -100,9 +100,11 @@ def test_triplets_without_any(palaver: Any, tmp_path: Path) -> None:
     assert not (tmp_path / "t.jsonl").exists()
 
 
-def test_triplets_need_sentences(palaver: Any) -> None:
+def test_triplets_need_sentences(palaver: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("PALAVER_DATA", raising=False)
     ran = palaver("probe", "triplets", "--out", "t.jsonl")
-    assert ran.code == 1
+    assert ran.code == 2
     assert "--data" in ran.err
     assert palaver("probe", "triplets", "--data", "nowhere", "--out", "t.jsonl").code == 1
     assert palaver("probe", "triplets", "--data", ".", "--out", "t.docx").code == 1

@@ -58,7 +58,7 @@ def test_train_then_status_then_again(palaver: Palaver, trial: Path) -> None:
     assert "other settings" in other.err
     assert "model.dropout: was 0.1, is 0.5" in other.err
     fresh = palaver(
-        "train", "responder", trial, *QUICK, "--set", "model.dropout=0.5", "--fresh", "--max-steps", 3
+        "train", "responder", trial, *QUICK, "--set", "model.dropout=0.5", "--force", "--max-steps", 3
     )
     assert fresh.code == 0, fresh.err
     assert "finished: 3 steps" in fresh.out
@@ -97,7 +97,7 @@ def test_mistakes_are_named(palaver: Palaver, trial: Path) -> None:
     if not torch.cuda.is_available():
         gpu = palaver("train", "responder", trial, "--device", "cuda")
         assert gpu.code == 1
-        assert "no GPU" in gpu.err
+        assert "the GPU 'cuda' was asked for" in gpu.err
     missing = palaver("train", "status", "runs/none")
     assert missing.code == 1
     assert "not the folder of a run" in missing.err
@@ -181,7 +181,7 @@ def test_knowledge_that_the_data_does_not_have(palaver: Palaver, trial: Path) ->
 
 def test_the_folder_of_the_experiment_is_no_folder_for_the_run(palaver: Palaver, trial: Path) -> None:
     mine = trial.read_text()
-    for also in ((), ("--fresh",)):
+    for also in ((), ("--force",)):
         ran = palaver("train", "responder", trial, *QUICK, "--out", trial.parent, *also)
         assert ran.code == 1
         assert "choose another folder with --out" in ran.err

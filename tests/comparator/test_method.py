@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import json
 from pathlib import Path
@@ -14,7 +15,6 @@ from palaver.comparator.representation import LAYOUT, Representation, represent
 from palaver.comparator.scorer import SHIPPED, PalaverScorer, load_scorer
 from palaver.comparator.training import train_palaver
 from palaver.comparator.training_data import Pairs, RatedDialogue, RatedDialogues, TrainingData
-from palaver.comparator.trees import fit_trees
 from palaver.errors import DataError, UserError
 
 _spec = importlib.util.spec_from_file_location("method_sample", Path(__file__).with_name("method_sample.py"))
@@ -116,6 +116,17 @@ def test_another_encoder_is_refused(fitted: tuple[RatedDialogues, Representation
         scorer.score(fitted[0].dialogues[:1])
 
 
+def test_the_signature_names_the_weights(
+    fitted: tuple[RatedDialogues, Representation, Fit], tmp_path: Path
+) -> None:
+    model = fitted[2].model
+    for name, unit in (("a", 1.0), ("b", 1.0), ("c", 2.0)):
+        save_model(dataclasses.replace(model, unit=unit), tmp_path / name / "comparator")
+    a, b, c = (load_scorer(tmp_path / name, encode=encode).signature.split()[-1] for name in "abc")
+    assert a == b != c
+    assert load_scorer().signature.startswith("comparator default ")
+
+
 def test_the_shipped_comparator_knows_this_versions_features() -> None:
     model, about = load_model(SHIPPED)
     assert about["features"] == list(LAYOUT)
@@ -123,21 +134,6 @@ def test_the_shipped_comparator_knows_this_versions_features() -> None:
     scorer = load_scorer(encode=lambda texts: encode(texts, dim=384))
     assert np.isfinite(scorer.score([dialogue(0, 0.5, np.random.default_rng(0))]).score).all()
     assert len(model.heads) == about["settings"]["heads"]
-
-
-def test_trees_predict_as_scikit_learn_does() -> None:
-    from sklearn.ensemble import GradientBoostingRegressor
-
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(300, 8)).astype(np.float32)
-    y = np.sin(x[:, 0]) + x[:, 1] * x[:, 2]
-    w = rng.random(300)
-    ours = fit_trees(x, y, w, n_trees=15, seed=3).predict(x)
-    theirs = GradientBoostingRegressor(
-        n_estimators=15, learning_rate=0.06, max_depth=3, max_features=0.15, subsample=0.6,
-        min_samples_leaf=15, random_state=3,
-    ).fit(x, y, sample_weight=w).predict(x)  # fmt: skip
-    assert np.allclose(ours, theirs)
 
 
 def test_unit_of_log_odds() -> None:

@@ -7,13 +7,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.comparator.reading import read_pairs, read_rated
-from palaver.comparator.training_data import Pairs
 from palaver.errors import DataError, UserError
 from palaver.schema import Dialogue, Turn
 
@@ -47,6 +45,27 @@ def test_the_layout_of_chat_exports(tmp_path: Path, name: str) -> None:
     assert found.rows[1].rater is None
     assert found.codes("rater").tolist() == [0, -1]
     assert found.index == {"a": 0, "b": 1}
+
+
+def test_every_shape_of_the_reader(tmp_path: Path) -> None:
+    """A table with one turn a row, a JSON array of messages: what the reader takes can be trained on."""
+    table = tmp_path / "t.csv"
+    table.write_text(
+        "dialogue,speaker,text,rating,rater,system\n"
+        "a,user,hello,4,w,S\na,bot,hi,4,w,S\nb,user,hey,2,v,S\nb,bot,what,2,v,S\n"
+    )
+    messages = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}]
+    array = tmp_path / "m.json"
+    array.write_text(json.dumps([{"id": "c", "messages": messages, "stars": 5, "model": "M"}]))
+    found = read_rated([table, array])
+    assert found.ids == ("a", "b", "c")
+    assert found.values.tolist() == [4.0, 2.0, 5.0]
+    assert [row.rater for row in found.rows] == ["w", "v", None]
+    assert [row.system for row in found.rows] == ["S", "S", "M"]
+    assert all(row.dialogue.speakers == ("user", "system") for row in found.rows)
+    pairs = tmp_path / "p.csv"
+    pairs.write_text("a,b,better\na,b,a\nb,c,b\n")
+    assert read_pairs(pairs, found.index).better.tolist() == [0, 2]
 
 
 def test_dialogue_rows_with_labels_or_fields(tmp_path: Path) -> None:
@@ -95,14 +114,12 @@ def test_all_problems_come_at_once_with_their_lines(tmp_path: Path) -> None:
         {"id": "d", "rating": 2},
         row("e") | {"turns": [{"spk": "user", "text": 3}, {"spk": "bot", "text": "x"}]},
         row("a", 2),
-        {k: v for k, v in row("f").items() if k != "id"},
-        row("g", float("nan")),
         row("h") | {"labels": [1]},
     ]
     with pytest.raises(DataError) as caught:
         read_rated(write(tmp_path / "d.jsonl", rows))
     problems = caught.value.problems
-    assert [int(p.split(":")[0].removeprefix("line ")) for p in problems] == list(range(2, 12))
+    assert [int(p.split(":")[0].removeprefix("line ")) for p in problems] == list(range(2, 10))
     assert "already that of d.jsonl, line 1" in problems[6]
     assert "expected a number, found 'four'" in problems[2]
 
@@ -110,8 +127,8 @@ def test_all_problems_come_at_once_with_their_lines(tmp_path: Path) -> None:
 def test_many_problems_are_cut(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         read_rated(write(tmp_path / "d.jsonl", ["x"] * 100))
-    assert caught.value.problems[-1] == "… and 60 more"
-    assert "100 things" in caught.value.message
+    assert caught.value.problems[-1] == "… and 90 more"
+    assert "100 mistakes" in caught.value.message
 
 
 @pytest.mark.parametrize(
@@ -119,11 +136,11 @@ def test_many_problems_are_cut(tmp_path: Path) -> None:
     [
         ([row("a", 3), row("b", 3)], {}, "all 2 ratings are equal (3)"),
         ([row("a", None), row("b", None)], {}, "no dialogue can be used"),
-        ([row("a", 1), row("b", 9)], {"scale": (1, 5)}, "this is wrong"),
-        ([row("a", -3), row("b", 1000)], {}, "this is wrong"),
+        ([row("a", 1), row("b", 9)], {"scale": (1, 5)}, "line 2: this is not a rating from 1 to 5"),
+        ([row("a", -3), row("b", 1000)], {}, "no scale we know"),
         ([row("a", 1), row("b", 2)], {"scale": (5, 1)}, "from a lower to a higher"),
         ([row("a", 1), row("b", 2)], {"min_turns": 3}, "no dialogue can be used"),
-        ([row("a", 1e300), row("b", 2)], {}, "this is wrong"),
+        ([row("a", 1e300), row("b", 2)], {}, "line 1: this is not a rated dialogue"),
     ],
 )
 def test_ratings_that_cannot_be(tmp_path: Path, rows: list[Any], options: Any, message: str) -> None:
@@ -140,7 +157,7 @@ def test_missing_and_empty_files(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no file of ratings"):
         read_rated([])
     (tmp_path / "blank.jsonl").write_text("\n\n")
-    with pytest.raises(DataError, match="no dialogue can be used"):
+    with pytest.raises(DataError, match="there is no dialogue in it"):
         read_rated(tmp_path / "blank.jsonl")
 
 
@@ -153,7 +170,7 @@ def test_files_are_brought_onto_the_first_scale(tmp_path: Path) -> None:
     assert found.scale == (0.0, 100.0)
     assert found.values.tolist() == [0.0, 57.5, 0.0, 75.0]
     assert found.notes == ("s.jsonl: ratings from 1 to 5 brought onto 0 to 100",)
-    with pytest.raises(DataError, match="wrong"):
+    with pytest.raises(DataError, match="the id 'c' is already that of s.jsonl, line 1"):
         read_rated([paths[1], write(tmp_path / "t.jsonl", [row("c", 2)])])
 
 
@@ -212,12 +229,6 @@ def test_no_pair_is_lost_uncounted(tmp_path_factory: pytest.TempPathFactory, dra
     pairs = zip(found.better.tolist(), found.worse.tolist(), strict=True)
     assert {frozenset((names[b], names[w])): names[b] for b, w in pairs} == clear
     assert len(found) + sum(found.dropped.values()) == len(rows)
-
-
-def test_used_rows_of_pairs() -> None:
-    pairs = Pairs(np.array([3, 1]), np.array([1, 5]), np.array([1, -1], np.int8))
-    assert pairs.used.tolist() == [1, 3, 5]
-    assert pairs.worse.tolist() == [1, 1]
 
 
 def test_the_real_files(shared_data: Path) -> None:

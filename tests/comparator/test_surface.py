@@ -5,7 +5,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from palaver.comparator.coherence import FLOW, flow
 from palaver.comparator.surface import FEATURES, read_turn, surface_features
 
 
@@ -52,20 +51,3 @@ def test_answers() -> None:
 @given(st.lists(st.text(min_size=1).filter(str.strip), min_size=1, max_size=8))
 def test_any_text_gives_finite_numbers(texts: list[str]) -> None:
     assert np.isfinite(surface(*texts)).all()
-
-
-def test_flow_of_a_system_that_repeats_itself() -> None:
-    a, b = np.eye(4, dtype=np.float32)[:2]
-    vectors, is_user = np.stack([a, b, a, b]), np.array([True, False, True, False])
-    found, means = flow(vectors, is_user)
-    named = dict(zip(FLOW, found, strict=True))
-    assert len(found) == len(FLOW)
-    assert named["coherence_system_mean"] == 0
-    assert named["repeat_system_nearest"] == 1
-    assert np.array_equal(means, np.r_[b, a, 0 * a, a + b])
-
-
-def test_flow_of_one_turn_is_all_zero() -> None:
-    found, _ = flow(np.ones((1, 3), np.float32), np.array([True]))
-    assert np.isfinite(found).all()
-    assert found[0] == 0

@@ -20,11 +20,11 @@ from palaver.files import sha256_of
 from palaver.readers import write_dialogues
 from palaver.schema import Dialogue, Turn
 
-PLAIN = [name for name in corpus_names() if any(x.loader.startswith("plain:") for x in corpus(name).layouts)]
+PLAIN = [name for name in corpus_names() if any("plain:" in x.loader for x in corpus(name).layouts)]
 
 
 def put_plain(folder: Path, name: str, splits: list[str]) -> Path:
-    file = next(x.file for x in corpus(name).layouts if x.loader.startswith("plain:"))
+    file = next(x.file for x in corpus(name).layouts if "plain:" in x.loader)
     path = folder / "dialogue" / f"{file}.gz"
     path.parent.mkdir(exist_ok=True)
     rows = [

@@ -80,12 +80,16 @@ def test_a_stream_is_not_read_far_ahead(backend: Backend) -> None:
 
 
 def test_progress_counts_shards() -> None:
-    told: list[tuple[int, int]] = []
-    list(map_shards(eval, ["1", "2", "3"], workers=2, backend="threads", tell=lambda *t: told.append(t)))
-    assert told == [(1, 3), (2, 3), (3, 3)]
+    told: list[tuple[str, int, int]] = []
+
+    def tell(what: str, done: int, total: int) -> None:
+        told.append((what, done, total))
+
+    list(map_shards(eval, ["1", "2", "3"], workers=2, backend="threads", progress=tell))
+    assert told == [("shards", 1, 3), ("shards", 2, 3), ("shards", 3, 3)]
     told.clear()
-    list(map_shards(eval, iter(["1", "2"]), workers=2, backend="serial", tell=lambda *t: told.append(t)))
-    assert told == [(1, 0), (2, 0)]
+    list(map_shards(eval, iter(["1", "2"]), workers=2, backend="serial", what="parts", progress=tell))
+    assert told == [("parts", 1, 0), ("parts", 2, 0)]
 
 
 def test_processes_are_others_and_one_worker_is_none() -> None:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from palaver.errors import DataError, UserError
 from palaver.generation.bulk import generate, generate_file
 from palaver.generation.contexts import Condition, Contexts
-from palaver.readers import write_dialogues
+from palaver.readers import read_responses, write_dialogues
 from palaver.schema import Dialogue, Reply, Request
 
 Talk = Callable[..., Dialogue]
@@ -72,12 +72,21 @@ def test_rows(tmp_path: Path, echo: Make, talk: Talk) -> None:
     out = tmp_path / "deep" / "out.jsonl"
     done = generate_file([echo()], Contexts(path, every_turn=True), out, conditions=TWO)
     found = rows(out)
+    said = [{"speaker": "a", "text": "hello"}, {"speaker": "b", "text": "hi"}]
     assert [(r["id"], r["speaker"], r["context"], r["reference"]) for r in found] == [
-        ("x#1", "Joey", "hello", "hi"),
-        ("x#1", "Ross", "hello", "hi"),
-        ("x#2", "Joey", "hi", "bye"),
-        ("x#2", "Ross", "hi", "bye"),
+        ("x#1", "Joey", said[:1], "hi"),
+        ("x#1", "Ross", said[:1], "hi"),
+        ("x#2", "Joey", said, "bye"),
+        ("x#2", "Ross", said, "bye"),
     ]
+    responses = list(read_responses(out))
+    assert [r.model_dump(mode="json", exclude={"labels", "knowledge"}) for r in responses] == found
+    short = tmp_path / "short.jsonl"
+    generate_file([echo()], Contexts(path, every_turn=True), short, conditions=TWO, context="last")
+    assert [r["context"] for r in rows(short)] == ["hello", "hello", "hi", "hi"]
+    assert [r.context[-1].text for r in read_responses(short)] == ["hello", "hello", "hi", "hi"]
+    with pytest.raises(UserError, match="other settings"):
+        generate_file([echo()], Contexts(path, every_turn=True), short, conditions=TWO)
     assert found[0]["response"].startswith("Joey heard hello")
     assert found[0]["logprob"] == -1.5
     assert list(found[0]) == [

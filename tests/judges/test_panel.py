@@ -99,7 +99,9 @@ def test_the_comparator_and_the_recogniser_rate_responses_and_dialogues(
 ) -> None:
     chats = tmp_path / "chats.jsonl"
     turns = [{"role": "user", "content": "Hello there"}, {"role": "assistant", "content": "Hi, I am fine"}]
-    chats.write_text("".join(json.dumps({"id": str(i), "model": f"m{i}", "messages": turns}) + "\n" for i in range(2)))
+    chats.write_text(
+        "".join(json.dumps({"id": str(i), "model": f"m{i}", "messages": turns}) + "\n" for i in range(2))
+    )
     for path, n in ((responses, len(ROWS)), (chats, 2)):
         frame = judge(path, ["comparator", "personality"], device="cpu").frame
         quality = frame.filter(frame["criterion"] == "quality")
@@ -136,6 +138,8 @@ def test_wrong_names_are_told(responses: Path) -> None:
 
 def test_metrics_do_not_judge_dialogues(tmp_path: Path) -> None:
     path = tmp_path / "chats.jsonl"
-    path.write_text(json.dumps({"id": "1", "turns": [{"speaker": "a", "text": "x"}, {"speaker": "b", "text": "y"}]}))
+    path.write_text(
+        json.dumps({"id": "1", "turns": [{"speaker": "a", "text": "x"}, {"speaker": "b", "text": "y"}]})
+    )
     with pytest.raises(UserError, match="words judges responses, but .* holds dialogues"):
         judge(path, ["words"])

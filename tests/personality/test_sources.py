@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from palaver.errors import DataError, UserError
-from palaver.personality import responses
 from palaver.personality.bag import Bag
 from palaver.personality.pools import Choice, Pools
 from palaver.personality.sources import read_pools
+from palaver.readers import responses
 
 
 def write_dialogues(path: Path, dialogues: Iterable[dict[str, Any]]) -> Path:

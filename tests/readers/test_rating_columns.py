@@ -6,9 +6,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from palaver.readers.rating_columns import ALIASES, FIELDS, REQUIRED, find_layout
 
 from palaver.errors import DataError
+from palaver.readers.rating_columns import ALIASES, FIELDS, REQUIRED, find_layout
 from palaver.tables import ROW
 
 pytestmark = pytest.mark.filterwarnings("error")

@@ -25,7 +25,7 @@ import pytest
 from palaver.schema import Study
 from palaver.server.database import Database
 from palaver.server.migrations import migrate
-from palaver.server.service import Service
+from palaver.server.study_state import StudyState
 
 sys.path.append(str(Path(__file__).parent))  # for `sham`: tests are no package
 
@@ -210,7 +210,7 @@ uvicorn.run(app, host=given["host"], port=given["port"], log_level="warning", ac
 """
 
 
-class Served:
+class ServerProcess:
     """The real app in a process of its own, which can be killed and started again."""
 
     def __init__(self, database_url: str, **settings: Any) -> None:
@@ -258,19 +258,19 @@ class Served:
 
 
 @pytest.fixture
-def served() -> Iterator[Callable[..., Served]]:
+def served() -> Iterator[Callable[..., ServerProcess]]:
     """`served(study, url, **settings)` puts the study into the database and serves it until the test ends."""
     pytest.importorskip("palaver.server.app", reason="the web app is not there")
-    running: list[Served] = []
+    running: list[ServerProcess] = []
 
-    def serve(study: Study, url: str, **settings: Any) -> Served:
+    def serve(study: Study, url: str, **settings: Any) -> ServerProcess:
         database = Database(url)
         try:
             migrate(database)
-            Service.create(database, study, study.model_dump_json())
+            StudyState.create(database, study, study.model_dump_json())
         finally:
             database.close()
-        running.append(Served(url, **settings))
+        running.append(ServerProcess(url, **settings))
         return running[-1]
 
     yield serve

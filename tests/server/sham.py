@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from palaver.schema import Item, Question
-from palaver.schema.scale import Binary, Checkboxes, Likert, Ordinal, Pairwise
-from palaver.server.service import Given, Service, Task
+from palaver.server.answers import RawAnswer
+from palaver.server.study_state import StudyState, Task
 
 
 def at_once(work: Callable[[Any], object], values: Sequence[Any]) -> list[BaseException]:
@@ -37,48 +37,56 @@ def value_for(question: Question, item: Item, output: int, rng: random.Random) -
     """A value that is better for earlier systems, with noise."""
     scale = question.scale
     quality = -output + rng.gauss(0, 0.6)
-    if isinstance(scale, Likert | Ordinal):
-        middle = (scale.low + scale.high) / 2
-        return min(max(round(middle + 1 + quality), scale.low), scale.high)
-    if isinstance(scale, Binary):
+    if scale.form == "boxes":
+        options = [choice.value for choice in scale.choices()]
+        return [options[-1] if quality > -1 else options[0]]
+    if scale.form == "pair":
+        return (
+            "tie"
+            if "tie" in scale.outcomes and rng.random() < 0.1
+            else "win"
+            if rng.random() < 0.8
+            else "loss"
+        )
+    if scale.level == "ratio":
+        return max(1, round(100 * 1.4**quality))
+    if scale.level == "nominal":
         return int(quality > -0.5)
-    if isinstance(scale, Checkboxes):
-        return [scale.options[-1] if quality > -1 else scale.options[0]]
-    if isinstance(scale, Pairwise):
-        return "tie" if scale.ties and rng.random() < 0.1 else "win" if rng.random() < 0.8 else "loss"
-    return max(1, round(100 * 1.4**quality))
+    low, high = scale.bounds.low, scale.bounds.high
+    unit = max(1, (high - low) / 10)
+    return min(max(round((low + high) / 2 + unit * (1 + quality)), low), high)
 
 
-def answers_to(task: Task, rng: random.Random, seconds: float = 8.0) -> list[Given]:
+def answers_to(task: Task, rng: random.Random, seconds: float = 8.0) -> list[RawAnswer]:
     given = []
     for question in task.questions:
-        places = [0] if isinstance(question.scale, Pairwise) else range(len(task.order))
+        places = [0] if question.scale.compares is not None else range(len(task.order))
         for place in places:
             value = value_for(question, task.item, task.order[place], rng)
             spent = round(seconds * rng.uniform(0.6, 1.5), 1)
             given.append(
-                Given(str(uuid.UUID(int=rng.getrandbits(128))), question.criterion, place, value, spent)
+                RawAnswer(str(uuid.UUID(int=rng.getrandbits(128))), question.criterion, place, value, spent)
             )
     return given
 
 
-def come_in(service: Service, **entry: object) -> str:
-    me = service.enter(**entry)  # type: ignore[arg-type]
-    service.agree(me)
-    service.begin(me)
+def come_in(study_state: StudyState, **entry: object) -> str:
+    me = study_state.enter(**entry)  # type: ignore[arg-type]
+    study_state.agree(me)
+    study_state.begin(me)
     return me
 
 
 def work(
-    service: Service, me: str, rng: random.Random, *, screens: int | None = None, seconds: float = 8.0
+    study_state: StudyState, me: str, rng: random.Random, *, screens: int | None = None, seconds: float = 8.0
 ) -> list[str]:
     """Answer until nothing is left, or so many screens; the ids that were acknowledged."""
     saved: list[str] = []
     done = 0
     while screens is None or done < screens:
-        visit = service.visit(me)
+        visit = study_state.visit(me)
         if visit.task is None:
             break
-        saved += service.submit(me, visit.task.assignment, answers_to(visit.task, rng, seconds)).ids
+        saved += study_state.submit(me, visit.task.assignment, answers_to(visit.task, rng, seconds)).ids
         done += 1
     return saved

@@ -12,8 +12,9 @@ from pydantic import ValidationError
 
 from palaver.schema import Study
 from palaver.server.active import most_telling
+from palaver.server.answers import RawAnswer
 from palaver.server.database import Database
-from palaver.server.service import Given, Service
+from palaver.server.study_state import StudyState
 
 PAIRS = {0: ("a", "b"), 1: ("a", "c"), 2: ("b", "c")}
 
@@ -77,18 +78,18 @@ def test_served_actively_close_pairs_are_asked_more(
         raters_per_item=1,
         items_per_rater=18,
     )
-    service = Service.create(sqlite, study, "", clock)
-    rater = service.enter()
-    service.begin(rater)
+    study_state = StudyState.create(sqlite, study, "", clock)
+    rater = study_state.enter()
+    study_state.begin(rater)
     asked: Counter[str] = Counter()
     rng = np.random.default_rng(1)
     for n in range(18):
-        task = service.visit(rater).task
+        task = study_state.visit(rater).task
         assert task is not None
         pair = task.item.id[:2]
         asked[pair] += 1
         value = "win" if pair[0] == "a" else str(rng.choice(["win", "loss"]))
-        service.submit(rater, task.assignment, [Given(f"answer-{n}", "quality", 0, value)])
+        study_state.submit(rater, task.assignment, [RawAnswer(f"answer-{n}", "quality", 0, value)])
     with_a = sum(count for pair, count in asked.items() if pair[0] == "a")
     assert with_a < 18 - with_a
 

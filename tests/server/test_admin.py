@@ -22,8 +22,8 @@ from palaver.schema import Study
 from palaver.server.app import create_app
 from palaver.server.database import Database
 from palaver.server.oversight import arm_token, rater_table
-from palaver.server.service import Service
 from palaver.server.settings import Settings
+from palaver.server.study_state import StudyState
 
 MakeStudy = Callable[..., Study]
 SOURCE = "# as it was written\nname = 'small'\n"
@@ -42,10 +42,10 @@ PATHS = (
 class Site:
     """An app with a study in it, and browsers to visit it."""
 
-    def __init__(self, service: Service, **settings: Any) -> None:
-        self.service = service
-        self.database = service.database
-        self.app = create_app(Settings(database=service.database.url, **settings))
+    def __init__(self, study_state: StudyState, **settings: Any) -> None:
+        self.study_state = study_state
+        self.database = study_state.database
+        self.app = create_app(Settings(database=study_state.database.url, **settings))
         self.base = "https://testserver" if settings.get("secure_cookies") else "http://testserver"
         self.root = settings.get("root_path", "")
 
@@ -60,20 +60,20 @@ class Site:
 
 
 @pytest.fixture
-def service(sqlite: Database, make_study: MakeStudy) -> Service:
-    return Service.create(sqlite, make_study(n_items=4, comments=True), SOURCE)
+def study_state(sqlite: Database, make_study: MakeStudy) -> StudyState:
+    return StudyState.create(sqlite, make_study(n_items=4, comments=True), SOURCE)
 
 
 @pytest.fixture
-def site(service: Service) -> Site:
-    return Site(service)
+def site(study_state: StudyState) -> Site:
+    return Site(study_state)
 
 
 @pytest.fixture
-def answered(service: Service) -> list[str]:
+def answered(study_state: StudyState) -> list[str]:
     """The answers of two raters, by their ids."""
     rng = random.Random(4)
-    return [i for _ in range(2) for i in sham.work(service, sham.come_in(service), rng)]
+    return [i for _ in range(2) for i in sham.work(study_state, sham.come_in(study_state), rng)]
 
 
 def csrf_in(page: str) -> str:
@@ -144,11 +144,11 @@ def test_a_raters_cookie_is_no_admins(site: Site) -> None:
 
 
 def test_sessions_end(
-    sqlite: Database, service: Service, site: Site, monkeypatch: pytest.MonkeyPatch
+    sqlite: Database, study_state: StudyState, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = site.admin()
-    now = site.app.state.service.clock()
-    monkeypatch.setattr(site.app.state.service, "clock", lambda: now + 7 * 24 * 3600 + 1)
+    now = site.app.state.site.study_state.clock()
+    monkeypatch.setattr(site.app.state.site.study_state, "clock", lambda: now + 7 * 24 * 3600 + 1)
     assert client.get("/admin/api/status").status_code == 401
 
 
@@ -160,21 +160,21 @@ def test_signing_out(site: Site) -> None:
     assert client.get("/admin").status_code == 401
 
 
-def test_guessing_is_limited(site: Site, service: Service) -> None:
+def test_guessing_is_limited(site: Site, study_state: StudyState) -> None:
     client = site.visitor()
     codes = [client.get("/admin/login", params={"token": f"guess {n}"}).status_code for n in range(12)]
     assert codes == [403] * 10 + [429] * 2
-    unlimited = Site(service, rate_limits=False).visitor()
+    unlimited = Site(study_state, rate_limits=False).visitor()
     assert {unlimited.get("/admin/login", params={"token": "x"}).status_code for _ in range(12)} == {403}
 
 
-def test_a_token_of_ones_own(service: Service) -> None:
-    client = Site(service, admin_token="my own").visitor()
+def test_a_token_of_ones_own(study_state: StudyState) -> None:
+    client = Site(study_state, admin_token="my own").visitor()
     assert client.get("/admin/login", params={"token": "my own"}).status_code == 303
 
 
-def test_behind_tls_and_a_proxy(service: Service, answered: list[str]) -> None:
-    site = Site(service, root_path="/study-1", secure_cookies=True)
+def test_behind_tls_and_a_proxy(study_state: StudyState, answered: list[str]) -> None:
+    site = Site(study_state, root_path="/study-1", secure_cookies=True)
     client = site.visitor()
     reply = client.get("/study-1/admin/login", params={"token": arm_token(site.database)})
     assert reply.headers["location"] == "/study-1/admin"
@@ -192,7 +192,7 @@ def test_behind_tls_and_a_proxy(service: Service, answered: list[str]) -> None:
 # --- deciding -----------------------------------------------------------------------------------------------
 
 
-def test_decisions(site: Site, service: Service, answered: list[str]) -> None:
+def test_decisions(site: Site, study_state: StudyState, answered: list[str]) -> None:
     client = site.admin()
     csrf = csrf_in(client.get("/admin").text)
     me = rater_table(site.database)[0].id
@@ -234,7 +234,7 @@ def test_decisions_need_the_form(site: Site, answered: list[str]) -> None:
 # --- what is seen and taken away ----------------------------------------------------------------------------
 
 
-def test_status_as_data(site: Site, service: Service, answered: list[str]) -> None:
+def test_status_as_data(site: Site, study_state: StudyState, answered: list[str]) -> None:
     client = site.admin()
     data = client.get("/admin/api/status").json()
     assert data["status"]["done"] == data["status"]["target"] == 8
@@ -261,9 +261,9 @@ def test_downloads(site: Site, answered: list[str]) -> None:
     assert client.get("/admin/study-file").text == SOURCE
     record = client.get("/admin/record.json").json()
     assert record["sha256_of_file"] == hashlib.sha256(SOURCE.encode()).hexdigest()
-    assert record["sha256_of_study"] == site.service.hash
-    assert (record["seed"], record["palaver"]) == (site.service.study.seed, __version__)
-    assert Study.model_validate_json(json.dumps(record["design"])) == site.service.study
+    assert record["sha256_of_study"] == site.study_state.hash
+    assert (record["seed"], record["palaver"]) == (site.study_state.study.seed, __version__)
+    assert Study.model_validate_json(json.dumps(record["design"])) == site.study_state.study
     report = client.get("/admin/report.html")
     assert report.headers["content-disposition"].startswith("attachment")
     assert "<!doctype html>" in report.text.lower()
@@ -286,9 +286,9 @@ def test_paths_are_not_taken_from_requests(site: Site, answered: list[str]) -> N
 def test_a_hostile_name_stays_text(sqlite: Database, make_study: MakeStudy) -> None:
     evil = '"><script>alert(1)</script>'
     study = make_study(n_items=3, title=evil, criteria=(f"q{evil}",), name=f"n{evil}")
-    service = Service.create(sqlite, study, "")
-    sham.work(service, sham.come_in(service, platform="prolific", external=evil), random.Random(1))
-    client = Site(service).admin()
+    study_state = StudyState.create(sqlite, study, "")
+    sham.work(study_state, sham.come_in(study_state, platform="prolific", external=evil), random.Random(1))
+    client = Site(study_state).admin()
     page = client.get("/admin")
     assert "<script>alert" not in page.text
     assert "&lt;script&gt;" in page.text
@@ -308,7 +308,7 @@ def test_the_page_updates_by_itself(browser: Any, served: Any, make_study: MakeS
     url = f"sqlite:///{tmp_path / 'study.db'}"
     site = served(make_study(n_items=6), url)
     database = Database(url)
-    service = Service(database)
+    study_state = StudyState(database)
     page = browser.new_page(viewport={"width": 1200, "height": 800})
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))
@@ -318,9 +318,9 @@ def test_the_page_updates_by_itself(browser: Any, served: Any, make_study: MakeS
         page.get_by_text("Nobody has come in yet").wait_for()
         page.get_by_text("Up to date").wait_for()
         rng = random.Random(1)
-        first = sham.come_in(service)
-        for me in (first, sham.come_in(service), sham.come_in(service)):
-            sham.work(service, me, rng)
+        first = sham.come_in(study_state)
+        for me in (first, sham.come_in(study_state), sham.come_in(study_state)):
+            sham.work(study_state, me, rng)
         page.get_by_text("12 of 12 screens done").wait_for()
         page.locator("#results .value").first.wait_for()
         page.get_by_role("button", name=f"Exclude {first[:8]}").focus()

@@ -133,7 +133,7 @@ def body(page: str) -> dict[str, object]:
 
 
 def count(client: TestClient, table: object = answer) -> int:
-    with client.app.state.service.database.reading() as connection:  # type: ignore[attr-defined]
+    with client.app.state.site.study_state.database.reading() as connection:  # type: ignore[attr-defined]
         return int(connection.execute(select(func.count()).select_from(table)).scalar_one())  # type: ignore[arg-type]
 
 
@@ -301,7 +301,7 @@ def test_mturk_previews_frames_and_submits(serve: Serve) -> None:
 
 
 def test_floods_at_the_door_are_stopped(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("palaver.server.raters.ENTRIES_PER_MINUTE", 3)
+    monkeypatch.setattr("palaver.server.pages.ENTRIES_PER_MINUTE", 3)
     client = serve(FULL)
     codes = []
     for _ in range(5):
@@ -465,9 +465,9 @@ def test_errors_are_pages_or_json_and_tell_nothing(serve: Serve, monkeypatch: py
     def fail(*args: object) -> None:
         raise RuntimeError("the secret of the house")
 
-    service = client.app.state.service  # type: ignore[attr-defined]
-    monkeypatch.setattr(type(service), "visit", fail)
-    monkeypatch.setattr(type(service), "submit", fail)
+    study_state = client.app.state.site.study_state  # type: ignore[attr-defined]
+    monkeypatch.setattr(type(study_state), "visit", fail)
+    monkeypatch.setattr(type(study_state), "submit", fail)
     for reply in (
         client.get("/study"),
         client.post("/api/answers", json=body(page), headers={"x-csrf-token": csrf(page)}),

@@ -20,7 +20,7 @@ from palaver.server.database import Database
 from palaver.server.export import Selection, rater_lines, stream
 from palaver.server.migrations import migrate
 from palaver.server.oversight import exclude, status
-from palaver.server.service import Service
+from palaver.server.study_state import StudyState
 from palaver.server.tables import metadata
 
 MakeStudy = Callable[..., Study]
@@ -40,18 +40,18 @@ def contents(database: Database) -> dict[str, list[tuple[Any, ...]]]:
 
 
 @pytest.fixture
-def used(database: Database, make_study: MakeStudy) -> Service:
+def used(database: Database, make_study: MakeStudy) -> StudyState:
     """A study in the middle of things: answers, an open screen, an excluded rater, a comment."""
-    service = Service.create(database, make_study(n_items=4, comments=True), "# the file\n")
+    study_state = StudyState.create(database, make_study(n_items=4, comments=True), "# the file\n")
     rng = random.Random(5)
-    first, second, third = (sham.come_in(service) for _ in range(3))
-    sham.work(service, first, rng)
-    sham.work(service, second, rng, screens=2)
-    task = service.visit(third).task
+    first, second, third = (sham.come_in(study_state) for _ in range(3))
+    sham.work(study_state, first, rng)
+    sham.work(study_state, second, rng, screens=2)
+    task = study_state.visit(third).task
     assert task is not None
-    service.submit(third, task.assignment, sham.answers_to(task, rng)[:1], 'half of it – 😀\n"x"')
+    study_state.submit(third, task.assignment, sham.answers_to(task, rng)[:1], 'half of it – 😀\n"x"')
     exclude(database, second)
-    return service
+    return study_state
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -67,7 +67,7 @@ def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
 
 
 @pytest.mark.parametrize("name", ["b.gz", "b.backup"])
-def test_all_comes_back(used: Service, empty: Database, tmp_path: Path, name: str) -> None:
+def test_all_comes_back(used: StudyState, empty: Database, tmp_path: Path, name: str) -> None:
     taken = backup(used.database, tmp_path / name)
     put = restore(tmp_path / name, empty)
     assert taken.rows == put.rows
@@ -77,29 +77,29 @@ def test_all_comes_back(used: Service, empty: Database, tmp_path: Path, name: st
     assert (tmp_path / name).stat().st_mode & 0o077 == 0
 
 
-def test_a_restored_study_goes_on(used: Service, empty: Database, tmp_path: Path) -> None:
+def test_a_restored_study_goes_on(used: StudyState, empty: Database, tmp_path: Path) -> None:
     """Also new numbers: PostgreSQL's counters know about the rows that came with theirs."""
     backup(used.database, tmp_path / "b.gz")
     restore(tmp_path / "b.gz", empty)
-    service = Service(empty)
-    assert (service.secret, service.source, service.hash) == (used.secret, used.source, used.hash)
+    study_state = StudyState(empty)
+    assert (study_state.secret, study_state.source, study_state.hash) == (used.secret, used.source, used.hash)
     rng = random.Random(9)
     for _ in range(4):
-        sham.work(service, sham.come_in(service), rng)
+        sham.work(study_state, sham.come_in(study_state), rng)
     now = status(empty)
     assert now.done + now.open == now.target
 
 
 def test_while_in_use(database: Database, make_study: MakeStudy, tmp_path: Path) -> None:
     """Whatever is committed meanwhile, the backup is one moment's picture: every answer's screen is in it."""
-    service = Service.create(database, make_study(n_items=60, raters_per_item=9), "")
+    study_state = StudyState.create(database, make_study(n_items=60, raters_per_item=9), "")
     stop = threading.Event()
 
     def rate() -> None:
         rng = random.Random(threading.get_ident())
         while not stop.is_set():
-            me = sham.come_in(service)
-            sham.work(service, me, rng, screens=3)
+            me = sham.come_in(study_state)
+            sham.work(study_state, me, rng, screens=3)
 
     workers = [threading.Thread(target=rate) for _ in range(2)]
     for worker in workers:
@@ -122,7 +122,7 @@ def test_while_in_use(database: Database, make_study: MakeStudy, tmp_path: Path)
             copy.close()
 
 
-def test_nothing_is_overwritten(used: Service, tmp_path: Path) -> None:
+def test_nothing_is_overwritten(used: StudyState, tmp_path: Path) -> None:
     backup(used.database, tmp_path / "b.gz")
     before = contents(used.database)
     with pytest.raises(UserError, match="holds the study 'small' already"):
@@ -138,8 +138,8 @@ def test_a_database_without_a_study_has_no_backup(sqlite: Database, tmp_path: Pa
 
 @pytest.fixture
 def saved(sqlite: Database, make_study: MakeStudy, tmp_path: Path) -> Path:
-    service = Service.create(sqlite, make_study(), "")
-    sham.work(service, sham.come_in(service), random.Random(1))
+    study_state = StudyState.create(sqlite, make_study(), "")
+    sham.work(study_state, sham.come_in(study_state), random.Random(1))
     backup(sqlite, tmp_path / "b.gz")
     return tmp_path / "b.gz"
 

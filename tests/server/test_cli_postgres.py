@@ -32,7 +32,7 @@ def test_a_study_on_postgresql(
     monkeypatch.chdir(tmp_path)
     url = postgres.new()
     call(monkeypatch, "new", "--preset", "pairwise", "--out", "study.toml")
-    options = ["--database", url, "--workers", "2", "--port", "0", "--no-qr"]
+    options = ["--database", url, "--processes", "2", "--port", "0", "--no-qr"]
     server = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, "study", "serve", "study.toml", *options],
         stdout=subprocess.PIPE,

@@ -19,7 +19,7 @@ from palaver.server import export
 from palaver.server.database import Database
 from palaver.server.export import FOR_ANALYSIS, Selection, rater_lines, read_answers, stream, write_export
 from palaver.server.oversight import exclude
-from palaver.server.service import Service
+from palaver.server.study_state import StudyState
 from palaver.studies import read_ratings
 from palaver.studies.design import PRESETS, preset_study
 
@@ -34,8 +34,8 @@ def rows_of(database: Database, **choice: bool) -> list[dict[str, Any]]:
 
 def run_study(
     database: Database, study: Study, n_raters: int = 3, seed: int = 1
-) -> tuple[Service, list[str]]:
-    service = Service.create(database, study, "source")
+) -> tuple[StudyState, list[str]]:
+    service = StudyState.create(database, study, "source")
     rng = random.Random(seed)
     saved: list[str] = []
     for _ in range(n_raters):
@@ -60,7 +60,7 @@ def test_every_acknowledged_answer_is_there_once_in_every_format(
 
 
 def test_both_databases_export_what_was_given(database: Database, make_study: MakeStudy) -> None:
-    service = Service.create(database, make_study(n_items=1, n_outputs=2), "")
+    service = StudyState.create(database, make_study(n_items=1, n_outputs=2), "")
     me = sham.come_in(service)
     task = service.visit(me).task
     assert task is not None
@@ -91,7 +91,7 @@ def test_small_batches_lose_nothing(
 def test_answers_that_arrive_meanwhile_wait_for_the_next_export(
     sqlite: Database, make_study: MakeStudy
 ) -> None:
-    service = Service.create(sqlite, make_study(n_items=6), "")
+    service = StudyState.create(sqlite, make_study(n_items=6), "")
     me, rng = sham.come_in(service), random.Random(1)
     first = sham.work(service, me, rng, screens=3)
     pieces = stream(sqlite, "jsonl")
@@ -102,7 +102,7 @@ def test_answers_that_arrive_meanwhile_wait_for_the_next_export(
 def test_an_export_without_rows_is_an_error_that_says_so(
     sqlite: Database, make_study: MakeStudy, tmp_path: Path
 ) -> None:
-    service = Service.create(sqlite, make_study(), "")
+    service = StudyState.create(sqlite, make_study(), "")
     with pytest.raises(DataError, match="nobody has answered yet"):
         stream(sqlite, "csv")
     with pytest.raises(DataError, match="nobody has answered yet"):
@@ -137,7 +137,7 @@ def test_checks_and_training_only_when_asked_for(sqlite: Database, make_study: M
 
 
 def test_late_answers_are_marked(sqlite: Database, make_study: MakeStudy, clock: Any) -> None:
-    service = Service.create(sqlite, make_study(n_items=2, raters_per_item=1), "", clock)
+    service = StudyState.create(sqlite, make_study(n_items=2, raters_per_item=1), "", clock)
     rng = random.Random(1)
     slow, quick = sham.come_in(service), sham.come_in(service)
     held = service.visit(slow).task
@@ -164,7 +164,7 @@ def test_hostile_texts_come_back_as_they_were(database: Database, make_study: Ma
     item = study.items[0]
     outputs = tuple(o.model_copy(update={"system": f"{n}{NASTY}"}) for n, o in enumerate(item.outputs))
     study = study.model_copy(update={"items": (item.model_copy(update={"id": NASTY, "outputs": outputs}),)})
-    service = Service.create(database, study, NASTY)
+    service = StudyState.create(database, study, NASTY)
     me = sham.come_in(service, platform="prolific", external=NASTY[:40], parameters={"SESSION_ID": NASTY})
     task = service.visit(me).task
     assert task is not None

@@ -18,9 +18,11 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from palaver.schema import Study
+from palaver.server.answers import RawAnswer
 from palaver.server.database import Database
 from palaver.server.export import write_export
-from palaver.server.service import Given, Refused, Service
+from palaver.server.refusal import Refusal
+from palaver.server.study_state import StudyState
 from palaver.server.tables import answer, comment, rater
 
 pytest.importorskip("palaver.server.app", reason="the web app is not there")
@@ -118,10 +120,10 @@ def box_of(study: Study) -> str:
     return str(study.questions[1].scale.options[0])  # type: ignore[union-attr]
 
 
-def answers_to(task: Any, study: Study) -> list[Given]:
+def answers_to(task: Any, study: Study) -> list[RawAnswer]:
     values: dict[str, Any] = {"likert": 3, "checkboxes": [box_of(study)], "pairwise": "tie"}
     return [
-        Given(str(uuid.uuid4()), q.criterion, place, values[q.scale.kind])
+        RawAnswer(str(uuid.uuid4()), q.criterion, place, values[q.scale.kind])
         for q in task.questions
         for place in range(1 if q.scale.kind == "pairwise" else 2)
     ]
@@ -130,22 +132,22 @@ def answers_to(task: Any, study: Study) -> list[Given]:
 @texts
 def test_through_the_service_and_back(database: Database, text: str, tmp_path: Path) -> None:
     study = hostile_study(text)
-    Service.create(database, study, text)
-    service = Service(database)
-    assert service.study == study
-    assert service.source == text
-    someone = service.enter("prolific", text[:200], {"STUDY_ID": text[:500]})
-    assert service.enter("prolific", text[:200], {"STUDY_ID": text[:500]}) == someone
-    service.agree(someone)
-    service.begin(someone)
+    StudyState.create(database, study, text)
+    study_state = StudyState(database)
+    assert study_state.study == study
+    assert study_state.source == text
+    someone = study_state.enter("prolific", text[:200], {"STUDY_ID": text[:500]})
+    assert study_state.enter("prolific", text[:200], {"STUDY_ID": text[:500]}) == someone
+    study_state.agree(someone)
+    study_state.begin(someone)
     for _ in range(2):  # the training item, then the real one
-        task = service.visit(someone).task
+        task = study_state.visit(someone).task
         assert task is not None
-        saved = service.submit(someone, task.assignment, answers_to(task, study), text[:5000])
+        saved = study_state.submit(someone, task.assignment, answers_to(task, study), text[:5000])
         assert saved.finished
-    assert service.visit(someone).state == "survey"
-    service.answer_survey(someone, {study.survey[0].name: study.survey[0].options[0]})
-    assert service.visit(someone).code == text
+    assert study_state.visit(someone).state == "survey"
+    study_state.answer_survey(someone, {study.survey[0].name: study.survey[0].options[0]})
+    assert study_state.visit(someone).code == text
     with database.reading() as connection:
         stored = connection.execute(select(answer).order_by(answer.c.number)).all()
         remarks = connection.execute(select(comment.c.text)).scalars().all()
@@ -183,21 +185,21 @@ def test_what_no_database_takes_is_refused_everywhere(
     database: Database, make_study: Callable[..., Study], text: str
 ) -> None:
     asked = [{"name": "free", "text": "?"}]
-    service = Service.create(database, make_study(n_items=1, comments=True, survey=asked), "")
-    someone = service.enter()
-    service.begin(someone)
-    task = service.visit(someone).task
+    study_state = StudyState.create(database, make_study(n_items=1, comments=True, survey=asked), "")
+    someone = study_state.enter()
+    study_state.begin(someone)
+    task = study_state.visit(someone).task
     assert task is not None
     for call in (
-        lambda: service.enter("prolific", text),
-        lambda: service.enter("prolific", "somebody", {"SESSION_ID": text}),
-        lambda: service.submit(someone, task.assignment, [], text),
-        lambda: service.submit(someone, task.assignment, [Given(text, "quality", 0, 1)]),
-        lambda: service.submit(someone, task.assignment, [Given("id", text, 0, 1)]),
-        lambda: service.submit(someone, task.assignment, [Given("id", "quality", 0, text)]),
-        lambda: service.answer_survey(someone, {"free": text}),
+        lambda: study_state.enter("prolific", text),
+        lambda: study_state.enter("prolific", "somebody", {"SESSION_ID": text}),
+        lambda: study_state.submit(someone, task.assignment, [], text),
+        lambda: study_state.submit(someone, task.assignment, [RawAnswer(text, "quality", 0, 1)]),
+        lambda: study_state.submit(someone, task.assignment, [RawAnswer("id", text, 0, 1)]),
+        lambda: study_state.submit(someone, task.assignment, [RawAnswer("id", "quality", 0, text)]),
+        lambda: study_state.answer_survey(someone, {"free": text}),
     ):
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(Refusal) as caught:
             call()
         assert caught.value.status == 422
         str(caught.value).encode()  # the refusal itself can be sent
@@ -230,7 +232,7 @@ def browse(sqlite: Database) -> Iterator[Callable[[Study], Browser]]:
     clients: list[TestClient] = []
 
     def open_browser(study: Study) -> Browser:
-        Service.create(sqlite, study, "")
+        StudyState.create(sqlite, study, "")
         app = create_app(Settings(database=sqlite.url, rate_limits=False))
         client = TestClient(app, raise_server_exceptions=False)
         client.__enter__()

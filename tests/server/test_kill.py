@@ -22,7 +22,7 @@ from sqlalchemy import func, select
 from palaver.schema import Study
 from palaver.server.database import Database
 from palaver.server.migrations import migrate
-from palaver.server.service import Service
+from palaver.server.study_state import StudyState
 from palaver.server.tables import answer, assignment, screen
 
 pytest.importorskip("palaver.server.app", reason="the web app is not there")
@@ -167,7 +167,7 @@ def murder(url: str, times: int, study: Study, port: int, rng: random.Random) ->
     """Serve the study under load and kill the server `times` times."""
     database = Database(url)
     migrate(database)
-    Service.create(database, study, "")
+    StudyState.create(database, study, "")
     database.close()
     over = threading.Event()
     server = Doomed(url, port)

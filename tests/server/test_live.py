@@ -16,9 +16,9 @@ from palaver.server import live
 from palaver.server.dashboard import Pages, ago, as_data, chart, look
 from palaver.server.database import Database
 from palaver.server.export import read_answers
-from palaver.server.live import Findings, Live, Point, find
+from palaver.server.live import Findings, Live, Point, compute_findings
 from palaver.server.oversight import exclude
-from palaver.server.service import Service
+from palaver.server.study_state import StudyState
 from palaver.studies import analyse, read_ratings
 from palaver.studies.design import PRESETS, preset_study
 from palaver.studies.simulate import example_study
@@ -27,19 +27,19 @@ MakeStudy = Callable[..., Study]
 
 
 @pytest.fixture
-def service(sqlite: Database) -> Service:
+def study_state(sqlite: Database) -> StudyState:
     study = example_study(preset_study("likert", layout="joint"), 3, 12, raters_per_item=4)
-    made = Service.create(sqlite, study, "")
+    made = StudyState.create(sqlite, study, "")
     rng = random.Random(2)
     for n in range(4):
         sham.work(made, sham.come_in(made), rng, seconds=0.8 if n == 3 else 9)
     return made
 
 
-def test_the_numbers_are_those_of_the_analysis(service: Service) -> None:
-    found = find(service.database, service.study)
-    table = read_ratings(read_answers(service.database), study=service.study)
-    whole = analyse(table, study=service.study)
+def test_the_numbers_are_those_of_the_analysis(study_state: StudyState) -> None:
+    found = compute_findings(study_state.database, study_state.study)
+    table = read_ratings(read_answers(study_state.database), study=study_state.study)
+    whole = analyse(table, study=study_state.study)
     headline = {row.criterion: row for row in whole.agreement if row.headline}
     assert [c.criterion for c in found.criteria] == [c.criterion for c in whole.criteria]
     for c in found.criteria:
@@ -53,11 +53,11 @@ def test_the_numbers_are_those_of_the_analysis(service: Service) -> None:
     assert [r.rater for r in whole.raters if "too fast" in r.flags]
 
 
-def test_excluded_raters_have_flags_but_no_say(service: Service) -> None:
-    before = find(service.database, service.study)
+def test_excluded_raters_have_flags_but_no_say(study_state: StudyState) -> None:
+    before = compute_findings(study_state.database, study_state.study)
     fast = next(name for name, row in before.raters.items() if "too fast" in row.flags)
-    exclude(service.database, fast)
-    after = find(service.database, service.study)
+    exclude(study_state.database, fast)
+    after = compute_findings(study_state.database, study_state.study)
     assert after.raters[fast].flags == before.raters[fast].flags
     raters = [c.agreement.n_raters for c in after.criteria if c.agreement]
     assert raters == [c.agreement.n_raters - 1 for c in before.criteria if c.agreement]
@@ -65,28 +65,28 @@ def test_excluded_raters_have_flags_but_no_say(service: Service) -> None:
 
 def test_time_per_screen_counts_every_page_once(sqlite: Database, make_study: MakeStudy, clock: Any) -> None:
     """Answers of one page carry the page's time; pages of one screen come one after the other."""
-    service = Service.create(sqlite, make_study(n_items=1, criteria=("quality", "ease")), "", clock)
-    me = sham.come_in(service)
-    task = service.visit(me).task
+    study_state = StudyState.create(sqlite, make_study(n_items=1, criteria=("quality", "ease")), "", clock)
+    me = sham.come_in(study_state)
+    task = study_state.visit(me).task
     assert task is not None
     given = sham.answers_to(task, random.Random(1))
     for place, seconds in ((0, 10.0), (1, 4.0)):
         clock.sleep(20)
         page = [g for g in given if g.position == place]
-        service.submit(
+        study_state.submit(
             me, task.assignment, [type(g)(g.id, g.criterion, g.position, g.value, seconds) for g in page]
         )
-    assert find(sqlite, service.study).screen_seconds == 14.0
+    assert compute_findings(sqlite, study_state.study).screen_seconds == 14.0
 
 
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("screens", [0, 1, None])
 def test_every_preset_at_every_stage_makes_a_page(preset: str, screens: int | None, sqlite: Database) -> None:
-    service = Service.create(sqlite, preset_study(preset), "")
+    study_state = StudyState.create(sqlite, preset_study(preset), "")
     rng = random.Random(1)
     for _ in range(2):
-        sham.work(service, sham.come_in(service), rng, screens=screens)
-    board = look(sqlite, Live(sqlite, service.study), wait=True)
+        sham.work(study_state, sham.come_in(study_state), rng, screens=screens)
+    board = look(sqlite, Live(sqlite, study_state.study), wait=True)
     assert board.fresh
     pages = Pages("").sections(board, "token")
     assert ("Nobody has answered yet" in pages["results"]) == (screens == 0)
@@ -96,7 +96,7 @@ def test_every_preset_at_every_stage_makes_a_page(preset: str, screens: int | No
 
 
 def test_nobody_waits_and_nothing_is_computed_twice(
-    service: Service, monkeypatch: pytest.MonkeyPatch
+    study_state: StudyState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now, calls = [0.0], []
     begun, go_on, ended = threading.Event(), threading.Event(), threading.Event()
@@ -107,9 +107,9 @@ def test_nobody_waits_and_nothing_is_computed_twice(
         assert go_on.wait(10)
         return Findings(answers=answers, took=2.0)
 
-    monkeypatch.setattr(live, "find", slowly)
-    watch = Live(service.database, service.study, lambda: now[0])
-    original = watch._find
+    monkeypatch.setattr(live, "compute_findings", slowly)
+    watch = Live(study_state.database, study_state.study, lambda: now[0])
+    original = watch._compute
     monkeypatch.setattr(watch, "_find", lambda key: (original(key), ended.set()))
     assert watch.current() is None
     assert begun.wait(10)
@@ -119,7 +119,7 @@ def test_nobody_waits_and_nothing_is_computed_twice(
     assert len(calls) == 1
     first = watch.current()
     assert first is not None
-    exclude(service.database, next(iter(look(service.database, watch).raters)).rater.id)
+    exclude(study_state.database, next(iter(look(study_state.database, watch).raters)).rater.id)
     now[0] = 9.9  # five times as long as it took has not passed yet
     assert watch.current() is first
     assert len(calls) == 1
@@ -131,13 +131,13 @@ def test_nobody_waits_and_nothing_is_computed_twice(
 
 
 def test_a_failure_is_said_and_not_repeated_at_once(
-    service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    study_state: StudyState, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*words: object, **options: object) -> Findings:
         raise RuntimeError("broken")
 
-    monkeypatch.setattr(live, "find", fail)
-    found = Live(service.database, service.study).wait()
+    monkeypatch.setattr(live, "compute_findings", fail)
+    found = Live(study_state.database, study_state.study).wait()
     assert "could not be computed" in found.problem
     assert "broken" in caplog.text
 

@@ -19,10 +19,12 @@ from hypothesis.stateful import run_state_machine_as_test as run_machine
 from sqlalchemy import event, func, select, update
 
 from palaver.schema import Study
-from palaver.server import assignment as leases
+from palaver.server import leases
+from palaver.server.answers import RawAnswer
 from palaver.server.database import Database
 from palaver.server.migrations import migrate
-from palaver.server.service import Given, Refused, Service, Task
+from palaver.server.refusal import Refusal
+from palaver.server.study_state import StudyState, Task
 from palaver.server.tables import answer, assignment, rater, screen
 
 LEASE = 60.0
@@ -82,12 +84,12 @@ class Raters(RuleBasedStateMachine):
     def open_study(self, raters: int, quota: int | None, layout: str, extras: set[str]) -> None:
         self.now = 1_700_000_000.0
         self.database = type(self).new_database()
-        self.service = Service.create(
+        self.study_state = StudyState.create(
             self.database, design(raters, quota, layout, extras), "", lambda: self.now
         )
         self.raters: list[str] = []
         self.tasks: list[tuple[str, Task]] = []
-        self.sent: list[tuple[str, int, list[Given]]] = []
+        self.sent: list[tuple[str, int, list[RawAnswer]]] = []
         self.acknowledged: dict[str, str] = {}
         self.shown: dict[int, tuple[Any, ...]] = {}
 
@@ -99,22 +101,22 @@ class Raters(RuleBasedStateMachine):
 
     @rule(person=st.none() | st.sampled_from("abcdef"))
     def enter(self, person: str | None) -> None:
-        someone = self.service.enter("link" if person is None else "prolific", person)
+        someone = self.study_state.enter("link" if person is None else "prolific", person)
         if someone not in self.raters:
             self.raters.append(someone)
-        self.service.agree(someone)
-        self.service.begin(someone)
+        self.study_state.agree(someone)
+        self.study_state.begin(someone)
 
     @precondition(lambda self: self.raters)
     @rule(who=pick)
     def visit(self, who: int) -> None:
         someone = self.raters[who % len(self.raters)]
-        found = self.service.visit(someone)
+        found = self.study_state.visit(someone)
         if found.task is None:
             assert found.state in ("survey", "done", "screened", "blocked")
             return
         task = found.task
-        again = self.service.visit(someone).task
+        again = self.study_state.visit(someone).task
         assert again is not None
         assert (again.assignment, again.order) == (task.assignment, task.order), "a reload changes nothing"
         there = (someone, task.item.id, task.order, task.questions)
@@ -122,18 +124,18 @@ class Raters(RuleBasedStateMachine):
         if (someone, task.assignment) not in [(r, t.assignment) for r, t in self.tasks]:
             self.tasks.append((someone, task))
 
-    def _answers(self, task: Task, values: int, *, only: int | None = None) -> list[Given]:
+    def _answers(self, task: Task, values: int, *, only: int | None = None) -> list[RawAnswer]:
         cells = [(q, p) for q in task.questions for p in range(len(task.order)) if q.required]
         chosen = cells if only is None else [cells[only % len(cells)]]
         return [
-            Given(str(uuid.uuid4()), q.criterion, p, 1 + (values >> n) % 6, 1.5, self.now)
+            RawAnswer(str(uuid.uuid4()), q.criterion, p, 1 + (values >> n) % 6, 1.5, self.now)
             for n, (q, p) in enumerate(chosen)
         ]
 
-    def _send(self, someone: str, assignment_id: int, answers: list[Given]) -> None:
+    def _send(self, someone: str, assignment_id: int, answers: list[RawAnswer]) -> None:
         try:
-            saved = self.service.submit(someone, assignment_id, answers)
-        except Refused as refusal:
+            saved = self.study_state.submit(someone, assignment_id, answers)
+        except Refusal as refusal:
             assert refusal.status == 403, refusal
             return
         assert saved.ids == tuple(a.id for a in answers)
@@ -174,8 +176,8 @@ class Raters(RuleBasedStateMachine):
         if other == owner:
             return
         before = self._count(answer)
-        with pytest.raises(Refused) as caught:
-            self.service.submit(other, task.assignment, self._answers(task, 0))
+        with pytest.raises(Refusal) as caught:
+            self.study_state.submit(other, task.assignment, self._answers(task, 0))
         assert caught.value.status in (403, 404)
         assert self._count(answer) == before
 
@@ -230,7 +232,7 @@ class Raters(RuleBasedStateMachine):
             ).all()
             taken = dict(connection.execute(select(screen.c.id, screen.c.taken)).all())  # type: ignore[arg-type]
             stored = dict(connection.execute(select(answer.c.id, answer.c.value)).all())  # type: ignore[arg-type]
-        target = self.service.study.raters_per_item
+        target = self.study_state.study.raters_per_item
         for place, number in taken.items():
             here = [row for row in rows if row.screen_id == place]
             counted = [row for row in here if not row.excluded and row.status == "done"]

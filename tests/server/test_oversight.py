@@ -22,7 +22,8 @@ from palaver.server.oversight import (
     status,
     unblock,
 )
-from palaver.server.service import Refused, Service
+from palaver.server.refusal import Refusal
+from palaver.server.study_state import StudyState
 from palaver.server.tables import answer, assignment, event, rater, screen
 from palaver.server.tables import study as study_table
 
@@ -58,15 +59,15 @@ def n_answers(database: Database) -> int:
 
 def test_status_counts(database: Database, make_study: MakeStudy, clock: Any) -> None:
     study = make_study(n_items=3, criteria=("quality", "ease"), layout="separate", raters_per_item=2)
-    service = Service.create(database, study, "", clock)
+    study_state = StudyState.create(database, study, "", clock)
     empty = status(database, clock())
     assert (empty.done, empty.target, empty.items_done, empty.items, empty.raters) == (0, 12, 0, 3, 0)
     rng = random.Random(1)
-    first, second = sham.come_in(service), sham.come_in(service)
-    sham.work(service, first, rng)
-    sham.work(service, second, rng, screens=2)
-    service.visit(second)
-    service.enter()
+    first, second = sham.come_in(study_state), sham.come_in(study_state)
+    sham.work(study_state, first, rng)
+    sham.work(study_state, second, rng, screens=2)
+    study_state.visit(second)
+    study_state.enter()
     now = status(database, clock())
     assert (now.done, now.open, now.answers) == (8, 1, 16)
     assert (now.raters, now.at_work) == (3, 2)
@@ -76,17 +77,17 @@ def test_status_counts(database: Database, make_study: MakeStudy, clock: Any) ->
     clock.sleep(301)
     later = status(database, clock())
     assert (later.at_work, later.open) == (0, 0)
-    sham.work(service, second, rng)
+    sham.work(study_state, second, rng)
     full = status(database, clock())
     assert (full.done, full.items_done) == (12, 3)
 
 
 def test_the_table_of_raters(database: Database, make_study: MakeStudy, clock: Any) -> None:
-    service = Service.create(database, make_study(n_items=2), "", clock)
-    early = sham.come_in(service, platform="prolific", external="p1")
-    sham.work(service, early, random.Random(1))
+    study_state = StudyState.create(database, make_study(n_items=2), "", clock)
+    early = sham.come_in(study_state, platform="prolific", external="p1")
+    sham.work(study_state, early, random.Random(1))
     clock.sleep(10)
-    late = service.enter()
+    late = study_state.enter()
     rows = rater_table(database, clock())
     assert [r.id for r in rows] == [late, early]
     assert (rows[1].external, rows[1].platform, rows[1].screens, rows[1].state) == (
@@ -101,12 +102,12 @@ def test_the_table_of_raters(database: Database, make_study: MakeStudy, clock: A
 def test_excluding_frees_places_and_including_takes_them_again(
     database: Database, make_study: MakeStudy
 ) -> None:
-    service = Service.create(database, make_study(n_items=3, raters_per_item=2), "")
+    study_state = StudyState.create(database, make_study(n_items=3, raters_per_item=2), "")
     rng = random.Random(1)
-    first, second = sham.come_in(service), sham.come_in(service)
-    sham.work(service, first, rng)
-    sham.work(service, second, rng, screens=1)
-    service.visit(second)  # and one in hand
+    first, second = sham.come_in(study_state), sham.come_in(study_state)
+    sham.work(study_state, first, rng)
+    sham.work(study_state, second, rng, screens=1)
+    study_state.visit(second)  # and one in hand
     before, answers = recounted(database), n_answers(database)
     for me in (first, second):
         exclude(database, me)
@@ -124,21 +125,21 @@ def test_excluding_frees_places_and_including_takes_them_again(
 
 def test_including_never_makes_a_surplus(database: Database, make_study: MakeStudy) -> None:
     """Somebody else has the places meanwhile: the answers are kept, and marked as late."""
-    service = Service.create(database, make_study(n_items=3, raters_per_item=1), "")
+    study_state = StudyState.create(database, make_study(n_items=3, raters_per_item=1), "")
     rng = random.Random(1)
-    first, second = sham.come_in(service), sham.come_in(service)
-    sham.work(service, first, rng, screens=2)
-    service.visit(first)
+    first, second = sham.come_in(study_state), sham.come_in(study_state)
+    sham.work(study_state, first, rng, screens=2)
+    study_state.visit(first)
     exclude(database, first)
-    sham.work(service, second, rng, screens=1)
+    sham.work(study_state, second, rng, screens=1)
     include(database, first)
     assert places_are_right(database)
     assert all(taken <= 1 for taken, _ in recounted(database).values())
     now = status(database)
     assert now.late == 1
     assert n_answers(database) == 6
-    sham.work(service, first, rng)
-    sham.work(service, second, rng)
+    sham.work(study_state, first, rng)
+    sham.work(study_state, second, rng)
     assert places_are_right(database)
     assert status(database).done == 3
 
@@ -146,15 +147,15 @@ def test_including_never_makes_a_surplus(database: Database, make_study: MakeStu
 def test_excluded_raters_at_work_take_nobodys_place(
     database: Database, make_study: MakeStudy, clock: Any
 ) -> None:
-    service = Service.create(database, make_study(n_items=2, raters_per_item=1), "", clock)
+    study_state = StudyState.create(database, make_study(n_items=2, raters_per_item=1), "", clock)
     rng = random.Random(1)
-    out, other = sham.come_in(service), sham.come_in(service)
-    service.visit(out)
+    out, other = sham.come_in(study_state), sham.come_in(study_state)
+    study_state.visit(out)
     exclude(database, out, clock())
     clock.sleep(61)
-    sham.work(service, out, rng)
+    sham.work(study_state, out, rng)
     assert places_are_right(database)
-    sham.work(service, other, rng)
+    sham.work(study_state, other, rng)
     assert places_are_right(database)
     assert status(database, clock()).done == 2
 
@@ -162,25 +163,25 @@ def test_excluded_raters_at_work_take_nobodys_place(
 def test_blocked_raters_get_nothing_and_their_screen_is_free_at_once(
     database: Database, make_study: MakeStudy
 ) -> None:
-    service = Service.create(database, make_study(n_items=1, raters_per_item=1), "")
-    me, other = sham.come_in(service), sham.come_in(service)
-    task = service.visit(me).task
+    study_state = StudyState.create(database, make_study(n_items=1, raters_per_item=1), "")
+    me, other = sham.come_in(study_state), sham.come_in(study_state)
+    task = study_state.visit(me).task
     assert task is not None
     block(database, me)
     block(database, me)
     assert places_are_right(database)
-    assert service.visit(me).state == "blocked"
-    with pytest.raises(Refused):
-        service.submit(me, task.assignment, sham.answers_to(task, random.Random(1)))
-    assert service.visit(other).task is not None
+    assert study_state.visit(me).state == "blocked"
+    with pytest.raises(Refusal):
+        study_state.submit(me, task.assignment, sham.answers_to(task, random.Random(1)))
+    assert study_state.visit(other).task is not None
     unblock(database, me)
-    assert service.visit(me).state != "blocked"
+    assert study_state.visit(me).state != "blocked"
     assert places_are_right(database)
 
 
 def test_decisions_are_in_the_diary(database: Database, make_study: MakeStudy) -> None:
-    service = Service.create(database, make_study(), "")
-    me = service.enter()
+    study_state = StudyState.create(database, make_study(), "")
+    me = study_state.enter()
     for decide in (block, unblock, exclude, include):
         decide(database, me)
         decide(database, me)
@@ -191,14 +192,14 @@ def test_decisions_are_in_the_diary(database: Database, make_study: MakeStudy) -
 
 @pytest.mark.parametrize("decide", [block, unblock, exclude, include])
 def test_unknown_raters(decide: Callable[..., None], sqlite: Database, make_study: MakeStudy) -> None:
-    Service.create(sqlite, make_study(), "")
-    with pytest.raises(Refused) as refused:
+    StudyState.create(sqlite, make_study(), "")
+    with pytest.raises(Refusal) as refused:
         decide(sqlite, "nobody")
     assert refused.value.status == 404
 
 
 def test_a_token_works_once_and_only_its_hash_is_kept(database: Database, make_study: MakeStudy) -> None:
-    Service.create(database, make_study(), "")
+    StudyState.create(database, make_study(), "")
     assert not redeem_token(database, "")
     token = arm_token(database)
     assert len(token) >= 32

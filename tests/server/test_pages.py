@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import uvicorn
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, expect
 from sqlalchemy import select
 
 from palaver.server.app import create_app
@@ -89,7 +89,7 @@ class Server:
 
     def rows(self) -> list[tuple[str, str, str, float | None, int | None]]:
         columns = answer.c
-        with self.app.state.service.database.reading() as connection:  # type: ignore[attr-defined]
+        with self.app.state.site.study_state.database.reading() as connection:  # type: ignore[attr-defined]
             wanted = select(
                 columns.rater_id, columns.criterion, columns.value, columns.seconds, columns.shown_position
             )
@@ -197,7 +197,7 @@ def answer_by_keys(page: Page) -> None:
     before = here(page)
     for kind in kinds:
         if kind in ("number", "boxes"):  # Enter goes to the next open question, and from the last one sends
-            page.keyboard.type("150" if kind == "number" else "1")
+            page.keyboard.type("50" if kind == "number" else "1")
             page.keyboard.press("Enter")
         else:  # a digit chooses and goes on by itself
             page.keyboard.press("1")
@@ -241,7 +241,8 @@ def accessible(page: Page) -> None:
 def fill(page: Page) -> None:
     for question in page.locator(".question").all():
         if question.get_attribute("data-kind") == "number":
-            question.locator("input").fill("150")
+            number = question.locator("input[name]")
+            number.fill("50" if number.get_attribute("type") == "number" else "150")
         else:
             question.locator(".choice").first.click()
 
@@ -449,6 +450,87 @@ def test_two_raters_at_once(serve: Callable[[str], Server], browser: Browser) ->
     assert len({row[0] for row in rows}) == 2
     for context in contexts:
         context.close()
+
+
+SLIDER = preset_text("slider", layout="joint")
+
+
+def first_slider(context: BrowserContext, url: str) -> tuple[Page, Locator, Locator]:
+    page = open_page(context, url)
+    press_go(page)
+    question = page.locator(".slider").first
+    return page, question.locator("input[type=range]"), question.locator("input[type=number]")
+
+
+@pytest.mark.parametrize("width", [1200, 360])
+def test_a_slider_counts_only_when_it_was_moved(
+    width: int, serve: Callable[[str], Server], browser: Browser
+) -> None:
+    server = serve(SLIDER)
+    context = browser.new_context(viewport={"width": width, "height": 800}, has_touch=width < 500)
+    page, line, number = first_slider(context, server.url)
+    before = here(page)
+    no_sideways_scroll(page)
+    accessible(page)
+    expect(number).to_have_value("")
+    expect(line).to_have_attribute("aria-valuetext", "not answered yet")
+    page.locator("#go").click()
+    assert here(page) == before
+    assert server.rows() == []
+    line.click()  # in the middle, where the hidden thumb stands
+    expect(number).to_have_value("50")
+    second = page.locator(".slider").nth(1)
+    box = second.locator("input[type=range]").bounding_box()
+    assert box is not None
+    assert box["height"] >= 44, "large enough for a finger"
+    page.mouse.click(box["x"] + box["width"] - 2, box["y"] + box["height"] / 2)
+    expect(second.locator("input[type=number]")).to_have_value("100")
+    accessible(page)
+    page.locator("#go").click()
+    turned(page, before)
+    assert [row[2] for row in server.rows()] == ["50", "100"]
+    context.close()
+
+
+def test_a_slider_by_keys_and_after_a_reload(serve: Callable[[str], Server], context: BrowserContext) -> None:
+    server = serve(SLIDER)
+    page, line, number = first_slider(context, server.url)
+    line.focus()
+    page.keyboard.press(" ")
+    expect(number).to_have_value("50")
+    page.keyboard.press("ArrowRight")
+    expect(number).to_have_value("51")
+    page.keyboard.press("Home")
+    expect(number).to_have_value("0")
+    page.keyboard.press("7")  # a digit goes to the number
+    page.keyboard.press("3")
+    expect(line).to_have_value("73")
+    page.reload()
+    expect(number).to_have_value("73")
+    expect(line).to_have_value("73")
+    number.fill("")
+    expect(line).to_have_attribute("aria-valuetext", "not answered yet")
+    number.fill("101")
+    before = here(page)
+    page.locator("#go").click()
+    assert here(page) == before
+    assert server.rows() == []
+
+
+def test_a_slider_without_scripts_is_a_number(serve: Callable[[str], Server], browser: Browser) -> None:
+    server = serve(SLIDER)
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(server.url)
+    page.locator(".go").click()
+    page.wait_for_selector("#rate")
+    assert page.locator("input[type=range]").count() == 0
+    for number, value in zip(page.locator("input[type=number]").all(), ("12", "88"), strict=True):
+        number.fill(value)
+    page.locator("#go").click()
+    expect(page.locator(".part")).to_have_text("2 of 3 for this item")
+    assert [row[2] for row in server.rows()] == ["12", "88"]
+    context.close()
 
 
 def test_exclusive_boxes_stand_alone(serve: Callable[[str], Server], context: BrowserContext) -> None:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.requests import Request
 
+from palaver.server.refusal import Refusal, clean
 from palaver.server.security import (
     RateLimit,
     Signer,
@@ -15,8 +16,6 @@ from palaver.server.security import (
     mturk_submit,
     security_headers,
 )
-from palaver.server.served import clean
-from palaver.server.service import Refused
 from palaver.server.settings import Settings
 
 SIGNER = Signer("a" * 64)
@@ -47,7 +46,7 @@ def test_a_changed_token_is_not_read() -> None:
 def test_a_form_token_belongs_to_one_session() -> None:
     SIGNER.check_csrf("me", SIGNER.csrf("me"))
     for token in (None, "", "ü", SIGNER.csrf("you"), SIGNER.mac("rater", "me")):
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(Refusal) as refused:
             SIGNER.check_csrf("me", token)
         assert refused.value.status == 403
 
@@ -77,7 +76,7 @@ def request(**headers: str) -> Request:
     ],
 )
 def test_another_origin_is_refused(origin: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Refusal) as refused:
         check_origin(request(host="h:8000", origin=origin), PLAIN)
     assert refused.value.status == 403
 
@@ -86,9 +85,9 @@ def test_our_own_origin_is_accepted() -> None:
     check_origin(request(host="h:8000", origin="http://h:8000"), PLAIN)
     check_origin(request(host="h", origin="https://h"), TLS)
     check_origin(request(host="h"), PLAIN)
-    with pytest.raises(Refused):
+    with pytest.raises(Refusal):
         check_origin(request(host="h", origin="http://h"), TLS)
-    with pytest.raises(Refused):
+    with pytest.raises(Refusal):
         check_origin(request(host="h", sec_fetch_site="cross-site"), PLAIN)
 
 
@@ -112,7 +111,7 @@ def test_the_limit_forgets_addresses_rather_than_fill_the_memory() -> None:
 
 @pytest.mark.parametrize("text", ["a\0b", "\ud800"])
 def test_text_that_no_database_takes_is_refused(text: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Refusal) as refused:
         clean(text)
     assert refused.value.status == 422
 

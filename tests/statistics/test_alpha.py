@@ -15,7 +15,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from palaver.statistics import _value_counts
+from palaver.statistics import _agreement_inputs, _value_counts
 from palaver.statistics import alpha as module
 from palaver.statistics.alpha import LEVELS, Level, alpha_long, krippendorff_alpha
 
@@ -174,8 +174,8 @@ def test_bootstrap_is_alpha_of_resampled_items(
     weights = np.array([np.bincount(draw, minlength=len(kept)) for draw in draws]).astype(float)
     monkeypatch.setattr(_value_counts, "_DENSE", dense)
     monkeypatch.setattr(_value_counts, "_FEW_VALUES", few)
-    monkeypatch.setattr(_value_counts, "_weights", lambda *_: iter([weights[:25], weights[25:]]))
-    monkeypatch.setattr(module, "resample_sums", lambda t, b, rng: weights @ t)
+    monkeypatch.setattr(_value_counts, "draw_blocks", lambda *_: iter([weights[:25], weights[25:]]))
+    monkeypatch.setattr(module, "resample_sums", lambda t, b, rng, times: weights @ t)
     boot = krippendorff_alpha(table, level=level, n_replicates=40, rng=0, confidence=0.8).boot
     values = [krippendorff_alpha(kept[draw], level=level).value for draw in draws]
     assert boot is not None
@@ -207,17 +207,6 @@ def test_quadrature_of_ratio_differences(values: np.ndarray, counts: np.ndarray)
     exact = _value_counts.ratio_by_table(values)(counts)
     fast = _value_counts.ratio_by_quadrature(values)(counts)
     np.testing.assert_allclose(fast, exact, atol=1e-12 * max(1.0, float(counts.sum(axis=1).max()) ** 2))
-
-
-@pytest.mark.parametrize("n", [1, 2, 7, 10])
-def test_weights_are_multinomial(n: int) -> None:
-    blocks = _value_counts._weights(n, 3, 30_000, np.random.default_rng(n))
-    weights = np.concatenate([block.copy() for block in blocks])
-    assert weights.shape == (30_000, n)
-    assert np.all(weights.sum(axis=1) == n)
-    np.testing.assert_allclose(weights.mean(axis=0), 1, atol=0.03)
-    covariance = np.eye(n) - 1 / n
-    np.testing.assert_allclose(np.cov(weights.T).reshape(n, n), covariance, atol=0.04)
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -313,3 +302,36 @@ def test_wrong_arguments() -> None:
         alpha_long([1, 2], [1.0])
     with pytest.raises(ValueError, match="integer codes"):
         alpha_long([0.1, 0.2], [1.0, 2.0])
+
+
+def repeated(n_items: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Item codes and five-step ratings, one to four an item."""
+    rng = np.random.default_rng(seed)
+    item = np.repeat(np.arange(n_items), rng.integers(1, 5, n_items))
+    level = rng.normal(3, 1, n_items)[item]
+    return item, np.clip(np.rint(level + rng.normal(size=item.size)), 1, 5)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_patterns_give_the_alpha_of_the_items(level: Level, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Items with the same ratings are counted together: the same value, and an interval of the same width."""
+    item, value = repeated(20_000, 3)
+    folded = alpha_long(item, value, level=level, n_replicates=1500, rng=1)
+    monkeypatch.setattr(_agreement_inputs, "MANY", 10**9)
+    plain = alpha_long(item, value, level=level, n_replicates=1500, rng=1)
+    counted = ("n_items", "n_ratings", "n_raters", "dropped", "notes")
+    assert [getattr(folded, name) for name in counted] == [getattr(plain, name) for name in counted]
+    for name in ("value", "observed", "expected"):
+        assert getattr(folded, name) == pytest.approx(getattr(plain, name), rel=1e-12)
+    width = plain.high - plain.low
+    assert abs(folded.low - plain.low) < 0.06 * width
+    assert abs(folded.high - plain.high) < 0.06 * width
+
+
+def test_values_that_do_not_repeat_are_not_folded() -> None:
+    rng = np.random.default_rng(4)
+    item = np.repeat(np.arange(20_000), 2)
+    assert _agreement_inputs.rated_items(item, rng.normal(size=item.size), 20_000).times is None
+    few = _agreement_inputs.rated_items(item, rng.integers(1, 7, item.size).astype(float), 20_000)
+    assert few.n_codes == 21  # two of six values, in any order
+    assert few.n_items == 20_000

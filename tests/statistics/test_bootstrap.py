@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 import pytest
 
-from palaver.statistics.bootstrap import percentile_interval, resample_sums
+from palaver.statistics import bootstrap
+from palaver.statistics.bootstrap import draw_blocks, percentile_interval, resample_sums
 
 
 @pytest.mark.parametrize("n", [2, 7, 50])
@@ -30,6 +32,17 @@ def test_indicator_columns_give_multinomial_counts() -> None:
     assert np.all(sums.sum(axis=1) == 5)
     assert abs(np.mean(sums == 0) - (1 - 1 / 5) ** 5) < 0.01  # an item is left out with this chance
     assert abs(np.mean(sums == 5) - (1 / 5) ** 5) < 0.0005
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 10])
+def test_weights_are_multinomial(n: int) -> None:
+    blocks = draw_blocks(n, None, 30_000, 1000, np.random.default_rng(n))
+    weights = np.concatenate([block.copy() for block in blocks])
+    assert weights.shape == (30_000, n)
+    assert np.all(weights.sum(axis=1) == n)
+    np.testing.assert_allclose(weights.mean(axis=0), 1, atol=0.03)
+    covariance = np.eye(n) - 1 / n
+    np.testing.assert_allclose(np.cov(weights.T).reshape(n, n), covariance, atol=0.04)
 
 
 def test_items_are_drawn_independently_of_each_other_across_replicates() -> None:
@@ -81,3 +94,52 @@ def test_percentiles_of_nothing_defined() -> None:
     assert math.isnan(interval.low)
     assert math.isnan(interval.high)
     assert interval.n_undefined == 4
+
+
+def plain_sums(table: np.ndarray, n_replicates: int, rng: np.random.Generator) -> np.ndarray:
+    """The bootstrap as the textbook has it: draw n rows with replacement and add them up."""
+    return np.array([table[rng.integers(0, len(table), len(table))].sum(axis=0) for _ in range(n_replicates)])
+
+
+def test_patterns_are_drawn_as_items_are() -> None:
+    """Sums of 20,000 items with 12 distinct rows, folded, against drawing every item."""
+    rng = np.random.default_rng(1)
+    rows = np.column_stack([rng.normal(size=12), rng.integers(0, 4, 12)])
+    table = rows[rng.integers(0, 12, 20_000)]
+    folded, times = bootstrap._fold_rows(table)
+    assert len(folded) == 12
+    assert times is not None
+    assert times.sum() == 20_000
+    np.testing.assert_allclose(times @ folded, table.sum(axis=0), rtol=1e-12)
+    same_distribution(resample_sums(table, 4000, rng), plain_sums(table, 800, rng))
+
+
+def test_many_different_items_are_drawn_in_parts() -> None:
+    rng = np.random.default_rng(2)
+    table = rng.normal(loc=[1, -5], size=(bootstrap.MANY + 321, 2))
+    assert bootstrap._fold_rows(table)[1] is None
+    same_distribution(resample_sums(table, 4000, rng), plain_sums(table, 800, rng))
+    ones = resample_sums(np.column_stack([table, np.ones(len(table))]), 200, rng)[:, 2]
+    assert (ones == len(table)).all()
+
+
+def same_distribution(ours: np.ndarray, plain: np.ndarray) -> None:
+    """Quantiles of both agree within their Monte-Carlo error; sums of many items are normal."""
+    spread = plain.std(axis=0)
+    for q in (0.025, 0.1, 0.25, 0.5, 0.75, 0.9, 0.975):
+        density = NormalDist().pdf(NormalDist().inv_cdf(q))
+        error = math.sqrt(q * (1 - q) * (1 / len(ours) + 1 / len(plain))) / density
+        assert np.all(
+            np.abs(np.quantile(ours, q, axis=0) - np.quantile(plain, q, axis=0)) < 4 * error * spread
+        )
+    assert np.all(np.abs(ours.std(axis=0) / spread - 1) < 4 * math.sqrt(0.5 / len(ours) + 0.5 / len(plain)))
+
+
+def test_the_seed_decides_over_patterns_and_parts() -> None:
+    rng = np.random.default_rng(3)
+    few = rng.integers(0, 3, size=(bootstrap.MANY, 1)).astype(float)
+    many = rng.normal(size=(bootstrap.MANY, 1))
+    for table in (few, many):
+        one, again, other = (resample_sums(table, 50, np.random.default_rng(seed)) for seed in (1, 1, 2))
+        assert np.array_equal(one, again)
+        assert not np.array_equal(one, other)

@@ -14,9 +14,8 @@ from palaver.statistics._kernels import draw_weights
 from palaver.statistics.bradley_terry import (
     bradley_terry,
     bradley_terry_bootstrap,
-    expected_win,
 )
-from palaver.statistics.ranking import WinMatrix, as_comparisons, code_comparisons, win_matrix
+from palaver.statistics.ranking import WinMatrix, as_comparisons, win_matrix
 
 quick = settings(max_examples=50, deadline=None)
 MODELS = ["half", "rao-kupper", "davidson"]
@@ -159,9 +158,7 @@ def test_half_wins_are_those_of_evalica(seed):
     winners = [{1: evalica.Winner.X, -1: evalica.Winner.Y, 0: evalica.Winner.Draw}[o] for o in outcome]
     xs, ys = [names[i] for i in first], [names[i] for i in second]
     scores = evalica.bradley_terry(xs, ys, winners, tolerance=1e-12, limit=10_000).scores
-    comparisons, found = code_comparisons(xs, ys, outcome)
-    assert list(found) == names
-    result = bradley_terry(comparisons, systems=found)
+    result = bradley_terry(as_comparisons(first, second, outcome), systems=names)
     expected = np.log(scores[names].to_numpy())
     np.testing.assert_allclose(result.strength, expected - expected.mean(), atol=1e-8)
 
@@ -258,12 +255,6 @@ def test_lopsided_counts_converge(model):
     result = bradley_terry(matrix, ties=model)
     assert result.converged
     assert result.strength[0] - result.strength[1] == pytest.approx(np.log(1e6), rel=0.1)
-
-
-def test_expected_win():
-    np.testing.assert_allclose(expected_win([0.0, np.log(3)]), [[0.5, 0.25], [0.75, 0.5]])
-    extreme = expected_win([0.0, 2000.0])
-    assert extreme.tolist() == [[0.5, 0.0], [1.0, 0.5]]
 
 
 # No estimate
@@ -382,34 +373,7 @@ def test_bootstrap_repeats_with_its_seed():
     assert (a.samples == b.samples).all()
 
 
-# From names
-
-
-def test_names_are_coded_in_order():
-    comparisons, systems = code_comparisons(["c", "a", "b"], ["a", "b", "c"], [1, 0, -1])
-    assert systems == ("a", "b", "c")
-    assert comparisons.first.tolist() == [2, 0, 1]
-    assert comparisons.second.tolist() == [0, 1, 2]
-    array, _ = code_comparisons(np.array(["c", "a", "b"]), np.array(["a", "b", "c"]), np.array([1, 0, -1]))
-    assert array.first.tolist() == comparisons.first.tolist()
-
-
-def test_a_system_against_itself_is_dropped_and_counted():
-    comparisons, systems = code_comparisons(["a", "a", "b"], ["b", "a", "a"], [1, 0, -1])
-    assert comparisons.dropped == 1
-    assert comparisons.notes == ("1 comparison of a system with itself",)
-    assert comparisons.screen.tolist() == [0, 2]
-    assert bradley_terry(comparisons, systems=systems, prior=1).notes == comparisons.notes
-
-
-def test_wrong_names():
-    with pytest.raises(ValueError, match="equally long"):
-        code_comparisons(["a"], ["b", "c"], [1])
-    with pytest.raises(ValueError, match="strings"):
-        code_comparisons(["a", None], ["b", "b"], [1, 1])
-    empty, systems = code_comparisons([], [], np.array([], dtype=int))
-    assert len(empty) == 0
-    assert systems == ()
+# By item
 
 
 def test_resampling_items_keeps_their_comparisons_together():
@@ -442,7 +406,7 @@ def test_resampled_items_are_counted_as_a_loop_counts_them():
     found = bradley_terry_bootstrap(data, list("abcd"), by=item, n_replicates=6, ties="davidson", rng=7)
     state = np.random.default_rng(7).integers(1, 2**63, dtype=np.uint64)
     weights = np.empty((6, np.unique(item).size))
-    draw_weights(weights, state)
+    draw_weights(weights, np.full(6, weights.shape[1]), state)
     for b in range(6):
         chosen = np.repeat(np.arange(120), weights[b][np.unique(item, return_inverse=True)[1]].astype(int))
         drawn = as_comparisons(first[chosen], second[chosen], outcome[chosen])

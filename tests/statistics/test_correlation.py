@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from palaver.statistics.correlation import METHODS, correlate, correlation_matrix
+from palaver.statistics.correlation import METHODS, correlate
 
 # Hollander & Wolfe 1973, p. 187: lightness of canned tuna and a panel's quality score.
 TUNA_LIGHTNESS = [44.4, 45.9, 41.9, 53.3, 44.7, 44.1, 50.7, 45.2, 60.1]
@@ -238,31 +238,6 @@ def test_bootstrap_replicates_without_spread_are_counted(method):
     assert (boot.low, boot.high) == pytest.approx((-1, 1))
 
 
-def test_matrix_equals_pairwise_results():
-    rng = np.random.default_rng(9)
-    table = rng.normal(size=(25, 3)) + rng.normal(size=(25, 1))
-    table[2, 1] = np.nan
-    names = ("informativeness", "naturalness", "quality")
-    for method in METHODS:
-        matrix = correlation_matrix(table, names, method=method)
-        assert np.array_equal(matrix.value, matrix.value.T)
-        assert np.diag(matrix.value) == pytest.approx(1)
-        assert matrix.n.tolist() == [[25, 24, 25], [24, 24, 24], [25, 24, 25]]
-        single = correlate(table[:, 0], table[:, 1], method=method)
-        found = [part[1, 0] for part in (matrix.value, matrix.p, matrix.low, matrix.high)]
-        assert found == [single.value, single.p, single.low, single.high]
-        mapped = correlation_matrix(dict(zip(names, table.T, strict=True)), method=method)
-        assert np.array_equal(mapped.value, matrix.value)
-        assert mapped.names == names
-    assert matrix.notes[0] == "informativeness and naturalness: 1 pairs with a missing or infinite value"
-
-
-def test_matrix_with_a_constant_column_says_so():
-    matrix = correlation_matrix({"a": [1, 2, 3, 4], "b": [5, 5, 5, 5]})
-    assert math.isnan(matrix.value[0, 1])
-    assert "a and b: all values of y are equal" in matrix.notes
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -272,9 +247,6 @@ def test_matrix_with_a_constant_column_says_so():
         (lambda: correlate([1, 2], [1, 2], confidence=1.0), "between 0 and 1"),
         (lambda: correlate([1, 2], [1, 2], n_replicates=-1), "0 or more"),
         (lambda: correlate([1, 2], [1, 2], n_replicates=10), "needs rng"),
-        (lambda: correlation_matrix({"a": [1, 2], "b": [1]}), "equally long"),
-        (lambda: correlation_matrix([[1, 2], [3, 4]]), "one name per column"),
-        (lambda: correlation_matrix({"a": [1, 2]}, ["a"]), "mapping itself"),
     ],
 )
 def test_wrong_arguments(call, message):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from palaver.statistics import _anova
+from palaver.statistics import _agreement_inputs, _anova
 from palaver.statistics.icc import FORMS, IccForm, IccResult, icc, icc_long
 
 quick = settings(max_examples=50, deadline=None)
@@ -307,7 +307,7 @@ def test_bootstrap_is_the_icc_of_resampled_tables(gaps: bool, monkeypatch: pytes
         table[[0, 5, 5], [1, 0, 2]] = np.nan
     draws = {n: all_draws(n, 60, n) for n in (14, 12)}
 
-    def known(sums: np.ndarray, b: int, _: np.random.Generator) -> np.ndarray:
+    def known(sums: np.ndarray, *_: object) -> np.ndarray:
         return np.array([sums[draw].sum(axis=0) for draw in draws[len(sums)]])
 
     monkeypatch.setattr(_anova, "resample_sums", known)
@@ -359,3 +359,25 @@ def test_wrong_long_arguments() -> None:
         icc_long([0.5, 1.0], [0, 1], [1.0, 2.0])
     with pytest.raises(KeyError, match="none of"):
         icc(TARGETS)["ICC(4,1)"]
+
+
+def test_patterns_give_the_icc_of_the_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    item = np.repeat(np.arange(20_000), rng.integers(1, 4, 20_000))
+    value = np.clip(np.rint(rng.normal(3, 1, 20_000)[item] + rng.normal(size=item.size)), 1, 5)
+    folded = icc_long(item, None, value, n_replicates=1500, rng=1)["ICC(1,k)"]
+    monkeypatch.setattr(_agreement_inputs, "MANY", 10**9)
+    plain = icc_long(item, None, value, n_replicates=1500, rng=1)["ICC(1,k)"]
+    for name in ("value", "f", "low", "high", "k"):
+        assert getattr(folded, name) == pytest.approx(getattr(plain, name), rel=1e-12)
+    assert (folded.df1, folded.df2, folded.n_items, folded.notes) == (
+        plain.df1,
+        plain.df2,
+        plain.n_items,
+        plain.notes,
+    )
+    assert folded.boot is not None
+    assert plain.boot is not None
+    width = plain.boot.high - plain.boot.low
+    assert abs(folded.boot.low - plain.boot.low) < 0.06 * width
+    assert abs(folded.boot.high - plain.boot.high) < 0.06 * width

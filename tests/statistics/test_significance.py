@@ -14,12 +14,11 @@ from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 from statsmodels.stats.multitest import multipletests
 
 from palaver.statistics import significance
+from palaver.statistics.contingency import chi_square, mcnemar
 from palaver.statistics.significance import (
-    chi_square,
     compare_means,
     holm,
     levene,
-    mcnemar,
     paired_bootstrap_test,
     permutation_test,
 )

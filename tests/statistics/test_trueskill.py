@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 import pytest
 import trueskill as oracle
@@ -13,6 +15,7 @@ from palaver.statistics._ranking_kernels import draw_terms, win_terms
 from palaver.statistics.ranking import as_comparisons, format_groups
 from palaver.statistics.trueskill import TrueSkillSettings, trueskill, trueskill_groups, update
 
+module = importlib.import_module("palaver.statistics.trueskill")  # its function hides it in the package
 quick = settings(max_examples=50, deadline=None)
 
 
@@ -245,3 +248,37 @@ def test_wrong_arguments_of_groups():
         trueskill_groups(([0], [1], [1]), ["a", "b"], by=[0, 1], rng=0)
     with pytest.raises(ValueError, match="confidence"):
         trueskill_groups(([0], [1], [1]), ["a", "b"], confidence=0, rng=0)
+
+
+@pytest.mark.parametrize("n_systems", [2, 4])
+def test_many_comparisons_are_rated_in_blocks(n_systems: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Skills of bootstrap samples: the same mean and spread as when each comparison is rated by itself."""
+    rng = np.random.default_rng(n_systems)
+    n_items, each = 700, 8
+    first = rng.integers(0, n_systems, n_items * each)
+    second = (first + rng.integers(1, n_systems, first.size)) % n_systems
+    gap = 0.4 * (first - second) + rng.normal(size=first.size)
+    outcome = np.where(np.abs(gap) < 0.5, 0, np.sign(gap)).astype(int)
+    static = TrueSkillSettings(tau=0.0, draw_probability="observed")
+    names = [str(i) for i in range(n_systems)]
+    results = []
+    for most_single in (10**9, 1000):
+        monkeypatch.setattr(module, "_MOST_SINGLE", most_single)
+        monkeypatch.setattr(module, "_N_SINGLE", 300)
+        results.append(
+            trueskill_groups(
+                (first, second, outcome),
+                names,
+                by=np.repeat(np.arange(n_items), each),
+                n_replicates=1500,
+                settings=static,
+                rng=1,
+            )
+        )
+    one, blocks = results
+    widths = np.array([i.high - i.low for i in one.intervals])
+    np.testing.assert_allclose(blocks.mu, one.mu, atol=0.05 * widths.max())
+    for a, b, width in zip(one.intervals, blocks.intervals, widths, strict=True):
+        assert abs(a.low - b.low) < 0.08 * width
+        assert abs(a.high - b.high) < 0.08 * width
+    assert blocks.groups == one.groups

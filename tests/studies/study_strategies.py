@@ -14,6 +14,7 @@ import polars as pl
 from hypothesis import strategies as st
 
 from palaver.schema import Rating
+from palaver.schema.rating import KINDS
 
 clean_names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8).filter(
     lambda name: name == name.strip() and name.strip() and "\x00" not in name
@@ -51,6 +52,13 @@ ratings = st.builds(
     given_at=st.none() | moments,
     seconds=st.none() | st.floats(0, 1e6),
     shown_position=st.none() | st.integers(0, 99),
+    kind=st.sampled_from(KINDS),
+    signature=st.none() | clean_names,
+    context=st.none() | clean_names,
+    turn=st.none() | st.integers(0, 9),
+    repeat=st.none() | st.integers(0, 9),
+    version=st.none() | clean_names,
+    probability=st.none() | st.floats(0, 1),
 )
 
 Row = dict[str, Any]

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 import slow_analysis as slow
 from hypothesis import given, settings
@@ -17,11 +18,11 @@ from hypothesis import strategies as st
 from scipy.stats import chi2_contingency, kendalltau
 from study_strategies import FIELDS, Row, tables, write_csv
 
-from palaver.cli.study import Normalisation
 from palaver.errors import UserError
 from palaver.schema import Item, Likert, Output, Question, Study
 from palaver.statistics.normalise import NORMALISATIONS
-from palaver.studies import Analysis, analyse, read_ratings
+from palaver.studies import Analysis, RatingTable, analyse, read_ratings
+from palaver.tables import open_frame
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -456,10 +457,6 @@ def test_zeros_have_no_logarithm_and_that_is_said(tmp_path: Path) -> None:
     plain(found)
 
 
-def test_normalisations_offered_by_the_command_line() -> None:
-    assert [n.value for n in Normalisation] == ["auto", *NORMALISATIONS]
-
-
 @given(st.data())
 @settings(max_examples=10, deadline=None)
 def test_duplicating_every_rater_keeps_the_ranking(
@@ -472,3 +469,144 @@ def test_duplicating_every_rater_keeps_the_ranking(
         if a.method == "bootstrap":
             assert a.groups == b.groups
             assert [s.score for s in a.scores] == pytest.approx([s.score for s in b.scores])
+
+
+# --- kinds, contexts, directions ------------------------------------------------------------------------
+
+
+def by_judge(rows: list[Row], criterion: str = "", **fields: Any) -> list[Row]:
+    """What one judge says of every output that people rated, in its own way."""
+    outputs = {(row["item"], row["system"]): row["value"] for row in rows}
+    return [
+        {
+            "item": item,
+            "system": system,
+            "rater": "judge",
+            "criterion": criterion or CRITERIA[0],
+            "value": 7 - value,
+            **fields,
+        }
+        for (item, system), value in outputs.items()
+    ]
+
+
+def table_of(*frames: Any) -> RatingTable:
+    return read_ratings([open_frame(pl.DataFrame(frame), f"f{n}") for n, frame in enumerate(frames)])
+
+
+def test_a_judge_beside_people_changes_nothing_of_theirs() -> None:
+    rows = rows_of()
+    alone = analyse(table_of(rows), n_replicates=50)
+    both = analyse(table_of(rows, by_judge(rows, kind="llm")), n_replicates=50)
+    label = f"{CRITERIA[0]} (llm)"
+    assert {c.criterion: c.rated_by for c in both.criteria} == {
+        **dict.fromkeys(CRITERIA, "human"),
+        label: "llm",
+    }
+    for name in ("agreement", "ranking"):
+        of_people = [row for row in getattr(both, name) if row.criterion in CRITERIA]
+        assert repr(of_people) == repr(list(getattr(alone, name)))
+    assert any("not mixed" in note for note in both.reading.notes)
+    assert not any("one person" in note for note in both.notes)
+
+
+def test_pairs_meet_single_outputs_by_their_context() -> None:
+    quality = {"a": 5, "b": 3, "c": 1}
+    items = [f"i{n}" for n in range(6)]
+    single = [
+        {"item": i, "system": s, "rater": "ann", "criterion": "quality", "value": v + n % 2}
+        for n, i in enumerate(items)
+        for s, v in quality.items()
+    ]
+    pairs = [
+        {
+            "item": f"{i}|{a}|{b}",
+            "context": i,
+            "system": a,
+            "against": b,
+            "rater": "judge",
+            "criterion": "preference",
+            "value": "win" if quality[a] > quality[b] else "loss",
+            "kind": "model",
+        }
+        for i in items
+        for a, b in itertools.combinations(quality, 2)
+    ]
+    (row,) = analyse(table_of(single, pairs), n_replicates=20).correlation
+    assert (row.a, row.b, row.over, row.n, row.dropped) == ("quality", "preference", "item means", 18, 0)
+    assert row.value > 0.9
+    without = [{k: v for k, v in pair.items() if k != "context"} for pair in pairs]
+    assert analyse(table_of(single, without), n_replicates=20).correlation == ()
+
+
+def test_numbers_meet_by_context_before_item() -> None:
+    people = [
+        {"item": f"i{n}", "system": "a", "rater": "ann", "criterion": "quality", "value": n % 6 + 1}
+        for n in range(12)
+    ]
+    scores = [
+        {
+            **row,
+            "item": f"other {row['item']}",
+            "context": row["item"],
+            "criterion": "score",
+            "kind": "metric",
+        }
+        for row in people
+    ]
+    means = analyse(table_of(people, scores), n_replicates=20).correlation[0]
+    assert (means.n, means.value) == (12, pytest.approx(1.0))
+
+
+def test_where_lower_is_better_the_lowest_comes_first() -> None:
+    table = table_of(rows_of(criteria=("errors",)))
+    plain_rows = analyse(table, n_replicates=200).ranking
+    turned = analyse(table, n_replicates=200, directions={"errors": "lower"})
+    assert turned.criteria[0].direction == "lower"
+    assert analyse(table, n_replicates=20).criteria[0].direction == "higher"
+    for up, down in zip(plain_rows, turned.ranking, strict=True):
+        assert [s.system for s in up.scores] == [s.system for s in reversed(down.scores)]
+        assert "lower is better" in down.notes
+    up, down = plain_rows[0], turned.ranking[0]
+    assert {s.system: s.score for s in up.scores} == pytest.approx({s.system: s.score for s in down.scores})
+    assert all(s.low <= s.score <= s.high for s in down.scores)
+    assert "sys0" in down.groups[0]
+    assert down.groups != up.groups
+    assert down.better[0][1] > 0.5
+    assert turned.run.signature != analyse(table, n_replicates=200).run.signature
+
+
+def test_a_pair_turned_is_a_loss() -> None:
+    rows = [
+        {"item": f"i{n}", "system": "a", "against": "b", "rater": "r", "criterion": "ruder", "value": v}
+        for n, v in enumerate(["win", "win", "win", "tie", "loss"])
+    ]
+    row = analyse(table_of(rows), n_replicates=50, directions={"ruder": "lower"}).ranking[0]
+    assert [(s.system, s.score) for s in row.scores] == [("b", pytest.approx(0.3)), ("a", pytest.approx(0.7))]
+
+
+def test_where_neither_end_is_better_there_is_no_ranking() -> None:
+    found = analyse(table_of(rows_of()), n_replicates=20, directions={CRITERIA[0]: "neither"})
+    assert CRITERIA[0] not in {row.criterion for row in found.ranking}
+    assert CRITERIA[0] in {row.criterion for row in found.agreement}
+    assert any("neither end is better" in note for note in found.notes)
+
+
+def test_a_direction_holds_for_every_kind_of_the_criterion() -> None:
+    rows = rows_of()
+    table = table_of(rows, by_judge(rows, kind="llm"))
+    found = analyse(table, n_replicates=20, directions={CRITERIA[0]: "lower"})
+    assert {c.criterion: c.direction for c in found.criteria} == {
+        CRITERIA[0]: "lower",
+        CRITERIA[1]: "higher",
+        f"{CRITERIA[0]} (llm)": "lower",
+    }
+
+
+@pytest.mark.parametrize(
+    ("directions", "message"),
+    [({"qualty": "lower"}, "did you mean"), ({CRITERIA[0]: "down"}, "expected higher or lower or neither")],
+)
+def test_directions_that_cannot_be(directions: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        analyse(table_of(rows_of()), directions=directions)

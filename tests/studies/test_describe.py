@@ -73,7 +73,9 @@ def test_columns_named_by_the_user_and_progress(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text(HEAD.replace("rater", "who") + "i,a,r,q,3\n")
     told: list[tuple[int, int]] = []
     found = describe(
-        tmp_path / "r.csv", columns={"rater": "who"}, progress=lambda what, done, total: told.append((done, total))
+        tmp_path / "r.csv",
+        columns={"rater": "who"},
+        progress=lambda what, done, total: told.append((done, total)),
     )
     assert found.raters == {"r"}
     assert told[-1][0] == told[-1][1] == (tmp_path / "r.csv").stat().st_size
@@ -83,3 +85,13 @@ def test_an_empty_table(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text(HEAD)
     with pytest.raises(DataError, match="no rows"):
         describe(tmp_path / "r.csv")
+
+
+def test_kinds_are_counted_apart(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text(HEAD.replace("value", "value,kind") + "i,a,r,q,3,\ni,a,m,q,1,metric\n")
+    assert {key: cell.mean for key, cell in describe(path).cells.items()} == {
+        ("q", "human", "a"): 3.0,
+        ("q", "metric", "a"): 1.0,
+    }
+    assert set(describe(path, kind="llm").cells) == {("q", "llm", "a")}

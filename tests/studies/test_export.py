@@ -57,3 +57,21 @@ def test_rows_stay_in_the_order_of_the_files(tmp_path: Path) -> None:
     table = read_ratings([tmp_path / "a.csv", tmp_path / "b.csv"])
     write_long(table, tmp_path / "long.parquet")
     assert pl.read_parquet(tmp_path / "long.parquet")["value"].to_list() == [1, 2, 3, 4]
+
+
+def test_names_of_the_files_come_back(tmp_path: Path) -> None:
+    head = "item,system,rater,criterion,value,kind,turn,repeat,context,signature\n"
+    text = head + "i,a,ann,q,5,,,,,\ni,a,gpt,q,4,llm,1,0,c,x1\ni,b,gpt,q,3,llm,1,1,c,x1\n"
+    (tmp_path / "r.csv").write_text(text)
+    table = read_ratings(tmp_path / "r.csv")
+    write_long(table, tmp_path / "long.parquet")
+    frame = pl.read_parquet(tmp_path / "long.parquet").cast({pl.Categorical: pl.String})
+    assert frame.select(
+        "item", "rater", "criterion", "kind", "turn", "repeat", "context", "signature"
+    ).rows() == [
+        ("i", "ann", "q", "human", None, None, None, None),
+        ("i", "gpt", "q", "llm", 1, 0, "c", "x1"),
+        ("i", "gpt", "q", "llm", 1, 1, "c", "x1"),
+    ]
+    again = read_ratings(tmp_path / "long.parquet")
+    assert again.frame.cast({pl.Categorical: pl.String}).equals(table.frame.cast({pl.Categorical: pl.String}))

@@ -29,12 +29,12 @@ def test_codes_lead_back_to_the_rows(tmp_path_factory: pytest.TempPathFactory, r
     for criterion in table.criteria:
         judged = judgements_of(table, criterion, "raw")
         back = {
-            (judged.items[i], judged.systems[s], judged.raters[r], v)
+            (judged.items[int(i)], judged.systems[s], judged.raters[r], v)
             for i, s, r, v in zip(judged.item, judged.system, judged.rater, judged.value, strict=True)
         }
         mine = [row for row in rows if row["criterion"] == criterion]
         assert back == {(row["item"], row["system"], row["rater"], row["value"]) for row in mine}
-        assert judged.items == tuple(sorted({row["item"] for row in mine}))
+        assert judged.items.to_list() == sorted({row["item"] for row in mine})
         units = {}
         for unit, i, s in zip(judged.unit, judged.item, judged.system, strict=True):
             assert units.setdefault(unit, (i, s)) == (i, s)

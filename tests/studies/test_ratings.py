@@ -19,7 +19,7 @@ from study_strategies import Row, tables, write_csv, write_jsonl, write_parquet
 
 from palaver.errors import DataError
 from palaver.schema import Checkboxes, Item, Likert, Magnitude, Output, Pairwise, Question, Scale, Study
-from palaver.studies import RatingTable, read_ratings
+from palaver.studies import RatingTable, ratings_from_frame, read_ratings
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -245,6 +245,12 @@ def test_nothing_left_after_skipping(tmp_path: Path) -> None:
     error = failure(file(tmp_path, HEAD + "i1,a,r,q,9\n"), study=LIKERT, skip_bad=True)
     assert "no usable rating is left" in error.message
     assert error.problems
+
+
+def test_not_one_row_that_can_be_read(tmp_path: Path) -> None:
+    error = failure(file(tmp_path, HEAD + "i,a\n\nj\n"), skip_bad=True)
+    assert "no usable rating is left" in error.message
+    assert len(error.problems) == 2
 
 
 def test_a_criterion_that_is_wholly_bad_is_named_and_left_out(tmp_path: Path) -> None:
@@ -594,8 +600,6 @@ def test_a_field_that_json_rows_have_only_later_is_not_lost(tmp_path: Path) -> N
 def test_a_frame_is_as_good_as_a_file(kind: str, tmp_path: Path) -> None:
     import pandas as pd
 
-    from palaver.studies import ratings_from_frame
-
     columns = {
         "item": ["1", "1", "2", "2"],
         "system": ["a", "b", "a", "b"],
@@ -611,3 +615,88 @@ def test_a_frame_is_as_good_as_a_file(kind: str, tmp_path: Path) -> None:
     assert table.reading.files == ("frame",)
     wanted = ["item", "system", "rater", "criterion", "value"]
     assert table.frame.select(wanted).rows() == from_file.frame.select(wanted).rows()
+
+
+@given(rows=tables())
+@settings(max_examples=25, deadline=None)
+def test_a_frame_and_a_file_give_the_same_table(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[Row]
+) -> None:
+    path = write_csv(rows, tmp_path_factory.mktemp("same") / "r.csv")
+    table, from_file = ratings_from_frame(pl.DataFrame(rows)), read_ratings(path)
+    assert table.frame.equals(from_file.frame)
+    assert table.treatments == from_file.treatments
+    assert table.kinds == from_file.kinds
+
+
+# --- who rated ------------------------------------------------------------------------------------------
+
+WHO = "item,system,rater,criterion,value,kind\n"
+
+
+def test_kinds_are_never_mixed(tmp_path: Path) -> None:
+    people = file(tmp_path, HEAD + "i,a,ann,q,3\ni,b,ann,q,4\ni,a,ann,p,2\n", "people.csv")
+    judge = file(tmp_path, WHO + "i,a,gpt,q,3,llm\ni,b,gpt,q,5,llm\ni,a,bleu,b,0.5,metric\n", "judge.csv")
+    table = read_ratings([people, judge])
+    assert table.criteria == ("q", "p", "q (llm)", "b")
+    assert dict(table.kinds) == {"q": "human", "p": "human", "q (llm)": "llm", "b": "metric"}
+    assert dict(table.names) == {"q": "q", "p": "p", "q (llm)": "q", "b": "b"}
+    assert [table.of(c).height for c in table.criteria] == [2, 1, 2, 1]
+    (note,) = table.reading.notes
+    assert "q was rated by people (q), a language model (q (llm))" in note
+    assert "not mixed" in note
+
+
+def test_one_kind_alone_keeps_its_names_and_needs_no_note(tmp_path: Path) -> None:
+    table = read_ratings(file(tmp_path, WHO + "i,a,m,q,0.5,metric\ni,b,m,q,0.25,metric\n"))
+    assert table.criteria == ("q",)
+    assert dict(table.kinds) == {"q": "metric"}
+    assert table.reading.notes == ()
+
+
+def test_a_label_that_a_criterion_has_already(tmp_path: Path) -> None:
+    text = WHO + "i,a,ann,q,3,human\ni,a,gpt,q,3,llm\ni,a,ann,q (llm),1,human\n"
+    assert read_ratings(file(tmp_path, text)).criteria == ("q", "q (llm)*", "q (llm)")
+
+
+def test_the_same_rater_of_another_kind_turn_or_repeat_is_another_judgement(tmp_path: Path) -> None:
+    head = "item,system,rater,criterion,value,kind,turn,repeat\n"
+    rows = ["human,,", "llm,,", "llm,1,", "llm,2,", "llm,2,0", "llm,2,1", "llm,2,1"]
+    table = read_ratings(file(tmp_path, head + "".join(f"i,a,r,q,{n},{row}\n" for n, row in enumerate(rows))))
+    assert table.reading.dropped == (("earlier answers replaced by a later one", 1),)
+    assert values(table, "item", "rater", "value") == [
+        ("i", "r", 0.0),
+        ("i", "r", 1.0),
+        ("i #1", "r", 2.0),
+        ("i #2", "r", 3.0),
+        ("i #2", "r #0", 4.0),
+        ("i #2", "r #1", 6.0),
+    ]
+    assert any("each turn counts as an item" in note for note in table.reading.notes)
+    assert any("each repeat counts as a rater" in note for note in table.reading.notes)
+
+
+def test_a_judge_that_was_asked_once_keeps_its_name(tmp_path: Path) -> None:
+    path = file(tmp_path, "item,system,rater,criterion,value,repeat\ni,a,gpt,q,1,0\nj,a,gpt,q,2,0\n")
+    assert values(read_ratings(path), "rater") == [("gpt",), ("gpt",)]
+
+
+def test_a_study_asks_people_but_not_metrics(tmp_path: Path) -> None:
+    text = WHO + "i,a,ann,q,3,human\ni,a,gpt,q,4,llm\ni,a,m,q,0.25,metric\ni,a,m,f1,0.5,metric\n"
+    table = read_ratings(file(tmp_path, text), study=LIKERT)
+    assert table.criteria == ("q", "q (llm)", "q (metric)", "f1")
+    assert table.treatments["q"].scale == table.treatments["q (llm)"].scale == Likert()
+    assert table.treatments["q (metric)"].scale is None
+    beyond = file(tmp_path, WHO + "i,a,ann,q,3,human\ni,a,gpt,q,9,llm\ni,a,ann,f1,1,human\n")
+    error = failure(beyond, study=LIKERT)
+    assert [problem.split(":")[0] for problem in error.problems] == ["row 3", "row 4"]
+
+
+def test_wrong_values_of_wide_files_under_the_columns_of_the_file(tmp_path: Path) -> None:
+    screens = file(tmp_path, "item,rater,team1,team2,q1,q2\ni,r,a,b,3,9\n", "screens.csv")
+    outputs = file(tmp_path, "item,rater,team,q\ni,r,a,8\n", "outputs.csv")
+    table = read_ratings([screens, outputs], study=LIKERT, skip_bad=True)
+    assert table.bad.select("file", "column", "value").rows() == [
+        ("outputs.csv", "q", "8"),
+        ("screens.csv", "q2", "9"),
+    ]

@@ -74,3 +74,11 @@ def test_the_signature_is_that_of_the_run() -> None:
 
 def test_one_line_ends_the_file() -> None:
     assert analysis(0.5).to_json().endswith("}\n")
+
+
+def test_an_analysis_shows_itself_in_one_line() -> None:
+    text = repr(analysis(0.5))
+    assert "\n" not in text
+    assert len(text) < 100
+    assert "1 ratings" in text
+    assert analysis(0.5).run.signature in text

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from palaver.readers.rating_files import iter_ratings, write_frames
 from palaver.schema import Checkboxes, Likert, Magnitude, Pairwise, Slider, Study
 from palaver.statistics.power import estimate_power
-from palaver.readers.rating_files import iter_ratings, write_frames
 from palaver.studies import (
     PRESETS,
     Analysis,

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from palaver.errors import DataError
-from palaver.schema import Binary, Likert, Magnitude, Ordinal, Pairwise, RankMagnitude
+from palaver.schema import (
+    Binary,
+    Likert,
+    Magnitude,
+    Ordinal,
+    Pairwise,
+    RankMagnitude,
+    Real,
+    Scale,
+    Slider,
+)
 from palaver.studies import RatingTable, read_ratings
-from palaver.studies.treatment import Treatment
+from palaver.studies.treatment import Treatment, treat
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -63,6 +74,26 @@ def test_not_a_number_is_no_word(values: list[str], tmp_path: Path) -> None:
         read(values, tmp_path)
     assert len(caught.value.problems) == len(values)
     assert "expected a finite number" in caught.value.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("scale", "good", "bad"),
+    [
+        (Slider(), ["0", "55", "100"], ["0.5", "101", "-1"]),
+        (Slider(high=1, step=0.1), ["0.3", "0.7", "1"], ["0.35", "1.1"]),
+        (Real(low=0), ["0", "0.001", "1e9"], ["-1"]),
+        (Binary(), ["0", "1"], ["2", "0.5"]),
+    ],
+)
+def test_a_scale_checks_a_column_as_it_checks_a_cell(scale: Scale, good: list[str], bad: list[str]) -> None:
+    rows = pl.DataFrame({"value": [float(v) for v in good + bad]})
+    treatment, fits, problem = treat("q", rows, scale, screens=False)
+    assert rows.filter(fits).height == rows.head(len(good)).filter(fits).height == len(good)
+    assert (treatment.kind, treatment.level, problem) == (
+        "number",
+        scale.level,
+        f"expected {scale.describe()}",
+    )
 
 
 def test_mostly_numbers(tmp_path: Path) -> None:

@@ -42,8 +42,8 @@ def loop_of(experiment: Experiment) -> Loop:
 
 def test_validation_is_exact_and_counts_every_example_once(small: Small) -> None:
     loop = loop_of(small())
-    found = loop.validate()
-    assert found is not None
+    totals = loop.validate()
+    assert totals is not None
     assert loop.valid is not None
     assert loop.core.training
     loop.core.eval()
@@ -56,10 +56,10 @@ def test_validation_is_exact_and_counts_every_example_once(small: Small) -> None
             nll += float(loop.core(**inputs).nll)
         n_tokens += int((inputs["response"] != PAD).sum())
         n_words += int(store.n_words[i])
-    assert (found.n_tokens, found.n_words) == (n_tokens, n_words)
-    assert found.nll == pytest.approx(nll, rel=1e-5)
-    assert found.per_token == pytest.approx(math.exp(nll / n_tokens), rel=1e-5)
-    assert found.per_word == pytest.approx(math.exp(nll / n_words), rel=1e-5)
+    assert (totals.tokens, totals.words) == (n_tokens, n_words)
+    assert totals.nll == pytest.approx(nll, rel=1e-5)
+    assert totals.perplexity_per_token == pytest.approx(math.exp(nll / n_tokens), rel=1e-5)
+    assert totals.perplexity_per_word == pytest.approx(math.exp(nll / n_words), rel=1e-5)
 
 
 def test_held_out_examples_are_not_trained_on(small: Small) -> None:

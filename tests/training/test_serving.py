@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from palaver.corpora import write_dialogues
 from palaver.generation import checkpoint
 from palaver.generation.checkpoint import CheckpointSystem
 from palaver.generation.decode import Decoded
 from palaver.generation.system import Request
+from palaver.readers.dialogues import write_dialogues
 from palaver.schema import Dialogue, Turn
 from palaver.training.experiment import Experiment
 from palaver.training.prepare import open_splits, prepare

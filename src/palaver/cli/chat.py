@@ -7,16 +7,24 @@ import io
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
-from palaver.cli import decoding as d
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from palaver.generation.conversation import Conversation, Said
+from palaver.cli import options
+from palaver.cli.decoding import Decoding
+from palaver.cli.knowledge_file import KnowledgeFile
+from palaver.cli.messages import count_of, show_error
+from palaver.corpora.personalities import TRAITS
+from palaver.errors import UsageError, UserError, nearest
+from palaver.generation.conversation import Conversation, SystemReply
+from palaver.generation.options import DecodingOptions
+from palaver.generation.system import notes, parse_ocean
+from palaver.generation.systems_file import find_system
+from palaver.readers import write_dialogues
 
 DEFAULTS: dict[str, Any] = {"method": "sample", "temperature": 0.8, "top_p": 0.9, "no_repeat_ngram": 3}
 """How replies are drawn in a chat unless the systems file or an option says otherwise."""
@@ -37,54 +45,38 @@ _COLOURS = ("green", "magenta", "yellow", "blue", "red", "cyan")
 def chat(
     systems: Annotated[
         list[str],
-        typer.Argument(help="Names from systems.toml, default…, or checkpoint folders.", metavar="SYSTEM…"),
+        typer.Argument(help="Names from systems.toml, default, or checkpoint folders.", metavar="SYSTEM"),
     ],
     speaker: Annotated[str | None, typer.Option(help="Who the systems speak as, such as Joey.")] = None,
     ocean: Annotated[
         str | None, typer.Option(help="Or their personality: five numbers from 1 to 7, joined by commas.")
     ] = None,
-    knowledge: Annotated[
-        Path | None, typer.Option(help="A text file; the sentence that fits best is used in each turn.")
-    ] = None,
-    systems_file: d.Systems = None,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed gives other replies.")] = 0,
-    method: d.MethodOption = None,
-    temperature: d.Temperature = None,
-    top_k: d.TopK = None,
-    top_p: d.TopP = None,
-    k: d.K = None,
-    beam: d.Beam = None,
-    length_penalty: d.LengthPenalty = None,
-    no_repeat_ngram: d.NoRepeat = None,
-    max_length: d.MaxLength = None,
-    device: d.Device = None,
+    knowledge: options.KnowledgeText = None,
+    systems_file: options.SystemsFile = None,
+    seed: options.Seed = 0,
+    decoding: Decoding = DecodingOptions(),
+    device: options.Device = "auto",
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Also say which knowledge was used, and ln p of replies.")
     ] = False,
 ) -> None:
-    """Talk with a system, or with several side by side. /help says what can be typed.
+    """Talk with a system, or with several side by side.
 
-    When the input is no terminal, each line is a turn, and only the replies are printed.
+    /help says what can be typed. When the input is no terminal, each line is a turn, and only the replies are
+    printed.
 
     Example: palaver chat default
     """
-    from palaver.errors import UserError
-    from palaver.generation.conversation import Conversation
-    from palaver.generation.system import parse_ocean
-    from palaver.generation.systems_file import find_system
-
     if speaker is not None and ocean is not None:
-        raise UserError(
+        raise UsageError(
             "--speaker and --ocean were both given", "a speaker has a personality; give one of them"
         )
     scores = parse_ocean(ocean) if ocean is not None else None
-    options = d.chosen(
-        method, temperature, top_k, top_p, k, beam, length_penalty, no_repeat_ngram, max_length
-    )
     specs = [find_system(name, systems_file) for name in dict.fromkeys(systems)]
     screen = _Screen(verbose)
     with screen.waiting("opening " + ", ".join(spec.name for spec in specs)):
-        opened = [spec(device=device, decoding=options, defaults=DEFAULTS) for spec in specs]
+        chosen = None if device == "auto" else device  # auto leaves the device to the systems file
+        opened = [spec(device=chosen, decoding=decoding.given(), defaults=DEFAULTS) for spec in specs]
         conversation = Conversation(opened, seed=seed)
         session = _Session(conversation, screen)
         if speaker is not None:
@@ -106,8 +98,6 @@ class _Session:
         self._told: set[str] = set()
 
     def run(self) -> None:
-        from palaver.errors import UserError
-
         self.screen.greet(self.conversation)
         for line in self.screen.lines():
             try:
@@ -116,7 +106,7 @@ class _Session:
             except UserError as error:
                 if not self.screen.interactive:
                     raise
-                self.screen.error(error)
+                show_error(error)
             except KeyboardInterrupt:
                 if not self.screen.interactive:
                     raise
@@ -140,8 +130,6 @@ class _Session:
         return True
 
     def _command(self, command: str, rest: str) -> None:
-        from palaver.errors import UserError, nearest
-
         names = [name.split()[0] for name in COMMANDS]
         if command == "/help":
             self.screen.help()
@@ -172,9 +160,6 @@ class _Session:
             self.screen.say("(the same again; --method sample or a higher --temperature gives others)")
 
     def _save(self, name: str) -> None:
-        from palaver.errors import UserError
-        from palaver.readers import write_dialogues
-
         if not name:
             raise UserError("/save needs the name of a file", "for example /save chat.jsonl")
         try:
@@ -191,7 +176,7 @@ class _Session:
             raise UserError("there is nothing to save yet")
         write_dialogues(dialogues, path)
         self._saved.add(path.resolve())
-        self.screen.say(f"saved {len(dialogues)} dialogue{'s' * (len(dialogues) > 1)} in {path}")
+        self.screen.say(f"saved {count_of(len(dialogues), 'dialogue')} in {path}")
 
     def _speaker(self, name: str) -> None:
         known = dict.fromkeys(n for s in self.conversation.systems for n in getattr(s, "speakers", ()))
@@ -204,9 +189,6 @@ class _Session:
         self.screen.say(f"speaker: {self.conversation.speaker or 'none'}")
 
     def _ocean(self, text: str) -> None:
-        from palaver.corpora.personalities import TRAITS
-        from palaver.generation.system import parse_ocean
-
         if text:
             self.note(*self.conversation.set_ocean(None if text == "off" else parse_ocean(text)))
         scores = self.conversation.ocean
@@ -214,8 +196,6 @@ class _Session:
         self.screen.say(f"personality: {shown or 'none'}")
 
     def _knowledge(self, text: str) -> None:
-        from palaver.errors import UserError
-
         if not text:
             raise UserError("/knowledge needs a sentence or a file", "or off, to go on without")
         if text == "off":
@@ -230,12 +210,10 @@ class _Session:
             self.screen.say(f"knowledge: {text}")
 
     def use_knowledge(self, path: Path) -> None:
-        from palaver.cli.knowledge_file import KnowledgeFile
-
-        found = KnowledgeFile(path)
-        self.note(*self.conversation.set_knowledge(found.choose))
+        facts = KnowledgeFile(path)
+        self.note(*self.conversation.set_knowledge(facts.choose))
         if self.screen.interactive or self.screen.verbose:
-            self.screen.say(f"knowledge: {len(found.sentences):,} sentences of {path}", error=True)
+            self.screen.say(f"knowledge: {len(facts.sentences):,} sentences of {path}", error=True)
 
     def note(self, *texts: str) -> None:
         """Things to know, each said once, never among the replies."""
@@ -244,9 +222,7 @@ class _Session:
                 self._told.add(text)
                 self.screen.say(f"note: {text}", error=True)
 
-    def _show(self, replies: Sequence[Said]) -> None:
-        from palaver.generation.system import notes
-
+    def _show(self, replies: Sequence[SystemReply]) -> None:
         self.screen.replies(replies)
         for system in self.conversation.systems:
             self.note(*notes(system))
@@ -263,12 +239,10 @@ class _Screen:
     """What is seen: colours and columns for a person, bare replies in a pipe."""
 
     def __init__(self, verbose: bool) -> None:
-        from rich.console import Console
-
         self.verbose = verbose
         self.interactive = sys.stdin is not None and sys.stdin.isatty()
-        self._console: Console = Console(highlight=False)
-        self._aside: Console = Console(highlight=False, stderr=True)
+        self._console = Console(highlight=False)
+        self._aside = Console(highlight=False, stderr=True)
 
     def lines(self) -> Iterator[str]:
         if isinstance(sys.stdin, io.TextIOWrapper):
@@ -312,12 +286,7 @@ class _Screen:
         console = self._console if self.interactive and not error else self._aside
         console.print(_clean(text), style="dim", markup=False, soft_wrap=True)
 
-    def error(self, error: Any) -> None:
-        from palaver.cli.main import show_error
-
-        show_error(error)
-
-    def replies(self, replies: Sequence[Said]) -> None:
+    def replies(self, replies: Sequence[SystemReply]) -> None:
         if not self.interactive:
             for said in replies:
                 text = " ".join(_clean(said.reply.text).split())
@@ -333,17 +302,12 @@ class _Screen:
                 if used or lnp:
                     self.say(f"{said.system}{lnp}{used}", error=True)
 
-    def _below(self, replies: Sequence[Said]) -> None:
-        from rich.text import Text
-
+    def _below(self, replies: Sequence[SystemReply]) -> None:
         for place, said in enumerate(replies):
             who = Text(f"{said.who} › ", style=f"bold {_COLOURS[place % len(_COLOURS)]}")
             self._console.print(who + Text(_clean(said.reply.text), style="none"))
 
-    def _columns(self, replies: Sequence[Said]) -> None:
-        from rich.table import Table
-        from rich.text import Text
-
+    def _columns(self, replies: Sequence[SystemReply]) -> None:
         table = Table(box=None, expand=True, padding=(0, 2, 0, 0))
         for place, said in enumerate(replies):
             who = Text(said.who, style=f"bold {_COLOURS[place % len(_COLOURS)]}")

@@ -2,77 +2,55 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
+import numpy as np
 import typer
 
-if TYPE_CHECKING:
+from palaver.cli import options
+from palaver.cli.progress import progress
+from palaver.comparator.cmade.presets import PRESETS, Settings, Training, find_preset
+from palaver.errors import require
+from palaver.reports.page import write_page
+from palaver.schema import RunRecord, record_run
+
+if TYPE_CHECKING:  # what needs torch is imported in the functions
     from palaver.comparator.evaluation import PairResult
-    from palaver.comparator.training_data import Pairs, RatedDialogues
+    from palaver.comparator.training_data import Pairs, RatedDialogues, TrainingData
 
-app = typer.Typer(
-    help="Learn from noisy ratings which dialogue is better, and compare with that.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+_KINDS = get_type_hints(Settings)
 
 
-class Method(StrEnum):
-    paper = "paper"
-    palaver = "palaver"
-
-
-class Pooling(StrEnum):
-    auto = "auto"
-    cls = "cls"
-    mean = "mean"
-
-
-class Within(StrEnum):
-    all = "all"
-    group = "group"
-    rater = "rater"
-    system = "system"
-
-
-@app.callback()
-def _noun() -> None:
-    """Learn from noisy ratings which dialogue is better, and compare with that."""
-
-
-@app.command()
 def train(
     ratings: Annotated[
         list[Path], typer.Option(help="Rated dialogues, JSON lines, packed or not; repeat it for more.")
     ],
-    out: Annotated[Path, typer.Option(help="Folder for the stages; the same command goes on from there.")],
-    dev_pairs: Annotated[
-        Path | None, typer.Option(help='Compared pairs, JSON lines {a, b, better: "a" or "b"}.')
-    ] = None,
-    dev_dialogues: Annotated[
-        list[Path] | None,
-        typer.Option(help="The dialogues the pairs name. [default: they are among --ratings]"),
-    ] = None,
+    out: options.Out,
+    dev_pairs: options.DevPairs = None,
+    dev_dialogues: options.DevDialogues = None,
     method: Annotated[
-        Method,
+        str,
         typer.Option(
-            help="The stages of the paper, or ours: what raters differ in taken out, no fine-tuning."
+            help="The stages of the paper, or ours: what raters differ in taken out, no fine-tuning.",
+            **options.choices(("paper", "palaver")),
         ),
-    ] = Method.paper,
+    ] = "paper",
     preset: Annotated[
         str, typer.Option(help="Of the paper: what to train, see `palaver compare presets`; a name or a row.")
     ] = "cmade",
     flow: Annotated[
         list[Path] | None, typer.Option(help="More dialogues for stage 1, rated or not; repeat it.")
     ] = None,
-    encoder: Annotated[
-        str, typer.Option(help="minilm, a folder, or a name such as bert-base-uncased.")
-    ] = "minilm",
+    encoder: options.Encoder = "minilm",
     pooling: Annotated[
-        Pooling, typer.Option(help="φ: the first state, the mean of all, or as the encoder was trained.")
-    ] = Pooling.auto,
+        str,
+        typer.Option(
+            help="φ: the first state, the mean of all, or as the encoder was trained.",
+            **options.choices(get_args(_KINDS["pooling"])),
+        ),
+    ] = "auto",
     epochs: Annotated[int, typer.Option(min=1, help="Of each stage that learns from ratings.")] = 3,
     flow_epochs: Annotated[int, typer.Option(min=1, help="Of stage 1.")] = 2,
     batch_size: Annotated[
@@ -84,33 +62,31 @@ def train(
     ] = 512,
     k: Annotated[int, typer.Option(min=1, help="Neighbours in stages 2 and 3.")] = 50,
     within: Annotated[
-        Within, typer.Option(help="Compare all dialogues, or only those of one sitting, rater or system.")
-    ] = Within.all,
-    scale: Annotated[
-        tuple[float, float] | None,
-        typer.Option(metavar="LOW HIGH", help="Of the ratings. [default: read off each file]"),
-    ] = None,
-    min_turns: Annotated[int, typer.Option(min=1, help="Shorter dialogues are left out and counted.")] = 2,
-    seed: Annotated[int, typer.Option(min=0, help="Of everything random.")] = 0,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
-    fresh: Annotated[bool, typer.Option("--fresh", help="Compute every stage anew.")] = False,
+        str,
+        typer.Option(
+            help="Compare all dialogues, or only those of one sitting, rater or system.",
+            **options.choices(get_args(_KINDS["within"])),
+        ),
+    ] = "all",
+    scale: options.RatingScale = None,
+    min_turns: options.MinTurns = 2,
+    seed: options.Seed = 0,
+    device: options.Device = "auto",
+    force: options.Force = False,
 ) -> None:
-    """Train a comparator on ratings, by the stages of Liang et al. (2020) or by Palaver's own method.
+    """Train a comparator on ratings that people left.
 
-    The stages are kept in the folder: the same command goes on where it was stopped.
+    By the stages of Liang et al. (2020) or by Palaver's own method. The stages are kept in the folder: the
+    same command goes on where it was stopped. Without --dev-dialogues the pairs name rated dialogues.
 
     Example: palaver compare train --ratings chats.jsonl --dev-pairs pairs.jsonl --dev-dialogues dev.jsonl
     --out runs/comparator
 
-    On several GPUs: accelerate launch --num_processes 4 -m palaver compare train …
+    On several GPUs: accelerate launch --num_processes 4 -m palaver compare train ...
     """
-    from palaver.errors import require
-
     require("torch", "models")
     require("transformers", "models")
-    from palaver.cli.progress import progress
     from palaver.comparator.cmade.pipeline import run_pipeline
-    from palaver.comparator.cmade.presets import Settings, Training, find_preset
     from palaver.comparator.cmade.training import is_first_process
     from palaver.comparator.reading import read_pairs, read_rated
     from palaver.comparator.training_data import TrainingData
@@ -118,10 +94,10 @@ def train(
     wanted = find_preset(preset)
     settings = Settings(
         encoder=encoder,
-        pooling=pooling.value,
+        pooling=pooling,  # type: ignore[arg-type]  # one of its names
         max_tokens=max_tokens,
         k=k,
-        within=within.value,
+        within=within,  # type: ignore[arg-type]
         flow_epochs=flow_epochs,
         training=Training(epochs=epochs, batch_size=batch_size, learning_rate=learning_rate),
     ).check()
@@ -139,10 +115,8 @@ def train(
         left = ", ".join(f"{count} {reason}" for reason, count in pairs.dropped.items())
         _say(f"compared pairs: {len(pairs):,}" + (f"; left out: {left}" if left else ""))
     sources = TrainingData.gather(rated, dev=dev, pairs=pairs, flow=more)
-    if method is Method.palaver:
-        from palaver.cli.compare_tool import train_palaver
-
-        train_palaver(sources, out, encoder=encoder, seed=seed, device=device, fresh=fresh)
+    if method == "palaver":
+        _train_palaver(sources, out, encoder=encoder, seed=seed, device=device, fresh=force)
         return
     with progress() as tell:
         outcome = run_pipeline(
@@ -152,7 +126,7 @@ def train(
             settings,
             seed=seed,
             device=device,
-            fresh=fresh,
+            fresh=force,
             progress=tell,
             say=_say,
         )
@@ -163,23 +137,18 @@ def train(
         if wanted.needs_pairs:
             _say("these pairs were used in training: measure on others before you trust it", "yellow")
     if is_first_process():
-        from palaver.cli.compare_tool import record_comparator
         from palaver.reports.compare_pages import preset_page
-        from palaver.reports.page import write_page
 
         record = record_comparator(f"palaver compare train --preset {preset}", sources, seed, settings)
         _say(f"report: {write_page(preset_page(outcome, sources, record), out / 'report.html')}")
     _say(f"comparator: {outcome.folder}")
 
 
-@app.command()
 def presets() -> None:
-    """List the eleven rows of Table 4 of Liang et al. (2020) and what the paper measured.
+    """List the rows of Table 4 of Liang et al. (2020) and its figures.
 
     Example: palaver compare presets
     """
-    from palaver.comparator.cmade.presets import PRESETS
-
     typer.echo(
         "row  preset          what is trained on                                       paper: accuracy  kappa"
     )
@@ -204,30 +173,70 @@ def _say(text: str, colour: str | None = None) -> None:
         typer.secho(text, fg=colour)
 
 
-def describe_result(found: PairResult) -> str:
+def describe_result(result: PairResult) -> str:
     """One line: accuracy with its interval, kappa with its error."""
     return (
-        f"accuracy {found.accuracy:.3f} (95% {found.low:.3f} to {found.high:.3f}), "
-        f"kappa {found.kappa:.3f} ± {found.kappa_se:.3f}, {found.n:,} pairs"
+        f"accuracy {result.accuracy:.3f} (95% {result.low:.3f} to {result.high:.3f}), "
+        f"kappa {result.kappa:.3f} ± {result.kappa_se:.3f}, {result.n:,} pairs"
     )
 
 
-def _tell_ratings(what: str, found: RatedDialogues) -> None:
-    low, high = found.scale
-    rated = f", rated from {low:g} to {high:g}" if any(row.rating is not None for row in found.rows) else ""
-    _say(f"{what}: {len(found):,}{rated}")
-    for reason, count in found.dropped.items():
+def _tell_ratings(what: str, dialogues: RatedDialogues) -> None:
+    low, high = dialogues.scale
+    is_rated = any(row.rating is not None for row in dialogues.rows)
+    _say(f"{what}: {len(dialogues):,}" + (f", rated from {low:g} to {high:g}" if is_rated else ""))
+    for reason, count in dialogues.dropped.items():
         _say(f"  left out {count:,}: {reason}", "yellow")
-    for note in found.notes:
+    for note in dialogues.notes:
         _say(f"  {note}", "yellow")
 
 
 def only_compared(rated: RatedDialogues, pairs: Pairs) -> tuple[RatedDialogues, Pairs]:
     """Those of the rated dialogues that pairs name, which are held out, and the pairs by their new rows."""
-    import dataclasses
-
-    import numpy as np
-
     used = pairs.used
     first, second = (np.searchsorted(used, rows) for rows in (pairs.first, pairs.second))
     return rated.take(used), dataclasses.replace(pairs, first=first, second=second)
+
+
+def _train_palaver(
+    sources: TrainingData, out: Path, *, encoder: str, seed: int, device: str, fresh: bool
+) -> None:
+    """`palaver compare train --method palaver`, once the files are read."""
+    where = options.torch_device(device)
+    from palaver.comparator.method import MethodSettings
+    from palaver.comparator.training import train_palaver as run
+    from palaver.reports.compare_pages import method_page
+
+    with progress() as tell:
+        trained = run(
+            sources, out, settings=MethodSettings(seed=seed), encoder=encoder, device=where, fresh=fresh,
+            progress=tell, say=typer.echo,
+        )  # fmt: skip
+    fitted = trained.fitted
+    for note in (*sources.notes, *fitted.notes):
+        typer.secho(note, fg="yellow")
+    if fitted.on_ratings is not None:
+        typer.echo(f"held-out ratings, within a sitting: {describe_result(fitted.on_ratings)}")
+    if fitted.on_pairs is not None:
+        typer.echo(f"compared pairs (they fix the unit, no more): {describe_result(fitted.on_pairs)}")
+    if fitted.calibration is not None:
+        typer.echo(f"calibration error {fitted.calibration.ece:.3f}")
+    run_record = record_comparator(
+        "palaver compare train --method palaver", sources, seed, fitted.settings, encoder=encoder
+    )
+    typer.echo(f"report: {write_page(method_page(fitted, run_record), Path(out) / 'report.html')}")
+    typer.echo(f"comparator: {trained.folder}")
+
+
+def record_comparator(
+    command: str, sources: TrainingData, seed: int, settings: Any, **more: object
+) -> RunRecord:
+    """What a page says at its foot: settings, seed, versions, hashes of what was read."""
+    given = {"ratings": sources.ratings, "dialogues of pairs": sources.dev, "pairs": sources.pairs}
+    return record_run(
+        command,
+        seed=seed,
+        config={**dataclasses.asdict(settings), **more},
+        data={name: data.digest for name, data in given.items() if data is not None},
+        packages=("palaver", "numpy", "scipy", "torch", "transformers"),
+    )

@@ -4,47 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.table import Table
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from palaver.corpora import CorpusCard, CorpusReader
-    from palaver.corpora.catalogue import Copy
-    from palaver.corpora.transfer import Tell
-    from palaver.schema import Dialogue
-
-app = typer.Typer(
-    help="List, get, show and convert corpora of dialogues.", no_args_is_help=True, rich_markup_mode=None
-)
-
-Root = Annotated[
-    Path | None,
-    typer.Option(help="Folder (or file) to look in, instead of PALAVER_DATA and ~/.cache/palaver/corpora."),
-]
-Split = Annotated[str | None, typer.Option(help="Only this split: train, valid, test, or the corpus's own.")]
-MergeTurns = Annotated[
-    bool, typer.Option("--merge-turns", help="Join consecutive turns of one speaker (and say how many).")
-]
-Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+from palaver.cli import options
+from palaver.cli.messages import count_of
+from palaver.cli.progress import progress
+from palaver.corpora import CorpusCard, CorpusReader, corpus, corpus_names, read_corpus
+from palaver.corpora.catalogue import Copy, usual_roots
+from palaver.corpora.download import get as get_corpus
+from palaver.errors import UsageError
+from palaver.files import format_by_name
+from palaver.progress import Progress
+from palaver.readers import write_dialogues
+from palaver.schema import Dialogue
 
 
-@app.command("list")
-def list_corpora(root: Root = None) -> None:
+def list_corpora(data: options.Data = None) -> None:
     """List the corpora we know: licence, size, and where a copy lies.
 
     "May ship" says whether the corpus, and a model trained on it, may be passed on by anybody.
 
     Example: palaver corpus list
     """
-    from rich.console import Console
-    from rich.table import Table
-
-    from palaver.corpora import corpus, corpus_names
-    from palaver.corpora.catalogue import usual_roots
-
     table = Table(box=None, pad_edge=False)
     table.add_column("name", min_width=max(map(len, corpus_names())))
     for heading in ("licence", "may ship"):
@@ -52,12 +37,12 @@ def list_corpora(root: Root = None) -> None:
     for heading in ("dialogues", "turns"):
         table.add_column(heading, justify="right")
     table.add_column("present in", overflow="fold")
-    roots = usual_roots() if root is None else (root,)
+    roots = usual_roots() if data is None else (data,)
     for name in corpus_names():
         known = corpus(name)
         size = (f"{known.card.counts.get(what, 0):,}" for what in ("dialogues", "turns"))
-        places = [(folder, found) for folder in roots if (found := known.locate(folder))]
-        present = _folder(*places[0]) if places else "–"
+        copies = ((folder, known.locate(folder)) for folder in roots)
+        present = next((_folder(folder, copy) for folder, copy in copies if copy is not None), "–")
         ship = "yes" if known.card.redistributable else "no"
         table.add_row(name, known.card.licence, ship, *("–" if n == "0" else n for n in size), present)
     console = Console(highlight=False)
@@ -66,52 +51,46 @@ def list_corpora(root: Root = None) -> None:
     console.print("Some counts are of a part: `palaver corpus show NAME` says which.", markup=False)
 
 
-def _folder(root: Path, found: Copy) -> str:
+def _folder(root: Path, copy: Copy) -> str:
     """Where a copy lies, as short as can be."""
-    folder = found.base
+    folder = copy.base
     return folder.relative_to(root).as_posix() if folder.is_relative_to(root) else str(folder)
 
 
-@app.command()
 def show(
     name: Annotated[str, typer.Argument(help="A corpus's name, or a file of dialogues.")],
-    split: Split = None,
+    split: options.Split = None,
     n: Annotated[int, typer.Option("-n", min=0, help="How many dialogues to print.")] = 3,
-    quick: Annotated[bool, typer.Option("--quick", help="Do not read to the end to count.")] = False,
-    merge_turns: MergeTurns = False,
-    root: Root = None,
+    count: Annotated[bool, typer.Option(help="Read to the end to count.")] = True,
+    merge_turns: options.MergeTurns = False,
+    data: options.Data = None,
 ) -> None:
-    """Show a corpus: its card, its first dialogues, and how much there is of it.
+    """Show a corpus: its card, its first dialogues, its size.
 
     Example: palaver corpus show friends
 
     Example: palaver corpus show topical-chat --split valid_rare -n 1
 
-    Example: palaver corpus show my-dialogues.jsonl --quick
+    Example: palaver corpus show my-dialogues.jsonl --no-count
     """
-    from rich.console import Console
-
-    from palaver.cli.progress import progress
-    from palaver.corpora import corpus, corpus_names, read_corpus
-
     console = Console(highlight=False, soft_wrap=True)
     if name in corpus_names():
         card = corpus(name).card
         _print_card(console, card)
-        if root is None and corpus(name).find() is None:
+        if data is None and corpus(name).find() is None:
             console.print(f"\nThere is no copy here. Get one with: palaver corpus get {name}", markup=False)
             return
-    reader = read_corpus(name, root=root, split=split, merge_turns=merge_turns)
+    reader = read_corpus(name, root=data, split=split, merge_turns=merge_turns)
     console.print(f"\n{reader.path}", style="bold", markup=False)
     with progress() as tell:
         counts = _Counts()
         for dialogue in _told(reader, tell):
             if counts.dialogues < n:
                 _print_dialogue(console, dialogue)
-            elif quick:
+            elif not count:
                 break
             counts.add(dialogue)
-    console.print(f"\n{'first dialogues' if quick else 'counted'}: {counts}", markup=False)
+    console.print(f"\n{'counted' if count else 'first dialogues'}: {counts}", markup=False)
     for note in reader.notes:
         console.print(f"note: {note}", markup=False)
 
@@ -136,13 +115,9 @@ class _Counts:
     def __str__(self) -> str:
         parts = f" ({', '.join(f'{name} {n:,}' for name, n in self.splits.items())})" if self.splits else ""
         return (
-            f"{_many(self.dialogues, 'dialogue')}{parts}, {_many(self.turns, 'turn')}, "
-            f"{_many(self.words, 'word')} between spaces, {_many(len(self.speakers), 'speaker')}"
+            f"{count_of(self.dialogues, 'dialogue')}{parts}, {count_of(self.turns, 'turn')}, "
+            f"{count_of(self.words, 'word')} between spaces, {count_of(len(self.speakers), 'speaker')}"
         )
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def _print_card(console: Console, card: CorpusCard) -> None:
@@ -174,14 +149,13 @@ def _print_dialogue(console: Console, dialogue: Dialogue) -> None:
         console.print(f"  … {len(dialogue.turns) - 12} more turns", markup=False)
 
 
-def _told(reader: CorpusReader, tell: Tell) -> Iterator[Dialogue]:
+def _told(reader: CorpusReader, tell: Progress) -> Iterator[Dialogue]:
     expected = reader.card.counts.get(reader.split or "dialogues", 0) if reader.card else 0
     for count, dialogue in enumerate(reader, start=1):
         tell("reading dialogues", count, max(count, expected))
         yield dialogue
 
 
-@app.command()
 def get(
     name: Annotated[str, typer.Argument(help="The corpus's name, as in `palaver corpus list`.")],
     copy: Annotated[
@@ -194,7 +168,7 @@ def get(
     check: Annotated[
         bool, typer.Option("--check/--no-check", help="Refuse a file with another sha256 than the known one.")
     ] = True,
-    force: Force = False,
+    force: options.Force = False,
 ) -> None:
     """Get a corpus from its makers, or take a copy you have.
 
@@ -206,10 +180,6 @@ def get(
 
     Example: palaver corpus get dailydialog --url https://example.org/mirror/ijcnlp_dailydialog.zip
     """
-    from palaver.cli.progress import progress
-    from palaver.corpora import corpus
-    from palaver.corpora.download import get as get_corpus
-
     card = corpus(name).card
     with progress() as tell:
         got = get_corpus(
@@ -225,17 +195,16 @@ def get(
     typer.echo(f"licence: {card.licence}")
     for note in got.notes:
         typer.echo(f"note: {note}")
-    typer.echo(f"next: palaver corpus show {name}" + (f" --root {got.folder}" if to is not None else ""))
+    typer.echo(f"next: palaver corpus show {name}" + (f" --data {got.folder}" if to is not None else ""))
 
 
-@app.command()
 def convert(
     name: Annotated[str, typer.Argument(help="A corpus's name, or a file of dialogues.")],
     out: Annotated[Path, typer.Argument(help="What to write: .jsonl, .jsonl.gz, .csv or .parquet.")],
-    split: Split = None,
-    merge_turns: MergeTurns = False,
-    root: Root = None,
-    force: Force = False,
+    split: options.Split = None,
+    merge_turns: options.MergeTurns = False,
+    data: options.Data = None,
+    force: options.Force = False,
 ) -> None:
     """Write a corpus, or a file of dialogues, in another format.
 
@@ -245,18 +214,11 @@ def convert(
 
     Example: palaver corpus convert dialogues.jsonl dialogues.csv
     """
-    from palaver.cli.progress import progress
-    from palaver.corpora import read_corpus
-    from palaver.errors import UserError
-    from palaver.files import format_by_name
-    from palaver.readers import write_dialogues
-
     format_by_name(out)
-    if out.exists() and not force:
-        raise UserError(f"{out} is there already", "choose another name, or add --force to replace it")
-    reader = read_corpus(name, root=root, split=split, merge_turns=merge_turns)
+    options.refuse_existing(out, force)
+    reader = read_corpus(name, root=data, split=split, merge_turns=merge_turns)
     if out.exists() and reader.path.exists() and out.samefile(reader.path):
-        raise UserError(f"{out} is the file that is read", "choose another name")
+        raise UsageError(f"{out} is the file that is read", "choose another name")
     with progress() as tell:
         count = write_dialogues(_told(reader, tell), out)
     typer.echo(f"wrote {count:,} dialogues, {reader.n_turns:,} turns to {out}")

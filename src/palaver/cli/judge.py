@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from palaver.cli.options import Columns, Device, Force, Json, OptionalOut, parse_columns, refuse_existing
+from palaver.cli import options
 from palaver.cli.progress import progress
 from palaver.errors import UsageError
 from palaver.judges import judge as rate
@@ -24,12 +24,12 @@ def judge(
         list[str] | None,
         typer.Option("--by", help="A judge: NAME, NAME=WHICH, or MODULE:FUNCTION; repeat it."),
     ] = None,
-    out: OptionalOut = None,
+    out: options.OptionalOut = None,
     list_judges: Annotated[bool, typer.Option("--list", help="Name the judges that there are.")] = False,
-    columns: Columns = None,
-    device: Device = "auto",
-    as_json: Json = False,
-    force: Force = False,
+    columns: options.Columns = None,
+    device: options.Device = "auto",
+    as_json: options.Json = False,
+    force: options.Force = False,
 ) -> None:
     """Let metrics, models and functions rate responses or dialogues.
 
@@ -43,9 +43,9 @@ def judge(
         return
     if file is None:
         raise UsageError("name the file to judge", "palaver judge --help shows what it takes")
-    refuse_existing(out, force)
+    options.refuse_existing(out, force)
     with progress() as tell:
-        result = rate(file, by or [], columns=parse_columns(columns), device=device, progress=tell)
+        result = rate(file, by or [], columns=options.parse_columns(columns), device=device, progress=tell)
     if out is not None:
         write_frames([result.frame], out)
     if as_json:

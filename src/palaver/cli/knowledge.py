@@ -2,77 +2,55 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
 
-from palaver.cli.study import SeedOption
+from palaver.cli import options
+from palaver.cli.progress import progress
+from palaver.corpora.catalogue import read_corpus
+from palaver.errors import UsageError, UserError, nearest, require
+from palaver.knowledge import SELECTORS, Agreement, Estimate, Selector, make_selector, reading_sentences
+from palaver.knowledge import agreement as compare
+from palaver.knowledge.selector import OracleSelector
 
-if TYPE_CHECKING:
-    from palaver.knowledge import Agreement, Estimate, Selector
-
-app = typer.Typer(
-    help="Choose the knowledge that a reply should use.", no_args_is_help=True, rich_markup_mode=None
-)
-
-
-class HistorySelector(StrEnum):
-    """The selectors of `palaver.knowledge.SELECTORS` that need no response (a test keeps the two equal)."""
-
-    tfidf = "tfidf"
-    bm25 = "bm25"
-    encoder = "encoder"
+HISTORY_SELECTORS = [name for name in SELECTORS if name != "none" and not SELECTORS.get(name).sees_response]
 
 
-@app.callback()
-def _noun() -> None:
-    """Choose the knowledge that a reply should use."""
-
-
-@app.command()
 def agreement(
     corpus: Annotated[
         str, typer.Option(help="A corpus with reading sets, by name, or a file of dialogues.")
     ] = "topical-chat",
-    data: Annotated[
-        Path | None, typer.Option(help="Where the corpus lies. [default: the usual folders]")
-    ] = None,
-    split: Annotated[
-        str | None, typer.Option(help="Which part to compare on, such as valid_freq; all, if not given.")
-    ] = None,
+    data: options.Data = None,
+    split: options.Split = None,
     selector: Annotated[
         list[str] | None,
-        typer.Option(help="tfidf, bm25, encoder; several with commas, or repeat it. [default: tfidf,bm25]"),
+        typer.Option(
+            metavar="|".join(HISTORY_SELECTORS),
+            help="Several with commas, or repeat it. [default: tfidf,bm25]",
+        ),
     ] = None,
-    encoder: Annotated[
-        str | None,
-        typer.Option(help="Any encoder of palaver probe, by name. [default: minilm]"),
-    ] = None,
-    device: Annotated[str, typer.Option(help="Of the encoder: auto, cpu, cuda or cuda:1.")] = "auto",
+    encoder: options.Encoder = "minilm",
+    device: options.Device = "auto",
     last_turns: Annotated[
         int, typer.Option(min=1, help="How many turns of the history are compared with the candidates.")
     ] = 2,
-    replicates: Annotated[int, typer.Option(min=1, max=1_000_000, help="Bootstrap replicates.")] = 1000,
-    seed: SeedOption = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    replicates: options.Replicates = None,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
 ) -> None:
-    """How often does a selector that sees only the history pick the oracle's sentence?
+    """How often does the history alone pick the oracle's sentence?
 
     The oracle is the candidate most like the true response (TF-IDF cosine). Term weights are fitted on the
     reading sets of all parts of the corpus, whichever part is compared.
 
     Example: palaver knowledge agreement --corpus topical-chat --split valid_freq --selector tfidf,bm25
     """
-    from palaver.cli.progress import progress
-    from palaver.corpora.catalogue import read_corpus
-    from palaver.errors import UserError, require
-    from palaver.knowledge import agreement as compare
-    from palaver.knowledge import reading_sentences
-    from palaver.knowledge.selector import OracleSelector
-
     names = _names(selector)
     require("sklearn", "models")
     with progress() as tell:
@@ -92,12 +70,17 @@ def agreement(
             done += more
             tell("comparing", done, len(dialogues))
 
-        found = compare(
-            dialogues, selectors, OracleSelector(sentences), seed=seed, n_replicates=replicates, tell=told
+        agreements = compare(
+            dialogues,
+            selectors,
+            OracleSelector(sentences),
+            seed=seed,
+            n_replicates=replicates or 1000,
+            tell=told,
         )
-    if json:
+    if as_json:
         _print_json(
-            found,
+            agreements,
             corpus=corpus,
             split=split,
             last_turns=last_turns,
@@ -105,48 +88,38 @@ def agreement(
             notes=reader.notes,
         )
     else:
-        _print_table(found, len(sentences), reader.notes)
+        _print_table(agreements, len(sentences), reader.notes)
 
 
 def _names(words: list[str] | None) -> list[str]:
-    from palaver.errors import UserError, nearest
-
-    known = [kind.value for kind in HistorySelector]
+    known = HISTORY_SELECTORS
     named = [name.strip() for word in words or ["tfidf,bm25"] for name in word.split(",") if name.strip()]
     wrong = [f"{name!r}{nearest(name, known)}" for name in named if name not in known]
     if wrong or not named:
-        raise UserError(
+        raise UsageError(
             f"--selector: there is no {', '.join(wrong)}" if wrong else "--selector names nothing",
             f"those that need the history alone: {', '.join(known)}",
         )
     return list(dict.fromkeys(named))
 
 
-def _make(name: str, sentences: list[str], last_turns: int, encoder: str | None, device: str) -> Selector:
-    from palaver.knowledge import make_selector
-
-    if name != HistorySelector.encoder:
+def _make(name: str, sentences: list[str], last_turns: int, encoder: str, device: str) -> Selector:
+    if name != "encoder":
         return make_selector(name, sentences, last_turns=last_turns)
     return make_selector(name, sentences, last_turns=last_turns, encode=encoder, device=device)
 
 
-def _print_json(found: list[Agreement], **about: object) -> None:
-    import json
-
-    typer.echo(json.dumps({**about, "selectors": [one.as_dict() for one in found]}, indent=2))
+def _print_json(agreements: list[Agreement], **about: object) -> None:
+    typer.echo(json.dumps({**about, "selectors": [one.as_dict() for one in agreements]}, indent=2))
 
 
-def _print_table(found: list[Agreement], n_sentences: int, notes: Sequence[str]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    first = found[0]
+def _print_table(agreements: list[Agreement], n_sentences: int, notes: Sequence[str]) -> None:
+    first = agreements[0]
     table = Table(box=box.SIMPLE_HEAD, title="Agreement with the oracle", title_justify="left")
     table.add_column("selector")
     for column in ("first choice", "among first 5", "mean 1/rank", "similarity kept"):
         table.add_column(column, justify="right")
-    for one in found:
+    for one in agreements:
         measures = (one.top1, one.top5, one.reciprocal_rank, one.cosine_share)
         table.add_row(one.selector, *(_shown(measure) for measure in measures))
     table.add_row("guessing", f"{first.chance_top1:.3f}", "", "", "", style="dim")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from palaver.schema import Dialogue
+from palaver.errors import DataError
+from palaver.files import TextStream, sha256_of
+from palaver.knowledge import Group, Query, make_selector
+from palaver.knowledge.selector import best
+from palaver.schema import Dialogue
+from palaver.text.words import sentences
 
 LAST_TURNS = 3
 """A conversation moves on; what was said long ago should not choose the sentence."""
@@ -17,20 +20,15 @@ class KnowledgeFile:
     """A text file cut into sentences."""
 
     def __init__(self, path: Path) -> None:
-        from palaver.errors import DataError
-        from palaver.files import TextStream, sha256_of
-        from palaver.knowledge import make_selector
-        from palaver.text.words import sentences
-
         with TextStream(path) as stream:
             lines = [line.decode().strip() for line in stream]
         if any("\0" in line for line in lines):
             raise DataError(f"{path} is not a text file", "expected sentences, such as those of an article")
-        found = dict.fromkeys(sentence for line in lines for sentence in sentences(line) if sentence.strip())
-        if not any(letter.isalnum() for sentence in found for letter in sentence):
+        texts = dict.fromkeys(sentence for line in lines for sentence in sentences(line) if sentence.strip())
+        if not any(letter.isalnum() for sentence in texts for letter in sentence):
             raise DataError(f"there are no sentences in {path}")
         self.path = path
-        self.sentences = list(found)
+        self.sentences = list(texts)
         self.signature = sha256_of(path)[:16]
         self._selector = make_selector("tfidf", self.sentences, last_turns=LAST_TURNS)
 
@@ -41,10 +39,7 @@ class KnowledgeFile:
 
     def choose_for(self, dialogues: Sequence[Dialogue]) -> list[str | None]:
         """The same for many dialogues at once."""
-        from palaver.knowledge import Group, Query
-        from palaver.knowledge.selector import best
-
         queries = [Query([turn.text for turn in dialogue.turns]) for dialogue in dialogues]
         (table,) = self._selector.scores([Group(queries, self.sentences)])
-        found = [best(row, self.sentences) for row in table] if table is not None else []
-        return [selection.sentence if selection.score > 0 else None for selection in found]
+        selections = [best(row, self.sentences) for row in table] if table is not None else []
+        return [selection.sentence if selection.score > 0 else None for selection in selections]

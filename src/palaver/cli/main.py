@@ -1,52 +1,126 @@
-"""`palaver`: one command, a noun, a verb. Heavy imports wait until a verb runs."""
+"""`palaver`: one command, a noun, a verb. A verb's module is imported when the verb is used.
+
+To add a verb: write a function in the noun's module, with a docstring that has an example, and its line here.
+"""
 
 from __future__ import annotations
 
 import io
 import sys
-from typing import TYPE_CHECKING
+from typing import Any
 
 import typer
 
 from palaver import __version__
-from palaver.cli import (
-    analyse,
-    chat,
-    compare,
-    compare_tool,
-    corpus,
-    distinguish,
-    generate,
-    knowledge,
-    personality,
-    probe,
-    reproduce,
-    serve,
-    study,
-    train,
-)
+from palaver.cli.lazy import LazyGroup, Noun
+from palaver.cli.messages import show_error
+from palaver.errors import UsageError, UserError, nearest
 
-if TYPE_CHECKING:
-    from palaver.errors import UserError
+HELP = "Which conversation is better, and how far can you trust that answer?"
+
+COMMANDS: dict[str, Noun | str] = {
+    "study": Noun(
+        "Plan, simulate, serve and analyse human studies.",
+        {
+            "new": "palaver.cli.study:new",
+            "check": "palaver.cli.study:check",
+            "simulate": "palaver.cli.study:simulate",
+            "power": "palaver.cli.study:power",
+            "analyse": "palaver.cli.study_analyse:analyse",
+            "describe": "palaver.cli.study_analyse:describe",
+            "convert": "palaver.cli.study_analyse:convert",
+            "serve": "palaver.cli.study_serve:serve",
+            "status": "palaver.cli.study_serve:status",
+            "export": "palaver.cli.study_serve:export",
+            "backup": "palaver.cli.study_serve:backup",
+            "restore": "palaver.cli.study_serve:restore",
+        },
+    ),
+    "chat": "palaver.cli.chat:chat",
+    "generate": "palaver.cli.generate:generate",
+    "judge": "palaver.cli.judge:judge",
+    "compare": Noun(
+        "Learn from noisy ratings which dialogue is better.",
+        {
+            "train": "palaver.cli.compare:train",
+            "presets": "palaver.cli.compare:presets",
+            "score": "palaver.cli.compare_tool:score",
+            "pair": "palaver.cli.compare_tool:pair",
+            "rank": "palaver.cli.compare_tool:rank",
+            "clean": "palaver.cli.compare_tool:clean",
+        },
+    ),
+    "corpus": Noun(
+        "List, get, show and convert corpora of dialogues.",
+        {
+            "list": "palaver.cli.corpus:list_corpora",
+            "show": "palaver.cli.corpus:show",
+            "get": "palaver.cli.corpus:get",
+            "convert": "palaver.cli.corpus:convert",
+        },
+    ),
+    "knowledge": Noun(
+        "Choose the knowledge that a reply should use.", {"agreement": "palaver.cli.knowledge:agreement"}
+    ),
+    "personality": Noun(
+        "What personality words show, and whether it tells characters apart.",
+        {
+            "score": "palaver.cli.personality:score",
+            "fit": "palaver.cli.personality:fit",
+            "distinguish": "palaver.cli.personality_distinguish:distinguish",
+        },
+    ),
+    "probe": Noun(
+        "What a sentence encoder notices in sentences changed by rule.",
+        {
+            "run": "palaver.cli.probe_run:run",
+            "transform": "palaver.cli.probe:transform",
+            "triplets": "palaver.cli.probe:triplets",
+        },
+        usual="run",
+    ),
+    "train": Noun(
+        "Train response models.",
+        {
+            "responder": "palaver.cli.train:responder",
+            "presets": "palaver.cli.train:presets",
+            "show": "palaver.cli.train:show",
+            "status": "palaver.cli.train:status",
+            "keys": "palaver.cli.train:keys",
+            "new": "palaver.cli.train:new",
+        },
+    ),
+    "reproduce": Noun(
+        "Print a paper's published tables beside ours.",
+        {
+            "rankme": "palaver.cli.reproduce:rankme",
+            "personality": "palaver.cli.reproduce:personality",
+            "probes": "palaver.cli.reproduce:probes",
+        },
+    ),
+}
+
+
+class Palaver(LazyGroup):
+    """The command `palaver`."""
+
+    targets = COMMANDS
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            typer.echo("stopped", err=True)
+            raise typer.Exit(130) from None
+
 
 app = typer.Typer(
-    help="Which conversation is better, and how far can you trust that answer?",
-    no_args_is_help=True,
+    cls=Palaver,
+    help=HELP,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-_ADDED = (analyse, serve, distinguish, compare_tool)  # their import adds verbs to those of other nouns
-app.add_typer(study.app, name="study")
-app.command()(chat.chat)
-app.command()(generate.generate)
-app.add_typer(compare.app, name="compare")
-app.add_typer(corpus.app, name="corpus")
-app.add_typer(knowledge.app, name="knowledge")
-app.add_typer(personality.app, name="personality")
-app.add_typer(probe.app, name="probe")
-app.add_typer(train.app, name="train")
-app.add_typer(reproduce.app, name="reproduce")
 
 
 def _print_version(wanted: bool) -> None:
@@ -55,47 +129,57 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(help=HELP)
 def _options(
     version: bool = typer.Option(
-        False, "--version", callback=_print_version, is_eager=True, help="Show the version."
+        False, "--version", "-V", callback=_print_version, is_eager=True, help="Show the version."
     ),
 ) -> None:
-    """Which conversation is better, and how far can you trust that answer?"""
+    """The options of `palaver` itself."""
+
+
+_ClickUsageError: Any = typer.BadParameter.__bases__[0]  # its module differs between versions of typer
 
 
 def run() -> None:
-    """The console script: user errors become one clear message and exit code 1."""
-    from palaver.errors import UserError
-
+    """The console script. Exit 1: the user's data or settings; exit 2: the command line."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without “–” or “≠” shows ? in their place
     try:
-        app()
+        sys.exit(app(prog_name="palaver", standalone_mode=False))
+    except _ClickUsageError as error:
+        _fail(_in_our_words(error), 2)
+    except UsageError as error:
+        _fail(error, 2)
     except UserError as error:
-        show_error(error)
-        sys.exit(1)
+        _fail(error, 1)
     except MemoryError as error:
-        show_error(UserError(f"not enough memory: {error}" if str(error) else "not enough memory"))
-        sys.exit(1)
-    except KeyboardInterrupt:
-        typer.echo("stopped", err=True)
-        sys.exit(130)
+        _fail(UserError(f"not enough memory: {error}" if str(error) else "not enough memory"), 1)
     except BrokenPipeError:  # the reader of our output went away (… | head)
         sys.stderr.close()
         sys.exit(0)
     except OSError as error:  # such as a full disk behind our output
-        show_error(UserError(str(error)))
-        sys.exit(1)
+        _fail(UserError(str(error)), 1)
 
 
-def show_error(error: UserError) -> None:
-    """`error: …`, every problem on its own line, then what to do."""
-    typer.secho("error: ", fg="red", bold=True, nl=False, err=True)
-    typer.echo(error.message, err=True)
-    for problem in error.problems:
-        typer.echo(f"  - {problem}", err=True)
-    if error.hint:
-        typer.secho("hint: ", fg="cyan", nl=False, err=True)
-        typer.echo(error.hint, err=True)
+def _fail(error: UserError, code: int) -> None:
+    show_error(error)
+    sys.exit(code)
+
+
+def _in_our_words(error: Any) -> UsageError:
+    """What the parser found wrong with the command line."""
+    where = error.ctx.command_path if error.ctx is not None else "palaver"
+    hint = f"{where} --help shows what it takes"
+    if hasattr(error, "possibilities"):  # there is no such option
+        params = error.ctx.command.get_params(error.ctx)
+        known = [name for param in params for name in (*param.opts, *param.secondary_opts)]
+        return UsageError(f"there is no option {error.option_name}{nearest(error.option_name, known)}", hint)
+    param = getattr(error, "param", None)
+    if param is None:
+        message = error.format_message()
+        return UsageError(message[:1].lower() + message[1:].rstrip("."), hint)
+    is_option = param.param_type_name == "option"
+    name = max(param.opts, key=len) if is_option else param.metavar or param.name.upper()
+    return UsageError(f"{name}: {error.message}" if error.message else f"{name} is missing", hint)

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from palaver.cli import probe_run
-
-if TYPE_CHECKING:
-    from collections import Counter
-    from collections.abc import Iterator
-
-app = typer.Typer(
-    cls=probe_run.RunByDefault,
-    help="What a sentence encoder notices: sentences changed by rule, triplets, scores.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-app.command()(probe_run.run)
+from palaver.cli import options
+from palaver.cli.progress import progress
+from palaver.errors import UsageError, UserError, require
+from palaver.files import TextStream, check_readable, check_writable, format_by_name, write_atomically
+from palaver.probes.recipe import SETS, Recipe
+from palaver.probes.refusals import REASONS
+from palaver.probes.triplet_files import write_items, write_triplets
 
 
-@app.command()
 def transform(
     rule: Annotated[
         str,
@@ -33,39 +31,33 @@ def transform(
     file: Annotated[
         Path | None, typer.Argument(help="Sentences, one a line. [default: standard input]")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="JSON lines. [default: standard output]")] = None,
+    out: options.OptionalOut = None,
+    force: options.Force = False,
     check: Annotated[
         bool, typer.Option(help="Read every output again and refuse those that do not parse as intended.")
     ] = True,
     max_words: Annotated[int, typer.Option(min=1, help="Longer sentences are refused.")] = 60,
 ) -> None:
-    """Change sentences by rule: a negation, a synonym, the passive ...
+    """Change sentences by rule: a negation, a synonym, the passive.
 
-    Writes {source, rule, output} for each sentence, or {source, rule, reason} where the rule does not apply;
-    how often each reason was given is told on standard error.
+    Writes {source, rule, output} for each sentence, or {source, rule, reason} where the rule does not apply,
+    to standard output or --out; how often each reason was given is told on standard error.
 
     Example: palaver probe transform passive sentences.txt
     """
-    import json
-    import sys
-    from collections import Counter
-    from contextlib import nullcontext
-
-    from palaver.errors import require
-
     require("spacy", "probes")
-
-    from palaver.files import write_atomically
     from palaver.probes.transform import rules_named
     from palaver.probes.transform import transform as run
 
+    options.refuse_existing(out, force)
     rules = rules_named(rule)
     reasons: dict[str, Counter[str]] = {name: Counter() for name in rules}
     made: Counter[str] = Counter()
     n_lines = 0
     with nullcontext(sys.stdout) if out is None else write_atomically(out) as target:
         for n, result in enumerate(run(_lines(file), rules, check=check, max_words=max_words)):
-            n_lines += n % len(rules) == 0
+            if n % len(rules) == 0:
+                n_lines += 1
             if result.output is None:
                 reasons[result.rule][str(result.reason)] += 1
             else:
@@ -76,10 +68,6 @@ def transform(
 
 def _lines(file: Path | None) -> Iterator[str]:
     """Lines without their ends; bytes that are no UTF-8 are taken as Windows-1252."""
-    import sys
-
-    from palaver.files import TextStream, check_readable
-
     if file is not None and str(file) != "-":
         check_readable(file)
         with TextStream(file) as stream:
@@ -91,8 +79,6 @@ def _lines(file: Path | None) -> Iterator[str]:
 
 
 def _report(n_lines: int, made: Counter[str], reasons: dict[str, Counter[str]]) -> None:
-    from palaver.probes.refusals import REASONS
-
     if not n_lines:
         typer.echo("there were no lines to read", err=True)
     for rule, counts in reasons.items():
@@ -101,50 +87,50 @@ def _report(n_lines: int, made: Counter[str], reasons: dict[str, Counter[str]]) 
             typer.echo(f"  {count:>6}  {reason}: {REASONS[reason]}", err=True)
 
 
-@app.command()
 def triplets(
-    out: Annotated[Path, typer.Option(help="Where to write them: .jsonl, .csv or .parquet.")],
-    data: Annotated[
-        Path | None, typer.Option(help="Folder with SICK, MSR Paraphrase and the Treebank sample.")
-    ] = None,
+    out: options.Out,
+    data: options.Data = None,
     text: Annotated[
         list[Path] | None, typer.Option(help="A text file of your own, one sentence a line; repeat it.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of what is drawn.")] = 0,
-    size: Annotated[
+    seed: options.Seed = 0,
+    set_size: Annotated[
         int | None, typer.Option(min=0, help="Triplets in each set, 0 for all. [default: as in the paper]")
     ] = None,
-    items: Annotated[
+    study_items: Annotated[
         Path | None,
         typer.Option(help="Also as items (.jsonl) of a study that checks them, preset triplet-check."),
     ] = None,
-    workers: Annotated[int, typer.Option(min=0, help="Processes; 0 for one a core.")] = 0,
+    workers: options.Workers = 0,
+    force: options.Force = False,
 ) -> None:
-    """Make the five sets of triplets (Zhu et al. 2018) from corpora or from your own sentences.
+    """Make the five sets of triplets of Zhu et al. (2018).
+
+    They are made from SICK, MSR Paraphrase and the Treebank sample in --data, or from your own sentences, and
+    written as .jsonl, .csv or .parquet.
 
     Example: palaver probe triplets --data data/sentences --out triplets.jsonl
     """
-    from palaver.errors import UserError, require
-
     require("spacy", "probes")
-
-    from palaver.cli.progress import progress
-    from palaver.files import check_writable, format_by_name
-    from palaver.probes.recipe import SETS, Recipe
-    from palaver.probes.triplet_files import write_items, write_triplets
     from palaver.probes.triplets import generate
 
     if data is None and not text:
-        raise UserError("there are no sentences to work on", "give --data FOLDER or --text FILE")
+        data = options.corpora_folder(None, "sentences")
+        if not data.is_dir():
+            raise UsageError("there are no sentences to work on", "give --data FOLDER or --text FILE")
     if data is not None and not data.is_dir():
         raise UserError(
             f"there is no folder {data}", "expected the folder that holds SICK_full.txt and the others"
         )
     format_by_name(out)
+    options.refuse_existing(out, force)
+    options.refuse_existing(study_items, force)
     check_writable(out.parent)
-    if items is not None:
-        check_writable(items.parent)
-    recipe = Recipe(seed=seed) if size is None else Recipe(seed=seed, sizes=tuple((s, size) for s in SETS))
+    if study_items is not None:
+        check_writable(study_items.parent)
+    recipe = Recipe(seed=seed)
+    if set_size is not None:
+        recipe = Recipe(seed=seed, sizes=tuple((name, set_size) for name in SETS))
     with progress() as tell:
         made = generate(data, recipe, texts=text or (), workers=workers, tell=tell)
     for name, kind in SETS.items():
@@ -165,6 +151,6 @@ def triplets(
                 f"  {rule} did not apply to {sum(counts.values())} of {total} sentences: {told}", err=True
             )
     write_triplets(made.triplets, out)
-    if items is not None:
-        write_items(made.triplets, items)
+    if study_items is not None:
+        write_items(made.triplets, study_items)
     typer.echo(f"{len(made.triplets)} triplets in {out} (recipe {recipe.signature}, seed {seed})", err=True)

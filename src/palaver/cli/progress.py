@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-Tell = Callable[[str, int, int], None]
+from palaver.progress import Progress, no_progress
 
 
 @contextmanager
-def progress() -> Iterator[Tell]:
+def progress() -> Iterator[Progress]:
     """Yields `tell(what, done, total)`. Nothing appears in pipes and logs, or before the first second."""
     if not sys.stderr.isatty():
-        yield lambda what, done, total: None
+        yield no_progress
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as ProgressBar
 
-    bar = Progress(
+    bar = ProgressBar(
         TextColumn("{task.description:<28}"),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f}%"),

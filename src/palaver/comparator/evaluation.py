@@ -98,11 +98,11 @@ def calibration(prob: ArrayLike, label: ArrayLike, bins: int = 10) -> Calibratio
     with np.errstate(invalid="ignore"):
         said = np.bincount(which, p, bins) / count
         came = np.bincount(which, y, bins) / count
-    found = [
+    filled = [
         Bin(i / bins, (i + 1) / bins, float(said[i]), float(came[i]), int(count[i])) for i in range(bins)
     ]
-    ece = sum(b.n * abs(b.probability - b.rate) for b in found if b.n) / len(p)
-    return Calibration(float(ece), float(((p - y) ** 2).mean()), tuple(found), len(p))
+    ece = sum(b.n * abs(b.probability - b.rate) for b in filled if b.n) / len(p)
+    return Calibration(float(ece), float(((p - y) ** 2).mean()), tuple(filled), len(p))
 
 
 def connected(pairs: Pairs) -> NDArray[np.int64]:

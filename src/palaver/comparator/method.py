@@ -98,6 +98,7 @@ class Fit:
             "on_ratings": None if self.on_ratings is None else dataclasses.asdict(self.on_ratings),
             "on_pairs": None if self.on_pairs is None else dataclasses.asdict(self.on_pairs),
             "ece": None if self.calibration is None else self.calibration.ece,
+            "unit": self.model.unit,
             "notes": list(self.notes),
         }
 

@@ -58,10 +58,10 @@ class Reliability:
     def of_rows(self, raters: ArrayLike) -> Floats:
         """(N,) the trust in each row's rater, 1 where nobody knows the rater."""
         codes = np.asarray(raters, dtype=np.int64)
-        found = np.ones(len(codes))
+        trust = np.ones(len(codes))
         known = codes >= 0
-        found[known] = self.trust[np.searchsorted(self.raters, codes[known])]
-        return found
+        trust[known] = self.trust[np.searchsorted(self.raters, codes[known])]
+        return trust
 
     def weights(self, raters: ArrayLike) -> Floats:
         """(N,) the weight of each row, 1 on average."""

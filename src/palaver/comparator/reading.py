@@ -18,9 +18,9 @@ import numpy as np
 
 from palaver.comparator.training_data import SYSTEM, USER, Pairs, RatedDialogue, RatedDialogues
 from palaver.errors import DataError, nearest
-from palaver.readers.dialogues import read_dialogues
+from palaver.readers.dialogues import EXPECTED, read_dialogues
 from palaver.readers.roles import with_roles, without_empty_turns
-from palaver.readers.rows import RowFile
+from palaver.readers.rows import Problems, RowFile, Word
 from palaver.readers.shapes import known_label
 from palaver.schema import Dialogue
 
@@ -29,7 +29,7 @@ Scale = tuple[float, float]
 _HUNDRED = (0.0, 100.0)
 _SCALES = ((1.0, 5.0), (1.0, 7.0), (1.0, 10.0), (0.0, 10.0), _HUNDRED)
 """What an undeclared scale may be; the first that holds all ratings is taken."""
-_LISTED = 40
+_SAY_SCALE = "say which scale it is with --scale LOW HIGH"
 _LARGEST = 1e12
 _UNDECIDED = frozenset({"tie", "equal", "same", "neither", "both", "cannot tell", "unsure", ""})
 _COUNTED_HERE = ("turns without text", "dialogues with the id of an earlier one")
@@ -97,7 +97,7 @@ class RatedReader:
         self.min_turns, self.need_rating = min_turns, need_rating
         self.dropped: Counter[str] = Counter()
         self.notes: Counter[str] = Counter()
-        self.word = "line"
+        self.word: Word = "line"
         """What numbers count in the file that was read last: lines, rows or entries."""
         self._seen: dict[str, tuple[str, int]] = {}
 
@@ -107,20 +107,18 @@ class RatedReader:
 
     def read(self, path: Path) -> Iterator[tuple[int, RatedDialogue]]:
         """Each usable dialogue with the number of its row; after the last, an error if any row was wrong."""
-        reader = read_dialogues(path)
+        reader = read_dialogues(path, skip_bad=True)
         self.word = reader.file.word
-        problems = []
         for number, dialogue in reader.numbered():
-            place = f"{self.word} {number}"
             try:
-                row = self._rated(dialogue, f"{path.name}, {place}")
+                row = self._rated(dialogue, f"{path.name}, {self.word} {number}")
             except ValueError as error:
-                problems.append(f"{place}: {error}")
+                reader.problems.add(number, str(error))
                 continue
             if row is not None:
                 yield number, row
-        if problems:
-            raise _wrong(path, problems)
+        if reader.problems:
+            raise reader.problems.error(path, "rated dialogue", self.word, EXPECTED)
         self.notes.update({what: n for what, n in reader.tally.items() if what not in _COUNTED_HERE})
 
     def _rated(self, dialogue: Dialogue, place: str) -> RatedDialogue | None:
@@ -169,7 +167,7 @@ def _name(value: Any) -> str | None:
 
 
 def _scale_of(
-    path: Path, numbered: list[tuple[int, RatedDialogue]], word: str, scale: Scale | None
+    path: Path, numbered: list[tuple[int, RatedDialogue]], word: Word, scale: Scale | None
 ) -> Scale | None:
     """The scale of a file's ratings, nothing where nobody rated; an error where a rating lies outside."""
     ratings = {number: row.rating for number, row in numbered if row.rating is not None}
@@ -182,15 +180,13 @@ def _scale_of(
     if scale is None:
         scale = next((known for known in _SCALES if known[0] <= low and high <= known[1]), None)
     if scale is None:
-        problem = f"ratings go from {low:g} to {high:g}: no scale we know; say which it is (scale)"
-        raise _wrong(path, [problem])
-    problems = [
-        f"{word} {number}: the rating {rating:g} is outside {_span(scale)}"
-        for number, rating in ratings.items()
-        if not scale[0] <= rating <= scale[1]
-    ]
+        raise DataError(f"{path}: ratings go from {low:g} to {high:g}: no scale we know", _SAY_SCALE)
+    problems = Problems()
+    for number, rating in ratings.items():
+        if not scale[0] <= rating <= scale[1]:
+            problems.add(number, f"the rating {rating:g} is outside {_span(scale)}")
     if problems:
-        raise _wrong(path, problems)
+        raise problems.error(path, f"rating from {_span(scale)}", word, _SAY_SCALE)
     return scale
 
 
@@ -220,18 +216,17 @@ def read_pairs(path: str | Path, index: Mapping[str, int]) -> Pairs:
     pairs of which both sides were called better are left out and counted.
     """
     file = RowFile(path)
-    problems: list[str] = []
     dropped: Counter[str] = Counter()
     unknown: dict[str, None] = {}
     votes: dict[tuple[int, int], list[_Vote]] = {}
     for number, row in file.rows():
-        place = f"{file.word} {number}"
         if not isinstance(row, dict):
-            problems.append(f"{place}: expected a JSON object, found {type(row).__name__}")
+            file.problems.add(number, f"expected a JSON object, found {type(row).__name__}")
             continue
         missing = [name for name in ("a", "b", "better") if name not in row]
         if missing:
-            problems += [f"{place}: there is no {name!r}{nearest(name, list(row))}" for name in missing]
+            for name in missing:
+                file.problems.add(number, f"there is no {name!r}{nearest(name, list(row))}")
             continue
         a, b, better = str(row["a"]), str(row["b"]), row["better"]
         if better is None or (isinstance(better, str) and better.strip().lower() in _UNDECIDED):
@@ -239,7 +234,7 @@ def read_pairs(path: str | Path, index: Mapping[str, int]) -> Pairs:
             continue
         label = {a: 1, b: -1, "a": 1, "b": -1}.get(str(better))
         if label is None:
-            problems.append(f"{place}: better: expected 'a' or 'b', found {better!r}")
+            file.problems.add(number, f"better: expected 'a' or 'b', found {better!r}")
             continue
         strangers = [name for name in (a, b) if name not in index]
         if strangers:
@@ -250,9 +245,9 @@ def read_pairs(path: str | Path, index: Mapping[str, int]) -> Pairs:
         else:
             vote = _Vote(index[a], index[b], label)
             votes.setdefault((min(vote.first, vote.second), max(vote.first, vote.second)), []).append(vote)
-    problems += [f"{file.word} {number}: {text}" for number, text in file.problems.first]
-    if problems:
-        raise _wrong(file.path, problems)
+    if file.problems:
+        hint = 'expected one comparison a row: {"a": "d1", "b": "d2", "better": "a"}'
+        raise file.problems.error(file.path, "compared pair", file.word, hint)
     kept: list[_Vote] = []
     for same_pair in votes.values():
         if len({vote.better for vote in same_pair}) > 1:
@@ -276,11 +271,3 @@ def read_pairs(path: str | Path, index: Mapping[str, int]) -> Pairs:
 
 def _span(scale: Scale) -> str:
     return f"{scale[0]:g} to {scale[1]:g}"
-
-
-def _wrong(path: Path, problems: list[str]) -> DataError:
-    """One error that lists the first problems of a file and counts the others."""
-    n_more = len(problems) - _LISTED
-    listed = [*problems[:_LISTED], f"… and {n_more} more"] if n_more > 0 else problems
-    count = "this is wrong" if len(problems) == 1 else f"these {len(problems)} things are wrong"
-    return DataError(f"{path}: {count}", problems=listed)

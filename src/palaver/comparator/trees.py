@@ -33,7 +33,7 @@ class Trees:
 
     def predict(self, x: NDArray[np.float32]) -> Floats:
         """(N,) predictions for (N, F) features."""
-        found = np.empty(len(x))
+        predictions = np.empty(len(x))
         tree = np.arange(len(self.feature))  # (T,)
         inner = self.feature.shape[1]
         for begin in range(0, len(x), _ROWS):
@@ -43,8 +43,8 @@ class Trees:
             for _ in range(self.depth):
                 goes_right = part[row, self.feature[tree, node]] > self.threshold[tree, node]
                 node = 2 * node + 1 + goes_right
-            found[begin : begin + _ROWS] = self.leaf[tree, node - inner].sum(1) + self.start
-        return found
+            predictions[begin : begin + _ROWS] = self.leaf[tree, node - inner].sum(1) + self.start
+        return predictions
 
 
 def fit_trees(

@@ -7,7 +7,6 @@ entry points `palaver.corpora`; `MODULE:FUNCTION` names one too, or a function t
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 import tomllib
@@ -23,7 +22,7 @@ from palaver.corpora.scripts import COLUMNS, read_script
 from palaver.errors import DataError, UserError, nearest
 from palaver.files import TextStream
 from palaver.readers.shapes import Tally
-from palaver.registry import Registry
+from palaver.registry import Registry, import_object
 from palaver.schema import Dialogue
 
 
@@ -57,7 +56,7 @@ class CorpusCard:
 class Layout:
     """A file or folder by which a copy is known, and what reads it.
 
-    The loader is "module:function" of this room, or the function itself.
+    The loader is a function, or "module:function".
     """
 
     file: str
@@ -235,14 +234,14 @@ def read_corpus(
         copy = known.find(root)
         if copy is None:
             looked = ", ".join(map(str, (root,) if root is not None else usual_roots()))
-            hint = f"get it with: palaver corpus get {name} (or say where it is: --root, PALAVER_DATA)"
+            hint = f"get it with: palaver corpus get {name} (or say where it is: --data, PALAVER_DATA)"
             raise UserError(f"{known.card.title} is not here; looked in {looked}", hint)
         return known.read(copy, split, merge_turns=merge_turns)
     path = Path(name_or_path).expanduser()
     if not path.exists() and path.name == name and "." not in name:
         raise CORPORA.unknown(name)
     if path.is_dir():
-        raise UserError(f"{path} is a folder", "say which corpus it holds: NAME --root FOLDER")
+        raise UserError(f"{path} is a folder", "say which corpus it holds: NAME --data FOLDER")
     return _read_path(path, split, merge_turns)
 
 
@@ -257,10 +256,7 @@ def _read_path(path: Path, split: str | None, merge: bool) -> CorpusReader:
 
 def load(layout: Layout) -> Loader:
     """What reads a copy in this layout."""
-    if callable(layout.loader):
-        return layout.loader
-    module, _, function = layout.loader.partition(":")
-    return cast(Loader, getattr(importlib.import_module(f"palaver.corpora.{module}"), function))
+    return cast(Loader, import_object(layout.loader)) if isinstance(layout.loader, str) else layout.loader
 
 
 def _corpus(name: str, data: dict[str, Any]) -> Corpus:

@@ -17,12 +17,11 @@ from functools import cache, partial
 from typing import Any, Literal, TypeVar, cast
 
 from palaver.errors import UserError, nearest, require
+from palaver.progress import Progress, no_progress
 
 S = TypeVar("S")
 R = TypeVar("R")
 Backend = Literal["processes", "threads", "serial", "ray"]
-Tell = Callable[[int, int], None]
-"""tell(done, total), in shards; the total is 0 where nobody knows it."""
 
 Submit = Callable[[Any], Callable[[], Any]]
 """Begins to work on a shard; what it gives back waits for the result."""
@@ -47,12 +46,14 @@ def map_shards(
     workers: int = 0,
     backend: Backend = "processes",
     name: Callable[[int, S], str] | None = None,
-    tell: Tell | None = None,
+    what: str = "shards",
+    progress: Progress = no_progress,
 ) -> Iterator[R]:
     """`function(shard)` of every shard, in the order of the shards, as they become ready.
 
     `workers` is the number of processes or threads, 0 for one a core; one worker needs no process of its
-    own. `name(number, shard)` is what a shard is called where it fails. "threads" suit work that lets go of
+    own. `name(number, shard)` is what a shard is called where it fails. `progress` is told how many shards of
+    `what` are done; the total is 0 where nobody knows it. "threads" suit work that lets go of
     Python's lock (NumPy, libsvm); "ray" uses the cluster that `RAY_ADDRESS` names, or this machine.
     """
     if backend not in _BACKENDS:
@@ -66,7 +67,9 @@ def map_shards(
     wanted = min(workers or n_cores(), total or 1 << 20)
     if wanted == 1 and backend != "ray":
         backend = "serial"
-    return _in_order(_BACKENDS[backend](function, wanted), shards, name or _number, tell, total, wanted)
+    return _in_order(
+        _BACKENDS[backend](function, wanted), shards, name or _number, partial(progress, what), total, wanted
+    )
 
 
 def _number(number: int, shard: object) -> str:
@@ -77,7 +80,7 @@ def _in_order(
     backend: AbstractContextManager[Submit],
     shards: Iterable[Any],
     name: Callable[[int, Any], str],
-    tell: Tell | None,
+    tell: Callable[[int, int], None],
     total: int,
     workers: int,
 ) -> Iterator[Any]:
@@ -88,14 +91,13 @@ def _in_order(
         nonlocal n_done
         called, result = waiting.popleft()
         try:
-            found = result()
+            made = result()
         except Exception as error:
             error.add_note(f"in {called}")
             raise
         n_done += 1
-        if tell is not None:
-            tell(n_done, total)
-        return found
+        tell(n_done, total)
+        return made
 
     with backend as submit:
         for number, shard in enumerate(shards):

@@ -28,7 +28,7 @@ def search(
     """The best response (n, longest) to each example and its ln p; `state` holds one row per example."""
     device, k = model.device, decoding.beam_size
     exact = torch.promote_types(model.dtype, torch.float32)
-    found = _Finished(n, k, longest, exact, device)
+    ends = _Finished(n, k, longest, exact, device)
     place = torch.arange(n, device=device)
     tokens = torch.empty((n, 1, 0), dtype=torch.int64, device=device)  # (n, k, t); one beam to begin with
     scores = torch.zeros((n, 1), dtype=exact, device=device)  # ln p of the running beams
@@ -45,7 +45,7 @@ def search(
         going_on = words != EOS
         length = (step + 1) ** decoding.length_penalty
         counted = best[:, :k] if step + 1 == longest else best.masked_fill(going_on, -torch.inf)[:, :k]
-        worst = found.offer(place, counted, length, tokens, beams, words)  # (n,)
+        worst = ends.offer(place, counted, length, tokens, beams, words)  # (n,)
         if step + 1 == longest:
             break
         scores, kept = best.masked_fill(~going_on, -torch.inf).topk(min(k, best.shape[1]), dim=1)  # (n, k)
@@ -64,7 +64,7 @@ def search(
         state = reorder(state, beams, model.moving)
         before = tokens.gather(1, beams.unsqueeze(2).expand(-1, -1, step))
         tokens, last = torch.cat((before, words.unsqueeze(2)), 2), words.flatten()
-    return found.tokens.cpu().numpy(), found.logprob.double().cpu().numpy()
+    return ends.tokens.cpu().numpy(), ends.logprob.double().cpu().numpy()
 
 
 class _Finished:

@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, Literal, TypeVar
 
 from palaver.artefacts import make_record, open_artefact
 from palaver.errors import DataError, UserError
@@ -63,7 +63,7 @@ def _chunks(things: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 @dataclass(frozen=True)
-class Generated:
+class GenerationResult:
     """What a run did."""
 
     out: Path
@@ -85,16 +85,17 @@ def generate_file(
     *,
     conditions: Mapping[str, Sequence[Condition]] | None = None,
     batch_size: int = 0,
+    context: Literal["all", "last"] = "all",
     knowledge: Choose | None = None,
     knowledge_signature: str | None = None,
     fresh: bool = False,
     tell: Progress | None = None,
-) -> Generated:
+) -> GenerationResult:
     """Write one JSON row per system, context and condition to `out`; go on if it is there half done.
 
     `conditions` are by system name; `knowledge` chooses sentences for the systems that take one; `fresh`
-    begins anew. Rows: id, system, speaker, ocean, context (the last turn), reference (where known), response,
-    logprob; knowledge and skipped where there are any.
+    begins anew. Rows are those of `Response`; `context` is the whole history, or with "last" the text of the
+    last turn, which keeps bulk files small.
     """
     out = Path(out)
     if not out.name.lower().endswith((".jsonl", ".ndjson")):
@@ -110,6 +111,7 @@ def generate_file(
             "split": contexts.split,
             "limit": contexts.limit,
             "every_turn": contexts.every_turn,
+            "written": context,
         },
         "systems": {system.name: settings(system) for system in systems},
         "conditions": {name: [[c.speaker, c.ocean] for c in who[name]] for name in names},
@@ -131,9 +133,8 @@ def generate_file(
                 n_rows += len(jobs)
                 if not earlier.hold(jobs, system.name):
                     try:
-                        rows, n_skipped = _rows(
-                            system, jobs, knowledge if "knowledge" in takes(system) else None
-                        )
+                        choose = knowledge if "knowledge" in takes(system) else None
+                        rows, n_skipped = _rows(system, jobs, choose, whole=context == "all")
                     except UserError as error:
                         if file.tell():
                             so_far = f"the rows so far are kept in {out}; the same command goes on"
@@ -148,7 +149,7 @@ def generate_file(
         if earlier.rest():
             raise DataError(f"{out} has more rows than this run makes", "choose another file, or use --force")
         os.fsync(file.fileno())
-    return Generated(
+    return GenerationResult(
         out, n_rows, n_new, survey.count, survey.skipped, {name: n for name, n in skipped.items() if n}
     )
 
@@ -157,7 +158,7 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def _rows(
-    system: System, jobs: Sequence[tuple[Context, Condition]], knowledge: Choose | None
+    system: System, jobs: Sequence[tuple[Context, Condition]], knowledge: Choose | None, *, whole: bool
 ) -> tuple[list[str], int]:
     """A line of JSON per job, and how many of them were skipped.
 
@@ -180,7 +181,9 @@ def _rows(
         if context is not before:
             before = context
             first = f'{{"id": {_encode(context.id)}, "system": {_encode(system.name)}'
-            shared = f'"context": {_encode(context.dialogue.turns[-1].text)}'
+            turns = context.dialogue.turns
+            history = [{"speaker": turn.speaker, "text": turn.text} for turn in turns]
+            shared = f'"context": {_encode(history if whole else turns[-1].text)}'
             sentence = sentences.get(id(context))
             if sentence is not None:
                 shared += f', "knowledge": {_encode(sentence)}'

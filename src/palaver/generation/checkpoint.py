@@ -54,11 +54,17 @@ class CheckpointSystem:
         self.model, self.vocabulary = load(self.folder, device=where, dtype=choose_dtype(dtype, where))
         self.config = self.model.config
         self.speakers: tuple[str, ...] = self.config.speakers
-        found = {"speaker": {"speaker"}, "personality": {"ocean"}}.get(self.config.conditioning, set())
-        if self.config.conditioning == "personality" and self.config.ocean:
-            found = found | {"speaker"}  # by name: the scores it was trained on
-            self.speakers = tuple(self.config.ocean)
-        self.takes = frozenset(found | ({"knowledge"} if self.config.knowledge else set()))
+        takes = set()
+        if self.config.conditioning == "speaker":
+            takes.add("speaker")
+        elif self.config.conditioning == "personality":
+            takes.add("ocean")
+            if self.config.ocean:
+                takes.add("speaker")  # by name: the scores it was trained on
+                self.speakers = tuple(self.config.ocean)
+        if self.config.knowledge:
+            takes.add("knowledge")
+        self.takes = frozenset(takes)
 
     @functools.cached_property
     def settings(self) -> dict[str, Any]:
@@ -80,7 +86,7 @@ class CheckpointSystem:
         knowledge = self._knowledge([request.knowledge for request in requests])
         keys = self._keys(requests)
         who = self._conditions(requests)
-        found: list[Decoded] = [Decoded([], 0.0)] * len(requests)
+        replies: list[Decoded] = [Decoded([], 0.0)] * len(requests)
         for informed in (True, False):  # without knowledge the model is the plain Transformer
             rows = [i for i in range(len(requests)) if bool(knowledge[i]) is informed]
             if not rows:
@@ -95,12 +101,12 @@ class CheckpointSystem:
                 **{name: [values[i] for i in rows] for name, values in who.items()},
             )
             for i, one in zip(rows, decoded, strict=True):
-                found[i] = one
-        each = [tuple(one.tokens) for one in found]
+                replies[i] = one
+        each = [tuple(one.tokens) for one in replies]
         distinct = list(dict.fromkeys(each))  # dull models say the same thing over and over
         texts = dict(zip(distinct, self.vocabulary.decode_batch(distinct), strict=True))
         return [
-            Reply(texts[tokens], one.logprob, len(tokens)) for tokens, one in zip(each, found, strict=True)
+            Reply(texts[tokens], one.logprob, len(tokens)) for tokens, one in zip(each, replies, strict=True)
         ]
 
     def _keys(self, requests: Sequence[Request]) -> list[int]:
@@ -119,8 +125,8 @@ class CheckpointSystem:
         known: dict[Any, Any] = {}
         for request in requests:
             if (request.speaker, request.ocean) not in known:
-                found = self._speaker(request) if kind == "speaker" else self._ocean(request)
-                known[request.speaker, request.ocean] = found
+                condition = self._speaker(request) if kind == "speaker" else self._ocean(request)
+                known[request.speaker, request.ocean] = condition
         name = "speaker" if kind == "speaker" else "ocean"
         return {name: [known[request.speaker, request.ocean] for request in requests]}
 
@@ -152,11 +158,11 @@ class CheckpointSystem:
                 first = first_turn_seen(len(dialogue.turns), self.config.history_turns)
                 turns = dialogue.turns[first:][-longest - 1 :]  # each takes a token or more
                 seen[id(dialogue)] = [turn.text for turn in turns]
-        texts = self._readable(list(dict.fromkeys(text for turns in seen.values() for text in turns)))
+        texts = self._readable(list(dict.fromkeys(text for kept in seen.values() for text in kept)))
         ids = dict(zip(texts, encode_turns(self.vocabulary, list(texts.values()), longest), strict=True))
         histories = {}
-        for key, turns in seen.items():
-            history = join_turns([ids[text] for text in turns], longest)
+        for key, kept in seen.items():
+            history = join_turns([ids[text] for text in kept], longest)
             histories[key] = history.tokens or [UNK]
             if history.is_cut:
                 self.notes.add(

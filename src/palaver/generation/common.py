@@ -45,7 +45,7 @@ def common_responses(pairs: Iterable[tuple[Hashable, str]], n: int) -> list[tupl
 
 
 @dataclass(frozen=True)
-class Dropped:
+class Removal:
     """What was taken out of a file of responses."""
 
     responses: list[tuple[str, int]]
@@ -61,7 +61,7 @@ def condition_name(row: dict[str, Any]) -> str:
     return f"{row.get('system', '')}, {who}" if who else str(row.get("system", ""))
 
 
-def drop_common(path: str | Path, n: int, out: str | Path | None = None, tell: Tell | None = None) -> Dropped:
+def drop_common(path: str | Path, n: int, out: str | Path | None = None, tell: Tell | None = None) -> Removal:
     """Copy a file of responses without those common to all conditions, to `OUT.cleaned.jsonl` beside it.
 
     What was dropped is listed in a `.json` beside the copy.
@@ -91,7 +91,7 @@ def drop_common(path: str | Path, n: int, out: str | Path | None = None, tell: T
             ensure_ascii=False,
             indent=1,
         )
-    return Dropped(common, counts, target)
+    return Removal(common, counts, target)
 
 
 def _rows(path: Path, tell: Tell | None) -> Iterator[tuple[dict[str, Any], bytes]]:

@@ -16,7 +16,7 @@ YOU = "you"
 
 
 @dataclass(frozen=True)
-class Said:
+class SystemReply:
     """What one system replied, as whom, and the sentence it was given to read."""
 
     system: str
@@ -82,7 +82,7 @@ class Conversation:
     def _probe(self) -> Dialogue:
         return Dialogue(id=self.id, turns=())
 
-    def say(self, text: str) -> list[Said]:
+    def say(self, text: str) -> list[SystemReply]:
         """Say something; what each system replies."""
         if not text.strip():
             raise UserError("there is nothing to reply to: the turn is empty")
@@ -90,7 +90,7 @@ class Conversation:
         turn = Turn(speaker=YOU, text=whole.strip())
         return self._reply({name: [*turns, turn] for name, turns in self._turns.items()}, attempt=0)
 
-    def retry(self) -> list[Said]:
+    def retry(self) -> list[SystemReply]:
         """Other replies to the last turn."""
         if not self._spoken():
             raise UserError("there is no reply yet to try again")
@@ -122,15 +122,15 @@ class Conversation:
     def _spoken(self) -> bool:
         return any(self._turns.values())
 
-    def _reply(self, histories: dict[str, list[Turn]], attempt: int) -> list[Said]:
-        said: list[Said] = []
+    def _reply(self, histories: dict[str, list[Turn]], attempt: int) -> list[SystemReply]:
+        said: list[SystemReply] = []
         for system in self.systems:
             turns = histories[system.name]
             request = self._request(system, turns, attempt)
             (reply,) = system.reply([request])
             if reply.skipped is not None:
                 raise UserError(f"{system.name} has no reply: {reply.skipped}")
-            said.append(Said(system.name, reply, request.speaker, request.knowledge))
+            said.append(SystemReply(system.name, reply, request.speaker, request.knowledge))
         self._attempt = attempt
         self._turns = {s.system: [*histories[s.system], _turn(s)] for s in said}
         return said
@@ -147,7 +147,7 @@ class Conversation:
         )
 
 
-def _turn(said: Said) -> Turn:
+def _turn(said: SystemReply) -> Turn:
     logprob = said.reply.logprob
     labels = {"logprob": logprob} if logprob is not None and math.isfinite(logprob) else {}
     read = (said.knowledge,) if said.knowledge else ()

@@ -145,10 +145,10 @@ def decode(
         state = _start(model, batch, contexts, knowledge, speaker, ocean)
         rows = Rows(torch.from_numpy(batch), torch.from_numpy(seeds[batch]).to(model.device), state)
         if decoding.method == "beam":
-            found, scores = search(model, state, len(batch), decoding, longest)
+            words, scores = search(model, state, len(batch), decoding, longest)
         else:
-            found, scores = _sample(model, rows, decoding, longest)
-        tokens[batch], logprobs[batch] = found, scores
+            words, scores = _sample(model, rows, decoding, longest)
+        tokens[batch], logprobs[batch] = words, scores
         done += len(batch)
         if tell:
             tell(done)

@@ -23,13 +23,13 @@ def prompt_fields(template: str) -> frozenset[str]:
 def prompt_mistakes(template: str) -> list[str]:
     """What is wrong with a system prompt."""
     try:
-        found = list(_fields(template))
+        fields = list(_fields(template))
     except ValueError as error:
         return [f"{error}; write {{{{ and }}}} for braces that are text"]
     return [
         f"there is no field {{{field}}}{nearest(field, CONDITIONS)}; "
         "known: {speaker}, {ocean}, {knowledge}"
-        for field in found
+        for field in fields
         if field not in CONDITIONS
     ]
 

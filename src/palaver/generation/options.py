@@ -69,9 +69,9 @@ class DecodingOptions(Strict):
 
     def given(self) -> dict[str, Any]:
         """The options somebody chose, with the method they imply."""
-        found = self.model_dump(exclude_none=True)
-        implied = {_ONLY_FOR[option] for option in found if option in _ONLY_FOR}
-        return {**({"method": implied.pop()} if implied else {}), **found}
+        options = self.model_dump(exclude_none=True)
+        implied = [_ONLY_FOR[option] for option in options if option in _ONLY_FOR]
+        return {"method": implied[0], **options} if implied else options
 
 
 def layered(*layers: Mapping[str, Any]) -> dict[str, Any]:

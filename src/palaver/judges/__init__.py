@@ -1,4 +1,4 @@
-"""Judges: whatever turns responses or dialogues into ratings, so that every statistic works on all of them."""
+"""Judges: whatever turns responses or dialogues into ratings, rows of the table that people's are in."""
 
 from palaver.judges.catalogue import JUDGES, directions, judge_names, open_judge
 from palaver.judges.panel import Panel, judge

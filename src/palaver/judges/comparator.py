@@ -23,7 +23,9 @@ class ComparatorJudge:
     kind: Kind = "model"
     looks_at: frozenset[Judged] = frozenset({"dialogues"})
     needs: frozenset[Need] = frozenset()
-    criteria = (Criterion(name="quality", scale=Real(), title="Comparator's score (log-odds)"),)
+    criteria: tuple[Criterion, ...] = (
+        Criterion(name="quality", scale=Real(), title="Comparator's score (log-odds)"),
+    )
 
     def __init__(self, which: str = "default", device: str = "auto") -> None:
         self.scorer = load_scorer(which, device=str(choose_device(device)))

@@ -25,7 +25,7 @@ class FunctionJudge:
         self.function = function
         self.name = name.partition(":")[2] or name
         self.signature = f"{name}|palaver:{__version__}"
-        self.criteria = (Criterion(name=self.name, scale=Real()),)
+        self.criteria: tuple[Criterion, ...] = (Criterion(name=self.name, scale=Real()),)
 
     def judge(self, batch: Sequence[Response] | Sequence[Dialogue]) -> Iterator[Rating]:
         for response in batch:

@@ -27,7 +27,7 @@ class MetricJudge:
         self.signature = metric.signature
         self.needs: frozenset[Need] = frozenset(metric.needs)
         self.whole = metric.whole is not None
-        self.criteria = (
+        self.criteria: tuple[Criterion, ...] = (
             Criterion(name=metric.name, scale=Real(), better=metric.better, title=metric.title),
         )
 

@@ -13,9 +13,9 @@ import polars as pl
 from palaver.errors import DataError, UserError
 from palaver.judges.catalogue import open_judge
 from palaver.progress import Progress, no_progress
-from palaver.readers.dialogues import read_dialogues
+from palaver.readers.dialogues import DialogueReader, read_dialogues
 from palaver.readers.rating_files import ratings_frame
-from palaver.readers.responses import is_responses, read_responses
+from palaver.readers.responses import ResponseReader, is_responses, read_responses
 from palaver.schema import Dialogue, Judge, Rating, Response
 from palaver.schema.base import FrozenDict
 
@@ -43,8 +43,8 @@ class JudgeResult:
     def summary(self) -> pl.DataFrame:
         """Each system's mean by judge and criterion, with how many ratings it rests on."""
         keys = ["rater", "criterion", "system"]
-        value = pl.col("value").cast(pl.Float64)
-        return self.frame.group_by(keys, maintain_order=True).agg(value.mean().alias("mean"), pl.len().alias("n"))
+        mean = pl.col("value").cast(pl.Float64).mean()
+        return self.frame.group_by(keys, maintain_order=True).agg(mean.alias("mean"), pl.len().alias("n"))
 
 
 def judge(
@@ -64,7 +64,11 @@ def judge(
         raise UserError("no judge was named", "name at least one: --by unigram_f1")
     judges = [open_judge(one, device=device) if isinstance(one, str) else one for one in by]
     path = Path(source)
-    reader = read_responses(path, columns=columns) if is_responses(path) else read_dialogues(path, columns=columns)
+    reader: ResponseReader | DialogueReader
+    if is_responses(path, columns):
+        reader = read_responses(path, columns=columns)
+    else:
+        reader = read_dialogues(path, columns=columns)
     panel = Panel(judges, path)
     frames = [ratings_frame(batch) for batch in panel.rate(reader, progress or no_progress)]
     if not any(frame.height for frame in frames):

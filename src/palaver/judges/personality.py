@@ -27,7 +27,7 @@ class PersonalityJudge:
     kind: Kind = "model"
     looks_at: frozenset[Judged] = frozenset({"responses", "dialogues"})
     needs: frozenset[Need] = frozenset()
-    criteria = tuple(
+    criteria: tuple[Criterion, ...] = tuple(
         Criterion(name=trait, scale=Real(low=1, high=7), better="neither", title=trait.capitalize())
         for trait in TRAITS
     )
@@ -39,12 +39,13 @@ class PersonalityJudge:
         self.signature = digest(self.name, __version__, None if weights is None else weights.tobytes())
 
     def judge(self, batch: Sequence[Response] | Sequence[Dialogue]) -> Iterator[Rating]:
-        scores = score_texts(self.recogniser, [_text(judged) for judged in batch])  # (n, 5)
-        for judged, row in zip(batch, scores, strict=True):
+        things: list[Response | Dialogue] = list(batch)
+        scores = score_texts(self.recogniser, [_text(thing) for thing in things])  # (n, 5)
+        for thing, row in zip(things, scores, strict=True):
             for trait, score in zip(TRAITS, row.tolist(), strict=True):
                 if not math.isnan(score):
                     yield Rating(
-                        item=judged.id, system=_system(judged), rater=self.name, criterion=trait,
+                        item=thing.id, system=_system(thing), rater=self.name, criterion=trait,
                         value=score, kind=self.kind, signature=self.signature,
                     )  # fmt: skip
 

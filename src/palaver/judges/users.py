@@ -19,7 +19,9 @@ class UserJudge:
     kind: Kind = "user"
     looks_at: frozenset[Judged] = frozenset({"dialogues"})
     needs: frozenset[Need] = frozenset()
-    criteria = (Criterion(name="rating", scale=Real(), title="The chatter's own rating"),)
+    criteria: tuple[Criterion, ...] = (
+        Criterion(name="rating", scale=Real(), title="The chatter's own rating"),
+    )
     signature = "user"
 
     def __init__(self) -> None:

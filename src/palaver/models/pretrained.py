@@ -62,17 +62,19 @@ class ResponderConfig:
 
     def problems(self) -> list[str]:
         """Everything that is wrong with the values."""
-        found = []
+        problems = []
         for name in ("vocab_size", "max_context", "max_response"):
             if getattr(self, name) < 1:
-                found.append(f"{name} should be 1 or more, found {getattr(self, name)}")
+                problems.append(f"{name} should be 1 or more, found {getattr(self, name)}")
         if not 0 <= self.dropout < 1:
-            found.append(f"dropout should be from 0 to below 1, found {self.dropout}")
+            problems.append(f"dropout should be from 0 to below 1, found {self.dropout}")
         if self.conditioning not in ("none", "speaker", "personality"):
-            found.append(f"conditioning should be none, speaker or personality, found {self.conditioning!r}")
+            problems.append(
+                f"conditioning should be none, speaker or personality, found {self.conditioning!r}"
+            )
         if self.conditioning == "speaker" and not self.speakers:
-            found.append("conditioning on speakers needs their names in `speakers`")
-        return found
+            problems.append("conditioning on speakers needs their names in `speakers`")
+        return problems
 
     def to_json(self) -> dict[str, Any]:
         """The content of `config.json`."""

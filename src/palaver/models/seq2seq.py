@@ -36,15 +36,17 @@ class Seq2SeqConfig(ResponderConfig):
     init_range: float = 0.1
 
     def problems(self) -> list[str]:
-        found = super().problems()
+        problems = super().problems()
         for name in ("embedding", "hidden", "layers"):
             if getattr(self, name) < 1:
-                found.append(f"{name} should be 1 or more, found {getattr(self, name)}")
+                problems.append(f"{name} should be 1 or more, found {getattr(self, name)}")
         if self.tied and self.embedding != self.hidden:
-            found.append(f"tied embeddings need embedding = hidden, found {self.embedding} and {self.hidden}")
+            problems.append(
+                f"tied embeddings need embedding = hidden, found {self.embedding} and {self.hidden}"
+            )
         if self.knowledge:
-            found.append("this model takes no knowledge; use knowledge-transformer")
-        return found
+            problems.append("this model takes no knowledge; use knowledge-transformer")
+        return problems
 
 
 class Memory(NamedTuple):

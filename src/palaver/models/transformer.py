@@ -48,25 +48,25 @@ class KnowledgeTransformerConfig(ResponderConfig):
         return max(self.max_context, self.max_knowledge if self.knowledge else 0, self.max_response + 1)
 
     def problems(self) -> list[str]:
-        found = super().problems()
+        problems = super().problems()
         for name in ("dim", "heads", "layers", "feed_forward"):
             if getattr(self, name) < 1:
-                found.append(f"{name} should be 1 or more, found {getattr(self, name)}")
+                problems.append(f"{name} should be 1 or more, found {getattr(self, name)}")
         if self.heads > 0 and self.dim % self.heads:
-            found.append(f"dim ({self.dim}) should be a multiple of heads ({self.heads})")
+            problems.append(f"dim ({self.dim}) should be a multiple of heads ({self.heads})")
         if self.positions not in ("one-hot", "sinusoidal", "learned", "rotary"):
-            found.append(
+            problems.append(
                 f"positions should be one-hot, sinusoidal, learned or rotary, found {self.positions!r}"
             )
         if self.positions == "one-hot" and self.dim < self.longest:
-            found.append(f"one-hot positions need dim of {self.longest} or more, found {self.dim}")
+            problems.append(f"one-hot positions need dim of {self.longest} or more, found {self.dim}")
         if self.positions == "rotary" and self.heads > 0 and self.dim // self.heads % 2:
-            found.append(f"rotary positions need an even size per head, found {self.dim // self.heads}")
+            problems.append(f"rotary positions need an even size per head, found {self.dim // self.heads}")
         if self.norm not in ("post", "pre"):
-            found.append(f"norm should be post or pre, found {self.norm!r}")
+            problems.append(f"norm should be post or pre, found {self.norm!r}")
         if self.knowledge and self.max_knowledge < 1:
-            found.append(f"max_knowledge should be 1 or more, found {self.max_knowledge}")
-        return found
+            problems.append(f"max_knowledge should be 1 or more, found {self.max_knowledge}")
+        return problems
 
 
 class Memory(NamedTuple):
@@ -127,8 +127,8 @@ class Attention(nn.Module):
     def attend(
         self, query: Tensor, keys: Tensor, values: Tensor, visible: Tensor | None, causal: bool = False
     ) -> Tensor:
-        found = F.scaled_dot_product_attention(query, keys, values, attn_mask=visible, is_causal=causal)
-        return self.out(found.transpose(1, 2).flatten(2))  # (B, T, C)
+        mixed = F.scaled_dot_product_attention(query, keys, values, attn_mask=visible, is_causal=causal)
+        return self.out(mixed.transpose(1, 2).flatten(2))  # (B, T, C)
 
     def recall(self, x: Tensor, memory: Tensor, bias: Tensor) -> Tensor:
         """Attention of x (B, k, C) to `memory` (B, S, C), of which neither keys nor values are made.
@@ -145,11 +145,11 @@ class Attention(nn.Module):
         query = query.transpose(0, 1).reshape(size, 1, heads * k, width)  # to the memory all heads are one
         memory = memory.unsqueeze(1)  # (B, 1, S, C)
         scale = (width // heads) ** -0.5
-        found = F.scaled_dot_product_attention(query, memory, memory, attn_mask=bias, scale=scale)
-        found = found.view(size, heads, k, width).transpose(0, 1).reshape(heads, rows, width)
+        mixed = F.scaled_dot_product_attention(query, memory, memory, attn_mask=bias, scale=scale)
+        mixed = mixed.view(size, heads, k, width).transpose(0, 1).reshape(heads, rows, width)
         shift = self.key_value.bias[width:].view(heads, 1, -1)
-        found = torch.baddbmm(shift, found, by_value.transpose(1, 2))  # (heads, B k, d)
-        return self.out(found.transpose(0, 1).reshape(size, k, width))
+        mixed = torch.baddbmm(shift, mixed, by_value.transpose(1, 2))  # (heads, B k, d)
+        return self.out(mixed.transpose(0, 1).reshape(size, k, width))
 
 
 class Layer(nn.Module):
@@ -337,8 +337,8 @@ class KnowledgeTransformer(Responder):
             key, values[:, :, before:after] = layer.own.keys_values(normed)
             keys[:, :, before:after] = self.turned(key, t)
             query = self.turned(layer.own.split(layer.own.query(normed)), t)
-            found = layer.own.attend(query, keys[:, :, :after], values[:, :, :after], bias)  # (B, k, C)
-            x = layer.after(x, found, 0)
+            mixed = layer.own.attend(query, keys[:, :, :after], values[:, :, :after], bias)  # (B, k, C)
+            x = layer.after(x, mixed, 0)
             x = layer.after(x, layer.cross.recall(layer.before(x, 1), state.memory, state.bias), 1)
             x = layer.after(x, layer.feed(layer.before(x, 2)), 2)
         features = x if self.last is None else self.last[1](x)

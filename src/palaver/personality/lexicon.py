@@ -8,7 +8,6 @@ of its categories.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -18,6 +17,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
+from palaver.artefacts import digest
 from palaver.errors import DataError, nearest
 from palaver.files import TextStream
 
@@ -107,7 +107,7 @@ class Lexicon:
         parts = (self.exact, self.begins, self.ends, self.not_exact, self.not_begins, self.includes)
         rows = [sorted((key, sorted(value)) for key, value in part.items()) for part in parts]
         text = repr((self.kind, self.categories, rows))
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
+        return digest(text.encode())[:12]
 
 
 def open_lexicon() -> Lexicon:

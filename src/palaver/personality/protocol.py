@@ -15,7 +15,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
 
 import numpy as np
 
@@ -34,7 +33,7 @@ from palaver.personality.results import (
 from palaver.personality.samples import Floats
 from palaver.personality.svm import Outcome
 from palaver.personality.verdict import judge
-from palaver.progress import Progress
+from palaver.progress import Progress, no_progress
 from palaver.schema import record_run
 from palaver.statistics.significance import compare_means
 
@@ -83,10 +82,14 @@ def distinguish(
 def _run(tasks: Sequence[Task], settings: Settings, what: str, tell: Progress | None) -> Iterator[Result]:
     """In threads, for drawing and training let go of Python's lock; the matrix library then needs none."""
     limits = require("threadpoolctl", "models").threadpool_limits
-    progress = None if tell is None else partial(tell, what)
     with limits(1, "blas"):
         for results in map_shards(
-            lambda task: task(), tasks, workers=settings.workers, backend="threads", tell=progress
+            lambda task: task(),
+            tasks,
+            workers=settings.workers,
+            backend="threads",
+            what=what,
+            progress=tell or no_progress,
         ):
             yield from results
 

@@ -7,12 +7,10 @@ millions of responses are never held at once, and worker processes share the rea
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +18,16 @@ import numpy as np
 
 from palaver.engine import map_shards
 from palaver.errors import DataError
-from palaver.files import TextStream
 from palaver.generation.common import common_responses
 from palaver.personality.bag import Bag
 from palaver.personality.pools import Choice, Pools, choose_characters
 from palaver.personality.utterances import UtteranceShard, build_pools, count_texts
-from palaver.tables import open_table
+from palaver.progress import Progress
+from palaver.readers import responses
+from palaver.readers.responses import ResponseTable, Shard
 
-SHARD = 1 << 25
-"""Bytes of a file that are read and counted at a time."""
 PROBE = 100_000
 """Responses among which the most frequent words are looked for."""
-
-Chunk = tuple[int, bytes | list[dict[str, Any]]]
-"""The number of its first row, and whole lines of JSON, or the rows themselves."""
 
 
 def read_responses(
@@ -44,10 +38,11 @@ def read_responses(
     source: str,
     n_words: int = 200,
     workers: int = 0,
-    tell: Callable[[str, int, int], None] | None = None,
+    tell: Progress | None = None,
 ) -> Pools:
     """The responses of one system as each character."""
     size = path.stat().st_size
+    table = ResponseTable.open(path)
 
     def progress(done: int) -> None:
         if tell is not None:
@@ -56,7 +51,7 @@ def read_responses(
     drop: frozenset[str] = frozenset()
     notes: list[str] = []
     if choice.drop_common:
-        common = common_responses(_pairs(path, choice), choice.drop_common)
+        common = common_responses(_pairs(table, choice), choice.drop_common)
         drop = frozenset(text for text, _ in common)
         if len(common) < choice.drop_common:
             notes.append(
@@ -64,153 +59,80 @@ def read_responses(
             )
     bag = None
     if n_words:
-        texts = [row.get("response") for row in islice(_rows(path), PROBE)]
-        bag = Bag((text for text in texts if isinstance(text, str) and text not in drop), n_words)
+        texts = _first_texts(table)
+        bag = Bag((text for text in texts if text is not None and text not in drop), n_words)
         if len(texts) == PROBE:
             notes.append(f"the most frequent words are those of the first {PROBE:,} responses")
     shards = map_shards(
-        partial(_parse, path=path, choice=choice, drop=drop, recogniser=recogniser, bag=bag),
-        _chunks(path, progress),
+        partial(_count, table=table, choice=choice, drop=drop, recogniser=recogniser, bag=bag),
+        table.shards(progress),
         workers=workers,
-        backend="processes" if size > 2 * SHARD else "serial",
-        name=lambda _, chunk: f"the rows of {path} from {chunk[0]:,} on",
+        backend="processes" if size > 2 * responses.SHARD else "serial",
+        name=lambda _, shard: f"the rows of {path} from {shard.first:,} on",
     )
-    found = _Merged()
+    total = _Total()
     for shard in shards:
-        found.add(shard)
-    found.check(path, choice)
-    chosen, spelled = choose_characters(found.counts, choice.characters, source=source)
-    if not found.has_ids:
+        total.add(shard)
+    total.check(path, choice)
+    chosen, spelled = choose_characters(total.counts, choice.characters, source=source)
+    if not total.has_ids:
         notes.append("the rows have no id, so each response is a group of its own")
-    others = sum(n for name, n in found.counts.items() if name not in chosen)
+    others = sum(n for name, n in total.counts.items() if name not in chosen)
     return build_pools(
-        found.counted,
+        total.counted,
         recogniser,
         bag,
         characters=chosen,
-        label=found.labels(chosen),
-        groups=np.concatenate(found.groups),
-        group_noun="context" if found.has_ids else "response",
+        label=total.labels(chosen),
+        groups=np.concatenate(total.groups),
+        group_noun="context" if total.has_ids else "response",
         source=source,
         path=path,
-        left_out={**found.left_out, "responses of others": others},
+        left_out={**total.left_out, "responses of others": others},
         notes=(*notes, *spelled),
     )
 
 
-def _chunks(path: Path, tell: Callable[[int], None] | None = None) -> Iterator[Chunk]:
-    """Lines of JSON as bytes, which the workers read; rows of other tables, which are read here."""
-    source = open_table(path)
-    if source.format != "jsonl":
-        for frame in source.frames(tell):
-            if frame.height:
-                yield int(frame["row"][0]), frame.to_dicts()
-        if source.problems:
-            problems = [f"row {number}: {text}" for number, text in source.problems]
-            raise DataError(f"{path} has rows that cannot be read:", problems=problems)
-        return
-    first, rest = 1, b""
-    with TextStream(path) as stream:
-        while block := stream.read(SHARD):
-            cut = block.rfind(b"\n") + 1
-            if cut:
-                lines = rest + block[:cut]
-                yield first, lines
-                first += lines.count(b"\n")
-                rest = b""
-            rest += block[cut:]
-            if tell is not None:
-                tell(stream.consumed())
-    if rest.strip():
-        yield first, rest
+def _first_texts(table: ResponseTable) -> list[str | None]:
+    texts: list[str | None] = []
+    for shard in table.shards():
+        texts += table.read(shard, ("response",))["response"].to_pylist()
+        if len(texts) >= PROBE:
+            break
+    return texts[:PROBE]
 
 
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    for chunk in _chunks(path):
-        yield from _rows_of(chunk, path)
-
-
-def _rows_of(chunk: Chunk, path: Path) -> Iterator[dict[str, Any]]:
-    first, content = chunk
-    if isinstance(content, list):
-        yield from content
-        return
-    for number, line in enumerate(content.split(b"\n"), start=first):
-        if line.strip():
-            try:
-                row = json.loads(line)
-            except ValueError as error:
-                raise DataError(f"{path}, line {number}: not JSON: {error}") from None
-            if not isinstance(row, dict):
-                raise DataError(f"{path}, line {number}: expected an object, found {type(row).__name__}")
-            yield row
-
-
-def _pairs(path: Path, choice: Choice) -> Iterator[tuple[str, str]]:
+def _pairs(table: ResponseTable, choice: Choice) -> Iterator[tuple[str, str]]:
     """Who, and what: for finding the responses common to all in the file, also those not looked at."""
-    for row in _rows(path):
-        who, text = _who(row, choice), row.get("response")
-        if who is not None and choice.system in (None, row.get("system")) and isinstance(text, str):
-            yield who, text
+    for shard in table.shards():
+        columns = _columns(table, shard, choice)
+        names = [columns[name].to_pylist() for name in ("who", "system", "response")]
+        for who, system, text in zip(*names, strict=True):
+            if who is not None and choice.system in (None, system) and text is not None:
+                yield choice.rename.get(who, who), text
 
 
-def _who(row: Mapping[str, Any], choice: Choice) -> str | None:
-    """Whose response it is: the speaker's, or the personality's where no speaker is named."""
-    who = row.get(choice.by)
-    if who is None and choice.by == "speaker":
-        who = row.get("ocean")
-    if isinstance(who, list):
-        who = ",".join(f"{score:g}" for score in who)
-    return None if who is None or who == "" else choice.rename.get(str(who), str(who))
-
-
-def _table(chunk: Chunk, path: Path, choice: Choice) -> Any:
-    """Columns who, text, id and system, all of them text."""
-    import pyarrow as pa
-
-    columns = _read_plain(chunk, choice)
-    if columns is None:
-        rows = list(_rows_of(chunk, path))
-        columns = {
-            "who": [_who(row, choice) for row in rows],
-            "text": [row["response"] if isinstance(row.get("response"), str) else None for row in rows],
-            "id": [None if row.get("id") is None else str(row["id"]) for row in rows],
-            "system": [str(row.get("system")) for row in rows],
-        }
-    return pa.table(columns, schema=pa.schema({name: pa.string() for name in columns}))
-
-
-def _read_plain(chunk: Chunk, choice: Choice) -> dict[str, Any] | None:
-    """The columns of lines as `palaver generate` writes them, read by Arrow; None for whatever is odd."""
-    import pyarrow as pa
+def _columns(table: ResponseTable, shard: Shard, choice: Choice) -> Any:
+    """Columns who, response, id and system. The speaker says who, or the personality where none is named."""
     import pyarrow.compute as pc
-    import pyarrow.json
 
-    content = chunk[1]
-    if isinstance(content, list) or choice.rename:
-        return None
-    wanted = dict.fromkeys((choice.by, "id", "system", "response"), pa.string())
-    try:
-        table = pa.json.read_json(
-            pa.BufferReader(content),
-            pa.json.ReadOptions(use_threads=False, block_size=max(1, len(content))),
-            pa.json.ParseOptions(pa.schema(wanted), unexpected_field_behavior="ignore"),
-        )
-    except pa.ArrowInvalid:  # no JSON, or numbers where texts were expected
-        return None
-    who = table[choice.by]
-    if who.null_count or pc.any(pc.equal(who, "")).as_py():
-        return None
-    return {
-        "who": who,
-        "text": table["response"],
-        "id": table["id"],
-        "system": pc.fill_null(table["system"], "None"),
-    }
+    fields = dict.fromkeys((choice.by, "response", "id", "system"))
+    columns = table.read(shard, tuple(fields))
+    who = _without_empty(columns[choice.by])
+    if choice.by == "speaker" and who.null_count:
+        columns = table.read(shard, (*fields, "ocean"))
+        who = pc.coalesce(_without_empty(columns["speaker"]), _without_empty(columns["ocean"]))
+    return columns.append_column("who", who)
+
+
+def _without_empty(column: Any) -> Any:
+    import pyarrow.compute as pc
+
+    return pc.if_else(pc.equal(column, ""), None, column)
 
 
 @dataclass
-class _Parsed:
+class _Part:
     """A shard of responses, counted."""
 
     names: list[str]
@@ -222,39 +144,39 @@ class _Parsed:
     has_ids: bool
 
 
-def _parse(
-    chunk: Chunk, path: Path, choice: Choice, drop: frozenset[str], recogniser: Any, bag: Bag | None
-) -> _Parsed:
+def _count(
+    shard: Shard, table: ResponseTable, choice: Choice, drop: frozenset[str], recogniser: Any, bag: Bag | None
+) -> _Part:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    table = _table(chunk, path, choice)
-    systems = set(pc.unique(table["system"]).to_pylist())
+    rows = _columns(table, shard, choice)
+    systems = {name for name in pc.unique(rows["system"]).to_pylist() if name is not None}
     left: Counter[str] = Counter()
 
-    def keep(table: Any, wanted: Any, reason: str) -> Any:
-        kept = table.filter(wanted)
-        left[reason] += table.num_rows - kept.num_rows
+    def keep(rows: Any, wanted: Any, reason: str) -> Any:
+        kept = rows.filter(wanted)
+        left[reason] += rows.num_rows - kept.num_rows
         return kept
 
     if choice.system is not None:
         other = f"responses of other systems than {choice.system}"
-        table = keep(table, pc.equal(table["system"], choice.system), other)
-    table = keep(table, pc.is_valid(table["who"]), f"responses without {choice.by!r}")
-    said = pc.fill_null(pc.not_equal(pc.utf8_trim_whitespace(table["text"]), ""), False)
-    table = keep(table, said, "empty responses")
+        rows = keep(rows, pc.equal(rows["system"], choice.system), other)
+    rows = keep(rows, pc.is_valid(rows["who"]), f"responses without {choice.by!r}")
+    has_words = pc.fill_null(pc.not_equal(pc.utf8_trim_whitespace(rows["response"]), ""), False)
+    rows = keep(rows, has_words, "empty responses")
     if drop:
-        common = pc.is_in(table["text"], value_set=pa.array(sorted(drop), pa.string()))
+        common = pc.is_in(rows["response"], value_set=pa.array(sorted(drop), pa.string()))
         reason = f"responses among the {len(drop)} most frequent ones common to all"
-        table = keep(table, pc.invert(common), reason)
-    names, label = _encoded(table["who"])
-    ids, place = _encoded(table["id"])
+        rows = keep(rows, pc.invert(common), reason)
+    names, label = _encoded(rows["who"])
+    ids, place = _encoded(rows["id"])
     has_ids = any(name is not None for name in ids)
-    first = chunk[0]
     codes = np.array([_code(name) for name in ids], dtype=np.int64)[place] if ids else np.zeros(0, np.int64)
-    group = np.where(codes >= 0, codes, first + np.arange(codes.size))  # without an id, by itself
-    counted = count_texts(table["text"].to_pylist(), recogniser, bag)
-    return _Parsed([str(name) for name in names], label, group, counted, left, systems, has_ids)
+    group = np.where(codes >= 0, codes, shard.first + np.arange(codes.size))  # without an id, by itself
+    counted = count_texts(rows["response"].to_pylist(), recogniser, bag)
+    characters = [choice.rename.get(str(name), str(name)) for name in names]
+    return _Part(characters, label, group, counted, left, systems, has_ids)
 
 
 def _encoded(column: Any) -> tuple[list[str | None], Any]:
@@ -270,7 +192,7 @@ def _code(name: str | None) -> int:
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=7).digest())
 
 
-class _Merged:
+class _Total:
     """All shards together; a character has one number in all of them."""
 
     def __init__(self) -> None:
@@ -283,13 +205,14 @@ class _Merged:
         self.systems: set[str] = set()
         self.has_ids = False
 
-    def add(self, part: _Parsed) -> None:
+    def add(self, part: _Part) -> None:
         place = [self._number.setdefault(name, len(self._number)) for name in part.names]
         self._labels.append(np.array(place, dtype=np.int32)[part.label])
         self.groups.append(part.group)
         self.counted.append(part.counted)
         n_each = np.bincount(part.label, minlength=len(part.names)).tolist()
-        self.counts.update(dict(zip(part.names, n_each, strict=True)))
+        for name, n in zip(part.names, n_each, strict=True):  # two names may have become one
+            self.counts[name] += n
         self.left_out.update(part.left_out)
         self.systems |= part.systems
         self.has_ids |= part.has_ids

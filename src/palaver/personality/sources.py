@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from palaver.corpora.catalogue import corpus_names, read_corpus
-from palaver.files import check_readable
 from palaver.personality.pools import Choice, Pools
 from palaver.personality.responses import read_responses
 from palaver.personality.transcripts import read_transcripts
-from palaver.tables import open_table
+from palaver.progress import Progress
+from palaver.readers import is_responses
 
 
 def read_pools(
@@ -22,7 +21,7 @@ def read_pools(
     root: str | Path | None = None,
     n_words: int = 200,
     workers: int = 0,
-    tell: Callable[[str, int, int], None] | None = None,
+    tell: Progress | None = None,
 ) -> Pools:
     """The utterances of a source, counted by a recogniser and, for the controls, by words.
 
@@ -30,8 +29,6 @@ def read_pools(
     """
     path = Path(source)
     options: dict[str, Any] = {"n_words": n_words, "workers": workers, "tell": tell, "source": str(source)}
-    if str(source) not in corpus_names() and path.exists():
-        check_readable(path)
-        if "response" in open_table(path).columns:
-            return read_responses(path, recogniser, choice or Choice(), **options)
+    if str(source) not in corpus_names() and path.exists() and is_responses(path):
+        return read_responses(path, recogniser, choice or Choice(), **options)
     return read_transcripts(read_corpus(source, root=root), recogniser, choice or Choice(), **options)

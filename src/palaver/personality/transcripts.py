@@ -18,6 +18,7 @@ from palaver.errors import DataError, UserError, nearest
 from palaver.personality.bag import Bag
 from palaver.personality.pools import Choice, Pools, choose_characters
 from palaver.personality.utterances import build_pools, count_texts
+from palaver.progress import no_progress
 
 SHARD = 200_000
 """Utterances that are counted at a time; fewer are not worth a process of their own."""
@@ -50,7 +51,8 @@ def read_transcripts(
         partial(count_texts, recogniser=recogniser, bag=bag),
         [texts[i : i + SHARD] for i in range(0, len(texts), SHARD)],
         workers=workers,
-        tell=partial(tell, "counting words") if tell is not None else None,
+        what="counting words",
+        progress=tell or no_progress,
     )
     others = f"turns of {len(counts) - len(chosen):,} other speakers"
     return build_pools(

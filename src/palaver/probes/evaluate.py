@@ -27,7 +27,8 @@ from palaver.probes.vectors import encode_texts
 from palaver.progress import Progress
 from palaver.schema.run import record_run
 from palaver.statistics.bootstrap import percentile_interval
-from palaver.statistics.significance import holm, mcnemar
+from palaver.statistics.contingency import mcnemar
+from palaver.statistics.significance import holm
 
 Floats = NDArray[np.float64]
 Cosines = tuple[Floats, Floats, Floats]

@@ -23,7 +23,7 @@ from palaver.probes.rules import clause
 from palaver.probes.sources import Pair, Sentence
 from palaver.probes.transform import RULES, apply_rule
 from palaver.probes.triplet_files import read_triplets, write_triplets
-from palaver.progress import Progress
+from palaver.progress import Progress, no_progress
 
 __all__ = ["TripletCollection", "generate", "read_triplets", "similarity", "write_triplets"]
 
@@ -136,11 +136,8 @@ def _apply_all(
     shards = [sentences[n : n + _SHARD] for n in range(0, len(sentences), _SHARD)]
     sources_read: list[_Source] = []
 
-    def progress(done: int, total: int) -> None:
-        if tell is not None:
-            tell("parsing", done, total)
-
-    for results, reasons in map_shards(_apply_shard, shards, workers=workers, tell=progress):
+    applied = map_shards(_apply_shard, shards, workers=workers, what="parsing", progress=tell or no_progress)
+    for results, reasons in applied:
         sources_read += results
         for rule, counts in reasons.items():
             collection.reasons.setdefault(rule, Counter()).update(counts)

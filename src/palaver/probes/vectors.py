@@ -31,7 +31,7 @@ _CHUNK = 512
 
 
 @dataclass
-class Encoded:
+class TextVectors:
     """The vectors of some texts and what it took."""
 
     vectors: dict[str, Vectors]
@@ -51,7 +51,7 @@ def text_hash(text: str) -> bytes:
 
 def encode_texts(
     encoder: Encoder, texts: Sequence[str], *, folder: Path | None = None, tell: Progress | None = None
-) -> Encoded:
+) -> TextVectors:
     """A vector for each distinct text; what `folder` holds is not encoded again, new ones go there."""
     distinct = list(dict.fromkeys(texts))
     store = Store(folder, encoder) if folder is not None and encoder.signature else None
@@ -73,7 +73,7 @@ def encode_texts(
         known.update(zip((hashes[text] for text in part), rows, strict=True))
         if tell is not None:
             tell(encoder.name, begin + len(part), len(missing))
-    return Encoded({text: known[hashes[text]] for text in distinct}, len(missing), seconds)
+    return TextVectors({text: known[hashes[text]] for text in distinct}, len(missing), seconds)
 
 
 class Store:

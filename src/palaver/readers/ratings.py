@@ -6,7 +6,7 @@ numbers, times and categories. Memory holds codes and numbers, never the file's 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -178,7 +178,8 @@ class _Intake:
         if self._n_untimed:
             self.notes.append(f"{name}: {count(self._n_untimed, 'time')} of given_at could not be read")
         if source.problems:
-            self.bad.append(bad_rows(name, [(row, "", "", text) for row, text in source.problems]))
+            broken = [(name, row, "", "", text) for row, text in source.problems]
+            self.bad.append(pl.DataFrame(broken, schema=BAD, orient="row"))
         self.n_rows += len(source.problems)
         self.n_bad += len(source.problems)
         self._n_untimed = 0
@@ -193,7 +194,9 @@ class _Intake:
             missing = [c for c in types if c in held and c not in part.columns]
             part = part.with_columns(pl.lit(None, dtype=types[c]).alias(c) for c in missing)
             parts.append(part.select(c for c in types if c in held))
-        table = pl.concat(parts) if parts else pl.DataFrame()
+        if not parts:
+            return pl.DataFrame(schema={ORDER: pl.UInt32, **types})
+        table = pl.concat(parts)
         absent = [c for c in types if c not in held]
         table = table.with_columns(pl.lit(None, dtype=types[c]).alias(c) for c in absent)
         kind = pl.col("kind").fill_null("human") if "kind" in held else pl.lit("human", dtype=TYPES["kind"])
@@ -212,6 +215,8 @@ def typed_ratings(
     Of a wide file only the columns named by `criteria` are read, where there are any.
     """
     for layout, frame in long_frames(source, columns, progress, criteria=criteria, typed=True):
+        if frame.is_empty():  # nothing but blank rows
+            continue
         yield layout, frame.select(*_typed_columns(frame), ROW)
 
 
@@ -258,11 +263,8 @@ def _frames(
 ) -> Iterator[pl.DataFrame]:
     if not typed:
         return source.frames(progress)
-    coded: Collection[str] = ()
-    if source.format == "parquet":
-        names = {*_CODED, *(columns or {}).values(), *(a for f in _CODED for a in ALIASES.get(f, ()))}
-        coded = [column for column in source.columns if column in names]
-    return source.typed_frames(progress, coded=coded)
+    aliases = [alias for name in _CODED for alias in ALIASES.get(name, ())]
+    return source.typed_frames(progress, coded=[*_CODED, *aliases, *(columns or {}).values()])
 
 
 def _typed_columns(frame: pl.DataFrame) -> Iterator[pl.Series | pl.Expr]:
@@ -378,11 +380,6 @@ def _check_fields(frame: pl.DataFrame, layout: Layout, file: str) -> tuple[pl.Da
     ]
     good = frame.filter(~failed.select(pl.any_horizontal(pl.all())).to_series())
     return good, pl.concat([part.cast(BAD) for part in wrong]).unique(maintain_order=True)  # type: ignore[arg-type]
-
-
-def bad_rows(file: str, rows: Iterable[tuple[int, str, str, str]]) -> pl.DataFrame:
-    """A list of bad rows from (row, column, value, problem)."""
-    return pl.DataFrame([(file, *row) for row in rows], schema=BAD, orient="row")
 
 
 def count(n: int, noun: str) -> str:

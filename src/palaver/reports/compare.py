@@ -13,11 +13,9 @@ from rich.text import Text
 
 from palaver.comparator.cleaning import Cleaning
 from palaver.comparator.file_scores import Summary
-from palaver.comparator.ranks import Ranking
 from palaver.files import write_atomically
 from palaver.reports import lines, names, numbers, page
 from palaver.schema import RunRecord
-from palaver.statistics.ranking import format_groups
 
 _SHOWN = 12
 STYLES = {"keep": "", "suspicious": "yellow", "drop": "red"}
@@ -44,29 +42,6 @@ def print_scores(summary: Summary, console: Console) -> None:
             style="dim",
         ),
     )
-
-
-def print_ranking(ranking: Ranking, console: Console) -> None:
-    """Places, then every system with both ways of ranking."""
-    lines.heading(console, "Places", "systems that the dialogues cannot tell apart share theirs")
-    lines.indented(console, Text(f"bootstrap   {names.clean(format_groups(ranking.bootstrap.groups))}"))
-    lines.indented(console, Text(f"TrueSkill   {names.clean(format_groups(ranking.trueskill.groups))}"))
-    lines.heading(console, "Systems", "mean score of their dialogues, with 95% intervals")
-    table = lines.table(("system",), ("dialogues", "score", "95%", "wins", "TrueSkill", "95%"))
-    for row in ranking.systems:
-        table.add_row(
-            lines.short_name(row.system),
-            numbers.count(row.n),
-            numbers.number(row.mean),
-            numbers.interval(row.low, row.high),
-            numbers.percent(row.win_rate),
-            numbers.number(row.skill, 1),
-            numbers.interval(row.skill_low, row.skill_high, 1),
-        )
-    console.print(table)
-    _left_out(console, ranking.dropped)
-    for note in (*ranking.notes, *ranking.bootstrap.notes):
-        lines.indented(console, Text(f"- {names.clean(note)}", style="yellow"))
 
 
 def print_cleaned(cleaning: Cleaning, console: Console) -> None:

@@ -211,6 +211,7 @@ def _environment(analysis: Analysis) -> Environment:
         ranking_text=wording.ranking_text,
         ranking_basis=wording.ranking_basis,
         beaten_within=wording.beaten_within,
+        circumstances=wording.circumstances,
         convention_for=wording.convention_for,
         gauge=_gauge,
         most_in_table=MOST_IN_TABLE,

@@ -52,8 +52,11 @@ def _print_answer(analysis: Analysis, console: Console) -> None:
     criteria = wording.criteria_of(analysis)
     if not criteria:
         lines.indented(console, Text("There are no ratings, so there is no answer."))
+    summaries = {summary.criterion: summary for summary in analysis.criteria}
     for criterion in criteria:
-        console.print(Text(clean(criterion), style="bold cyan"))
+        name = Text(clean(criterion), style="bold cyan")
+        said = wording.circumstances(summaries.get(criterion))
+        console.print(name + Text(f"  {said}", style="dim") if said else name)
         rows = wording.rankings_of(analysis, criterion)
         for row in rows:
             style = "bold" if row is rows[0] and row.groups else ""

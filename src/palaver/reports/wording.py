@@ -14,7 +14,8 @@ from itertools import combinations
 
 from palaver.reports.names import clean, shorten
 from palaver.reports.numbers import count, interval, number, p_value, percent, some, statistic
-from palaver.studies.results import AgreementRow, Analysis, RankingRow, TestRow
+from palaver.studies.ratings import BY
+from palaver.studies.results import AgreementRow, Analysis, CriterionSummary, RankingRow, TestRow
 
 METHOD_TITLES = {
     "bootstrap": "bootstrap over items",
@@ -245,6 +246,16 @@ def rankings_of(analysis: Analysis, criterion: str) -> list[RankingRow]:
     """The rankings of one criterion, those that could be computed first, the bootstrap ahead of the rest."""
     rows = [row for row in analysis.ranking if row.criterion == criterion]
     return sorted(rows, key=lambda row: (not row.groups, row.method != "bootstrap"))
+
+
+def circumstances(summary: CriterionSummary | None) -> str:
+    """Who rated, if it was not people, and which end is better, if it is not the high one."""
+    parts = []
+    if summary is not None and summary.rated_by != "human":
+        parts.append(f"rated by {BY[summary.rated_by]}")
+    if summary is not None and summary.direction != "higher":
+        parts.append("neither end is better" if summary.direction == "neither" else "lower is better")
+    return "; ".join(parts)
 
 
 def headline_of(analysis: Analysis, criterion: str) -> AgreementRow | None:

@@ -222,9 +222,9 @@ def _table_4(release: _Release, rng: np.random.Generator, n_replicates: int) -> 
             score, how = judged.score, "bootstrap over items"
         systems = [SYSTEMS[s] for s in judged.systems]
         if method == "TrueSkill":
-            compared, item_of_screen = compare_within_screens(judged)
+            compared, item = compare_within_screens(judged)
             skill = trueskill_groups(
-                compared, systems, by=item_of_screen[compared.screen], n_replicates=n_replicates,
+                compared, systems, by=item, n_replicates=n_replicates,
                 settings=STATIC, rng=rng,
             )  # fmt: skip
             groups, wins, how = skill.groups, skill.wins, "wins, draws, losses"

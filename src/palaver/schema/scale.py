@@ -542,10 +542,10 @@ class Pairwise(Scale):
         return tuple(places)
 
     def read_answer(self, answer: object, order: Sequence[int]) -> Value:
-        place = str(answer) if isinstance(answer, str | float | int) and answer in ("0", "1", 0, 1) else ""
-        if isinstance(answer, bool) or not place:
+        place = str(answer).removesuffix(".0")
+        if place not in ("0", "1"):
             return self.parse(answer)
-        return self.parse("win" if order[int(float(place))] == 0 else "loss")
+        return "win" if order[int(place)] == 0 else "loss"
 
     def show_answer(self, value: str, order: Sequence[int]) -> str:
         first = order.index(0)

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from palaver.schema import Pairwise
 from palaver.statistics.trueskill import TrueSkillSettings, trueskill
 
 _SETTINGS = TrueSkillSettings(tau=0.0, draw_probability="observed")
-_OUTCOME = {"win": 1, "tie": 0, "loss": -1}
+_OUTCOME = {word: round(2 * score - 1) for word, score in Pairwise.SCORES.items()}
+"""What TrueSkill calls them: 1, 0 and -1."""
 
 
 def most_telling(pairs: Mapping[int, tuple[str, ...]], answers: Sequence[tuple[str, str, str]]) -> int:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, bindparam, func, insert, select
 
-from palaver.schema import Item, Pairwise, Question
+from palaver.schema import Item, Question
 from palaver.schema.rating import value_text
-from palaver.server.served import Place, Refused, storable
+from palaver.server.catalogue import ScreenContent
+from palaver.server.refusal import Refusal, storable
 from palaver.server.tables import answer
 
 DAY = 86400.0
@@ -17,7 +18,7 @@ MAX_VALUE = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class RawAnswer:
     """One answer as it comes from a page. `position` is where the output stood, not which one it is."""
 
     id: str
@@ -29,43 +30,41 @@ class Given:
 
 
 def answer_row(
-    given: Given, place: Place, assignment_id: int, rater_id: str, order: Sequence[int], now: float
+    given: RawAnswer,
+    content: ScreenContent,
+    assignment_id: int,
+    rater_id: str,
+    order: Sequence[int],
+    now: float,
 ) -> dict[str, object]:
-    """The row to store, or Refused with what was expected."""
-    question = next((q for q in place.questions if q.criterion == given.criterion), None)
+    """The row to store, or Refusal with what was expected."""
+    question = next((q for q in content.questions if q.criterion == given.criterion), None)
     if question is None:
-        raise Refused(f"this screen does not ask for {given.criterion!r}", 422)
+        raise Refusal(f"this screen does not ask for {given.criterion!r}", 422)
     if not 0 <= given.position < len(order):
-        raise Refused(f"there is no output in place {given.position}", 422)
-    outputs = place.item.outputs
-    output, against, value = outputs[order[given.position]], None, given.value
-    if isinstance(question.scale, Pairwise):
-        output, against = outputs[0], outputs[1].system
-        if not isinstance(value, bool) and value in (
-            "0",
-            "1",
-            0,
-            1,
-        ):  # the place that was chosen; the value is about the item's first output
-            value = "win" if order[int(str(value))] == 0 else "loss"
+        raise Refusal(f"there is no output in place {given.position}", 422)
     try:
-        text = storable(value_text(question.scale.parse(value)), given.criterion, MAX_VALUE)
+        value = value_text(question.scale.read_answer(given.value, order))
     except ValueError as error:
-        raise Refused(f"{given.criterion}: {error}", 422) from None
+        raise Refusal(f"{given.criterion}: {error}", 422) from None
+    output, against, position = content.item.outputs[order[given.position]], None, given.position
+    if question.scale.compares is not None:  # a comparison is about the item's first output
+        output, against = content.item.outputs[0], content.item.outputs[1].system
+        position = list(order).index(0)
     return {
         "id": storable(given.id, "id", 36, shortest=1),
         "assignment_id": assignment_id,
         "rater_id": rater_id,
-        "item": place.item.id,
+        "item": content.item.id,
         "system": output.system,
         "against": against,
         "output": output.id,
         "criterion": question.criterion,
-        "value": text,
+        "value": storable(value, given.criterion, MAX_VALUE),
         "given_at": _plausible(given.given_at, now),
         "received_at": now,
         "seconds": given.seconds if given.seconds is not None and 0 <= given.seconds < DAY else None,
-        "shown_position": list(order).index(0) if against is not None else given.position,
+        "shown_position": position,
     }
 
 
@@ -91,11 +90,11 @@ def store(connection: Connection, rows: Sequence[dict[str, object]]) -> None:
     new: dict[object, dict[str, object]] = {}
     for row in rows:
         if new.setdefault(row["id"], row) is not row and not _same(new[row["id"]], row):
-            raise Refused("two answers share an id", 409)
+            raise Refusal("two answers share an id", 409)
     known = connection.execute(_KNOWN, {"ids": list(new)}).mappings()
-    for there in [{str(k): v for k, v in found.items()} for found in known]:
+    for there in [dict(row) for row in known]:
         if not _same(there, new.pop(there["id"])):
-            raise Refused("another answer has this id already", 409)
+            raise Refusal("another answer has this id already", 409)
     last = connection.execute(_LAST).scalar_one()
     numbered = [{**row, "number": last + n} for n, row in enumerate(new.values(), start=1)]
     if numbered:
@@ -107,13 +106,12 @@ def is_complete(
 ) -> bool:
     """Whether every required question has an answer for every output (a comparison needs one)."""
     rows = connection.execute(_ANSWERED, {"of_assignment": assignment_id})
-    there = {(criterion, system) for criterion, system in rows}
-    return all(
-        (q.criterion, output.system) in there
-        for q in questions
-        if q.required
-        for output in (item.outputs[:1] if isinstance(q.scale, Pairwise) else item.outputs)
-    )
+    answered = {(criterion, system) for criterion, system in rows}
+    for question in questions:
+        outputs = item.outputs if question.scale.compares is None else item.outputs[:1]
+        if question.required and any((question.criterion, o.system) not in answered for o in outputs):
+            return False
+    return True
 
 
 def _same(a: Mapping[str, object], b: Mapping[str, object]) -> bool:

@@ -15,12 +15,13 @@ from starlette.requests import Request
 
 from palaver import __version__
 from palaver.errors import UserError
-from palaver.server import admin, raters, render
+from palaver.server import admin, assets, pages
 from palaver.server.database import Database
 from palaver.server.migrations import migrate
+from palaver.server.refusal import Refusal
 from palaver.server.security import Guard, Signer, security_headers
-from palaver.server.service import Refused, Service
 from palaver.server.settings import Settings
+from palaver.server.study_state import StudyState
 from palaver.studies.design import load_study
 
 _log = logging.getLogger("palaver.server")
@@ -29,17 +30,16 @@ _WORDS = {404: "There is no such page.", 405: "This address does not take such r
 
 def create_app(settings: Settings) -> FastAPI:
     """The app for one study: opens the database, puts the study there if it is new, and joins the pages."""
-    service = _open(settings)
-    static = render.static_files()
-    jinja = render.environment(settings.root_path, static)
-    pages = raters.Pages(settings, service, jinja, Signer(service.secret))
-    work = raters.Worker()
+    study_state = _open(settings)
+    static = assets.static_files()
+    templates = assets.environment(settings.root_path, static)
+    site = pages.Site(settings, study_state, templates, Signer(study_state.secret))
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
-        work.close()
-        service.database.close()
+        site.work.close()
+        study_state.database.close()
 
     app = FastAPI(
         title="Palaver",
@@ -48,29 +48,30 @@ def create_app(settings: Settings) -> FastAPI:
         redoc_url=None,
         lifespan=lifespan,
     )
-    app.state.service = service
+    app.state.site = site
+    app.state.admin = admin.AdminSite(settings, study_state)
     app.add_middleware(Guard, root_path=settings.root_path)
-    _add_errors(app, pages)
-    app.include_router(raters.router(settings, service, pages, work))
-    app.include_router(admin.router(settings, service))
+    _add_errors(app, site)
+    app.include_router(pages.router)
+    app.include_router(admin.router)
 
     def alive() -> None:
-        with service.database.reading() as connection:
+        with study_state.database.reading() as connection:
             connection.execute(text("SELECT 1"))
 
     @app.get("/health", tags=["server"])
     async def health() -> dict[str, str]:
         """Whether the server and its database answer."""
-        await work(alive)
+        await site.work(alive)
         return {"status": "ok", "version": __version__}
 
     @app.get("/static/{name}", include_in_schema=False)
     async def asset(name: str, v: str = "") -> Response:
         if name not in static:
-            raise Refused("there is no such file", 404)
-        found = static[name]
-        kept = "public, max-age=31536000, immutable" if v == found.version else "no-cache"
-        return Response(found.content, media_type=found.media_type, headers={"cache-control": kept})
+            raise Refusal("there is no such file", 404)
+        file = static[name]
+        caching = "public, max-age=31536000, immutable" if v == file.version else "no-cache"
+        return Response(file.content, media_type=file.media_type, headers={"cache-control": caching})
 
     return app
 
@@ -80,35 +81,35 @@ def app_from_environment() -> FastAPI:
     return create_app(Settings.from_environment())
 
 
-def _open(settings: Settings) -> Service:
+def _open(settings: Settings) -> StudyState:
     database = Database(settings.database)
     migrate(database)
     if settings.study_file is None:
-        return Service(database)
+        return StudyState(database)
     study = load_study(settings.study_file)
-    return Service.create(database, study, settings.study_file.read_text(encoding="utf-8"))
+    return StudyState.create(database, study, settings.study_file.read_text(encoding="utf-8"))
 
 
 # --- errors, rendered once ----------------------------------------------------------------------------------
 
 
-def _add_errors(app: FastAPI, pages: raters.Pages) -> None:
+def _add_errors(app: FastAPI, site: pages.Site) -> None:
     def answer(
         request: Request, status: int, message: str, headers: dict[str, str] | None = None
     ) -> Response:
         if request.scope["path"].startswith(("/api/", "/admin/api/", "/health")):
             return JSONResponse({"error": message}, status, headers)
-        page = pages.page("error", status, message=message, missing=status == 404)
+        page = site.page("error", status, message=message, missing=status == 404)
         page.headers.update(headers or {})
         return page
 
     async def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, UserError)
-        return answer(request, error.status if isinstance(error, Refused) else 400, error.message)
+        return answer(request, error.status if isinstance(error, Refusal) else 400, error.message)
 
     async def http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        if isinstance(error.__cause__, Refused):  # the size limit, met while the body was being read
+        if isinstance(error.__cause__, Refusal):  # the size limit, met while the body was being read
             return await refused(request, error.__cause__)
         message = _WORDS.get(error.status_code) or str(error.detail)
         return answer(request, error.status_code, message, dict(error.headers or {}))

@@ -14,10 +14,10 @@ from typing import Any
 from markupsafe import Markup
 
 from palaver.reports import names, numbers, wording
+from palaver.server.assets import environment, static_files
 from palaver.server.database import Database
 from palaver.server.live import CriterionNow, Findings, Live, Point
 from palaver.server.oversight import RaterStatus, Status, rater_table, status
-from palaver.server.render import environment, static_files
 from palaver.studies.raters import FLAGS
 from palaver.studies.results import plain
 
@@ -81,10 +81,12 @@ def look(database: Database, live: Live, *, wait: bool = False, now: float | Non
 
 def _line(rater: RaterStatus, findings: Findings | None) -> RaterLine:
     habits = findings.raters.get(rater.id) if findings else None
-    flags = (*(("check failed",) if rater.checks_failed else ()), *(habits.flags if habits else ()))
+    flags = list(habits.flags) if habits else []
+    if rater.checks_failed:
+        flags.insert(0, "check failed")
     return RaterLine(
         rater=rater,
-        flags=flags,
+        flags=tuple(flags),
         median_seconds=habits.median_seconds if habits else math.nan,
         agreement=habits.agreement if habits else math.nan,
         n_ratings=habits.n_ratings if habits else 0,
@@ -93,7 +95,7 @@ def _line(rater: RaterStatus, findings: Findings | None) -> RaterLine:
 
 def as_data(board: Dashboard) -> dict[str, Any]:
     """For programs: undefined numbers are null, with the reason beside them."""
-    found = board.findings
+    findings = board.findings
     state = asdict(board.status)
     state["groups"] = [{"criteria": c, "done": d, "target": t} for c, d, t in board.status.groups]
     data = {
@@ -110,13 +112,13 @@ def as_data(board: Dashboard) -> dict[str, Any]:
             for line in board.raters[:MOST_RATERS]
         ],
     }
-    if found is not None:
+    if findings is not None:
         data["statistics"] = {
-            "answers": found.answers,
+            "answers": findings.answers,
             "up_to_date": board.fresh,
-            "median_seconds_per_screen": found.screen_seconds,
-            "problem": found.problem,
-            "criteria": [_criterion_data(c) for c in found.criteria],
+            "median_seconds_per_screen": findings.screen_seconds,
+            "problem": findings.problem,
+            "criteria": [_criterion_data(c) for c in findings.criteria],
         }
     return {key: plain(value) for key, value in data.items()}
 

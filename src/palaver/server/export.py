@@ -21,7 +21,7 @@ from palaver.errors import DataError
 from palaver.files import Format
 from palaver.readers.rating_columns import SCHEMA as LONG
 from palaver.readers.rating_files import encode_frames, write_frames
-from palaver.schema import Checkboxes, Study
+from palaver.schema import Study
 from palaver.server.database import Database
 from palaver.server.tables import answer, assignment, comment, rater, screen
 from palaver.server.tables import study as study_table
@@ -119,7 +119,7 @@ def stream(database: Database, kind: Format, selection: Selection = EVERYBODY) -
 
 
 def _boxes(database: Database) -> set[str]:
-    return {q.criterion for q in study_of(database).questions if isinstance(q.scale, Checkboxes)}
+    return {q.criterion for q in study_of(database).questions if q.scale.form == "boxes"}
 
 
 def _some_frames(database: Database, selection: Selection) -> Iterator[pl.DataFrame]:

@@ -73,7 +73,7 @@ class Findings:
     problem: str = ""
 
 
-def find(database: Database, study: Study, answers: int = 0, *, out: bool = True) -> Findings:
+def compute_findings(database: Database, study: Study, answers: int = 0, *, out: bool = True) -> Findings:
     """Compute all of it now. Excluded raters (`out`: there are some) have flags, but no say in the rest."""
     began = time.perf_counter()
     table = _table(database, study, FOR_ANALYSIS)
@@ -164,12 +164,14 @@ class Live:
         self._again_at = 0.0
 
     def current(self) -> Findings | None:
-        """What was found last; starts to find out anew if there is news, and not too often."""
+        """What was computed last; begins to compute anew if there is news, and not too often."""
         key = self._news()
         with self._lock:
             if key != self._key and not self._busy and self._clock() >= self._again_at:
                 self._busy = True
-                threading.Thread(target=self._find, args=(key,), daemon=True, name="live statistics").start()
+                threading.Thread(
+                    target=self._compute, args=(key,), daemon=True, name="live statistics"
+                ).start()
             return self._known
 
     def wait(self) -> Findings:
@@ -178,7 +180,7 @@ class Live:
         with self._lock:
             if self._known is not None and key == self._key:
                 return self._known
-        return self._find(key)
+        return self._compute(key)
 
     def _news(self) -> tuple[int, tuple[str, ...]]:
         with self._database.reading() as connection:
@@ -186,14 +188,14 @@ class Live:
             out = connection.execute(select(rater.c.id).where(rater.c.excluded.is_(True))).scalars()
             return last, tuple(sorted(out))
 
-    def _find(self, key: tuple[int, tuple[str, ...]]) -> Findings:
+    def _compute(self, key: tuple[int, tuple[str, ...]]) -> Findings:
         try:
-            found = find(self._database, self._study, key[0], out=bool(key[1]))
+            findings = compute_findings(self._database, self._study, key[0], out=bool(key[1]))
         except Exception:  # a page without statistics is better than none; the next answer tries again
             logging.getLogger(__name__).exception("the live statistics failed")
-            found = Findings(answers=key[0], problem="the statistics could not be computed; see the log")
+            findings = Findings(answers=key[0], problem="the statistics could not be computed; see the log")
         with self._lock:
-            self._known, self._key, self._busy = found, key, False
+            self._known, self._key, self._busy = findings, key, False
             # Raters come first: however large the study, this takes a fifth of one core at most.
-            self._again_at = self._clock() + max(PAUSE, 5 * found.took)
-        return found
+            self._again_at = self._clock() + max(PAUSE, 5 * findings.took)
+        return findings

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, case, func, select, update
 
-from palaver.server import assignment as leases
+from palaver.server import leases
 from palaver.server.database import Database
-from palaver.server.served import Refused, log
+from palaver.server.records import log
+from palaver.server.refusal import Refusal
 from palaver.server.tables import answer, assignment, rater, screen
 from palaver.server.tables import study as study_table
 
@@ -237,7 +238,7 @@ ACTIONS = {"block": block, "unblock": unblock, "exclude": exclude, "include": in
 def _known(connection: Connection, rater_id: str, now: float | None):  # type: ignore[no-untyped-def]
     row = connection.execute(select(rater.c.blocked, rater.c.excluded).where(rater.c.id == rater_id)).first()
     if row is None:
-        raise Refused("there is no such rater", 404)
+        raise Refusal("there is no such rater", 404)
     return row, time.time() if now is None else now
 
 

@@ -18,7 +18,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from palaver.server.service import Refused
+from palaver.server.refusal import Refusal
 from palaver.server.settings import Settings
 
 RATER_COOKIE = "palaver_rater"
@@ -54,7 +54,7 @@ class Signer:
 
     def check_csrf(self, session: str, token: str | None) -> None:
         if not token or not token.isascii() or not hmac.compare_digest(token, self.csrf(session)):
-            raise Refused("this page has grown old: reload it and try again", 403)
+            raise Refusal("this page has grown old: reload it and try again", 403)
 
 
 def cookie(
@@ -79,11 +79,11 @@ def check_origin(request: Request, settings: Settings) -> None:
     origin = request.headers.get("origin")
     if origin is None:
         if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
-            raise Refused("this request comes from another site", 403)
+            raise Refusal("this request comes from another site", 403)
         return
     scheme = "https" if settings.secure_cookies else request.url.scheme
     if origin != f"{scheme}://{request.headers.get('host', '')}":
-        raise Refused("this request comes from another site", 403)
+        raise Refusal("this request comes from another site", 403)
 
 
 def client_address(request: Request) -> str:
@@ -120,7 +120,7 @@ class RateLimit:
 
     def check(self, key: str) -> None:
         if not self.allow(key):
-            raise Refused("too many requests from your address: wait a minute and try again", 429)
+            raise Refusal("too many requests from your address: wait a minute and try again", 429)
 
 
 def mturk_submit(parameters: Mapping[str, str]) -> str | None:
@@ -208,7 +208,7 @@ def _limited(receive: Receive) -> Callable[[], Awaitable[Message]]:
         message = await receive()
         taken += len(message.get("body", b""))
         if taken > MAX_BODY:
-            raise Refused(f"the request is larger than {MAX_BODY} bytes", 413)
+            raise Refusal(f"the request is larger than {MAX_BODY} bytes", 413)
         return message
 
     return receive_limited

@@ -13,15 +13,11 @@ from palaver.statistics.bradley_terry import (
     bradley_terry_bootstrap,
 )
 from palaver.statistics.contingency import ChiSquareTest, McNemarTest, chi_square, mcnemar
-from palaver.statistics.correlation import (
-    CorrelationMatrix,
-    CorrelationResult,
-    correlate,
-    correlation_matrix,
-)
+from palaver.statistics.correlation import CorrelationResult, correlate
 from palaver.statistics.icc import IccForm, IccResult, icc, icc_long
 from palaver.statistics.kappa import cohen_kappa, fleiss_kappa, fleiss_kappa_ratings
 from palaver.statistics.normalise import NORMALISATIONS, Normalised, normalise
+from palaver.statistics.perplexity import Perplexity, corpus_perplexity
 from palaver.statistics.power import estimate_power, normal_draw, power_grid, smallest_design
 from palaver.statistics.ranking import (
     Comparisons,
@@ -57,7 +53,6 @@ __all__ = [
     "BradleyTerryResult",
     "ChiSquareTest",
     "Comparisons",
-    "CorrelationMatrix",
     "CorrelationResult",
     "IccForm",
     "IccResult",
@@ -65,6 +60,7 @@ __all__ = [
     "McNemarTest",
     "Normalised",
     "PairedBootstrap",
+    "Perplexity",
     "RankGroup",
     "TrueSkillGroups",
     "TrueSkillResult",
@@ -78,8 +74,8 @@ __all__ = [
     "cohen_kappa",
     "compare_means",
     "comparisons_from_scores",
+    "corpus_perplexity",
     "correlate",
-    "correlation_matrix",
     "estimate_power",
     "fleiss_kappa",
     "fleiss_kappa_ratings",

@@ -3,15 +3,92 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from palaver.statistics.bootstrap import check_confidence
+from palaver.statistics.bootstrap import MANY, Floats, Ints, check_confidence, pays_to_fold
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Rng = np.random.Generator | int | None
+
+_MOST_STEPS = 50
+"""A scale of more values does not repeat its patterns; its keys would not fit a double either."""
+_CHUNK = 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RatedItems:
+    """Ratings by item, each item's `times` over: items with the same ratings may stand here as one."""
+
+    item: Ints
+    """Codes 0 .. n-1, one per rating."""
+    value: Floats
+    times: Floats | None
+    """How many items have these ratings, one number per code; None where each code is one item."""
+    n_codes: int
+
+    @property
+    def n_items(self) -> int:
+        return self.n_codes if self.times is None else int(self.times.sum())
+
+    def count(self, chosen: NDArray[np.bool_]) -> int:
+        """How many items the chosen codes stand for."""
+        return int(chosen.sum() if self.times is None else self.times[chosen].sum())
+
+    def total(self, by_code: Floats | Ints) -> float:
+        """The sum over items of a number that each code has."""
+        return float(by_code.sum() if self.times is None else (by_code * self.times).sum())
+
+    @property
+    def weights(self) -> Floats | None:
+        """How often each rating counts; None for once."""
+        return None if self.times is None else self.times[self.item]
+
+    def only(self, chosen: NDArray[np.bool_]) -> RatedItems:
+        """The chosen codes, numbered anew."""
+        if chosen.all():
+            return self
+        rows = chosen[self.item]
+        return RatedItems(
+            item=(np.cumsum(chosen) - 1)[self.item[rows]],
+            value=self.value[rows],
+            times=None if self.times is None else self.times[chosen],
+            n_codes=int(chosen.sum()),
+        )
+
+
+def rated_items(item: Ints, value: Floats, n_items: int) -> RatedItems:
+    """Group ratings by item, and items by their ratings where many have the same.
+
+    An item's pattern (how often it got each value) is one number in base m + 1, m being the most ratings
+    of an item.
+    """
+    plain = RatedItems(item=item, value=value, times=None, n_codes=n_items)
+    if n_items < MANY or np.unique(value[:MANY]).size > _MOST_STEPS:
+        return plain
+    values = np.unique(value)
+    base = int(np.bincount(item, minlength=n_items).max()) + 1
+    if values.size > _MOST_STEPS or base**values.size > 2**53:
+        return plain
+    digits = float(base) ** np.arange(values.size)
+    keys = np.zeros(n_items)
+    for begin in range(0, value.size, _CHUNK):  # in chunks, to save memory
+        rows = slice(begin, begin + _CHUNK)
+        added = digits[np.searchsorted(values, value[rows])]
+        keys += np.bincount(item[rows], added, minlength=n_items)
+    patterns, times = np.unique(keys, return_counts=True)
+    if not pays_to_fold(patterns.size, n_items):
+        return plain
+    counts = patterns[:, None] // digits % base  # (patterns, values)
+    pattern, place = np.nonzero(counts)
+    repeats = counts[pattern, place].astype(np.int64)
+    return RatedItems(
+        item=np.repeat(pattern, repeats),
+        value=np.repeat(values[place], repeats),
+        times=times.astype(np.float64),
+        n_codes=patterns.size,
+    )
 
 
 def check_options(confidence: float, n_replicates: int, rng: Rng) -> None:
@@ -38,23 +115,6 @@ def long_columns(**columns: ArrayLike) -> list[NDArray[np.generic]]:
         shapes = ", ".join(f"{name} {a.shape}" for name, a in zip(columns, arrays, strict=True))
         raise ValueError(f"expected 1-D columns of one length, found {shapes}")
     return arrays
-
-
-def dense_codes(name: str, codes: NDArray[np.generic]) -> tuple[Ints, int]:
-    """Integer codes renumbered 0 .. n-1 in their order without gaps, and n."""
-    if codes.size == 0:
-        return np.empty(0, dtype=np.int64), 0
-    if codes.dtype.kind not in "iu":
-        raise ValueError(f"{name} must hold integer codes, not {codes.dtype}")
-    lowest, highest = int(codes.min()), int(codes.max())
-    if highest - lowest > 4 * codes.size + 1000:  # a table of flags would be mostly empty
-        distinct, dense = np.unique(codes, return_inverse=True)
-        return dense.astype(np.int64, copy=False), distinct.size
-    shifted = codes.astype(np.int64, copy=False) - lowest
-    used = np.bincount(shifted) > 0
-    if used.all():
-        return shifted, used.size
-    return (np.cumsum(used) - 1)[shifted], int(used.sum())
 
 
 def notes_of(counts: Mapping[str, int]) -> tuple[str, ...]:

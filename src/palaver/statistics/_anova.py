@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from palaver.statistics._agreement_inputs import Floats, Ints, notes_of
-from palaver.statistics.bootstrap import resample_sums
+from palaver.statistics._agreement_inputs import RatedItems, notes_of
+from palaver.statistics.bootstrap import Floats, resample_sums
 
 _ROUNDING = (8 * float(np.finfo(np.float64).eps)) ** 2  # share of squared ratings that is rounding error
 _CANCELLED = 1e-4  # a difference of sums of squares below this share is taken from residuals instead
@@ -115,13 +115,12 @@ def one_way_of(two: Anova) -> Anova:
     return replace(facts, noise=float(pooled(two.raters, two.noise)), df2=df2, replicates=replicates)
 
 
-def one_way(
-    items: Ints, values: Floats, n_all: int, n_missing: int, n_replicates: int, rng: np.random.Generator
-) -> Anova:
-    """Analysis of ratings grouped by item code; codes below `n_all` that have none are left out."""
-    counts = np.bincount(items, minlength=n_all)
+def one_way(items: RatedItems, n_missing: int, n_replicates: int, rng: np.random.Generator) -> Anova:
+    """Analysis of ratings grouped by item; codes that have none are left out."""
+    counts = np.bincount(items.item, minlength=items.n_codes)
     rated = counts > 0
-    n = int(rated.sum())
+    n_all, n = items.n_items, items.count(rated)
+    n_ratings = int(items.total(counts))
     facts = Anova(
         n_items=n,
         n_raters=int(counts.max(initial=0)),
@@ -130,32 +129,31 @@ def one_way(
             {
                 "ratings missing": n_missing,
                 "items without a rating": n_all - n,
-                "items with a single rating (used between items, not within)": int((counts == 1).sum()),
+                "items with a single rating (used between items, not within)": items.count(counts == 1),
             }
         ),
-        reason=_why_no_one_way(n, values.size - n),
+        reason=_why_no_one_way(n, n_ratings - n),
     )
     if facts.reason:
         return facts
-    if n < n_all:
-        items = (np.cumsum(rated) - 1)[items]
+    items = items.only(rated)
     size = counts[rated].astype(np.float64)
-    data = centre(values)
-    centred, rounding = data.values, data.rounding
-    sums = np.bincount(items, centred).astype(np.float64, copy=False)
-    deviations = centred - (sums / size)[items]
-    between = float((size * np.square(sums / size - sums.sum() / values.size)).sum())
+    data = centre(items.value, items.weights)
+    sums = np.bincount(items.item, data.values).astype(np.float64, copy=False)
+    grand_mean = items.total(sums) / n_ratings
+    deviations = np.square(data.values - (sums / size)[items.item])
+    within = np.bincount(items.item, deviations).astype(np.float64, copy=False)
     replicates = None
     if n_replicates:
-        within = np.bincount(items, np.square(deviations)).astype(np.float64, copy=False)
-        replicates = _one_way_replicates(size, sums, within, n_replicates, rng)
+        replicates = _one_way_replicates(items, size, sums, within, n_replicates, rng)
+    between = items.total(size * np.square(sums / size - grand_mean))
     return replace(
         facts,
-        k=float((values.size - (size @ size) / values.size) / (n - 1)),
-        between=_above(rounding, between) / (n - 1),
-        noise=_above(rounding, float(deviations @ deviations)) / (values.size - n),
+        k=float((n_ratings - items.total(size**2) / n_ratings) / (n - 1)),
+        between=_above(data.rounding, between) / (n - 1),
+        noise=_above(data.rounding, items.total(within)) / (n_ratings - n),
         df1=n - 1,
-        df2=values.size - n,
+        df2=n_ratings - n,
         replicates=replicates,
     )
 
@@ -172,25 +170,26 @@ def _why_no_two_way(n: int, k: int) -> str:
     return "" if n > 1 else "fewer than two items were rated by every rater"
 
 
-def centre(values: Floats) -> Centred:
+def centre(values: Floats, weights: Floats | None = None) -> Centred:
     """Values minus their mean, because a large common offset eats the digits of a sum of squares.
 
-    Values whose squares would leave the range of a double are divided by the largest: no statistic of
-    agreement depends on the scale.
+    `weights` says how often each value counts. Values whose squares would leave the range of a double are
+    divided by the largest: no statistic of agreement depends on the scale.
     """
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        centred = _centre(values, 1.0)
+        centred = _centre(values, weights, 1.0)
         if not 1e-200 < centred.squares < 1e200:
-            centred = _centre(values, float(np.abs(values).max()) or 1.0)
+            centred = _centre(values, weights, float(np.abs(values).max()) or 1.0)
     return centred
 
 
-def _centre(values: Floats, scale: float) -> Centred:
+def _centre(values: Floats, weights: Floats | None, scale: float) -> Centred:
     scaled = values if scale == 1.0 else values / scale
-    mean = float(scaled.mean())
+    n = values.size if weights is None else float(weights.sum())
+    mean = float(np.average(scaled, weights=weights))
     deviations = scaled - mean
-    squares = float(np.vdot(deviations, deviations))
-    rounding = _ROUNDING * (squares + values.size * mean * mean)
+    squares = float(np.vdot(deviations if weights is None else deviations * weights, deviations))
+    rounding = _ROUNDING * (squares + n * mean * mean)
     return Centred(values=deviations, squares=squares, rounding=rounding, scale=scale)
 
 
@@ -216,11 +215,16 @@ def _two_way_replicates(
 
 
 def _one_way_replicates(
-    size: Floats, sums: Floats, within: Floats, n_replicates: int, rng: np.random.Generator
+    items: RatedItems,
+    size: Floats,
+    sums: Floats,
+    within: Floats,
+    n_replicates: int,
+    rng: np.random.Generator,
 ) -> Replicates:
-    n = size.size
+    n = items.n_items
     table = np.column_stack([size, size**2, sums, sums**2 / size, within])
-    total_size, size2, total, squares, noise = resample_sums(table, n_replicates, rng).T
+    total_size, size2, total, squares, noise = resample_sums(table, n_replicates, rng, items.times).T
     df2 = np.where(total_size > n, total_size - n, np.nan)  # all drawn items have one rating: undefined
     return Replicates(
         between=_difference(squares, total**2 / total_size) / (n - 1),

@@ -16,9 +16,9 @@ def _mix(state: np.uint64) -> np.uint64:
     return z ^ (z >> np.uint64(31))
 
 
-@numba.njit(cache=True)
-def draw_weights(weights: NDArray[np.float64], state: np.uint64) -> np.uint64:
-    """Fill each row with how often each of its n items is drawn in n draws; returns the next state.
+@numba.njit(cache=True, nogil=True)
+def draw_weights(weights: NDArray[np.float64], n_draws: NDArray[np.int64], state: np.uint64) -> np.uint64:
+    """Fill each row with how often each of its n items is drawn in its `n_draws`; returns the next state.
 
     Each 64-bit number gives two draws by multiply-shift; for n < 2**32 the bias is below n / 2**32.
     """
@@ -30,12 +30,12 @@ def draw_weights(weights: NDArray[np.float64], state: np.uint64) -> np.uint64:
     for b in range(n_rows):
         row = weights[b]
         row[:] = 0.0
-        for _ in range(n // 2):
+        for _ in range(n_draws[b] // 2):
             state += step
             z = _mix(state)
             row[((z >> half) * size) >> half] += 1.0
             row[((z & low_half) * size) >> half] += 1.0
-        if n % 2:
+        if n_draws[b] % 2:
             state += step
             row[((_mix(state) >> half) * size) >> half] += 1.0
     return state

@@ -73,6 +73,19 @@ def tally(first: Codes, second: Codes, outcome: Outcomes, n_systems: int, cells:
         cells[np.uint64(3 * row + outcome[k] + 1)] += 1.0
 
 
+@numba.njit(cache=True)
+def tally_items(
+    first: Codes, second: Codes, outcome: Outcomes, item: Rows, pair: NDArray[np.int64], table: Floats
+) -> None:
+    """Count each item's comparisons in table[item, 3 * pair + k]; k: 0 left won, 1 right won, 2 tie."""
+    for k in range(first.size):
+        a, b = first[k], second[k]
+        kind = 2
+        if outcome[k] != 0:
+            kind = 0 if (outcome[k] == 1) == (a < b) else 1
+        table[item[k], 3 * pair[a, b] + kind] += 1.0
+
+
 # TrueSkill -----------------------------------------------------------------------------------------
 
 
@@ -219,6 +232,107 @@ def rate_replicates(
             )
         for s in range(n_systems):
             if seen[s]:
+                out[r, s] = mu[s]
+    return out
+
+
+@numba.njit(cache=True, error_model="numpy", inline="always")
+def _normal(state: np.uint64) -> float:
+    """A standard normal number (Box & Muller 1958) from one state; the next is two steps on."""
+    unit = 1.0 / 9007199254740992.0
+    u = (np.float64(_mix(state) >> np.uint64(11)) + 1.0) * unit
+    angle = np.float64(_mix(state + _STEP) >> np.uint64(11)) * unit
+    return math.sqrt(-2.0 * math.log(u)) * math.cos(2.0 * math.pi * angle)
+
+
+@numba.njit(cache=True, error_model="numpy")
+def rate_counts(
+    left: Rows,
+    right: Rows,
+    counts: Floats,
+    start_mu: float,
+    start_var: float,
+    n_systems: int,
+    noise: float,
+    margin: float,
+    n_single: int,
+    growth: float,
+    seed: np.uint64,
+) -> Floats:
+    """Final mu of samples given as counts (samples, 3 * pairs) of comparisons, in random order, no drift.
+
+    The first `n_single` comparisons are rated one by one. By then the variances are small, and `growth` times
+    as many as have been rated are rated together, at the same skills. How many of each kind come into such
+    a block is drawn from the normal approximation of its distribution.
+    """
+    n_samples, n_kinds = counts.shape
+    out = np.full((n_samples, n_systems), np.nan)
+    mu, var = np.empty(n_systems), np.empty(n_systems)
+    pull, precision = np.empty(n_systems), np.empty(n_systems)
+    block = np.empty(n_kinds)
+    state = np.uint64(seed)
+    for r in range(n_samples):
+        waiting = counts[r].copy()
+        n_waiting = waiting.sum()
+        mu[:] = start_mu
+        var[:] = start_var
+        for kind in range(n_kinds):
+            if waiting[kind] > 0:
+                out[r, left[kind // 3]] = 0.0
+                out[r, right[kind // 3]] = 0.0
+        for _ in range(min(n_single, int(n_waiting))):
+            state += _STEP
+            place = float(((_mix(state) >> _HALF) * np.uint64(n_waiting)) >> _HALF)
+            kind = 0
+            while place >= waiting[kind]:
+                place -= waiting[kind]
+                kind += 1
+            waiting[kind] -= 1
+            n_waiting -= 1
+            a, b = left[kind // 3], right[kind // 3]
+            outcome = 0 if kind % 3 == 2 else 1 - 2 * (kind % 3)
+            mu[a], var[a], mu[b], var[b] = rate(mu[a], var[a], mu[b], var[b], outcome, noise, 0.0, margin)
+        n_rated = float(n_single)
+        while n_waiting > 0:
+            size = min(growth * n_rated, n_waiting)
+            share = size / n_waiting
+            surplus = 0.0
+            for kind in range(n_kinds):  # independent numbers, then their sum is put right
+                spread = math.sqrt(waiting[kind] * share * (1 - share))
+                block[kind] = spread * _normal(state)
+                state += _STEP
+                state += _STEP
+                surplus += block[kind]
+            pull[:] = 0.0
+            precision[:] = 0.0
+            taken = 0.0
+            for kind in range(n_kinds):
+                block[kind] += (share - surplus / n_waiting) * waiting[kind]
+                block[kind] = min(max(block[kind], 0.0), waiting[kind])
+                taken += block[kind]
+                waiting[kind] -= block[kind]
+                a, b = left[kind // 3], right[kind // 3]
+                scale = 1 / math.sqrt(noise + var[a] + var[b])
+                gap = mu[a] - mu[b]
+                if kind % 3 == 2:
+                    v, w = draw_terms(abs(gap) * scale, margin * scale)
+                    v = -math.copysign(v, gap)
+                else:
+                    sign = 1 - 2 * (kind % 3)
+                    v, w = win_terms((sign * gap - margin) * scale)
+                    v *= sign
+                pull[a] += block[kind] * scale * v
+                pull[b] -= block[kind] * scale * v
+                precision[a] += block[kind] * scale * scale * w
+                precision[b] += block[kind] * scale * scale * w
+            for s in range(n_systems):
+                after = 1 / (1 / var[s] + precision[s])
+                mu[s] += 0.5 * (var[s] + after) * pull[s]
+                var[s] = after
+            n_rated += taken
+            n_waiting = 0.0 if share == 1.0 else n_waiting - taken
+        for s in range(n_systems):
+            if out[r, s] == 0.0:
                 out[r, s] = mu[s]
     return out
 

@@ -6,13 +6,15 @@ often each item was drawn) times the counts, dense where there are few values an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from palaver.statistics._agreement_inputs import Floats, Ints
+from palaver.statistics._agreement_inputs import RatedItems
+from palaver.statistics.bootstrap import Floats, Ints, draw_blocks
+from palaver.statistics.codes import distinct_values
 
 _DENSE = 8  # a dense matrix of counts may have this many cells per rating
 _BLOCK = 2**20  # numbers in one block of replicate weights
@@ -36,18 +38,20 @@ class ValueCounts:
     item: Ints
     code: Ints
     count: Floats
+    times: Floats | None
+    """How many items each item stands for; None for one."""
 
     def starts(self) -> Ints:
         """Where each item's entries begin, and the end."""
         return np.searchsorted(self.item, np.arange(self.size.size + 1)).astype(np.int64, copy=False)
 
 
-def count_values(item: Ints, value: Floats, size: Floats) -> ValueCounts:
-    """Tabulate ratings, given as item codes 0 .. n-1 and values."""
-    values, code = distinct(value)
+def count_values(items: RatedItems, size: Floats) -> ValueCounts:
+    """Tabulate ratings; `size` is the number of ratings of each item."""
+    values, code = distinct_values(items.value)
     k = values.size
-    key = item * k + code
-    if size.size * k <= _DENSE * value.size:
+    key = items.item * k + code
+    if size.size * k <= _DENSE * code.size:
         cells = np.bincount(key, minlength=size.size * k)
         key = np.flatnonzero(cells)
         count = cells[key]
@@ -55,25 +59,13 @@ def count_values(item: Ints, value: Floats, size: Floats) -> ValueCounts:
         key, count = np.unique(key, return_counts=True)
     return ValueCounts(
         values=values,
-        totals=np.bincount(code, minlength=k).astype(np.float64),
+        totals=np.bincount(code, items.weights, minlength=k).astype(np.float64),
         size=size,
         item=key // k,
         code=key % k,
         count=count.astype(np.float64),
+        times=items.times,
     )
-
-
-def distinct(value: Floats) -> tuple[Floats, Ints]:
-    """The distinct values in ascending order and each value's place among them."""
-    lowest, highest = float(value.min()), float(value.max())
-    if lowest.is_integer() and highest - lowest <= value.size:  # a short range of whole numbers: no sorting
-        offset = value - lowest
-        whole = offset.astype(np.int64)
-        if np.array_equal(whole, offset):
-            used = np.bincount(whole) > 0
-            return (np.flatnonzero(used) + lowest).astype(np.float64), (np.cumsum(used) - 1)[whole]
-    values, code = np.unique(value, return_inverse=True)
-    return values.astype(np.float64, copy=False), code.astype(np.int64, copy=False)
 
 
 def resample_alpha(
@@ -83,7 +75,9 @@ def resample_alpha(
     matrix = _matrix(counts, counts.count)
     disagreements = _DISAGREEMENTS[level](counts, matrix, observed)
     blocks = []
-    for weights in _weights(counts.size.size, counts.values.size, n_replicates, rng):
+    n_items = counts.size.size
+    block_size = max(1, min(n_replicates, _BLOCK // max(n_items, counts.values.size)))
+    for weights in draw_blocks(n_items, counts.times, n_replicates, block_size, rng):
         totals = np.asarray(weights @ matrix)  # (replicates, values)
         n = totals.sum(axis=1)
         do, de, largest = disagreements(weights, totals, n)
@@ -111,19 +105,6 @@ def _matrix(counts: ValueCounts, entries: Floats) -> Any:
     from scipy.sparse import csr_array
 
     return csr_array((entries, counts.code, counts.starts()), shape=shape)
-
-
-def _weights(n: int, n_values: int, n_replicates: int, rng: np.random.Generator) -> Iterator[Floats]:
-    """How often each item is drawn, in blocks of (replicates, items) that are overwritten."""
-    from palaver.statistics._kernels import draw_weights
-
-    state = rng.integers(1, 2**63, dtype=np.uint64)
-    rows = max(1, min(n_replicates, _BLOCK // max(n, n_values)))
-    block = np.empty((rows, n))
-    for start in range(0, n_replicates, rows):
-        weights = block[: n_replicates - start]
-        state = np.uint64(draw_weights(weights, state))
-        yield weights
 
 
 def _nominal(counts: ValueCounts, matrix: Any, observed: Floats) -> Disagreements:

@@ -25,18 +25,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palaver.statistics._agreement_inputs import (
-    Floats,
-    Ints,
+    RatedItems,
     Rng,
     check_options,
-    dense_codes,
     long_columns,
     notes_of,
+    rated_items,
     wide_table,
 )
 from palaver.statistics._anova import centre
-from palaver.statistics._value_counts import ValueCounts, alpha_of, count_values, distinct, resample_alpha
-from palaver.statistics.bootstrap import Interval, percentile_interval, resample_sums
+from palaver.statistics._value_counts import ValueCounts, alpha_of, count_values, resample_alpha
+from palaver.statistics.bootstrap import Floats, Interval, Ints, percentile_interval, resample_sums
+from palaver.statistics.codes import dense_codes, distinct_values
 
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -68,11 +68,11 @@ class AlphaResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ratings:
-    """The ratings that count: item codes 0 .. n-1, values, and the number of ratings of each item."""
+    """The ratings that count, and the number of ratings of each item."""
 
-    item: Ints
-    value: Floats
+    items: RatedItems
     size: Floats
+    n: int
     n_raters: int
     dropped: int
     notes: tuple[str, ...]
@@ -131,10 +131,12 @@ def alpha_long(
     check_options(confidence, n_replicates, rng)
     item_column, value_column = long_columns(item=item, value=value)
     items, n_items = dense_codes("item", item_column)
-    values = value_column.astype(np.float64)
+    values = value_column.astype(np.float64, copy=False)
     given = np.isfinite(values)
     missing = int(given.size - given.sum())
-    ratings = _pairable(items[given], values[given], n_items, missing, 0)
+    if missing:
+        items, values = items[given], values[given]
+    ratings = _pairable(items, values, n_items, missing, 0)
     return _alpha(ratings, level, confidence, n_replicates, rng)
 
 
@@ -143,18 +145,18 @@ def _check_level(level: str) -> None:
         raise ValueError(f"level must be one of {', '.join(LEVELS)}, not {level!r}")
 
 
-def _pairable(items: Ints, values: Floats, n_items: int, missing: int, n_raters: int) -> _Ratings:
+def _pairable(item: Ints, value: Floats, n_items: int, missing: int, n_raters: int) -> _Ratings:
     """Leave out the items with fewer than two ratings."""
-    size = np.bincount(items, minlength=n_items)
+    items = rated_items(item, value, n_items)
+    size = np.bincount(items.item, minlength=items.n_codes)
     keep = size > 1
-    dropped = int(n_items - keep.sum())
-    if dropped:
-        rows = keep[items]
-        items, values = (np.cumsum(keep) - 1)[items[rows]], values[rows]
+    dropped = items.count(~keep)
+    items = items.only(keep)
+    kept_size = size[keep].astype(np.float64)
     return _Ratings(
-        item=items,
-        value=values,
-        size=size[keep].astype(np.float64),
+        items=items,
+        size=kept_size,
+        n=int(items.total(kept_size)),
         n_raters=n_raters or int(size.max(initial=0)),
         dropped=dropped,
         notes=notes_of({"items with fewer than two ratings": dropped, "ratings missing": missing}),
@@ -164,7 +166,7 @@ def _pairable(items: Ints, values: Floats, n_items: int, missing: int, n_raters:
 def _alpha(ratings: _Ratings, level: Level, confidence: float, n_replicates: int, rng: Rng) -> AlphaResult:
     value = observed = expected = low = high = math.nan
     boot = None
-    n = ratings.value.size
+    n = ratings.n
     reason = _why_undefined(ratings, level)
     if not reason:
         parts = _DISAGREEMENT[level](ratings)
@@ -184,7 +186,7 @@ def _alpha(ratings: _Ratings, level: Level, confidence: float, n_replicates: int
         observed=observed,
         expected=expected,
         level=level,
-        n_items=ratings.size.size,
+        n_items=ratings.items.n_items,
         n_ratings=n,
         n_raters=ratings.n_raters,
         dropped=ratings.dropped,
@@ -194,28 +196,29 @@ def _alpha(ratings: _Ratings, level: Level, confidence: float, n_replicates: int
 
 
 def _why_undefined(ratings: _Ratings, level: Level) -> str:
-    if ratings.value.size == 0:
+    value = ratings.items.value
+    if value.size == 0:
         return "no item has two ratings"
-    lowest = ratings.value.min()
+    lowest = value.min()
     if level == "ratio" and lowest < 0:
         return f"the ratio level needs values of 0 or more, found {lowest:g}"
-    return "all ratings are equal" if lowest == ratings.value.max() else ""
+    return "all ratings are equal" if lowest == value.max() else ""
 
 
 def _interval(ratings: _Ratings) -> _Disagreement:
-    item, size = ratings.item, ratings.size
-    data = centre(ratings.value)
-    sums, squares = _item_squares(item, data.values, size)
+    items, size = ratings.items, ratings.size
+    data = centre(items.value, items.weights)
+    sums, squares = _item_squares(items.item, data.values, size)
     observed = 2 * size * squares / (size - 1)
 
     def resample(n_replicates: int, rng: np.random.Generator) -> Floats:
         table = np.column_stack([observed, size, sums, squares + sums**2 / size])
-        do, n, total, square = resample_sums(table, n_replicates, rng).T
+        do, n, total, square = resample_sums(table, n_replicates, rng, items.times).T
         return alpha_of(do, 2 * (n * square - total**2), n, n * square)
 
     return _Disagreement(
-        observed=float(observed.sum()),
-        expected=2 * ratings.value.size * data.squares,
+        observed=items.total(observed),
+        expected=2 * ratings.n * data.squares,
         resample=resample,
         unit=data.scale * data.scale,
     )
@@ -229,27 +232,28 @@ def _item_squares(item: Ints, x: Floats, size: Floats) -> tuple[Floats, Floats]:
 
 
 def _ordinal(ratings: _Ratings) -> _Disagreement:
-    values, code = distinct(ratings.value)
-    totals = np.bincount(code, minlength=values.size)
-    rank = (np.cumsum(totals) - totals / 2 - code.size / 2)[code]
-    _, squares = _item_squares(ratings.item, rank, ratings.size)
+    items = ratings.items
+    values, code = distinct_values(items.value)
+    totals = np.bincount(code, items.weights, minlength=values.size)
+    rank = np.cumsum(totals) - totals / 2 - ratings.n / 2
+    _, squares = _item_squares(items.item, rank[code], ratings.size)
     observed = 2 * ratings.size * squares / (ratings.size - 1)
-    expected = 2 * code.size * float(rank @ rank)  # mid-ranks have the mean n / 2
+    expected = 2 * ratings.n * float(totals @ rank**2)  # mid-ranks have the mean n / 2
     return _counted("ordinal", ratings, None, observed, expected)
 
 
 def _nominal(ratings: _Ratings) -> _Disagreement:
-    counts = count_values(ratings.item, ratings.value, ratings.size)
+    counts = count_values(ratings.items, ratings.size)
     alike = np.bincount(counts.item, np.square(counts.count))
     observed = (np.square(ratings.size) - alike) / (ratings.size - 1)
-    expected = float(ratings.value.size) ** 2 - float(counts.totals @ counts.totals)
+    expected = float(ratings.n) ** 2 - float(counts.totals @ counts.totals)
     return _counted("nominal", ratings, counts, observed, expected)
 
 
 def _ratio(ratings: _Ratings) -> _Disagreement:
     from palaver.statistics._agreement_kernels import ratio_pair_sums
 
-    counts = count_values(ratings.item, ratings.value, ratings.size)
+    counts = count_values(ratings.items, ratings.size)
     counts = replace(counts, values=counts.values / counts.values[-1])  # so that no sum can overflow
     pairs = ratio_pair_sums(counts.starts(), counts.values[counts.code], counts.count)
     everything = np.array([0, counts.values.size])
@@ -263,10 +267,10 @@ def _counted(
     """A disagreement whose bootstrap needs the counts of values; they are made where they are not yet."""
 
     def resample(n_replicates: int, rng: np.random.Generator) -> Floats:
-        table = counts or count_values(ratings.item, ratings.value, ratings.size)
+        table = counts or count_values(ratings.items, ratings.size)
         return resample_alpha(level, table, observed, n_replicates, rng)
 
-    return _Disagreement(observed=float(observed.sum()), expected=expected, resample=resample)
+    return _Disagreement(observed=ratings.items.total(observed), expected=expected, resample=resample)
 
 
 _DISAGREEMENT: dict[Level, Callable[[_Ratings], _Disagreement]] = {

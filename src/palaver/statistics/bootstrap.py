@@ -2,19 +2,33 @@
 
 A replicate draws n items with replacement and adds up their rows of sufficient statistics. Doing that
 as how often each item is drawn, times the table, takes one compiled loop and one matrix product.
+
+Items with the same row are interchangeable: how often a row is drawn is multinomial, with the number of
+items that have it as its weight. Ratings on a few steps have few distinct rows, however many items there are.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
+MANY = 2**14
+"""From this many items on it pays to look for equal ones."""
 _CACHED = 2**17
 """Weights held at once: one megabyte."""
+_PART = 2**12
+"""Many different items are drawn in parts of this size, whose weights stay in the cache."""
+_PART_ROWS = 128
+_THREADS = 2
+_DRAWS_PER_BINOMIAL = 40
+"""How many single draws take as long as one binomial number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +50,21 @@ def check_confidence(confidence: float) -> None:
         raise ValueError(f"confidence must lie between 0 and 1, not {confidence}")
 
 
-def resample_sums(stats: ArrayLike, n_replicates: int, rng: np.random.Generator) -> Floats:
+def pays_to_fold(n_distinct: int, n_items: int) -> bool:
+    """Whether a multinomial over the distinct items is faster than drawing every item."""
+    return n_items >= MANY and n_distinct * _DRAWS_PER_BINOMIAL <= n_items
+
+
+def resample_sums(
+    stats: ArrayLike, n_replicates: int, rng: np.random.Generator, times: Floats | None = None
+) -> Floats:
     """Column sums of `n_replicates` bootstrap samples of the rows of `stats`, as (replicates, columns).
+
+    `times` says how many items have each row; without it each row is one item.
 
     >>> resample_sums([[1.0, 2.0]], 3, np.random.default_rng(0)).tolist()
     [[1.0, 2.0], [1.0, 2.0], [1.0, 2.0]]
     """
-    from palaver.statistics._kernels import draw_weights
-
     table = np.ascontiguousarray(stats, dtype=np.float64)
     if table.ndim != 2:
         raise ValueError(f"stats must be a table of (items, columns), not of shape {table.shape}")
@@ -51,15 +72,79 @@ def resample_sums(stats: ArrayLike, n_replicates: int, rng: np.random.Generator)
         raise ValueError("cannot resample zero items")
     if table.shape[0] >= 2**32:
         raise ValueError("more than 2**32 items")
+    if times is None and len(table) >= MANY:
+        table, times = _fold_rows(table)
+        if times is None:
+            return _resample_in_parts(table, n_replicates, rng)
     sums = np.empty((n_replicates, table.shape[1]))
     # A few replicates at a time: their weights stay in the cache, and the product is left to BLAS.
     rows = max(8, _CACHED // table.shape[0])
-    weights = np.empty((min(rows, n_replicates), table.shape[0]))
+    begin = 0
+    for weights in draw_blocks(len(table), times, n_replicates, rows, rng):
+        np.matmul(weights, table, out=sums[begin : begin + len(weights)])
+        begin += len(weights)
+    return sums
+
+
+def draw_blocks(
+    n_rows: int, times: Floats | None, n_replicates: int, block_size: int, rng: np.random.Generator
+) -> Iterator[Floats]:
+    """How often each row is drawn, in blocks of (replicates, rows) that are overwritten."""
+    if times is not None:
+        n_items = int(times.sum())
+        for begin in range(0, n_replicates, block_size):
+            size = min(block_size, n_replicates - begin)
+            yield rng.multinomial(n_items, times / n_items, size=size).astype(np.float64)
+        return
+    from palaver.statistics._kernels import draw_weights
+
     state = rng.integers(1, 2**63, dtype=np.uint64)
-    for begin in range(0, n_replicates, rows):
-        part = sums[begin : begin + rows]
-        state = np.uint64(draw_weights(weights[: len(part)], state))
-        np.matmul(weights[: len(part)], table, out=part)
+    block = np.empty((min(block_size, n_replicates), n_rows))
+    n_draws = np.full(len(block), n_rows)
+    for begin in range(0, n_replicates, block_size):
+        weights = block[: n_replicates - begin]
+        state = np.uint64(draw_weights(weights, n_draws, state))
+        yield weights
+
+
+def _fold_rows(table: Floats) -> tuple[Floats, Floats | None]:
+    """The distinct rows and how often each occurs, or the table as it is and None where too few are equal."""
+    with np.errstate(over="ignore"):
+        key = np.zeros(len(table), dtype=np.uint64)
+        for column in table.T:  # a hash of each row; -0.0 and 0.0 are the same number
+            key = key * np.uint64(0x9E3779B97F4A7C15) + (column + 0.0).view(np.uint64)
+            key ^= key >> np.uint64(29)
+    _, first, place, times = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
+    if not pays_to_fold(len(first), len(table)) or not np.array_equal(table[first][place], table):
+        return table, None
+    return table[first], times.astype(np.float64)
+
+
+def _resample_in_parts(table: Floats, n_replicates: int, rng: np.random.Generator) -> Floats:
+    """The same for many different rows: first how many draws each part gets, then on which rows they fall."""
+    from palaver.statistics._kernels import draw_weights
+
+    n = len(table)
+    starts = np.arange(0, n, _PART)
+    share = np.diff(starts, append=n) / n
+    n_draws = rng.multinomial(n, share, size=n_replicates).T.copy()  # (parts, replicates)
+    seeds = rng.integers(1, 2**63, size=starts.size, dtype=np.uint64)
+
+    def part_sums(start: int, draws: Ints, state: np.uint64) -> Floats:
+        part = table[start : start + _PART]
+        block = np.empty((min(_PART_ROWS, n_replicates), len(part)))
+        of_part = np.empty((n_replicates, table.shape[1]))
+        for begin in range(0, n_replicates, _PART_ROWS):
+            of_block = draws[begin : begin + _PART_ROWS]
+            weights = block[: of_block.size]
+            state = np.uint64(draw_weights(weights, of_block, state))
+            np.matmul(weights, part, out=of_part[begin : begin + _PART_ROWS])
+        return of_part
+
+    sums = np.zeros((n_replicates, table.shape[1]))
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for of_part in pool.map(part_sums, starts.tolist(), n_draws, seeds):
+            sums += of_part
     return sums
 
 

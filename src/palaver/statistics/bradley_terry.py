@@ -12,7 +12,7 @@ two, each part has beaten (or tied with) the other: Ford (1957).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal, get_args
@@ -21,18 +21,28 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from palaver.statistics._connectivity import is_finite, obstacle
-from palaver.statistics.bootstrap import Interval, check_confidence, percentile_interval
+from palaver.statistics.bootstrap import (
+    Floats,
+    Interval,
+    check_confidence,
+    draw_blocks,
+    percentile_interval,
+    resample_sums,
+)
+from palaver.statistics.codes import dense_codes
 from palaver.statistics.ranking import (
+    MOST_CELLS,
     Comparisons,
     RankGroup,
     WinMatrix,
     check_replicates,
+    counts_by_item,
+    number_pairs,
     rank_groups,
     win_fractions,
     win_matrix,
 )
 
-Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ties = Literal["half", "rao-kupper", "davidson"]
 
@@ -81,6 +91,8 @@ class BradleyTerryBootstrap:
     groups: tuple[RankGroup, ...]
     samples: Floats
     """Strengths, (replicates, systems); nan where a replicate has no finite estimate."""
+    n_items: int
+    """Items that were drawn; without `by`, comparisons."""
     n_replicates: int
     n_undefined: int
     confidence: float
@@ -176,10 +188,10 @@ def bradley_terry_bootstrap(
         table = _Table.of(matrix, ties, prior)
         generator = np.random.default_rng(rng)
         if by is not None and isinstance(data, Comparisons):
-            draw, width = _draw_items(table, data, np.asarray(by), generator)
+            blocks = _draw_items(table, data, np.asarray(by), n_replicates, generator)
         else:
-            draw, width = _draw_comparisons(table, generator)
-        samples = _resampled_strengths(table, estimate, n_replicates, draw, width)
+            blocks = _draw_comparisons(table, n_replicates, generator)
+        samples = np.concatenate([_strengths(table, estimate, drawn) for drawn in blocks])
     n_undefined = int(np.isnan(samples).any(axis=1).sum())
     notes = estimate.notes
     if n_undefined and not estimate.reason:
@@ -192,22 +204,13 @@ def bradley_terry_bootstrap(
         wins=wins,
         groups=rank_groups(estimate.strength, wins, names, confidence),
         samples=samples,
+        n_items=int(estimate.n_comparisons) if by is None else dense_codes("by", np.asarray(by))[1],
         n_replicates=n_replicates,
         n_undefined=n_undefined,
         confidence=confidence,
         reason=estimate.reason,
         notes=notes,
     )
-
-
-def expected_win(strength: ArrayLike) -> Floats:
-    """P(row beats column) of the plain model; one half on the diagonal.
-
-    >>> expected_win([0.0, np.log(3.0)]).round(2).tolist()
-    [[0.5, 0.25], [0.75, 0.5]]
-    """
-    theta = np.asarray(strength, dtype=np.float64)
-    return np.asarray(0.5 * (1 + np.tanh((theta[:, None] - theta) / 2)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -361,65 +364,58 @@ def _covariance(information: Floats, n: int) -> tuple[Floats, float]:
     return covariance, float(inverse[-1, -1]) if len(inverse) > n else float("nan")
 
 
-Draw = Callable[[int], Floats]
-"""How many replicates -> their counts, (replicates, pairs, 3). Beside it: numbers held per replicate."""
-
-
-def _draw_comparisons(table: _Table, rng: np.random.Generator) -> tuple[Draw, int]:
+def _draw_comparisons(table: _Table, n_replicates: int, rng: np.random.Generator) -> Iterator[Floats]:
+    """Blocks of resampled counts, (replicates, pairs, 3)."""
     seen = table.seen
     total = seen.sum()
     if (seen != np.rint(seen)).any():
         raise ValueError("a bootstrap needs whole numbers of wins and ties")
-
-    def draw(n: int) -> Floats:
-        drawn = rng.multinomial(int(total), (seen / total).ravel(), size=n)
-        return drawn.reshape(n, -1, 3).astype(np.float64)
-
-    return draw, seen.size
+    block_size = _block_size(table, seen.size)
+    for begin in range(0, n_replicates, block_size):
+        size = min(block_size, n_replicates - begin)
+        drawn = rng.multinomial(int(total), (seen / total).ravel(), size=size)
+        yield drawn.reshape(size, -1, 3).astype(np.float64)
 
 
 def _draw_items(
-    table: _Table, data: Comparisons, by: NDArray[np.generic], rng: np.random.Generator
-) -> tuple[Draw, int]:
-    """Item weights times a sparse (items, cells) table of what each item's comparisons add to the counts."""
+    table: _Table, data: Comparisons, by: NDArray[np.generic], n_replicates: int, rng: np.random.Generator
+) -> Iterator[Floats]:
+    """The same for items, which are drawn with what their comparisons add to the counts."""
+    item, n_items = dense_codes("by", by)
+    n_cells = 3 * table.left.size
+    pair = number_pairs(table.left, table.right, table.n)
+    if n_items * n_cells <= MOST_CELLS:
+        counts = resample_sums(counts_by_item(data, item, n_items, pair), n_replicates, rng)
+        block_size = _block_size(table, n_cells)
+        for begin in range(0, n_replicates, block_size):
+            yield counts[begin : begin + block_size].reshape(-1, table.left.size, 3)
+        return
     from scipy.sparse import csr_array
 
-    from palaver.statistics._kernels import draw_weights
-
-    pair = np.zeros((table.n, table.n), dtype=np.int64)
-    pair[table.left, table.right] = pair[table.right, table.left] = np.arange(table.left.size)
     won_by_left = (data.outcome == 1) == (data.first < data.second)
     cell = 3 * pair[data.first, data.second] + np.where(data.outcome == 0, 2, np.where(won_by_left, 0, 1))
-    items, item = np.unique(by, return_inverse=True)
-    shape = (3 * table.left.size, items.size)
-    adds = csr_array((np.ones(cell.size), (cell, item)), shape=shape)
-    state = rng.integers(1, 2**63, dtype=np.uint64)
-
-    def draw(n: int) -> Floats:
-        nonlocal state
-        weights = np.empty((n, items.size))
-        state = np.uint64(draw_weights(weights, state))
-        return np.ascontiguousarray((adds @ weights.T).T).reshape(n, -1, 3)
-
-    return draw, items.size
+    adds = csr_array((np.ones(cell.size), (cell, item)), shape=(n_cells, n_items))
+    for weights in draw_blocks(n_items, None, n_replicates, _block_size(table, n_items), rng):
+        yield np.ascontiguousarray((adds @ weights.T).T).reshape(len(weights), -1, 3)
 
 
-def _resampled_strengths(
-    table: _Table, estimate: BradleyTerryResult, n_replicates: int, draw: Draw, width: int
-) -> Floats:
-    samples = np.full((n_replicates, table.n), np.nan)
-    batch = max(1, int(_BATCH / max(width, 3 * len(table.seen), (table.n + 1) ** 2)))
-    for begin in range(0, n_replicates, batch):
-        rows = np.arange(begin, min(begin + batch, n_replicates))
-        counts = table.with_prior(draw(len(rows)))
-        finite = is_finite(*table.graphs(counts), table.has_nu)
-        # A replicate that drew no tie has no nu to fit: it is the plain model.
-        tied = counts[:, :, 2].any(axis=1) & table.has_nu
-        for has_nu in {False, table.has_nu}:
-            chosen = finite & (tied == has_nu)
-            if chosen.any():
-                start = np.append(estimate.strength, np.log(estimate.nu)) if has_nu else estimate.strength
-                fit = _fit(table, counts[chosen], has_nu, start)
-                fit.params[~fit.converged] = np.nan
-                samples[rows[chosen]] = fit.params[:, : table.n]
-    return samples
+def _block_size(table: _Table, width: int) -> int:
+    """Replicates that are fitted together; `width` numbers are held for each while it is drawn."""
+    return max(1, _BATCH // max(width, 3 * len(table.seen), (table.n + 1) ** 2))
+
+
+def _strengths(table: _Table, estimate: BradleyTerryResult, drawn: Floats) -> Floats:
+    """Strengths fitted to a block of counts; nan where there is no finite estimate."""
+    counts = table.with_prior(drawn)
+    strengths = np.full((len(counts), table.n), np.nan)
+    finite = is_finite(*table.graphs(counts), table.has_nu)
+    # A replicate that drew no tie has no nu to fit: it is the plain model.
+    tied = counts[:, :, 2].any(axis=1) & table.has_nu
+    for has_nu in {False, table.has_nu}:
+        chosen = finite & (tied == has_nu)
+        if chosen.any():
+            start = np.append(estimate.strength, np.log(estimate.nu)) if has_nu else estimate.strength
+            fit = _fit(table, counts[chosen], has_nu, start)
+            fit.params[~fit.converged] = np.nan
+            strengths[chosen] = fit.params[:, : table.n]
+    return strengths

@@ -11,16 +11,15 @@ interval is that single point. tau-b takes O(n log n): a sort and one pass with 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from palaver.statistics.bootstrap import Interval, check_confidence, percentile_interval, resample_sums
+from palaver.statistics._agreement_inputs import Rng, check_options
+from palaver.statistics.bootstrap import Floats, Interval, percentile_interval, resample_sums
 
-Floats = NDArray[np.float64]
 Method = Literal["pearson", "spearman", "kendall"]
 METHODS: tuple[Method, ...] = get_args(Method)
 
@@ -47,24 +46,6 @@ class CorrelationResult:
     """Percentile interval over resampled pairs, where replicates were asked for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CorrelationMatrix:
-    """Correlation of every column with every other; each cell uses the rows complete for its pair."""
-
-    method: Method
-    names: tuple[str, ...]
-    value: Floats
-    p: Floats
-    low: Floats
-    high: Floats
-    n: NDArray[np.int64]
-    """Rows that each cell rests on, out of `n_rows`."""
-    n_rows: int
-    confidence: float
-    notes: tuple[str, ...]
-    """Per pair of columns: rows dropped, and why a cell is undefined."""
-
-
 def correlate(
     x: ArrayLike,
     y: ArrayLike,
@@ -72,7 +53,7 @@ def correlate(
     method: Method = "pearson",
     confidence: float = 0.95,
     n_replicates: int = 0,
-    rng: np.random.Generator | int | None = None,
+    rng: Rng = None,
 ) -> CorrelationResult:
     """Correlation of the pairs (x, y); pairs with a missing or infinite value are dropped and counted.
 
@@ -82,11 +63,7 @@ def correlate(
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
-    check_confidence(confidence)
-    if n_replicates < 0:
-        raise ValueError(f"n_replicates must be 0 or more, not {n_replicates}")
-    if n_replicates and rng is None:
-        raise ValueError("a bootstrap needs rng: a numpy Generator or an integer seed")
+    check_options(confidence, n_replicates, rng)
     a, b, dropped = _complete_pairs(x, y)
 
     value, p, reason = math.nan, math.nan, _why_undefined(a, b)
@@ -112,56 +89,6 @@ def correlate(
         notes=(f"{dropped} pairs with a missing or infinite value",) if dropped else (),
         reason=reason,
         boot=boot,
-    )
-
-
-def correlation_matrix(
-    columns: Mapping[str, ArrayLike] | ArrayLike,
-    names: Sequence[str] | None = None,
-    *,
-    method: Method = "pearson",
-    confidence: float = 0.95,
-) -> CorrelationMatrix:
-    """Correlate all pairs of columns: a mapping of name to column, or a (rows, columns) table with `names`.
-
-    Rows are what the caller makes them, item means or single ratings; cells are pairwise complete.
-    """
-    if isinstance(columns, Mapping):
-        if names is not None:
-            raise ValueError("names come from the mapping itself; pass names only with a table")
-        names = tuple(columns)
-        parts = [np.asarray(column, dtype=np.float64) for column in columns.values()]
-        if len({part.shape for part in parts}) > 1 or any(part.ndim != 1 for part in parts):
-            raise ValueError(f"columns must be 1-D and equally long, found {[p.shape for p in parts]}")
-        table = np.stack(parts, axis=1) if parts else np.empty((0, 0))
-    else:
-        table = np.asarray(columns, dtype=np.float64)
-        if table.ndim != 2 or names is None or len(names) != table.shape[1]:
-            raise ValueError(f"expected a (rows, columns) table and one name per column, found {table.shape}")
-
-    size = table.shape[1]
-    cells = np.full((4, size, size), np.nan)
-    n = np.zeros((size, size), dtype=np.int64)
-    notes: list[str] = []
-    for i in range(size):
-        for j in range(i, size):
-            found = correlate(table[:, i], table[:, j], method=method, confidence=confidence)
-            cells[:, i, j] = cells[:, j, i] = (found.value, found.p, found.low, found.high)
-            n[i, j] = n[j, i] = found.n
-            remarks = (*found.notes, found.reason) if found.reason else found.notes
-            notes.extend(f"{names[i]} and {names[j]}: {remark}" for remark in remarks if i != j)
-    value, p, low, high = cells
-    return CorrelationMatrix(
-        method=method,
-        names=tuple(names),
-        value=value,
-        p=p,
-        low=low,
-        high=high,
-        n=n,
-        n_rows=table.shape[0],
-        confidence=confidence,
-        notes=tuple(notes),
     )
 
 

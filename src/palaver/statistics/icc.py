@@ -20,16 +20,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palaver.statistics._agreement_inputs import (
-    Floats,
-    Ints,
     Rng,
     check_options,
-    dense_codes,
     long_columns,
+    rated_items,
     wide_table,
 )
 from palaver.statistics._anova import Anova, one_way, one_way_of, two_way
-from palaver.statistics.bootstrap import Interval, percentile_interval
+from palaver.statistics.bootstrap import Floats, Interval, Ints, percentile_interval
+from palaver.statistics.codes import dense_codes
 
 FORMS = ("ICC(1,1)", "ICC(2,1)", "ICC(3,1)", "ICC(1,k)", "ICC(2,k)", "ICC(3,k)")
 
@@ -105,7 +104,8 @@ def icc(
         two = two_way(table, len(table), n_replicates, generator)
         return _result(one_way_of(two), two, crossed, confidence)
     items, _ = np.nonzero(given)
-    one = one_way(items, table[given], len(table), given.size - items.size, n_replicates, generator)
+    rated = rated_items(items, table[given], len(table))
+    one = one_way(rated, given.size - items.size, n_replicates, generator)
     raters = given.any(axis=0)
     complete = given[:, raters].all(axis=1) & raters.any()
     two = two_way(table[complete][:, raters], len(table), n_replicates if crossed else 0, generator)
@@ -134,12 +134,13 @@ def icc_long(
     item_column, rater_column, value_column = long_columns(
         item=item, rater=item if rater is None else rater, value=value
     )
-    values = value_column.astype(np.float64)
+    values = value_column.astype(np.float64, copy=False)
     items, n_items = dense_codes("item", item_column)
     given = np.isfinite(values)
     if not given.all():
         items, rater_column, values = items[given], rater_column[given], values[given]
-    one = one_way(items, values, n_items, given.size - values.size, n_replicates, generator)
+    rated = rated_items(items, values, n_items)
+    one = one_way(rated, given.size - values.size, n_replicates, generator)
     if rater is not None:
         raters, n_raters = dense_codes("rater", rater_column)
         one = replace(one, n_raters=n_raters)

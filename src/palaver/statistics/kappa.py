@@ -20,16 +20,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from palaver.statistics._agreement_inputs import (
-    Floats,
-    Ints,
-    Rng,
-    check_options,
-    long_columns,
-    notes_of,
-    wide_table,
-)
-from palaver.statistics.bootstrap import Interval, percentile_interval, resample_sums
+from palaver.statistics._agreement_inputs import Rng, check_options, long_columns, notes_of, wide_table
+from palaver.statistics.bootstrap import Floats, Interval, Ints, percentile_interval, resample_sums
 
 Weights = Literal["none", "linear", "quadratic"]
 WEIGHTS: tuple[Weights, ...] = get_args(Weights)

@@ -50,14 +50,14 @@ def normalise(
         raise ValueError(f"method must be one of {', '.join(NORMALISATIONS)}, not {method!r}")
     if (method == "ratio") != (reference is not None):
         raise ValueError(f"reference goes with method 'ratio', found method {method!r} and {reference=}")
-    values = np.array(value, dtype=np.float64)
+    values = np.asarray(value, dtype=np.float64)
     if values.ndim != 1:
         raise ValueError(f"value must be 1-D, found shape {values.shape}")
 
     notes: list[str] = []
-    _blank(values, ~np.isfinite(values), "missing or infinite values", notes)
+    values = _blank(values, ~np.isfinite(values), "missing or infinite values", notes)
     if method in ("log", "log-z", "ratio"):
-        _blank(values, values <= 0, "values of zero or below", notes)
+        values = _blank(values, values <= 0, "values of zero or below", notes)
     if method in ("log", "log-z"):
         values = np.log(values)
     if method == "ratio":
@@ -66,15 +66,16 @@ def normalise(
     dropped = int(np.isnan(values).sum())
     if method in ("z", "log-z"):
         codes = _rater_codes(rater, values)
-        n_raters = _z_within_raters(values, codes, notes)
+        values, n_raters = _z_within_raters(values, codes, notes)
     return Normalised(values=values, method=method, n_raters=n_raters, dropped=dropped, notes=tuple(notes))
 
 
-def _blank(values: Floats, unusable: NDArray[np.bool_], what: str, notes: list[str]) -> None:
-    """Set the unusable values to nan, in place, and note how many they were."""
-    if unusable.any():
-        values[unusable] = np.nan
-        notes.append(f"{int(unusable.sum())} {what}")
+def _blank(values: Floats, unusable: NDArray[np.bool_], what: str, notes: list[str]) -> Floats:
+    """The values with nan for the unusable ones, of which a note is made."""
+    if not unusable.any():
+        return values
+    notes.append(f"{int(unusable.sum())} {what}")
+    return np.where(unusable, np.nan, values)
 
 
 def _ratio(values: Floats, reference: Floats, notes: list[str]) -> Floats:
@@ -85,8 +86,12 @@ def _ratio(values: Floats, reference: Floats, notes: list[str]) -> Floats:
     unusable = ~(np.isfinite(reference) & (reference > 0))
     if reference.ndim == 0 and unusable:
         raise ValueError(f"reference must be a positive number, found {reference}")
-    standard = np.broadcast_to(reference, values.shape).copy()
-    _blank(standard, np.broadcast_to(unusable, values.shape), "rows whose reference is not positive", notes)
+    standard = _blank(
+        np.broadcast_to(reference, values.shape),
+        np.broadcast_to(unusable, values.shape),
+        "rows whose reference is not positive",
+        notes,
+    )
     return np.asarray(values / standard)
 
 
@@ -98,8 +103,8 @@ def _rater_codes(rater: ArrayLike | None, values: Floats) -> NDArray[np.int64]:
     return np.asarray(np.unique(names, return_inverse=True)[1])
 
 
-def _z_within_raters(values: Floats, codes: NDArray[np.int64], notes: list[str]) -> int:
-    """Replace the defined values by z scores, in place; returns how many raters gave one."""
+def _z_within_raters(values: Floats, codes: NDArray[np.int64], notes: list[str]) -> tuple[Floats, int]:
+    """The z scores of the defined values, and how many raters gave one."""
     given = np.flatnonzero(~np.isnan(values))
     x, code = values[given], codes[given]
     count = np.bincount(code)
@@ -110,10 +115,11 @@ def _z_within_raters(values: Floats, codes: NDArray[np.int64], notes: list[str])
     example = np.zeros(count.size)
     example[code] = x  # any one value of each rater
     varies = (np.bincount(code, weights=x != example[code]) > 0) & (sd > 0)
-    values[given] = np.where(varies[code], centred / np.where(varies, sd, 1.0)[code], 0.0)
+    scores = np.full(values.size, np.nan)
+    scores[given] = np.where(varies[code], centred / np.where(varies, sd, 1.0)[code], 0.0)
     single, flat = int((count == 1).sum()), int(((count > 1) & ~varies).sum())
     if single:
         notes.append(f"{single} raters with fewer than two values: z is 0")
     if flat:
         notes.append(f"{flat} raters who gave one value throughout: z is 0")
-    return int((count > 0).sum())
+    return scores, int((count > 0).sum())

@@ -8,18 +8,26 @@ section 3.2): a line is drawn between two places exactly when every system above
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from palaver.statistics.bootstrap import Interval, check_confidence, percentile_interval, resample_sums
+from palaver.statistics.bootstrap import (
+    Floats,
+    Interval,
+    Ints,
+    check_confidence,
+    percentile_interval,
+    resample_sums,
+)
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
 Seed = np.random.Generator | int
 
+MOST_CELLS = 2**25
+"""A table of items and kinds of comparisons may have this many cells (256 MB)."""
 _ROUNDING = 1e-11
 """Two means closer than this part of the largest score are tied: sums of equal values in another order."""
 
@@ -213,47 +221,6 @@ def as_comparisons(
     return Comparisons(first=a, second=b, outcome=result.astype(np.int8, copy=False), screen=where)
 
 
-def code_comparisons(
-    first: Iterable[str], second: Iterable[str], outcome: ArrayLike
-) -> tuple[Comparisons, tuple[str, ...]]:
-    """Comparisons from names, and the names in the order of their codes (sorted).
-
-    Comparisons of a system with itself say nothing and are dropped and counted.
-    """
-    codes: dict[str, int] = _Codes()
-    sides = []
-    for names in (first, second):
-        values = names.tolist() if isinstance(names, np.ndarray) else list(names)
-        sides.append(np.fromiter(map(codes.__getitem__, values), np.int32, len(values)))
-    strangers = [name for name in codes if not isinstance(name, str)]
-    if strangers:
-        raise ValueError(f"names must be strings, found {strangers[0]!r}")
-    systems = tuple(sorted(codes))
-    place = np.empty(len(systems), dtype=np.int32)
-    place[[codes[name] for name in systems]] = np.arange(len(systems))
-    a, b = place[sides[0]], place[sides[1]]
-    result = np.asarray(outcome)
-    if not a.shape == b.shape == result.shape:
-        raise ValueError(
-            f"first, second and outcome must be equally long; found {a.size}, {b.size}, {result.size}"
-        )
-    other = a != b
-    dropped = int(a.size - other.sum())
-    if not dropped:
-        return as_comparisons(a, b, result), systems
-    kept = as_comparisons(a[other], b[other], result[other], np.flatnonzero(other))
-    note = _count_note(dropped, "comparison of a system with itself", "comparisons of a system with itself")
-    return replace(kept, dropped=dropped, notes=tuple(note)), systems
-
-
-class _Codes(dict[str, int]):
-    """A name not seen before gets the next code: one pass, without first collecting the names."""
-
-    def __missing__(self, name: str) -> int:
-        self[name] = code = len(self)
-        return code
-
-
 def comparisons_from_scores(screen: ArrayLike, system: ArrayLike, score: ArrayLike) -> Comparisons:
     """Every pair of systems on a screen (one rater's judgement of one item) as one comparison.
 
@@ -332,6 +299,25 @@ def win_matrix(comparisons: Comparisons, n_systems: int) -> WinMatrix:
     tally(comparisons.first, comparisons.second, comparisons.outcome, n_systems, cells)
     lost, drawn, won = np.moveaxis(cells.reshape(n_systems, n_systems, 3), -1, 0)
     return WinMatrix(wins=won + lost.T, ties=drawn + drawn.T)
+
+
+def counts_by_item(comparisons: Comparisons, item: Ints, n_items: int, pair: Ints) -> Floats:
+    """What each item's comparisons add to (pairs, 3) counts of left's wins, right's wins and ties, flattened.
+
+    `pair[a, b]` is the number of the pair of a and b, either way round.
+    """
+    from palaver.statistics._ranking_kernels import tally_items
+
+    table = np.zeros((n_items, 3 * (int(pair.max(initial=-1)) + 1)))
+    tally_items(comparisons.first, comparisons.second, comparisons.outcome, item, pair, table)
+    return table
+
+
+def number_pairs(left: Ints, right: Ints, n_systems: int) -> Ints:
+    """A table of which pair two systems are."""
+    pair = np.zeros((n_systems, n_systems), dtype=np.int64)
+    pair[left, right] = pair[right, left] = np.arange(left.size)
+    return pair
 
 
 def check_codes(comparisons: Comparisons, n_systems: int) -> None:

@@ -5,7 +5,7 @@
 - Bootstrap of a paired mean difference under the shifted null (Efron & Tibshirani 1993, section 16.4), and
   permutation tests, exact where the permutations can be listed. Monte Carlo p values count the observed
   arrangement itself, (1 + k) / (1 + B), so that none is 0 (Phipson & Smyth 2010).
-- Holm 1979. The tests on counts live in `contingency` and are offered here too.
+- Holm 1979.
 
 All p values are two-sided, and every difference is the first sample minus the second.
 """
@@ -21,11 +21,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from palaver.statistics.bootstrap import percentile_interval, resample_sums
-from palaver.statistics.contingency import chi_square as chi_square
-from palaver.statistics.contingency import mcnemar as mcnemar
+from palaver.statistics.bootstrap import Floats, check_confidence, percentile_interval, resample_sums
 
-Floats = NDArray[np.float64]
 Rng = np.random.Generator | int
 
 _BLOCK_CELLS = 2**21  # permutations are made in blocks of about this many numbers (16 MB)
@@ -170,7 +167,7 @@ def compare_means(
     Where Levene's test is undefined Welch is used, which assumes less.
     """
     _check_fraction("alpha", alpha)
-    _check_fraction("confidence", confidence)
+    check_confidence(confidence)
     (x, y), dropped, notes = _finite(a, b)
     spread = levene(x, y, center=center)
     student = spread.p >= alpha
@@ -226,7 +223,7 @@ def paired_bootstrap_test(
     a: ArrayLike, b: ArrayLike, n_replicates: int, rng: Rng, *, confidence: float = 0.95
 ) -> BootstrapTest:
     """Is the mean of a - b over paired items different from 0? Items are resampled."""
-    _check_fraction("confidence", confidence)
+    check_confidence(confidence)
     if n_replicates < 1:
         raise ValueError(f"n_replicates must be at least 1, not {n_replicates}")
     d, dropped, notes = _differences(a, b)

@@ -16,20 +16,36 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from palaver.statistics.bootstrap import Interval, check_confidence, percentile_interval
+from palaver.statistics.bootstrap import (
+    Floats,
+    Interval,
+    Ints,
+    check_confidence,
+    percentile_interval,
+    resample_sums,
+)
+from palaver.statistics.codes import dense_codes
 from palaver.statistics.ranking import (
+    MOST_CELLS,
     Comparisons,
     RankGroup,
     as_comparisons,
     check_codes,
     check_replicates,
+    counts_by_item,
+    number_pairs,
     rank_groups,
     win_fractions,
+    win_matrix,
 )
 
-Floats = NDArray[np.float64]
 _SHARE_LIMIT = 1e-3
 """An observed share of draws is kept this far from 0 and 1, where the margin is zero or infinite."""
+_MOST_SINGLE = 2**15
+"""Up to this many comparisons the bootstrap rates each by itself."""
+_N_SINGLE = 2**12
+_GROWTH = 0.02
+"""Beyond it the first `_N_SINGLE` are, and then blocks of this share of what has been rated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,8 +178,6 @@ def trueskill_groups(
     `by` is the item's code of each comparison, `item_of_screen[comparisons.screen]`; without it the
     screens are resampled, which takes raters of the same item for independent.
     """
-    from palaver.statistics._ranking_kernels import rate_replicates
-
     check_confidence(confidence)
     check_replicates(n_replicates)
     n_systems = len(systems)
@@ -171,26 +185,20 @@ def trueskill_groups(
     items = data.screen if by is None else np.asarray(by)
     if items.shape != data.first.shape:
         raise ValueError(f"by must give one item for each of {len(data)} comparisons, found {items.shape}")
-    order = np.argsort(items, kind="stable")
-    _, starts = np.unique(items[order], return_index=True)
+    item, n_items = dense_codes("by", items)
     share = _draw_share(data, settings)
-    met = np.isin(np.arange(n_systems), np.concatenate([data.first, data.second]))
     samples = np.full((n_replicates, n_systems), np.nan)
     reason = ""
-    if starts.size < 2:
-        reason = f"{'one item' if starts.size else 'no comparisons'}: there is nothing to resample"
+    if n_items < 2:
+        reason = f"{'one item' if n_items else 'no comparisons'}: there is nothing to resample"
     else:
-        samples = rate_replicates(
-            data.first[order],
-            data.second[order],
-            data.outcome[order],
-            np.append(starts, len(data)),
-            np.full(n_systems, settings.mu),
-            np.full(n_systems, settings.sigma**2),
-            *_constants(settings, share),
-            n_replicates,
-            np.random.default_rng(rng).integers(1, 2**63, dtype=np.uint64),
-        )
+        generator = np.random.default_rng(rng)
+        n_kinds = 3 * n_systems * (n_systems - 1) // 2
+        together = len(data) > _MOST_SINGLE and settings.tau == 0 and n_items * n_kinds <= MOST_CELLS
+        resample = _resample_counts if together else _resample_comparisons
+        samples = resample(data, item, n_items, n_systems, settings, share, n_replicates, generator)
+    matrix = win_matrix(data, n_systems)
+    n_met = (matrix.wins + matrix.wins.T + matrix.ties).sum(axis=1)
     defined = np.isfinite(samples)
     mu = np.where(defined, samples, 0.0).sum(axis=0) / np.maximum(defined.sum(axis=0), 1)
     mu[~defined.any(axis=0)] = np.nan
@@ -201,7 +209,7 @@ def trueskill_groups(
         intervals=tuple(percentile_interval(column, confidence) for column in samples.T),
         wins=wins,
         groups=rank_groups(mu, wins, systems, confidence),
-        n_items=int(starts.size),
+        n_items=n_items,
         n_comparisons=len(data),
         n_replicates=n_replicates,
         confidence=confidence,
@@ -210,8 +218,75 @@ def trueskill_groups(
         reason=reason,
         notes=(
             *data.notes,
-            *(f"{name} has no comparisons" for name, there in zip(systems, met, strict=True) if not there),
+            *(f"{name} has no comparisons" for name, n in zip(systems, n_met, strict=True) if not n),
         ),
+    )
+
+
+def _resample_comparisons(
+    data: Comparisons,
+    item: Ints,
+    n_items: int,
+    n_systems: int,
+    settings: TrueSkillSettings,
+    draw_probability: float,
+    n_replicates: int,
+    rng: np.random.Generator,
+) -> Floats:
+    """Final skills of bootstrap samples of items, every comparison rated by itself."""
+    from palaver.statistics._ranking_kernels import rate_replicates
+
+    order = np.argsort(item, kind="stable")
+    return np.asarray(
+        rate_replicates(
+            data.first[order],
+            data.second[order],
+            data.outcome[order],
+            np.searchsorted(item[order], np.arange(n_items + 1)),
+            np.full(n_systems, settings.mu),
+            np.full(n_systems, settings.sigma**2),
+            *_constants(settings, draw_probability),
+            n_replicates,
+            rng.integers(1, 2**63, dtype=np.uint64),
+        )
+    )
+
+
+def _resample_counts(
+    data: Comparisons,
+    item: Ints,
+    n_items: int,
+    n_systems: int,
+    settings: TrueSkillSettings,
+    draw_probability: float,
+    n_replicates: int,
+    rng: np.random.Generator,
+) -> Floats:
+    """The same for very many comparisons, which are counted first and then rated in growing blocks.
+
+    In a random order only the number of comparisons of each kind matters. Without drift each comparison
+    moves the skills by less than the one before, so that blocks in proportion to what has been rated give
+    the same skills up to a small part of their standard error.
+    """
+    from palaver.statistics._ranking_kernels import rate_counts
+
+    left, right = np.triu_indices(n_systems, 1)
+    adds = counts_by_item(data, item, n_items, number_pairs(left, right, n_systems))
+    noise, _, margin = _constants(settings, draw_probability)
+    return np.asarray(
+        rate_counts(
+            left,
+            right,
+            resample_sums(adds, n_replicates, rng),
+            settings.mu,
+            settings.sigma**2,
+            n_systems,
+            noise,
+            margin,
+            _N_SINGLE,
+            _GROWTH,
+            rng.integers(1, 2**63, dtype=np.uint64),
+        )
     )
 
 

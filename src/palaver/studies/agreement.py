@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from palaver.schema.scale import Level
-from palaver.statistics.alpha import alpha_long
-from palaver.statistics.icc import icc_long
-from palaver.statistics.kappa import cohen_kappa, fleiss_kappa
+from palaver.statistics.alpha import AlphaResult, alpha_long
+from palaver.statistics.codes import distinct_values
+from palaver.statistics.icc import IccForm, icc_long
+from palaver.statistics.kappa import KappaResult, Weights, cohen_kappa, fleiss_kappa
 from palaver.studies.judgements import Floats, Judgements, Resampling
 from palaver.studies.results import AgreementRow
 
 _BOOTSTRAP = "bootstrap over items"
+_NORMAL = "normal approximation"
 
 
 def agree(judged: Judgements, resampling: Resampling) -> Iterator[AgreementRow]:
@@ -25,7 +28,7 @@ def agree(judged: Judgements, resampling: Resampling) -> Iterator[AgreementRow]:
         level = "ordinal" if level == "ordinal" and judged.normalisation == "raw" else "interval"
         yield _alpha_row(judged, judged.score, level, level, resampling)
     else:
-        yield _alpha_row(judged, judged.score, "nominal", "nominal", resampling, headline=True)
+        yield replace(_alpha_row(judged, judged.score, "nominal", "nominal", resampling), headline=True)
         yield _fleiss_row(judged, resampling)
     yield from _cohen_rows(judged, level, resampling)
     if judged.treatment.kind == "boxes":
@@ -37,32 +40,12 @@ def agree(judged: Judgements, resampling: Resampling) -> Iterator[AgreementRow]:
 def _icc_rows(judged: Judgements, resampling: Resampling) -> Iterator[AgreementRow]:
     result = icc_long(judged.unit, judged.rater, judged.score, confidence=resampling.confidence)
     for form in result.forms:
-        yield AgreementRow(
-            criterion=judged.criterion,
-            measure="ICC",
-            form=form.form,
-            value=form.value,
-            low=form.low,
-            high=form.high,
-            p=form.p,
-            n_items=form.n_items,
-            n_raters=form.n_raters,
-            dropped=form.dropped,
-            interval="F distribution",
-            headline=form.form == "ICC(1,k)",
-            reason=form.reason,
-            notes=form.notes,
-        )
+        row = _row(judged, "ICC", form.form, form, "F distribution")
+        yield replace(row, p=form.p, n_raters=form.n_raters, headline=form.form == "ICC(1,k)")
 
 
 def _alpha_row(
-    judged: Judgements,
-    value: Floats,
-    level: Level,
-    form: str,
-    resampling: Resampling,
-    *,
-    headline: bool = False,
+    judged: Judgements, value: Floats, level: Level, form: str, resampling: Resampling
 ) -> AgreementRow:
     result = alpha_long(
         judged.unit,
@@ -72,49 +55,23 @@ def _alpha_row(
         n_replicates=resampling.n_replicates,
         rng=resampling.rng,
     )
-    return AgreementRow(
-        criterion=judged.criterion,
-        measure="Krippendorff alpha",
-        form=form,
-        value=result.value,
-        low=result.low,
-        high=result.high,
-        p=np.nan,
-        n_items=result.n_items,
-        n_raters=len(judged.raters),
-        dropped=result.dropped,
-        interval=_BOOTSTRAP,
-        headline=headline,
-        reason=result.reason,
-        notes=result.notes,
-    )
+    return _row(judged, "Krippendorff alpha", form, result, _BOOTSTRAP)
 
 
 def _fleiss_row(judged: Judgements, resampling: Resampling) -> AgreementRow:
-    codes, category = np.unique(judged.score, return_inverse=True)
-    counts = np.bincount(judged.unit * codes.size + category, minlength=judged.n_units * codes.size)
+    categories, category = distinct_values(judged.score)
+    cell = judged.unit.astype(np.int64) * categories.size + category
+    counts = np.bincount(cell, minlength=judged.n_units * categories.size)
     result = fleiss_kappa(
-        counts.reshape(judged.n_units, codes.size),
+        counts.reshape(judged.n_units, categories.size),
         confidence=resampling.confidence,
         n_replicates=resampling.n_replicates,
         rng=resampling.rng,
     )
-    boot = result.boot
-    return AgreementRow(
-        criterion=judged.criterion,
-        measure="Fleiss kappa",
-        form="unweighted",
-        value=result.value,
-        low=boot.low if boot else result.low,
-        high=boot.high if boot else result.high,
-        p=result.p,
-        n_items=result.n_items,
-        n_raters=len(judged.raters),
-        dropped=result.dropped,
-        interval=_BOOTSTRAP if boot else "normal approximation",
-        reason=result.reason,
-        notes=result.notes,
-    )
+    row = replace(_row(judged, "Fleiss kappa", "unweighted", result, _NORMAL), p=result.p)
+    if result.boot is not None:
+        row = replace(row, low=result.boot.low, high=result.boot.high, interval=_BOOTSTRAP)
+    return row
 
 
 def _cohen_rows(judged: Judgements, level: Level, resampling: Resampling) -> Iterator[AgreementRow]:
@@ -123,27 +80,29 @@ def _cohen_rows(judged: Judgements, level: Level, resampling: Resampling) -> Ite
         return
     pair = np.full((judged.n_units, 2), np.nan)
     pair[judged.unit, judged.rater] = judged.score
-    for weights in ("none", "linear", "quadratic") if level == "ordinal" else ("none",):
-        result = cohen_kappa(
-            pair[:, 0],
-            pair[:, 1],
-            weights=weights,
-            confidence=resampling.confidence,
-            n_replicates=0,
-            rng=resampling.rng,
-        )
-        yield AgreementRow(
-            criterion=judged.criterion,
-            measure="Cohen kappa",
-            form="unweighted" if weights == "none" else f"{weights} weights",
-            value=result.value,
-            low=result.low,
-            high=result.high,
-            p=result.p,
-            n_items=result.n_items,
-            n_raters=2,
-            dropped=result.dropped,
-            interval="normal approximation",
-            reason=result.reason,
-            notes=result.notes,
-        )
+    forms: dict[Weights, str] = {"none": "unweighted"}
+    if level == "ordinal":
+        forms |= {"linear": "linear weights", "quadratic": "quadratic weights"}
+    for weights, form in forms.items():
+        result = cohen_kappa(pair[:, 0], pair[:, 1], weights=weights, confidence=resampling.confidence)
+        yield replace(_row(judged, "Cohen kappa", form, result, _NORMAL), p=result.p)
+
+
+def _row(
+    judged: Judgements, measure: str, form: str, result: IccForm | AlphaResult | KappaResult, interval: str
+) -> AgreementRow:
+    return AgreementRow(
+        criterion=judged.criterion,
+        measure=measure,
+        form=form,
+        value=result.value,
+        low=result.low,
+        high=result.high,
+        p=np.nan,
+        n_items=result.n_items,
+        n_raters=len(judged.raters),
+        dropped=result.dropped,
+        interval=interval,
+        reason=result.reason,
+        notes=result.notes,
+    )

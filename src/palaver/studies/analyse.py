@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from typing import Literal, get_args
 
@@ -19,7 +19,7 @@ from palaver.statistics.correlation import correlate
 from palaver.statistics.normalise import NORMALISATIONS
 from palaver.studies.agreement import agree
 from palaver.studies.distributions import summarise
-from palaver.studies.judgements import Floats, Ints, Judgements, Resampling, judgements_of
+from palaver.studies.judgements import Judgements, Key, Resampling, cell_means, judgements_of
 from palaver.studies.rankings import rank_systems
 from palaver.studies.raters import describe_raters, rater_matrix
 from palaver.studies.ratings import ASKED, RatingTable
@@ -75,7 +75,7 @@ def analyse(
         progress(f"{criterion}: ranking", next(done), total)
         ranking += _rank(judged[-1], better[criterion], resampling)
     progress("correlations", next(done), total)
-    correlations = tuple(correlate_criteria(judged, correlation, confidence, _contexts(table)))
+    correlations = tuple(correlate_criteria([*_comparable(table, judged)], correlation, confidence))
     progress("raters", next(done), total)
     matrices = [rater_matrix(j) for j in judged]
     analysis = Analysis(
@@ -105,7 +105,7 @@ def analyse(
 
 def _directions(table: RatingTable, given: Mapping[str, Direction]) -> dict[str, Direction]:
     """The direction of each criterion; one that several kinds rated may be named as the files name it."""
-    known = list(dict.fromkeys([*table.criteria, *table.asked.values()]))
+    known = list(dict.fromkeys([*table.criteria, *table.names.values()]))
     for name, direction in given.items():
         if name not in known:
             raise UserError(
@@ -115,7 +115,7 @@ def _directions(table: RatingTable, given: Mapping[str, Direction]) -> dict[str,
             expected = " or ".join(get_args(Direction))
             raise UserError(f"direction of {name}: expected {expected}, found {direction!r}")
     better: dict[str, Direction] = {}
-    for criterion, name in table.asked.items():
+    for criterion, name in table.names.items():
         better[criterion] = given.get(criterion, given.get(name, "higher"))
         if better[criterion] == "lower" and table.treatments[criterion].kind == "boxes":
             raise UserError(
@@ -180,44 +180,28 @@ def _record(
 PACKAGES = ("palaver", "numpy", "scipy", "numba", "polars")
 
 
-_OVER = (("item means", ("item", "system")), ("single ratings", ("item", "system", "rater")))
-
-
-def _contexts(table: RatingTable) -> dict[str, str]:
-    """Item -> its context, for the items that have one."""
-    frame = table.frame
-    if frame["context"].null_count() == frame.height:
-        return {}
-    pairs = frame.filter(pl.col("context").is_not_null()).select("item", "context").unique()
-    return dict(pairs.cast(pl.String).iter_rows())
+_OVER: dict[str, tuple[Key, ...]] = {
+    "item means": ("item", "system"),
+    "single ratings": ("item", "system", "rater"),
+}
 
 
 def correlate_criteria(
-    judged: Sequence[Judgements],
-    method: Method,
-    confidence: float,
-    contexts: Mapping[str, str] | None = None,
+    judged: Sequence[Judgements], method: Method, confidence: float
 ) -> Iterator[CorrelationRow]:
-    """Every two criteria, over the outputs' means and, where one rater gave both, over single ratings.
-
-    Items meet by their context where they have one. Pairwise criteria whose items have contexts take part:
-    what counts is the share of comparisons that an output won.
-    """
-    contexts = contexts or {}
-    joined = [_points(j, contexts) for j in judged if _has_points(j, contexts)]
-    if len(joined) < 2:
+    """Every two criteria, over the outputs' means and, where one rater gave both, over single ratings."""
+    if len(judged) < 2:
         return
-    for over, keys in _OVER:
-        places = {key: _places(key, joined) for key in keys}
-        means = [_means_by(points, places) for points in joined]
-        for (a, left), (b, right) in combinations(zip(joined, means, strict=True), 2):
+    for over, keys in _OVER.items():
+        means = cell_means(judged, keys)
+        for (a, left), (b, right) in combinations(zip(judged, means, strict=True), 2):
             shared, at_left, at_right = np.intersect1d(
-                left[0], right[0], assume_unique=True, return_indices=True
+                left.cell, right.cell, assume_unique=True, return_indices=True
             )
             if over == "single ratings" and shared.size < 3:
                 continue
-            result = correlate(left[1][at_left], right[1][at_right], method=method, confidence=confidence)
-            lonely = left[0].size + right[0].size - 2 * shared.size
+            result = correlate(left.mean[at_left], right.mean[at_right], method=method, confidence=confidence)
+            lonely = left.cell.size + right.cell.size - 2 * shared.size
             yield CorrelationRow(
                 a=a.criterion,
                 b=b.criterion,
@@ -233,50 +217,36 @@ def correlate_criteria(
             )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Points:
-    """The scores of a criterion, each with the codes and names of what it is about."""
+def _comparable(table: RatingTable, judged: Sequence[Judgements]) -> Iterator[Judgements]:
+    """What criteria can be correlated by: scores of outputs, items under their contexts where they have one.
 
-    criterion: str
-    score: Floats
-    codes: Mapping[str, Ints]
-    names: Mapping[str, Sequence[str]]
-
-
-def _has_points(judged: Judgements, contexts: Mapping[str, str]) -> bool:
-    kind = judged.treatment.kind
-    return kind == "number" or (kind == "pair" and any(item in contexts for item in judged.items))
-
-
-def _points(judged: Judgements, contexts: Mapping[str, str]) -> _Points:
-    codes = {"item": judged.item, "system": judged.system, "rater": judged.rater}
-    score = judged.score
-    if judged.treatment.kind == "pair":  # a win of one is a loss of the other
-        codes = {key: np.r_[code, code] for key, code in codes.items()}
-        codes["system"] = np.r_[judged.system, judged.against]
-        score = np.r_[judged.value, 1 - judged.value]
-    items: Sequence[str] = judged.items
-    if contexts:
-        items = [contexts.get(item, item) for item in judged.items]
-    names = {"item": items, "system": judged.systems, "rater": judged.raters}
-    return _Points(judged.criterion, score, codes, names)
+    Of a pairwise criterion whose items have contexts it is the share of comparisons that an output won.
+    """
+    contexts = _contexts(table)
+    for j in judged:
+        kind = j.treatment.kind
+        if kind == "pair" and contexts and j.items.is_in(list(contexts)).any():
+            j = replace(
+                j,
+                item=np.r_[j.item, j.item],
+                system=np.r_[j.system, j.against],
+                rater=np.r_[j.rater, j.rater],
+                score=np.r_[j.value, 1 - j.value],
+            )
+        elif kind != "number":
+            continue
+        if contexts:
+            j = replace(j, items=j.items.replace(contexts))
+        yield j
 
 
-def _places(key: str, joined: Sequence[_Points]) -> dict[str, int]:
-    """One code for each name of a kind, the same in all criteria."""
-    names = sorted({name for points in joined for name in points.names[key]})
-    return {name: i for i, name in enumerate(names)}
-
-
-def _means_by(points: _Points, places: Mapping[str, Mapping[str, int]]) -> tuple[Ints, Floats]:
-    """Mean score of each combination of names, by its code, in ascending order."""
-    combined = np.zeros(points.score.size, dtype=np.int64)
-    for key, place in places.items():
-        shared_code = np.array([place[name] for name in points.names[key]])
-        combined = combined * len(place) + shared_code[points.codes[key]]
-    known = np.isfinite(points.score)
-    cells, where = np.unique(combined[known], return_inverse=True)
-    return cells, np.bincount(where, weights=points.score[known]) / np.bincount(where)
+def _contexts(table: RatingTable) -> dict[str, str]:
+    """Item -> its context, for the items that have one."""
+    frame = table.frame
+    if frame["context"].null_count() == frame.height:
+        return {}
+    pairs = frame.filter(pl.col("context").is_not_null()).select("item", "context").unique()
+    return dict(pairs.cast(pl.String).iter_rows())
 
 
 def _box_tests(judged: Judgements) -> Iterator[TestRow]:
@@ -321,7 +291,7 @@ def _warnings(table: RatingTable, judged: Sequence[Judgements], study: Study | N
         if len(j.systems) == 1:
             yield f"{j.criterion}: there is only one system, so there is nothing to rank"
     if study is not None:
-        absent = [q.criterion for q in study.questions if q.criterion not in table.asked.values()]
+        absent = [q.criterion for q in study.questions if q.criterion not in table.names.values()]
         if absent:
             yield f"the study asks for {', '.join(absent)}, but no such rating was found"
         strange = sorted({s for j in judged for s in j.systems} - set(study.systems))

@@ -24,6 +24,7 @@ PRESETS = {
     "rankme": "rank-based magnitude estimation: all outputs of an item on one screen (Novikova et al. 2018)",
     "plain-me": "plain magnitude estimation: one output at a time against a reference of 100",
     "likert": "6-point Likert scales",
+    "slider": "sliders from 0 to 100, one output at a time (direct assessment: Graham et al. 2017)",
     "pairwise": "two whole dialogues side by side, with 'cannot tell' (Liang et al. 2020)",
     "acute": "two whole dialogues side by side, four questions, no ties (Li et al. 2019)",
     "snippet": "one reply to a dialogue so far: five quick questions (Gopalakrishnan et al. 2019)",
@@ -140,7 +141,9 @@ def _in_items_file(places: _Places, mistake: tuple[Location, str]) -> tuple[Loca
     if len(place) == 1:
         return (ITEMS_FROM,), f"expected the name of a file with at least one item, found {name!r}"
     inside = ".".join(str(p + 1) if isinstance(p, int) else p for p in place[2:])
-    return (ITEMS_FROM,), f"{name}, line {at[int(place[1])]}: {inside}{': ' * bool(inside)}{text}"
+    if inside:
+        text = f"{inside}: {text}"
+    return (ITEMS_FROM,), f"{name}, line {at[int(place[1])]}: {text}"
 
 
 _STAND_INS: dict[str, dict[str, Any]] = {

@@ -6,9 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from palaver.studies.judgements import Floats, Ints, Judgements
+from palaver.statistics.codes import distinct_values
+from palaver.studies.judgements import Codes, Floats, Ints, Judgements
 from palaver.studies.rankings import unit_of
-from palaver.studies.raters import SHOWN
+from palaver.studies.raters import busiest_raters
 from palaver.studies.results import CriterionSummary, Distribution
 
 MAX_BINS = 12
@@ -17,64 +18,57 @@ MAX_BINS = 12
 def summarise(judged: Judgements) -> CriterionSummary:
     """Counts, range and distributions of one criterion."""
     place, labels = _bins(judged)
-    counts = np.bincount(judged.rater, minlength=len(judged.raters))
-    busiest = sorted(range(len(judged.raters)), key=lambda r: (-counts[r], judged.raters[r]))[:SHOWN]
-    system, at = judged.system, place
+    by_system = _count(judged.system, len(judged.systems), place, len(labels))
     if judged.treatment.kind == "pair":  # a win of one is a loss of the other
-        system, at = np.r_[judged.system, judged.against], np.r_[place, 2 - place]
-    systems = [
-        Distribution(criterion=judged.criterion, name=name, counts=_count(at[system == i], len(labels)))
-        for i, name in enumerate(judged.systems)
-    ]
-    raters = [
-        Distribution(
-            criterion=judged.criterion,
-            name=judged.raters[r],
-            counts=_count(place[judged.rater == r], len(labels)),
-        )
-        for r in busiest
-    ]
-    nominal = judged.treatment.kind != "number"
-    known = judged.value[np.isfinite(judged.value)] if not nominal else np.empty(0)
+        by_system += _count(judged.against, len(judged.systems), 2 - place, len(labels))
+    by_rater = _count(judged.rater, len(judged.raters), place, len(labels))
+    numeric = judged.treatment.kind == "number"
     return CriterionSummary(
         criterion=judged.criterion,
         treated_as=judged.treatment.describe(judged.normalisation),
-        unit=unit_of(judged) if not nominal else "choice",
+        unit=unit_of(judged) if numeric else "choice",
         n_ratings=int(judged.value.size),
         n_items=len(judged.items),
         n_outputs=judged.n_units,
         n_raters=len(judged.raters),
-        minimum=float(known.min()) if known.size else np.nan,
-        maximum=float(known.max()) if known.size else np.nan,
+        minimum=float(judged.value.min()) if numeric else np.nan,
+        maximum=float(judged.value.max()) if numeric else np.nan,
         bins=labels,
-        systems=tuple(systems),
-        raters=tuple(raters),
+        systems=tuple(_distribution(judged, name, by_system[i]) for i, name in enumerate(judged.systems)),
+        raters=tuple(_distribution(judged, judged.raters[r], by_rater[r]) for r in busiest_raters(judged)),
         choices=_choices(judged) if judged.treatment.kind == "boxes" else (),
     )
 
 
-def _count(place: Ints, n_bins: int) -> tuple[int, ...]:
-    return tuple(int(n) for n in np.bincount(place[place >= 0], minlength=n_bins))
+def _distribution(judged: Judgements, name: str, counts: Ints) -> Distribution:
+    return Distribution(criterion=judged.criterion, name=name, counts=tuple(counts.tolist()))
 
 
-def _bins(judged: Judgements) -> tuple[Ints, tuple[str, ...]]:
+def _count(group: Codes, n_groups: int, place: Codes, n_bins: int) -> Ints:
+    """How often each bin occurs in each group, (groups, bins)."""
+    cell = group * np.int64(n_bins) + place
+    return np.bincount(cell, minlength=n_groups * n_bins).reshape(n_groups, n_bins)
+
+
+def _bins(judged: Judgements) -> tuple[Codes, tuple[str, ...]]:
     """The bin of each judgement and the bins' labels: single values while they are few, ranges otherwise."""
     value = judged.value
     if judged.treatment.kind == "boxes":
-        return value.astype(np.int64), judged.texts
+        return value.astype(np.int32), judged.texts
     if judged.treatment.kind == "pair":
-        return np.round(value * 2).astype(np.int64), ("loss", "tie", "win")
-    distinct, place = np.unique(value, return_inverse=True)
+        return np.round(value * 2).astype(np.int32), ("loss", "tie", "win")
     scale = judged.treatment.scale
     low, high = getattr(scale, "low", None), getattr(scale, "high", None)
-    if low is not None and high is not None and high - low < MAX_BINS:
-        return (value - low).astype(np.int64), tuple(str(v) for v in range(low, high + 1))
+    stepped = scale is not None and scale.bounds.step == 1
+    if low is not None and high is not None and stepped and high - low < MAX_BINS:
+        return (value - low).astype(np.int32), tuple(f"{low + step:g}" for step in range(int(high - low) + 1))
+    distinct, code = distinct_values(value)
     if distinct.size <= MAX_BINS:
-        return place.astype(np.int64), tuple(f"{v:g}" for v in distinct)
+        return code.astype(np.int32), tuple(f"{v:g}" for v in distinct)
     edges = _edges(value, logarithmic=judged.treatment.is_magnitude)
     place = np.clip(np.searchsorted(edges, value, side="right") - 1, 0, edges.size - 2)
     labels = tuple(f"{a:.3g}–{b:.3g}" for a, b in pairwise(edges))
-    return place.astype(np.int64), labels
+    return place.astype(np.int32), labels
 
 
 def _edges(value: Floats, *, logarithmic: bool) -> Floats:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from palaver.schema import Pairwise
+from palaver.statistics.codes import dense_codes
 from palaver.statistics.normalise import normalise
 from palaver.studies.ratings import RatingTable
 from palaver.studies.treatment import Treatment
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
+Key = Literal["item", "system", "rater"]
+
+_COLUMNS = ("item", "system", "against", "rater", "value", "text", "seconds")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,21 +31,22 @@ class Judgements:
     criterion: str
     treatment: Treatment
     normalisation: str
-    item: Ints
-    system: Ints
-    against: Ints
+    item: Codes
+    system: Codes
+    against: Codes
     """-1 where there is no other system."""
-    rater: Ints
-    unit: Ints
+    rater: Codes
+    unit: Codes
     """What was judged: an output (item x system), or an unordered pair of outputs."""
     value: Floats
     """As given; for boxes a code of the combination, for pairs 1, 0.5 or 0."""
     score: Floats
     """What statistics use; higher is better. For pairs it is about the pair's first system by name."""
-    seconds: Floats
+    seconds: NDArray[np.float32]
     texts: tuple[str, ...]
     """What the codes in `value` stand for, for boxes."""
-    items: tuple[str, ...]
+    items: pl.Series
+    """Sorted names. There may be millions, so they stay a column."""
     systems: tuple[str, ...]
     raters: tuple[str, ...]
     notes: tuple[str, ...] = field(default=())
@@ -61,88 +70,128 @@ class Resampling:
     rng: np.random.Generator
 
 
-def judgements_of(table: RatingTable, criterion: str, normalisation: str = "auto") -> Judgements:
-    """Take one criterion out of the table and normalise it; `"auto"` leaves that to the scale.
+@dataclass(frozen=True, slots=True, eq=False)
+class CellMeans:
+    """Mean scores of combinations of names. Codes ascend and mean the same in all criteria."""
 
-    Choices (nominal criteria) have no size that could be normalised and stay as they are.
-    """
+    cell: Ints
+    mean: Floats
+
+
+def judgements_of(table: RatingTable, criterion: str, normalisation: str = "auto") -> Judgements:
+    """Take one criterion out of the table and normalise it; `"auto"` leaves that to the scale."""
     treatment = table.treatments[criterion]
-    frame = table.of(criterion)
-    item, items = _codes(frame["item"])
-    rater, raters = _codes(frame["rater"])
-    both = pl.concat([frame["system"], frame["against"].drop_nulls()])
-    names = tuple(sorted(both.cast(pl.String).unique().to_list()))
-    system = _codes_in(frame["system"], names)
-    against = _codes_in(frame["against"], names)
-    value = frame["value"].to_numpy().astype(np.float64)
+    rows = table.frame.lazy()
+    if len(table.criteria) > 1:
+        rows = rows.filter(pl.col("criterion") == criterion)
+    frame = rows.select(_COLUMNS).collect()
+    (item,), items = _codes(frame["item"])
+    (rater,), raters = _codes(frame["rater"])
+    (system, against), systems = _codes(frame["system"], frame["against"])
+    value = frame["value"].to_numpy()
     texts: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    used = "raw"
+    used = normalisation_of(treatment, normalisation)
     if treatment.kind == "pair":
         value = _outcomes(frame, value)
         score = np.where(system < against, value, 1 - value)
-        unit = _dense(item, np.minimum(system, against), np.maximum(system, against))
+        pair = np.minimum(system, against).astype(np.int64) * len(systems) + np.maximum(system, against)
+        unit = _units(item, pair, len(systems) ** 2)
     else:
-        unit = _dense(item, system)
+        unit = _units(item, system, len(systems))
         if treatment.kind == "boxes":
             value, texts = _combinations(frame, treatment)
             score = value
         else:
-            if treatment.level != "nominal":
-                used = treatment.default_normalisation if normalisation == "auto" else normalisation
             reference = treatment.reference if used == "ratio" else None
             normal = normalise(value, rater, used, reference=reference)
             score = normal.values
             notes = tuple(f"{criterion}: {note}" for note in normal.notes)
     return Judgements(
-        criterion,
-        treatment,
-        used,
-        item,
-        system,
-        against,
-        rater,
-        unit,
-        value,
-        score,
-        frame["seconds"].to_numpy().astype(np.float64),
-        texts,
-        items,
-        names,
-        raters,
-        notes,
+        criterion=criterion,
+        treatment=treatment,
+        normalisation=used,
+        item=item,
+        system=system,
+        against=against,
+        rater=rater,
+        unit=unit,
+        value=value,
+        score=score,
+        seconds=frame["seconds"].to_numpy().astype(np.float32, copy=False),
+        texts=texts,
+        items=items,
+        systems=tuple(systems),
+        raters=tuple(raters),
+        notes=notes,
     )
 
 
-def _codes(column: pl.Series) -> tuple[Ints, tuple[str, ...]]:
-    """Dense codes in the order of the names."""
-    names = tuple(sorted(column.cast(pl.String).unique().to_list()))
-    return _codes_in(column, names), names
+def normalisation_of(treatment: Treatment, normalisation: str) -> str:
+    """The normalisation that a criterion gets when `normalisation` is asked for.
+
+    Choices (nominal criteria) have no size that could be normalised and stay as they are.
+    """
+    if treatment.kind != "number" or treatment.level == "nominal":
+        return "raw"
+    return treatment.default_normalisation if normalisation == "auto" else normalisation
 
 
-def _codes_in(column: pl.Series, names: tuple[str, ...]) -> Ints:
-    """Codes in `names`, by way of the category codes, so that no long column of text is compared."""
-    distinct = column.unique().drop_nulls()
-    place = {name: i for i, name in enumerate(names)}
-    physical = distinct.to_physical().to_numpy()
-    lookup = np.full(int(physical.max(initial=0)) + 1, -1, dtype=np.int64)
-    lookup[physical] = [place[name] for name in distinct.cast(pl.String).to_list()]
-    filled = column.to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
-    return np.where(filled < 0, -1, lookup[np.maximum(filled, 0)])
+def shared_codes(judged: Sequence[Judgements], key: Key) -> tuple[list[Ints], int]:
+    """For each criterion a table from its codes to codes that all criteria share, and how many those are."""
+    names = [pl.Series(getattr(j, f"{key}s"), dtype=pl.String) for j in judged]
+    if len(names) == 1:
+        return [np.arange(len(names[0]))], len(names[0])
+    union = pl.concat(names).unique().sort()
+    return [union.search_sorted(own).to_numpy().astype(np.int64) for own in names], len(union)
 
 
-def _dense(*codes: Ints) -> Ints:
-    combined = np.zeros(codes[0].size, dtype=np.int64)
-    for code in codes:
-        combined = combined * (int(code.max(initial=0)) + 1) + code
-    return np.unique(combined, return_inverse=True)[1].astype(np.int64)
+def cell_means(judged: Sequence[Judgements], keys: Sequence[Key]) -> list[CellMeans]:
+    """Mean scores of each combination of `keys` in each criterion."""
+    combined = [np.zeros(j.item.size, dtype=np.int64) for j in judged]
+    for key in keys:
+        places, n = shared_codes(judged, key)
+        for i, j in enumerate(judged):
+            combined[i] = combined[i] * n + places[i][getattr(j, key)]
+    means = []
+    for j, codes in zip(judged, combined, strict=True):
+        known = np.isfinite(j.score)
+        cells, where = np.unique(codes[known], return_inverse=True)
+        means.append(CellMeans(cells, np.bincount(where, j.score[known]) / np.bincount(where)))
+    return means
+
+
+def _codes(*columns: pl.Series) -> tuple[list[Codes], pl.Series]:
+    """Codes in the sorted names of all the columns (-1 where there is no name), and those names.
+
+    The names are looked up once for each category, so that no long column of text is compared.
+    """
+    distinct = [column.unique().drop_nulls() for column in columns]
+    names = pl.concat([categories.cast(pl.String) for categories in distinct]).unique().sort()
+    codes = []
+    for column, categories in zip(columns, distinct, strict=True):
+        if categories.is_empty():
+            codes.append(np.broadcast_to(np.int32(-1), len(column)))
+            continue
+        physical = categories.to_physical().to_numpy()
+        lookup = np.full(int(physical.max()) + 1, -1, dtype=np.int32)
+        lookup[physical] = names.search_sorted(categories.cast(pl.String)).to_numpy()
+        codes.append(lookup[column.to_physical().fill_null(0).to_numpy()])
+        if column.null_count():
+            codes[-1][column.is_null().to_numpy()] = -1
+    return codes, names
+
+
+def _units(item: Codes, part: NDArray[Any], n_parts: int) -> Codes:
+    combined = item.astype(np.int64)
+    combined *= n_parts
+    combined += part
+    return dense_codes("unit", combined)[0].astype(np.int32)
 
 
 def _outcomes(frame: pl.DataFrame, value: Floats) -> Floats:
     words = frame["text"].cast(pl.String).str.to_lowercase()
-    spoken = words.replace_strict(
-        {"win": 1.0, "tie": 0.5, "loss": 0.0}, default=None, return_dtype=pl.Float64
-    )
+    spoken = words.replace_strict(Pairwise.SCORES, default=None, return_dtype=pl.Float64)
     return np.where(np.isnan(value), spoken.to_numpy().astype(np.float64), value)
 
 

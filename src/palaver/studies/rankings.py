@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from palaver.statistics.bootstrap import Interval
-from palaver.statistics.bradley_terry import bradley_terry_bootstrap
+from palaver.statistics.bradley_terry import BradleyTerryBootstrap, bradley_terry_bootstrap
 from palaver.statistics.ranking import (
     Comparisons,
-    RankGroup,
+    PairedBootstrap,
     as_comparisons,
     comparisons_from_scores,
     format_groups,
     paired_bootstrap,
+    win_matrix,
 )
-from palaver.statistics.trueskill import TrueSkillSettings, trueskill_groups
-from palaver.studies.judgements import Floats, Ints, Judgements, Resampling
+from palaver.statistics.trueskill import TrueSkillGroups, TrueSkillSettings, trueskill_groups
+from palaver.studies.judgements import Codes, Floats, Ints, Judgements, Resampling
 from palaver.studies.results import RankingRow, SystemScore
 
 STATIC = TrueSkillSettings(tau=0.0, draw_probability="observed")
@@ -36,33 +36,45 @@ def rank_systems(judged: Judgements, resampling: Resampling) -> Iterator[Ranking
         return
     if judged.treatment.kind == "pair":
         yield _bootstrap_row(judged, judged.value, judged.criterion, "win rate (ties count half)", resampling)
-        compared, item_of_screen = compare_pairs(judged)
+        compared, item = compare_pairs(judged)
     else:
         yield _bootstrap_row(judged, judged.score, judged.criterion, unit_of(judged), resampling)
-        compared, item_of_screen = compare_within_screens(judged)
-    yield _trueskill_row(judged, compared, item_of_screen, resampling)
-    yield _bradley_terry_row(judged, compared, item_of_screen, resampling)
+        compared, item = compare_within_screens(judged)
+    yield _trueskill_row(judged, compared, item, resampling)
+    yield _bradley_terry_row(judged, compared, item, resampling)
 
 
-def compare_within_screens(judged: Judgements) -> tuple[Comparisons, Ints]:
-    """Every two systems that one rater judged on one item, and the item of each such screen.
+def compare_within_screens(judged: Judgements) -> tuple[Comparisons, Codes]:
+    """Every two systems that one rater judged on one item, and the item of each such comparison.
 
     Screens come in the order of their names, as TrueSkill's updates depend a little on the order.
     """
-    screen = np.unique(judged.item * len(judged.raters) + judged.rater, return_inverse=True)[1]
-    item_of_screen = np.zeros(int(screen.max()) + 1, dtype=np.int64)
-    item_of_screen[screen] = judged.item
-    order = np.lexsort((judged.system, screen))
-    return comparisons_from_scores(screen[order], judged.system[order], judged.score[order]), item_of_screen
+    n_systems, n_raters = len(judged.systems), len(judged.raters)
+    key = judged.item.astype(np.int64)
+    key *= n_raters
+    key += judged.rater
+    key *= n_systems
+    key += judged.system
+    order = np.argsort(key, kind="stable")
+    screen = key[order] // n_systems
+    del key
+    same = screen[1:] == screen[:-1]
+    if np.isfinite(judged.score).all():  # a screen of one output has nothing to compare
+        several = np.append(same, False) | np.append(False, same)
+        order, screen = order[several], screen[several]
+        same = screen[1:] == screen[:-1]
+    number = np.cumsum(np.append(False, ~same)[: screen.size], dtype=np.int32)
+    compared = comparisons_from_scores(number, judged.system[order], judged.score[order])
+    item_of_screen = np.zeros(int(number.max(initial=-1)) + 1, dtype=np.int32)
+    item_of_screen[number] = screen // n_raters
+    return compared, item_of_screen[compared.screen]
 
 
-def compare_pairs(judged: Judgements) -> tuple[Comparisons, Ints]:
-    """The comparisons of a pairwise criterion, each a screen of its own, and the item of each screen."""
+def compare_pairs(judged: Judgements) -> tuple[Comparisons, Codes]:
+    """The comparisons of a pairwise criterion, each a screen of its own, and the item of each."""
     order = np.lexsort((judged.unit, judged.rater, judged.item))
-    compared = as_comparisons(
-        judged.system[order], judged.against[order], _outcome(judged.value[order]), np.arange(order.size)
-    )
-    return compared, judged.item[order]
+    outcome = np.sign(judged.value[order] - 0.5).astype(np.int8)
+    return as_comparisons(judged.system[order], judged.against[order], outcome), judged.item[order]
 
 
 def unit_of(judged: Judgements) -> str:
@@ -76,93 +88,62 @@ def unit_of(judged: Judgements) -> str:
     }[judged.normalisation]
 
 
-def item_means(score: Floats, item: Ints, system: Ints, n_items: int, n_systems: int) -> Floats:
+def item_means(score: Floats, item: Codes, system: Codes, n_items: int, n_systems: int) -> Floats:
     """Mean score of each system on each item (items x systems), nan where there is none."""
     known = ~np.isnan(score)
-    cell = (item * n_systems + system)[known]
+    cell = item.astype(np.int64)
+    cell *= n_systems
+    cell += system
+    if not known.all():
+        cell, score = cell[known], score[known]
     count = np.bincount(cell, minlength=n_items * n_systems)
-    total = np.bincount(cell, weights=score[known], minlength=n_items * n_systems)
-    means = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    total = np.bincount(cell, weights=score, minlength=n_items * n_systems)
+    means = np.full(n_items * n_systems, np.nan)
+    np.divide(total, count, out=means, where=count > 0)
     return means.reshape(n_items, n_systems)
 
 
-def _outcome(value: Floats) -> NDArray[np.int8]:
-    return np.sign(value - 0.5).astype(np.int8)
-
-
 def _bootstrap_row(
-    judged: Judgements,
-    score: Floats,
-    criterion: str,
-    unit: str,
-    resampling: Resampling,
+    judged: Judgements, score: Floats, criterion: str, unit: str, resampling: Resampling
 ) -> RankingRow:
     item, system = judged.item, judged.system
     if judged.treatment.kind == "pair":  # both sides of a comparison have a score
         item, system = np.r_[item, item], np.r_[system, judged.against]
         score = np.r_[score, 1 - score]
-    means = item_means(score, item, system, len(judged.items), len(judged.systems))
     result = paired_bootstrap(
-        means,
+        item_means(score, item, system, len(judged.items), len(judged.systems)),
         judged.systems,
         n_replicates=resampling.n_replicates,
         confidence=resampling.confidence,
         rng=resampling.rng,
     )
-    return _row(
-        criterion,
-        "bootstrap",
-        unit,
-        judged.systems,
-        result.means,
-        result.intervals,
-        result.wins,
-        result.groups,
-        np.bincount(system[~np.isnan(score)], minlength=len(judged.systems)),
-        resampling,
-        result.n_items,
-        result.reason,
-        result.notes,
-    )
+    known = np.isfinite(score)
+    counts = np.bincount(system if known.all() else system[known], minlength=len(judged.systems))
+    return _row(criterion, "bootstrap", unit, result, result.means, counts)
 
 
 def _trueskill_row(
-    judged: Judgements,
-    compared: Comparisons,
-    item_of_screen: Ints,
-    resampling: Resampling,
+    judged: Judgements, compared: Comparisons, item: Codes, resampling: Resampling
 ) -> RankingRow:
     result = trueskill_groups(
         compared,
         judged.systems,
-        by=item_of_screen[compared.screen],
+        by=item,
         n_replicates=resampling.n_replicates,
         confidence=resampling.confidence,
         settings=STATIC,
         rng=resampling.rng,
     )
-    return _row(
-        judged.criterion,
-        "trueskill",
-        "TrueSkill mean (prior 25)",
-        judged.systems,
-        result.mu,
-        result.intervals,
-        result.wins,
-        result.groups,
-        _games(compared, len(judged.systems)),
-        resampling,
-        result.n_items,
-        _why_no_comparisons(compared) or result.reason,
-        (f"{result.n_comparisons:,} comparisons, {result.draw_probability:.0%} draws", *result.notes),
-    )
+    games = _games(compared, len(judged.systems))
+    row = _row(judged.criterion, "trueskill", "TrueSkill mean (prior 25)", result, result.mu, games)
+    draws = f"{result.n_comparisons:,} comparisons, {result.draw_probability:.0%} draws"
+    return replace(row, notes=(draws, *row.notes))
 
 
 def _bradley_terry_row(
-    judged: Judgements, compared: Comparisons, item_of_screen: Ints, resampling: Resampling
+    judged: Judgements, compared: Comparisons, item: Codes, resampling: Resampling
 ) -> RankingRow:
-    item = item_of_screen[compared.screen]
-    boot = bradley_terry_bootstrap(
+    result = bradley_terry_bootstrap(
         compared,
         judged.systems,
         by=item,
@@ -170,67 +151,48 @@ def _bradley_terry_row(
         confidence=resampling.confidence,
         rng=resampling.rng,
     )
-    return _row(
-        judged.criterion,
-        "bradley-terry",
-        "log strength",
-        judged.systems,
-        boot.estimate.strength,
-        boot.intervals,
-        boot.wins,
-        boot.groups,
-        _games(compared, len(judged.systems)),
-        resampling,
-        int(np.unique(item).size),
-        _why_no_comparisons(compared) or boot.reason,
-        boot.notes,
-    )
+    games = _games(compared, len(judged.systems))
+    return _row(judged.criterion, "bradley-terry", "log strength", result, result.estimate.strength, games)
 
 
 def _games(compared: Comparisons, n_systems: int) -> Ints:
-    return np.bincount(np.r_[compared.first, compared.second], minlength=n_systems)
-
-
-def _why_no_comparisons(compared: Comparisons) -> str:
-    return "" if len(compared) else "no rater judged two systems on the same item, so nothing is compared"
+    matrix = win_matrix(compared, n_systems)
+    return np.asarray((matrix.wins + matrix.wins.T + matrix.ties).sum(axis=1), dtype=np.int64)
 
 
 def _row(
     criterion: str,
     method: str,
     unit: str,
-    systems: tuple[str, ...],
+    result: PairedBootstrap | TrueSkillGroups | BradleyTerryBootstrap,
     score: Floats,
-    intervals: tuple[Interval, ...],
-    wins: Floats,
-    groups: tuple[RankGroup, ...],
     counts: Ints,
-    resampling: Resampling,
-    n_items: int,
-    reason: str,
-    notes: tuple[str, ...],
 ) -> RankingRow:
-    order = [systems.index(name) for group in groups for name in group.systems]
+    """What the three methods have in common; `counts` is what each system's score rests on."""
+    systems, reason = result.systems, result.reason
+    if method != "bootstrap" and not counts.any():
+        reason = "no rater judged two systems on the same item, so nothing is compared"
+    order = [systems.index(name) for group in result.groups for name in group.systems]
     return RankingRow(
         criterion=criterion,
         method=method,
-        confidence=resampling.confidence,
-        groups=tuple(group.systems for group in groups) if not reason else (),
-        label=format_groups(groups) if not reason else "",
+        confidence=result.confidence,
+        groups=tuple(group.systems for group in result.groups) if not reason else (),
+        label=format_groups(result.groups) if not reason else "",
         unit=unit,
         scores=tuple(
             SystemScore(
                 system=systems[i],
                 score=float(score[i]),
-                low=intervals[i].low,
-                high=intervals[i].high,
+                low=result.intervals[i].low,
+                high=result.intervals[i].high,
                 n=int(counts[i]),
             )
             for i in order
         ),
-        better=tuple(tuple(float(wins[i, j]) for j in order) for i in order),
-        n_items=n_items,
-        n_replicates=resampling.n_replicates,
+        better=tuple(tuple(float(result.wins[i, j]) for j in order) for i in order),
+        n_items=result.n_items,
+        n_replicates=result.n_replicates,
         reason=reason,
-        notes=notes,
+        notes=result.notes,
     )

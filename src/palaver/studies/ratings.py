@@ -5,7 +5,7 @@ Questions that need no table are answered in constant memory (see `palaver.studi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +39,7 @@ BY: dict[Kind, str] = {
 }
 """Who rated, in words."""
 
-_SHOWN = 1000
+_MOST_LISTED = 1000
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class RatingTable:
     treatments: Mapping[str, Treatment]
     kinds: Mapping[str, Kind]
     """Criterion -> who rated it."""
-    asked: Mapping[str, str]
+    names: Mapping[str, str]
     """Criterion -> its name in the files."""
     reading: Reading
     bad: pl.DataFrame
@@ -138,7 +138,7 @@ def _build(ratings: RatingFrame, study: Study | None, skip_bad: bool) -> RatingT
         frame=_labelled(table, held),
         treatments={c.label: c.treatment for c in held},
         kinds={c.label: c.kind for c in held},
-        asked={c.label: c.name for c in held},
+        names={c.label: c.name for c in held},
         reading=reading,
         bad=bad,
         hashes=ratings.files,
@@ -210,7 +210,7 @@ def _labels(table: pl.DataFrame) -> dict[tuple[str, Kind], str]:
     return labels
 
 
-def _notes_on_kinds(criteria: Sequence[_Criterion]) -> Iterable[str]:
+def _notes_on_kinds(criteria: Sequence[_Criterion]) -> Iterator[str]:
     by_name: dict[str, list[_Criterion]] = {}
     for criterion in criteria:
         by_name.setdefault(criterion.name, []).append(criterion)
@@ -231,14 +231,25 @@ def _labelled(table: pl.DataFrame, criteria: Sequence[_Criterion]) -> pl.DataFra
     return table.select(ORDER, *TYPES).with_columns(criterion.alias("criterion"))
 
 
+_PARTS = {
+    ("item", "turn"): "ratings of single turns: each turn counts as an item of its own (item #turn)",
+    ("rater", "repeat"): "repeated ratings: each repeat counts as a rater of its own (rater #repeat)",
+}
+"""Columns whose names are told apart by another column, and what is said about it."""
+
+
+def _has_parts(frame: pl.DataFrame, part: str) -> bool:
+    """Whether there are turns, or more than one asking."""
+    if frame[part].null_count() == frame.height:
+        return False
+    return part == "turn" or frame[part].drop_nulls().n_unique() > 1
+
+
 def _tell_repeats_apart(table: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
-    """A turn is an output of its own, and so is each asking of one judge a rater of its own."""
+    """Give each turn the name of an item of its own, and each asking of a judge that of a rater."""
     notes = []
-    for name, part, note in (
-        ("item", "turn", "ratings of single turns: each turn counts as an item of its own (item #turn)"),
-        ("rater", "repeat", "repeated ratings: each repeat counts as a rater of its own (rater #repeat)"),
-    ):
-        if table[part].null_count() < table.height:
+    for (name, part), note in _PARTS.items():
+        if _has_parts(table, part):
             label = pl.format("{} #{}", pl.col(name).cast(pl.String), pl.col(part))
             table = table.with_columns(pl.coalesce(label, pl.col(name)).cast(pl.Categorical).alias(name))
             notes.append(note)
@@ -248,13 +259,13 @@ def _tell_repeats_apart(table: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
 def names_in_files(table: RatingTable) -> pl.DataFrame:
     """The frame with the names that items, raters and criteria have in the files."""
     frame = table.frame
-    for name, part in (("item", "turn"), ("rater", "repeat")):
-        if frame[part].null_count() < frame.height:
+    for name, part in _PARTS:
+        if _has_parts(frame, part):
             text = pl.col(name).cast(pl.String)
             plain = text.str.strip_suffix(pl.format(" #{}", pl.col(part)))
             frame = frame.with_columns(pl.coalesce(plain, text).alias(name))
-    if any(label != name for label, name in table.asked.items()):
-        frame = frame.with_columns(pl.col("criterion").cast(pl.String).replace(dict(table.asked)))
+    if any(label != name for label, name in table.names.items()):
+        frame = frame.with_columns(pl.col("criterion").cast(pl.String).replace(dict(table.names)))
     return frame
 
 
@@ -332,10 +343,10 @@ def _codes(column: pl.Series) -> NDArray[np.int32]:
 def _listed(bad: pl.DataFrame) -> list[str]:
     several = bad[FILE].n_unique() > 1
     listed = []
-    for row in bad.head(_SHOWN).iter_rows(named=True):
+    for row in bad.head(_MOST_LISTED).iter_rows(named=True):
         place = f"{row[FILE]}, row {row[ROW]}" if several else f"row {row[ROW]}"
         value = f", found {row['value']!r}" if row["value"] and "expected" in row["problem"] else ""
         listed.append(f"{place}: {row['problem']}{value}")
-    if bad.height > _SHOWN:
-        listed.append(f"… and {bad.height - _SHOWN:,} more")
+    if bad.height > _MOST_LISTED:
+        listed.append(f"… and {bad.height - _MOST_LISTED:,} more")
     return listed

@@ -25,6 +25,7 @@ from safetensors import SafetensorError
 from palaver.errors import DataError, UserError
 from palaver.models import Responder
 from palaver.text.vocabulary import Vocabulary
+from palaver.training.totals import Totals
 
 FOLDER = "checkpoints"
 STATE = "training.pt"
@@ -32,7 +33,7 @@ PROGRESS = "progress.json"
 
 
 @dataclass
-class Progress:
+class RunProgress:
     """How far a run has come. Written to JSON, whose floats come back to the last bit."""
 
     step: int = 0
@@ -47,9 +48,9 @@ class Progress:
     """Epochs since the best one."""
     seconds: float = 0.0
     metrics_bytes: int = 0
-    window: list[float] = field(default_factory=list)
+    window: Totals = field(default_factory=Totals)
     """Sums since the last line of metrics."""
-    totals: list[float] = field(default_factory=list)
+    totals: Totals = field(default_factory=Totals)
     """Sums since the beginning of the epoch, without those of `window`."""
     schedule: dict[str, Any] = field(default_factory=dict)
     n_processes: int = 1
@@ -90,7 +91,7 @@ class Checkpoints:
         self,
         model: Responder,
         vocabulary: Vocabulary,
-        progress: Progress,
+        progress: RunProgress,
         optimiser: dict[str, Any],
         random_states: list[dict[str, Any]],
     ) -> Path:
@@ -125,7 +126,7 @@ class Checkpoints:
             shutil.rmtree(part, ignore_errors=True)
         return target
 
-    def _link_best(self, progress: Progress) -> None:
+    def _link_best(self, progress: RunProgress) -> None:
         best = self.folder / _name(progress.best_step)
         if progress.best is not None and best.is_dir():
             _link(self.run / "best", best)
@@ -158,7 +159,7 @@ class Checkpoints:
                 "begin anew with --force, or choose another folder with --out",
             )
 
-    def load(self) -> tuple[Progress, dict[str, Any]] | None:
+    def load(self) -> tuple[RunProgress, dict[str, Any]] | None:
         """Progress and training state of `last`, if there is one."""
         last = self.last()
         if last is None:
@@ -174,7 +175,7 @@ class Checkpoints:
             raise unreadable(last, f"{STATE} is damaged") from None
         return progress, state
 
-    def clear_leftovers(self, progress: Progress) -> None:
+    def clear_leftovers(self, progress: RunProgress) -> None:
         """Parts and checkpoints beyond `last`, and a `best` that was not linked before the kill."""
         for part in self.folder.glob(".part-*"):
             shutil.rmtree(part, ignore_errors=True)
@@ -184,16 +185,20 @@ class Checkpoints:
         self._link_best(progress)
 
 
-def read_progress(folder: Path) -> Progress:
+def read_progress(folder: Path) -> RunProgress:
     """How far the run had come when the checkpoint `folder` was written."""
     try:
-        found = Progress(**json.loads((folder / PROGRESS).read_text(encoding="utf-8")))
-        for field_ in dataclasses.fields(Progress):
-            if field_.type == "int" and not isinstance(getattr(found, field_.name), int):
+        fields = json.loads((folder / PROGRESS).read_text(encoding="utf-8"))
+        for name in ("window", "totals"):
+            if name in fields:
+                fields[name] = Totals(**fields[name])
+        progress = RunProgress(**fields)
+        for field_ in dataclasses.fields(RunProgress):
+            if field_.type == "int" and not isinstance(getattr(progress, field_.name), int):
                 raise ValueError(f"{field_.name} is no whole number")
     except (OSError, ValueError, TypeError, RecursionError) as error:
         raise unreadable(folder, error) from None
-    return found
+    return progress
 
 
 def unreadable(folder: Path, reason: object) -> DataError:

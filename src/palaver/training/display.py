@@ -85,7 +85,7 @@ class TensorBoard:
 
 @contextmanager
 def watching(run: Path, *, tensorboard: bool = False, stream: TextIO | None = None) -> Iterator[Watcher]:
-    """Somebody to tell, as long as the training lasts."""
+    """Receives progress while training runs."""
     stream = stream or sys.stderr
     if not stream.isatty():
         lines = Lines(stream)

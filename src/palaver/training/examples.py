@@ -77,7 +77,7 @@ def choose_cast(data: Data, counts: Sequence[Counter[str]], extra: Sequence[str]
     `extra` are the speakers of an OCEAN table, who are meant when neither names nor a number is given.
     """
     if data.min_turns and not data.speakers:
-        kept = [{n for n, turns in found.items() if turns >= data.min_turns} for found in counts]
+        kept = [{n for n, turns in count.items() if turns >= data.min_turns} for count in counts]
         total = sum(counts, Counter[str]())
         names = sorted(set().union(*kept), key=lambda n: (-total[n], n))
         if not names:

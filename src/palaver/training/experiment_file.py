@@ -70,7 +70,7 @@ def _build(path: Path, data: dict[str, Any], lines: Lines, assignments: Sequence
     if isinstance(model, dict):
         mistakes += _model_mistakes(model)
     if experiment is not None and not mistakes:
-        experiment = _found_paths(experiment, path.parent)
+        experiment = _find_paths(experiment, path.parent)
         mistakes += _missing_paths(experiment)
         mistakes += _contradictions(experiment)
     if mistakes or experiment is None:
@@ -162,8 +162,9 @@ def _keys(table: type[BaseModel], way: Location) -> list[str]:
         if isinstance(part, int):
             table = Source
         else:
-            found = table.model_fields[part].annotation
-            table = found if isinstance(found, type) and issubclass(found, BaseModel) else table
+            kind = table.model_fields[part].annotation
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                table = kind
     return [field.alias or name for name, field in table.model_fields.items()]
 
 
@@ -238,12 +239,12 @@ def _another_kind(experiment: Experiment) -> Iterator[tuple[Location, str]]:
     start, kind = experiment.model.initialise_from, experiment.model.kind
     if start is not None and (start / "config.json").is_file():
         try:
-            found = read_config(start).get("model")
+            theirs = read_config(start).get("model")
         except UserError as error:
             yield ("model", "initialise_from"), error.message
         else:
-            if found != kind:
-                yield ("model", "initialise_from"), f"{start} holds a {found} model, not a {kind}"
+            if theirs != kind:
+                yield ("model", "initialise_from"), f"{start} holds a {theirs} model, not a {kind}"
 
 
 _PATHS: tuple[Location, ...] = (
@@ -254,7 +255,7 @@ _PATHS: tuple[Location, ...] = (
 )
 
 
-def _found_paths(experiment: Experiment, beside: Path) -> Experiment:
+def _find_paths(experiment: Experiment, beside: Path) -> Experiment:
     """Relative paths are taken from the working folder; what is not there, from the file's own folder."""
 
     def find(path: Path | None) -> Path | None:
@@ -262,13 +263,13 @@ def _found_paths(experiment: Experiment, beside: Path) -> Experiment:
             return path.absolute() if path is not None and path.exists() else path
         return (beside / path).absolute()
 
-    def found(sources: tuple[Source, ...]) -> tuple[Source, ...]:
+    def find_all(sources: tuple[Source, ...]) -> tuple[Source, ...]:
         return tuple(s.model_copy(update={"path": find(s.path), "root": find(s.root)}) for s in sources)
 
     tables: dict[str, dict[str, Any]] = {"data": {}, "vocabulary": {}, "model": {}}
     for table, name in _PATHS:
         tables[str(table)][str(name)] = find(getattr(getattr(experiment, str(table)), str(name)))
-    tables["data"] |= {"train": found(experiment.data.train), "valid": found(experiment.data.valid)}
+    tables["data"] |= {"train": find_all(experiment.data.train), "valid": find_all(experiment.data.valid)}
     changed = {name: getattr(experiment, name).model_copy(update=new) for name, new in tables.items()}
     return experiment.model_copy(update=changed)
 

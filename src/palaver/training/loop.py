@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import resource
 import time
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,15 +22,13 @@ from palaver.errors import UserError
 from palaver.models import Responder
 from palaver.text.vocabulary import Vocabulary
 from palaver.training.batches import Batch, Collator, Plan, example_lengths, plan_epoch, prefetched
-from palaver.training.checkpoint import Checkpoints, Progress, random_state
+from palaver.training.checkpoint import Checkpoints, RunProgress, random_state
 from palaver.training.experiment import Experiment
 from palaver.training.folder import MetricsFile
 from palaver.training.interruptions import Signals, Stopped, memory_errors
 from palaver.training.prepare import Split
 from palaver.training.schedule import Schedule
-
-LOSS, NLL, NORM, TOKENS, WORDS, SPELLING, EXAMPLES, READ, STEPS = range(9)
-"""What is summed up between two lines of metrics. The first three live on the device."""
+from palaver.training.totals import Totals
 
 
 class Watcher(Protocol):
@@ -41,30 +39,6 @@ class Watcher(Protocol):
 
     def note(self, text: str) -> None:
         """Something that happened."""
-
-
-@dataclass(frozen=True)
-class Perplexity:
-    """Of the validation examples."""
-
-    nll: float
-    """Summed over all target tokens."""
-    n_tokens: int
-    n_words: int
-    spelling: float
-    """What unknown words cost on top, where a word counts (`palaver.text.spelling`)."""
-
-    @property
-    def per_token(self) -> float:
-        return _exp(self.nll / self.n_tokens)
-
-    @property
-    def per_word(self) -> float:
-        return _exp((self.nll + self.spelling) / self.n_words)
-
-
-def _exp(value: float) -> float:
-    return math.exp(value) if value < 700 else math.inf
 
 
 class Loop:
@@ -80,7 +54,7 @@ class Loop:
         accelerator: Accelerator,
         *,
         ocean: np.ndarray | None = None,
-        progress: Progress | None = None,
+        progress: RunProgress | None = None,
         optimiser_state: dict[str, Any] | None = None,
         metrics: MetricsFile | None = None,
         watcher: Watcher | None = None,
@@ -104,16 +78,16 @@ class Loop:
         self.collate = Collator(train.store, model.config, rank=self.rank, n_ranks=self.n_ranks, **options)
         self.lengths = example_lengths(train.store, train.ids)
         self.collate_valid = Collator(valid.store, model.config, **options) if valid is not None else None
-        self.progress = progress or Progress(n_processes=self.n_ranks)
+        self.progress = progress or RunProgress(n_processes=self.n_ranks)
         self._plan = (-1, Plan(np.empty(0), np.zeros(1, np.int64)))
         self.schedule = Schedule(self.settings, self._total_steps())
         if self.progress.schedule:
             self.schedule.restore(self.progress.schedule)
-        window = self.progress.window or [0.0] * 9
-        mine = window[:TOKENS] if self.rank == 0 else [0.0] * TOKENS
+        self._window = window = self.progress.window
+        # Loss, nll and norm are summed on the device; those of all processes were added up in the checkpoint.
+        mine = [window.loss, window.nll, window.norm] if self.rank == 0 else [0.0] * 3
         self._sums = torch.tensor(mine, dtype=torch.float64, device=self.device)
-        self._counts = window[TOKENS:]
-        self._totals = self.progress.totals or [0.0] * 9
+        self._epoch_totals = self.progress.totals
         self.signals = Signals()
         self._window_began = self._began = time.perf_counter()
         self._seconds_before = self.progress.seconds
@@ -134,10 +108,10 @@ class Loop:
     def _over(self) -> str:
         p, s = self.progress, self.settings
         if s.early_stop and p.waited >= s.early_stop:
-            return f"no better validation perplexity for {p.waited} epoch{'s' * (p.waited != 1)}"
+            return f"no better validation perplexity for {_count(p.waited, 'epoch')}"
         if s.max_steps is not None and p.step >= s.max_steps:
-            return f"{p.step:,} step{'s' * (p.step != 1)}"
-        return f"{p.epoch} epoch{'s' * (p.epoch != 1)}" if p.epoch >= s.epochs else ""
+            return _count(p.step, "step")
+        return _count(p.epoch, "epoch") if p.epoch >= s.epochs else ""
 
     def plan(self, epoch: int) -> Plan:
         """Batches of an epoch, counted from 0; each over all processes together."""
@@ -192,54 +166,59 @@ class Loop:
             self.optimiser.step()
             self.optimiser.zero_grad(set_to_none=True)
         self._sums += torch.stack((loss.detach() * batch.weight, nll * batch.weight, norm)).double()
-        b = batch
-        for i, count in enumerate((b.n_tokens, b.n_words, b.spelling, b.n_examples, b.n_read, 1)):
-            self._counts[i] += count
+        window = self._window
+        window.tokens += batch.n_tokens
+        window.words += batch.n_words
+        window.spelling += batch.spelling
+        window.examples += batch.n_examples
+        window.read += batch.n_read
+        window.steps += 1
         p.step += 1
         p.batch += 1
 
     # Lines of metrics ------------------------------------------------------------------------------------
 
-    def _read_window(self) -> list[float]:
+    def _read_window(self) -> Totals:
         """The sums since the last line, over all processes. The only place where the loop waits for a GPU."""
         sums = self._sums
         if self.n_ranks > 1:
             sums = self.accelerator.reduce(sums.clone(), "sum")
-        values = [*sums.tolist(), *self._counts]
-        if not all(map(math.isfinite, values)):
+        loss, nll, norm = sums.tolist()
+        window = replace(self._window, loss=loss, nll=nll, norm=norm)
+        if not window.are_finite:
             last = self.checkpoints.last()
             kept = f"the last good checkpoint is {last}" if last else "there is no checkpoint yet"
             raise UserError(
                 f"the loss is no longer a number (before step {self.progress.step:,})",
                 f"try a lower optimiser.learning_rate, or clip gradients (optimiser.clip); {kept}",
             )
-        return values
+        return window
 
-    def _row(self, kind: str, values: list[float], seconds: float) -> dict[str, Any]:
+    def _row(self, kind: str, totals: Totals, seconds: float) -> dict[str, Any]:
         p = self.progress
-        tokens, words, steps = max(values[TOKENS], 1), max(values[WORDS], 1), max(values[STEPS], 1)
+        perplexity = totals.perplexity
         return {
             "kind": kind,
             "step": p.step,
             "epoch": p.epoch + 1,
-            "loss": values[LOSS] / tokens,
-            "nll": values[NLL] / tokens,
-            "ppl": _exp(values[NLL] / tokens),
-            "ppl_word": _exp((values[NLL] + values[SPELLING]) / words),
+            "loss": totals.loss / max(totals.tokens, 1),
+            "nll": totals.nll_per_token,
+            "ppl": perplexity.per_token,
+            "ppl_word": perplexity.per_word,
             "lr": self.optimiser.param_groups[0]["lr"],
-            "grad_norm": values[NORM] / steps / self.n_ranks,
-            "tokens_per_second": round(values[READ] / max(seconds, 1e-9)),
+            "grad_norm": totals.norm / max(totals.steps, 1) / self.n_ranks,
+            "tokens_per_second": round(totals.read / max(seconds, 1e-9)),
             "seconds": round(self._seconds(), 3),
             "memory_mb": self._memory(),
         }
 
     def _log(self) -> None:
-        values = self._read_window()
+        window = self._read_window()
         now = time.perf_counter()
-        row = self._row("step", values, now - self._window_began)
-        self._totals = [a + b for a, b in zip(self._totals, values, strict=True)]
+        row = self._row("step", window, now - self._window_began)
+        self._epoch_totals += window
         self._sums.zero_()
-        self._counts = [0.0] * len(self._counts)
+        self._window = Totals()
         self._window_began = now
         self._write(row)
 
@@ -272,33 +251,37 @@ class Loop:
     def _finish_epoch(self, whole: bool) -> None:
         """Validate and keep. An epoch cut short by `max_steps` counts for `best`, not for stopping early."""
         p = self.progress
-        if self._counts[STEPS - TOKENS]:
+        if self._window.steps:
             self._log()
         began = time.perf_counter()
-        row = self._row("epoch", self._totals, 0)
+        row = self._row("epoch", self._epoch_totals, 0)
         del row["tokens_per_second"]
-        found = self.validate()
+        valid = self.validate()
         better = False
-        if found is not None:
-            row |= {"valid_nll": found.nll / found.n_tokens, "valid_ppl": found.per_token}
-            row |= {"valid_ppl_word": found.per_word, "valid_seconds": round(time.perf_counter() - began, 3)}
+        if valid is not None:
+            row |= {
+                "valid_nll": valid.nll_per_token,
+                "valid_ppl": valid.perplexity.per_token,
+                "valid_ppl_word": valid.perplexity.per_word,
+                "valid_seconds": round(time.perf_counter() - began, 3),
+            }
             better = p.best is None or row["valid_nll"] < p.best
-        if better or found is None:
+        if better or valid is None:
             p.best, p.best_step = row.get("valid_nll", row["nll"]), p.step
         self._write(row | {"best": better})
         if whole:
-            p.waited = 0 if better or found is None else p.waited + 1
-            if self.schedule.epoch_done(better or found is None) and self.watcher is not None:
+            p.waited = 0 if better or valid is None else p.waited + 1
+            if self.schedule.epoch_done(better or valid is None) and self.watcher is not None:
                 self.watcher.note(f"learning rate lowered to {self.schedule.rate(p.step, p.epoch + 1):g}")
             p.epoch, p.batch = p.epoch + 1, 0
-            self._totals = [0.0] * len(self._totals)
+            self._epoch_totals = Totals()
         p.finished = self._over()
         self.save()
         self._window_began = time.perf_counter()
         if self._asked_to_stop(now=True) and not p.finished:
             raise Stopped(self.signals.heard)
 
-    def validate(self) -> Perplexity | None:
+    def validate(self) -> Totals | None:
         """Every validation example exactly once, whatever the number of processes."""
         if self.valid is None or self.collate_valid is None:
             return None
@@ -315,16 +298,19 @@ class Loop:
         self.core.train()
         if self.n_ranks > 1:
             total = self.accelerator.reduce(total, "sum")
-        n_tokens = int(store.response.lengths(ids).sum())
-        n_words, spelling = int(store.n_words[ids].sum()), float(store.spelling[ids].sum())
-        return Perplexity(float(total), n_tokens, n_words, spelling)
+        return Totals(
+            nll=float(total),
+            tokens=int(store.response.lengths(ids).sum()),
+            words=int(store.n_words[ids].sum()),
+            spelling=float(store.spelling[ids].sum()),
+        )
 
     def save(self) -> None:
         """A checkpoint of all processes, written by the main one."""
         began = time.perf_counter()
-        values = self._read_window()  # raises before anything bad is kept
+        window = self._read_window()  # raises before anything bad is kept
         p = self.progress
-        p.window, p.totals = values, self._totals
+        p.window, p.totals = window, self._epoch_totals
         p.schedule, p.seconds, p.n_processes = self.schedule.state(), self._seconds(), self.n_ranks
         states = gather_object([random_state()]) if self.n_ranks > 1 else [random_state()]
         if self.accelerator.is_main_process:
@@ -343,6 +329,10 @@ class Loop:
         anybody = bool(self.accelerator.reduce(asked, "sum").item())
         self.signals.heard = self.signals.heard or ("a signal to another process" if anybody else "")
         return anybody
+
+
+def _count(n: int, thing: str) -> str:
+    return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"
 
 
 def make_optimiser(model: Responder, experiment: Experiment, device: torch.device) -> torch.optim.Optimizer:

@@ -28,11 +28,12 @@ from palaver.training.experiment_file import model_table
 from palaver.training.ocean import check_speakers
 from palaver.training.store import FORMAT, Limits, Store, write_store
 
-Tell = Callable[[str], None]
+Say = Callable[[str], None]
+"""Hears what is being done."""
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedData:
     """Where everything is. Small, so that one process can tell the others."""
 
     vocabulary: Path
@@ -54,9 +55,9 @@ class Split:
     ids: np.ndarray
 
 
-def prepare(experiment: Experiment, *, select: Select | None = None, tell: Tell | None = None) -> Prepared:
-    """Make what is not there yet. `select` chooses knowledge; `tell` hears what is being done."""
-    tell = tell or (lambda text: None)
+def prepare(experiment: Experiment, *, select: Select | None = None, say: Say | None = None) -> PreparedData:
+    """Make what is not there yet. `select` chooses knowledge."""
+    say = say or (lambda text: None)
     data = experiment.data
     if not data.train:
         raise UserError(
@@ -66,20 +67,18 @@ def prepare(experiment: Experiment, *, select: Select | None = None, tell: Tell 
     folder = experiment.prepared
     folder.mkdir(parents=True, exist_ok=True)
     ocean = read_ocean_table(data.ocean) if data.ocean is not None else {}
-    cast = _cast(experiment, ocean, tell)
+    cast = _cast(experiment, ocean, say)
     names = cast.names if cast else ()
-    vocabulary_at = _vocabulary(experiment, folder, hashes, tell)
+    vocabulary_at = _vocabulary(experiment, folder, hashes, say)
     vocabulary = Vocabulary.load(vocabulary_at)
     hashes[str(vocabulary_at / "tokenizer.json")] = sha256_of(vocabulary_at / "tokenizer.json")
-    parts = dict.fromkeys(("train", "valid"), None) | {
-        which: _store(experiment, which, sources, folder, vocabulary, cast, hashes, select, tell)
-        for which, sources in (("train", data.train), ("valid", data.valid))
-        if sources
-    }
-    train, valid = parts["train"], parts["valid"]
-    assert train is not None
-    notes = [_describe("training", Store(train)), *([_describe("validation", Store(valid))] if valid else [])]
-    return Prepared(
+    train = _store(experiment, "train", data.train, folder, vocabulary, cast, hashes, select, say)
+    notes = [_describe("training", Store(train))]
+    valid = None
+    if data.valid:
+        valid = _store(experiment, "valid", data.valid, folder, vocabulary, cast, hashes, select, say)
+        notes.append(_describe("validation", Store(valid)))
+    return PreparedData(
         vocabulary_at,
         train,
         valid,
@@ -90,7 +89,7 @@ def prepare(experiment: Experiment, *, select: Select | None = None, tell: Tell 
     )
 
 
-def open_splits(experiment: Experiment, prepared: Prepared) -> tuple[Split, Split | None]:
+def open_splits(experiment: Experiment, prepared: PreparedData) -> tuple[Split, Split | None]:
     """Training and validation examples; the latter held out by the seed where it has no source."""
     train = Store(prepared.train)
     everything = np.arange(len(train))
@@ -124,11 +123,11 @@ def limits_of(experiment: Experiment) -> Limits:
     )
 
 
-def _cast(experiment: Experiment, ocean: dict[str, Scores], tell: Tell) -> Cast | None:
+def _cast(experiment: Experiment, ocean: dict[str, Scores], say: Say) -> Cast | None:
     data = experiment.data
     if not (data.speakers or data.min_turns or ocean):
         return None
-    tell("counting the turns of each speaker")
+    say("counting the turns of each speaker")
     counts = [count_turns(read_source(source, data)) for source in data.train]
     cast = choose_cast(data, counts, tuple(ocean))
     heard = sum(counts, Counter[str]())
@@ -145,7 +144,7 @@ def _cast(experiment: Experiment, ocean: dict[str, Scores], tell: Tell) -> Cast 
     return cast
 
 
-def _vocabulary(experiment: Experiment, folder: Path, hashes: dict[str, str], tell: Tell) -> Path:
+def _vocabulary(experiment: Experiment, folder: Path, hashes: dict[str, str], say: Say) -> Path:
     settings = experiment.vocabulary
     start = experiment.model.initialise_from
     if start is not None:
@@ -170,7 +169,7 @@ def _vocabulary(experiment: Experiment, folder: Path, hashes: dict[str, str], te
     }
     target = folder / f"vocabulary-{digest(made_of)}"
     if not (target / "tokenizer.json").is_file():
-        tell("making the vocabulary")
+        say("making the vocabulary")
         texts = (
             turn.text for s in data.train for dialogue in read_source(s, data) for turn in dialogue.turns
         )
@@ -188,7 +187,7 @@ def _store(
     cast: Cast | None,
     hashes: dict[str, str],
     select: Select | None,
-    tell: Tell,
+    say: Say,
 ) -> Path:
     data = experiment.data
     limits = limits_of(experiment)
@@ -214,7 +213,7 @@ def _store(
         raise UserError(f"knowledge is to be chosen by {data.knowledge!r}, but no selector was passed in")
     skipped: Counter[str] = Counter()
 
-    def found() -> Iterator[Episode]:
+    def stream() -> Iterator[Episode]:
         for i, source in enumerate(sources):
             yield from episodes(
                 read_source(source, data),
@@ -224,16 +223,16 @@ def _store(
                 skipped=skipped,
             )
 
-    tell(f"preparing {'training' if which == 'train' else 'validation'} examples")
+    say(f"preparing {'training' if which == 'train' else 'validation'} examples")
     write_store(
         target,
-        found(),
+        stream(),
         vocabulary,
         limits,
         window=data.window if data.task == "windows" else 0,
         max_examples=maximum,
         skipped=skipped,
-        tell=_now_and_then(lambda n: tell(f"  {n:,} examples so far")),
+        tell=_now_and_then(lambda n: say(f"  {n:,} examples so far")),
     )
     return target
 
@@ -252,16 +251,17 @@ def _now_and_then(tell: Callable[[int], None], seconds: float = 5.0) -> Callable
 
 def _files_of(experiment: Experiment, sources: Sequence[Source]) -> list[str]:
     """The files of the sources, each once; of a folder, all that is in it."""
-    found: dict[str, None] = {}
+    files: dict[Path, None] = {}
     for source in sources:
         at = read_source(source, experiment.data).path
-        for place in (
-            at,
-            at.parent / "reading_sets",
-        ):  # Topical-Chat's knowledge lies beside its conversations
-            inside = sorted(p for p in place.rglob("*") if p.is_file()) if place.is_dir() else []
-            found |= dict.fromkeys(map(str, inside or [place][: place == at]))
-    return list(found)
+        inside = _inside(at)
+        files |= dict.fromkeys(inside or [at])
+        files |= dict.fromkeys(_inside(at.parent / "reading_sets"))  # of Topical-Chat: its knowledge
+    return list(map(str, files))
+
+
+def _inside(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else []
 
 
 def _hashes(experiment: Experiment) -> dict[str, str]:

@@ -26,14 +26,14 @@ from palaver.models import Responder, build, load
 from palaver.models.devices import choose_device
 from palaver.models.pretrained import fingerprint
 from palaver.text.vocabulary import Vocabulary
-from palaver.training.checkpoint import Checkpoints, Progress, set_random_state, unreadable
+from palaver.training.checkpoint import Checkpoints, RunProgress, set_random_state, unreadable
 from palaver.training.curves import draw_curves
 from palaver.training.examples import Select
 from palaver.training.experiment import Experiment
 from palaver.training.folder import MetricsFile, RunFolder, hardware, read_metrics
 from palaver.training.interruptions import Stopped
 from palaver.training.loop import Loop, Watcher
-from palaver.training.prepare import Prepared, open_splits, prepare
+from palaver.training.prepare import PreparedData, open_splits, prepare
 
 Device = Literal["auto", "cpu", "cuda"]
 
@@ -78,7 +78,7 @@ def train(
     say: Callable[[str], None] = watcher.note if watcher is not None and main else lambda text: None
     folder = RunFolder(experiment, fresh=fresh) if main else None
     try:
-        prepared = prepare(experiment, select=select, tell=say) if accelerator.is_local_main_process else None
+        prepared = prepare(experiment, select=select, say=say) if accelerator.is_local_main_process else None
         if folder is not None and prepared is not None:
             folder.check_same(prepared.hashes)
         prepared = _from_main(accelerator, prepared)
@@ -90,7 +90,7 @@ def train(
 
 def _train(
     experiment: Experiment,
-    prepared: Prepared,
+    prepared: PreparedData,
     accelerator: Accelerator,
     folder: RunFolder | None,
     watcher: Watcher | None,
@@ -114,8 +114,8 @@ def _train(
         say(note)
     set_seed(experiment.seed + accelerator.process_index)  # dropout differs between processes
     checkpoints = Checkpoints(experiment.folder)
-    found = checkpoints.load()
-    progress, state = found if found is not None else (Progress(n_processes=accelerator.num_processes), None)
+    earlier = checkpoints.load()
+    progress, state = earlier or (RunProgress(n_processes=accelerator.num_processes), None)
     n_parameters = sum(p.numel() for p in model.parameters())
     if state is None:
         processes = f"{accelerator.num_processes} process(es) on {device.type}"
@@ -182,7 +182,7 @@ def _load_weights(model: Responder, checkpoints: Checkpoints) -> None:
 
 
 def make_model(
-    experiment: Experiment, prepared: Prepared, vocabulary: Vocabulary
+    experiment: Experiment, prepared: PreparedData, vocabulary: Vocabulary
 ) -> tuple[Responder, list[str]]:
     """The model with random weights, or those of the checkpoint to start from; what to say about it."""
     fields = {**experiment.model_fields_given, "model": experiment.model.kind, "vocab_size": len(vocabulary)}
@@ -244,16 +244,17 @@ def _accelerator(device: Device) -> Accelerator:
     from datetime import timedelta
 
     cpu = choose_device(device).type == "cpu"
-    found = Accelerator(
+    accelerator = Accelerator(
         cpu=cpu,
         kwargs_handlers=[
             DistributedDataParallelKwargs(broadcast_buffers=False, gradient_as_bucket_view=True),
             InitProcessGroupKwargs(timeout=timedelta(hours=12)),  # preparing subtitles takes its time
         ],
     )
-    if (found.device.type == "cpu") != cpu:
-        raise UserError(f"this Python process has trained on {found.device.type} before", "start a new one")
-    return found
+    if (accelerator.device.type == "cpu") != cpu:
+        trained_on = accelerator.device.type
+        raise UserError(f"this Python process has trained on {trained_on} before", "start a new one")
+    return accelerator
 
 
 def _from_main(accelerator: Accelerator, value: Any) -> Any:
@@ -264,7 +265,7 @@ def _from_main(accelerator: Accelerator, value: Any) -> Any:
     return box[0]
 
 
-def _check_processes(progress: Progress, n_processes: int) -> None:
+def _check_processes(progress: RunProgress, n_processes: int) -> None:
     if progress.n_processes != n_processes:
         raise UserError(
             f"the run was begun with {progress.n_processes} process(es), found {n_processes}",

@@ -176,7 +176,7 @@ class _Writer:
 
 def write_store(
     folder: Path,
-    found: Iterable[Episode],
+    episodes: Iterable[Episode],
     vocabulary: Vocabulary,
     limits: Limits,
     *,
@@ -185,7 +185,7 @@ def write_store(
     skipped: Counter[str] | None = None,
     tell: Callable[[int], None] | None = None,
 ) -> Store:
-    """Encode `found` into `folder`; nothing is left behind when it does not come to its end.
+    """Encode `episodes` into `folder`; nothing is left behind when it does not come to its end.
 
     With `window` the task is language modelling: the text of each dialogue is cut into windows of so many
     tokens, and each is the context of the next. `skipped` is read at the end, when the stream has filled it.
@@ -199,7 +199,7 @@ def write_store(
     spelling = Spelling(vocabulary)
     try:
         with _Writer(part, dtype) as writer:
-            for block in _blocks(found):
+            for block in _blocks(episodes):
                 if window:
                     rows = _windows(block, vocabulary, window)
                 else:
@@ -244,10 +244,10 @@ def _take_name(part: Path, folder: Path) -> None:
         raise UserError(f"cannot write {folder}", "choose another place with data.prepared")
 
 
-def _blocks(found: Iterable[Episode]) -> Iterator[list[Episode]]:
+def _blocks(episodes: Iterable[Episode]) -> Iterator[list[Episode]]:
     block: list[Episode] = []
     size = 0
-    for episode in found:
+    for episode in episodes:
         block.append(episode)
         size += len(episode.turns)
         if size >= _BLOCK:

@@ -22,7 +22,7 @@ from palaver.comparator.cmade.network import ComparatorNetwork, apply_network  #
 from palaver.comparator.cmade.pipeline import run_pipeline  # noqa: E402
 from palaver.comparator.cmade.presets import PRESETS, Settings, Training  # noqa: E402
 from palaver.comparator.reading import read_pairs, read_rated  # noqa: E402
-from palaver.comparator.training_data import RatedDialogues, TrainingData  # noqa: E402
+from palaver.comparator.training_data import TrainingData  # noqa: E402
 from palaver.errors import DataError, UserError  # noqa: E402
 
 torch.set_num_threads(1)
@@ -141,16 +141,6 @@ def test_pairs_are_needed_where_they_are(sources: TrainingData, quick: Settings,
     found = run_pipeline(PRESETS["regression"], without, tmp_path, quick, device="cpu")
     assert found.on_pairs is None
     assert found.dev_scores is None
-
-
-def test_development_dialogues_are_not_trained_on(sources: TrainingData) -> None:
-    assert sources.dev is not None
-    rows = (*sources.ratings.rows, *sources.dev.rows[:3])
-    found = TrainingData.gather(RatedDialogues(rows, sources.ratings.scale), dev=sources.dev)
-    assert len(found.ratings) == 60
-    assert "3 rated dialogues" in found.notes[0]
-    with pytest.raises(DataError, match="none is left"):
-        TrainingData.gather(sources.dev, dev=sources.dev)
 
 
 def command(files: dict[str, Path], encoder: Path, out: Path, *more: str) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.comparator import _kernels
+from palaver.comparator.cmade import _kernels
 from palaver.comparator.cmade._distances import distance_blocks
 from palaver.comparator.cmade.shapley import knn_shapley, pair_values, signed_wins
 from palaver.comparator.training_data import Pairs

@@ -159,17 +159,17 @@ def predictions_after_removal(bits: Any, ratings: Any, ranks: Any, removed: Any,
         argsort_bits(bits[q], order, spare, counts)
         for r in range(ranks.shape[0]):
             for s in range(removed.shape[0]):
-                total, found = 0.0, 0
+                total, n_near = 0.0, 0
                 for i in range(size):
                     at = order[i]
                     if ranks[r, at] < removed[s]:
                         continue
                     total += ratings[at]
-                    found += 1
-                    out[q, r, s, found - 1] = total / found
-                    if found == most:
+                    n_near += 1
+                    out[q, r, s, n_near - 1] = total / n_near
+                    if n_near == most:
                         break
-                out[q, r, s, found:] = total / found
+                out[q, r, s, n_near:] = total / n_near
 
 
 @numba.njit(cache=True)

@@ -76,25 +76,28 @@ def make_inputs(dialogues: Sequence[Dialogue], tokenizer: Any, max_tokens: int =
     if strangers:
         raise DataError(f"speakers should be user and system, found {', '.join(sorted(strangers)[:5])}")
     texts = [turn.text for dialogue in dialogues for turn in dialogue.turns]
-    said = tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"] if texts else []
-    ids: list[list[int]] = []
-    roles: list[list[int]] = []
-    n_cut, at = 0, 0
+    tokens_of_turns = iter(
+        tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"] if texts else []
+    )
+    tokens: list[int] = []
+    roles: list[int] = []
+    bounds = [0]
+    n_cut, room = 0, max_tokens - 1
     for dialogue in dialogues:
-        own: list[int] = []
-        spoke: list[int] = []
+        own_tokens: list[int] = []
+        own_roles: list[int] = []
         for turn in dialogue.turns:
-            own += [*said[at], sep]
-            spoke += [ROLES[turn.speaker]] * (len(said[at]) + 1)
-            at += 1
-        room = max_tokens - 1
-        n_cut += len(own) > room
-        ids.append([cls, *own[-room:]])
-        roles.append([0, *spoke[-room:]])
-    bounds = np.concatenate([[0], np.cumsum([len(row) for row in ids])]).astype(np.int64)
-    flat = np.fromiter((token for row in ids for token in row), np.int32, count=int(bounds[-1]))
-    who = np.fromiter((role for row in roles for role in row), np.int8, count=int(bounds[-1]))
-    return Inputs(flat, who, bounds, pad, n_cut)
+            said = [*next(tokens_of_turns), sep]
+            own_tokens += said
+            own_roles += [ROLES[turn.speaker]] * len(said)
+        if len(own_tokens) > room:
+            n_cut += 1
+        tokens += [cls, *own_tokens[-room:]]
+        roles += [0, *own_roles[-room:]]
+        bounds.append(len(tokens))
+    return Inputs(
+        np.array(tokens, np.int32), np.array(roles, np.int8), np.array(bounds, np.int64), pad, n_cut
+    )
 
 
 def special_tokens(tokenizer: Any) -> tuple[int, int, int]:

@@ -24,7 +24,7 @@ from palaver.comparator.cmade.inputs import N_ROLES, Inputs, cut_by_tokens, make
 from palaver.errors import DataError, UserError, require
 from palaver.files import check_writable
 from palaver.models.encoders.transformer import Transformer, load_transformer, position_limit
-from palaver.progress import Progress
+from palaver.progress import Progress, no_progress
 from palaver.schema import Dialogue
 
 FORMAT = 1
@@ -76,8 +76,8 @@ class ComparatorNetwork(nn.Module):
     def logits(self, embeddings: Tensor) -> Tensor:
         """f before anything is made of it, (B, 1 or classes)."""
         with torch.autocast(embeddings.device.type, enabled=False):
-            found: Tensor = self.head(embeddings)
-        return found
+            logits: Tensor = self.head(embeddings)
+        return logits
 
     def scores_of(self, logits: Tensor) -> Tensor:
         """o, (B,)."""
@@ -145,16 +145,16 @@ def build_network(
     device: str | torch.device = "cpu",
 ) -> ComparatorNetwork:
     """A new comparator around an encoder. `auto` pools as the encoder's makers did."""
-    found = encoder if isinstance(encoder, Transformer) else load_transformer(encoder)
+    loaded = encoder if isinstance(encoder, Transformer) else load_transformer(encoder)
     config = NetworkConfig(
-        encoder=found.name,
-        pooling=found.pooling if pooling == "auto" else pooling,
-        max_tokens=min(max_tokens or found.max_tokens, found.max_tokens),
+        encoder=loaded.name,
+        pooling=loaded.pooling if pooling == "auto" else pooling,
+        max_tokens=min(max_tokens or loaded.max_tokens, loaded.max_tokens),
         centres=tuple(float(c) for c in centres),
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network = ComparatorNetwork(found.model, found.tokenizer, config)
+        network = ComparatorNetwork(loaded.model, loaded.tokenizer, config)
     return network.to(device)
 
 
@@ -163,23 +163,22 @@ def apply_network(
     inputs: Inputs,
     *,
     batch_tokens: int = 65536,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
     what: str = "scoring dialogues",
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Scores (N,) and embeddings (N, C) of all dialogues, batches of like length together."""
     scores = np.zeros(len(inputs), np.float32)
     embeddings = np.zeros((len(inputs), network.dim), np.float32)
     budget = batch_tokens if network.device.type == "cuda" else min(batch_tokens, 8192)
-    was, done = network.training, 0
+    was_training, n_done = network.training, 0
     network.eval()
     with torch.inference_mode(), autocast(network.device):
         for rows in cut_by_tokens(inputs.lengths, budget):
             o, phi = network(*network.to_device(inputs, rows))
             scores[rows], embeddings[rows] = o.float().cpu().numpy(), phi.float().cpu().numpy()
-            done += len(rows)
-            if progress is not None:
-                progress(what, done, len(inputs))
-    network.train(was)
+            n_done += len(rows)
+            progress(what, n_done, len(inputs))
+    network.train(was_training)
     return scores, embeddings
 
 

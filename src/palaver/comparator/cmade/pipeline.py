@@ -43,11 +43,12 @@ from palaver.comparator.cmade.training import (
     train,
 )
 from palaver.comparator.evaluation import evaluate_pairs
-from palaver.comparator.representation import encoder_digest
 from palaver.comparator.training_data import TrainingData
 from palaver.errors import DataError, UserError
 from palaver.files import check_writable, write_atomically
 from palaver.models.devices import choose_device
+from palaver.models.encoders import Places
+from palaver.models.encoders.transformer import find_transformer, open_transformer
 from palaver.progress import Progress, no_progress
 from palaver.schema import RunRecord
 
@@ -116,7 +117,8 @@ class _Pipeline:
     def run(self, fresh: bool) -> list[StageResult]:
         done: list[StageResult] = []
         settings: dict[str, Any] = {}
-        hashes = {"encoder": encoder_digest(self.settings.encoder)}
+        encoder = open_transformer([find_transformer(self.settings.encoder)], Places(keep_end=True))
+        hashes = {"encoder": encoder.signature}
         for stage, name in zip(self.preset.stages, self.preset.chain, strict=True):
             settings[stage] = self._stage_settings(stage)
             hashes |= self._stage_data(stage)

@@ -30,7 +30,7 @@ from palaver.comparator.cmade.presets import Objective, Training
 from palaver.comparator.cmade.ranking_loss import pair_weights
 from palaver.comparator.training_data import Pairs
 from palaver.errors import DataError, UserError
-from palaver.progress import Progress
+from palaver.progress import Progress, no_progress
 from palaver.training.checkpoint import random_state, set_random_state
 from palaver.training.experiment import Optimiser
 from palaver.training.schedule import Schedule
@@ -118,14 +118,14 @@ def train(
     objective: Objective = "pairwise",
     seed: int = 0,
     evaluate: Callable[[], dict[str, float]] | None = None,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
     what: str = "training",
 ) -> History:
     """Fit `network` in place. The same seed and data give the same weights on the same machine."""
     keep, left_out = _usable(examples, objective)
     run = _Run(network, inputs, keep, settings, objective, seed)
     epochs = []
-    was = network.training
+    was_training = network.training
     with _seeded(seed + run.rank):
         for epoch in range(settings.epochs):
             began = time.perf_counter()
@@ -133,15 +133,14 @@ def train(
             total = torch.zeros((), device=network.device)
             for batch in run.plans[epoch]:
                 total += run.step(batch)
-                if progress is not None:
-                    progress(f"{what}, epoch {epoch + 1}", run.n_done, run.n_steps)
+                progress(f"{what}, epoch {epoch + 1}", run.n_done, run.n_steps)
             loss = float(total) / len(run.plans[epoch])
             if not math.isfinite(loss):
                 raise UserError("the loss is no longer a number", "try a lower learning rate")
             seconds = time.perf_counter() - began
             network.eval()
             epochs.append(Epoch(loss, round(seconds, 3), evaluate() if evaluate is not None else {}))
-    network.train(was)
+    network.train(was_training)
     return History(tuple(epochs), run.n_steps, len(keep), left_out)
 
 
@@ -344,11 +343,11 @@ def _optimiser(network: ComparatorNetwork, settings: Training, objective: Object
             kinds.setdefault((not name.startswith("encoder."), p.ndim > 1), []).append(p)
     groups = [
         {
-            "params": found,
+            "params": parameters,
             "weight_decay": settings.weight_decay if matrix else 0.0,
             "faster": settings.new_layers if new else 1.0,
         }
-        for (new, matrix), found in kinds.items()
+        for (new, matrix), parameters in kinds.items()
     ]
     return torch.optim.AdamW(groups, lr=settings.learning_rate, fused=network.device.type == "cuda")
 

@@ -94,7 +94,8 @@ document.addEventListener("scroll", clock.settle, { passive: true, capture: true
 // --- the questions ---
 
 const questions = [...form.querySelectorAll(".question")];
-const inputs = (q) => [...q.querySelectorAll("input")];
+const inputs = (q) => [...q.querySelectorAll("input[name]")];
+const typed = (input) => input.matches("[type=text], [type=number]");
 
 function value(q) {
   const all = inputs(q);
@@ -149,14 +150,14 @@ document.addEventListener("keydown", (event) => {
     const q = at.closest(".question");
     if (q && answered(q) && at.checkValidity() && open()) onward(); // first to what is still open, then send
     else form.requestSubmit(go);
-  } else if (/^[0-9]$/.test(event.key) && !at.matches("input[type=text]")) {
+  } else if (/^[0-9]$/.test(event.key) && !at.matches("input[type=text], input[type=number]")) {
     digit(event, at.closest(".question") ?? questions.find((q) => !answered(q)));
   }
 });
 
 function digit(event, q) {
   if (!q) return;
-  if (q.dataset.kind === "number") return inputs(q)[0].focus(); // and the digit is typed there
+  if (q.dataset.kind === "number") return inputs(q)[0].select(); // and the digit is typed there
   const choice = inputs(q).find((i) => i.dataset.key === event.key);
   if (!choice) return;
   event.preventDefault();
@@ -169,7 +170,7 @@ function digit(event, q) {
 
 function saveDraft() {
   clock.settle();
-  const values = questions.map((q) => inputs(q).map((i) => (i.type === "text" ? i.value : i.checked)));
+  const values = questions.map((q) => inputs(q).map((i) => (typed(i) ? i.value : i.checked)));
   const comment = form.elements.comment?.value ?? "";
   try {
     session.setItem(draftKey, JSON.stringify({ values, comment, active: clock.active }));
@@ -183,7 +184,7 @@ function restoreDraft() {
   questions.forEach((q, n) => inputs(q).forEach((input, m) => {
     const kept = draft.values[n]?.[m];
     if (kept === undefined) return;
-    if (input.type === "text") input.value = kept;
+    if (typed(input)) input.value = kept;
     else input.checked = kept;
   }));
   if (form.elements.comment && draft.comment) {

@@ -16,29 +16,19 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from palaver import __version__
 from palaver.errors import UserError
-from palaver.schema import Item, Pairwise, Question, Study
-from palaver.server import assignment as leases
-from palaver.server.answers import Given, answer_row, is_complete, store
+from palaver.schema import Item, Question, Study
+from palaver.server import leases
+from palaver.server.answers import RawAnswer, answer_row, is_complete, store
+from palaver.server.catalogue import Catalogue, ScreenContent, screen_rows
 from palaver.server.database import Database
-from palaver.server.handing import next_screen
-from palaver.server.screening import judge_check
-from palaver.server.served import (
-    Place,
-    Rater,
-    Refused,
-    Served,
-    answers_of,
-    log,
-    rater_of,
-    screen_rows,
-    storable,
-)
+from palaver.server.next_screen import next_screen
+from palaver.server.rater_checks import judge_check
+from palaver.server.records import Rater, answers_of, log, rater_of
+from palaver.server.refusal import Refusal, storable
 from palaver.server.tables import assignment, comment, rater, screen
 from palaver.server.tables import study as study_table
 from palaver.studies.checks import met
 from palaver.studies.screens import shown_order, side_by_side
-
-__all__ = ["Given", "Refused", "Saved", "Service", "Task", "Visit"]
 
 Clock = Callable[[], float]
 MAX_COMMENT = 5000
@@ -76,7 +66,7 @@ class Visit:
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class Receipt:
     """What a submission did: the ids that are now in the database, and what a trainee should hear."""
 
     ids: tuple[str, ...]
@@ -85,8 +75,8 @@ class Saved:
     passed: bool | None = None
 
 
-class Service:
-    """One served study."""
+class StudyState:
+    """One study in its database: where everybody stands, and every step that somebody takes."""
 
     def __init__(self, database: Database, clock: Clock = time.time) -> None:
         self.database = database
@@ -96,13 +86,13 @@ class Service:
         if row is None:
             raise UserError("this database holds no study yet", "begin with: palaver study serve study.toml")
         self.study = Study.model_validate_json(row.document)
-        self.served = Served(self.study)
+        self.catalogue = Catalogue(self.study)
         self.secret: str = row.secret
         self.source: str = row.source
         self.hash: str = row.hash
 
     @classmethod
-    def create(cls, database: Database, study: Study, source: str, clock: Clock = time.time) -> Service:
+    def create(cls, database: Database, study: Study, source: str, clock: Clock = time.time) -> StudyState:
         """Open the study in this database, putting it there first if the database is new."""
         document = study.model_dump_json()
         if "\\u0000" in document.replace("\\\\", ""):  # the character, not a text that spells it
@@ -141,7 +131,7 @@ class Service:
     ) -> str:
         """The rater's id: a new one, or the one this person had before."""
         now = self.clock()
-        given = json.dumps({k: storable(v, k, 500) for k, v in (parameters or {}).items()})
+        kept = json.dumps({k: storable(v, k, 500) for k, v in (parameters or {}).items()})
         if external is not None:
             storable(external, "name", 200)
         with self.database.writing() as connection:
@@ -150,7 +140,7 @@ class Service:
                     select(rater.c.id).where(rater.c.platform == platform, rater.c.external == external)
                 ).scalar()
                 if known is not None:  # perhaps with another assignment of the platform's
-                    connection.execute(update(rater).where(rater.c.id == known).values(parameters=given))
+                    connection.execute(update(rater).where(rater.c.id == known).values(parameters=kept))
                     return str(known)
             new = secrets.token_hex(16)
             connection.execute(
@@ -158,7 +148,7 @@ class Service:
                     id=new,
                     external=external,
                     platform=platform,
-                    parameters=given,
+                    parameters=kept,
                     state="consent" if self.study.consent else "instructions",
                     entered_at=now,
                     seen_at=now,
@@ -182,7 +172,7 @@ class Service:
                 return self._visit(me, "blocked")
             if me.state not in ("training", "working"):
                 return self._visit(me, me.state)
-            held = next_screen(connection, self.served, me, now)
+            held = next_screen(connection, self.catalogue, me, now)
             if held is None:
                 return self._visit(me, self._leave_work(connection, me, now))
             state = "working" if held.kind != "training" else me.state  # the training may just be passed
@@ -223,74 +213,79 @@ class Service:
         kept = {n: storable(text, n, MAX_COMMENT) for n, text in answers.items() if n in asked and text}
         lacking = [q.text for q in self.study.survey if q.required and q.name not in kept]
         if lacking:
-            raise Refused(f"please answer: {'; '.join(lacking)}", 422)
+            raise Refusal(f"please answer: {'; '.join(lacking)}", 422)
         for name, text in kept.items():
             if asked[name].options and text not in asked[name].options:
-                raise Refused(f"{asked[name].text}: choose one of the options", 422)
+                raise Refusal(f"{asked[name].text}: choose one of the options", 422)
         with self.database.writing() as connection:
             if rater_of(connection, rater_id).state == "survey":
                 values = {"state": "done", "survey": json.dumps(kept)}
                 connection.execute(update(rater).where(rater.c.id == rater_id).values(values))
                 log(connection, self.clock(), rater_id, "done")
 
-    def submit(self, rater_id: str, assignment_id: int, given: Sequence[Given], remark: str = "") -> Saved:
+    def submit(
+        self, rater_id: str, assignment_id: int, answers: Sequence[RawAnswer], remark: str = ""
+    ) -> Receipt:
         """Store answers. The same answer (by its id) sent again is one row, and is acknowledged again."""
         now = self.clock()
         with self.database.writing() as connection:
             me = rater_of(connection, rater_id)
             if me.blocked:
-                raise Refused("you can no longer take part in this study", 403)
+                raise Refusal("you can no longer take part in this study", 403)
             held = _assigned(connection, rater_id, assignment_id)
-            place = self.served.place(connection, held.screen)
-            order = shown_order(self.study, place.screen, len(place.item.outputs), held.turn, rater_id)
-            store(connection, [answer_row(g, place, held.id, rater_id, order, now) for g in given])
+            content = self.catalogue.content(connection, held.screen)
+            order = shown_order(self.study, content.screen, len(content.item.outputs), held.turn, rater_id)
+            store(connection, [answer_row(a, content, held.id, rater_id, order, now) for a in answers])
             if remark.strip() and self.study.comments:
                 _keep_comment(
                     connection, held.id, rater_id, storable(remark.strip(), "comment", MAX_COMMENT), now
                 )
-            ids = tuple(g.id for g in given)
+            ids = tuple(a.id for a in answers)
             if held.status in ("done", "late"):
-                return Saved(ids, True)
-            if not is_complete(connection, held.id, place.item, place.questions):
-                return Saved(ids, False)
+                return Receipt(ids, True)
+            if not is_complete(connection, held.id, content.item, content.questions):
+                return Receipt(ids, False)
             leases.finish(connection, held, now)
-            return self._finished(connection, me, place, held.id, ids, now)
+            return self._finished(connection, me, content, held.id, ids, now)
 
     def _finished(
         self,
         connection: Connection,
         me: Rater,
-        place: Place,
+        content: ScreenContent,
         assignment_id: int,
         ids: tuple[str, ...],
         now: float,
-    ) -> Saved:
+    ) -> Receipt:
         """Known items are judged at once; in the training, wrong answers are explained."""
-        if place.kind == "training":
-            right = met(place.expected, answers_of(connection, assignment_id))
-            hints = [e.feedback for e, ok in zip(place.expected, right, strict=True) if not ok and e.feedback]
-            return Saved(ids, True, tuple(hints), all(right))
-        if place.kind != "main":
-            judge_check(connection, self.served, me, place, assignment_id, now)
-        return Saved(ids, True)
+        if content.kind == "training":
+            right = met(content.expected, answers_of(connection, assignment_id))
+            hints = [
+                e.feedback for e, ok in zip(content.expected, right, strict=True) if not ok and e.feedback
+            ]
+            return Receipt(ids, True, tuple(hints), all(right))
+        if content.kind != "main":
+            judge_check(connection, self.catalogue, me, content, assignment_id, now)
+        return Receipt(ids, True)
 
-    def _task(self, connection: Connection, rater_id: str, held: leases.Assigned) -> Task:
-        place = self.served.place(connection, held.screen)
-        order = shown_order(self.study, place.screen, len(place.item.outputs), held.turn, rater_id)
-        where = {place.item.outputs[o].system: position for position, o in enumerate(order)}
-        pairs = {q.criterion for q in place.questions if isinstance(q.scale, Pairwise)}
+    def _task(self, connection: Connection, rater_id: str, held: leases.Lease) -> Task:
+        content = self.catalogue.content(connection, held.screen)
+        order = shown_order(self.study, content.screen, len(content.item.outputs), held.turn, rater_id)
+        place = {content.item.outputs[o].system: position for position, o in enumerate(order)}
+        comparisons = {q.criterion for q in content.questions if q.scale.compares is not None}
+        values = {} if held.fresh else answers_of(connection, held.id)
         answered = {
-            (criterion, 0 if criterion in pairs else where[system]): value
-            for (criterion, system), value in ({} if held.fresh else answers_of(connection, held.id)).items()
+            (criterion, 0 if criterion in comparisons else place[system]): value
+            for (criterion, system), value in values.items()
         }
-        most = self.served.n_screens
+        most = self.catalogue.n_screens
         return Task(
             assignment=held.id,
             kind=held.kind,
-            item=place.item,
-            questions=place.questions,
+            item=content.item,
+            questions=content.questions,
             order=order,
-            side_by_side=side_by_side(place.questions),
+            side_by_side=side_by_side(content.questions),
             answered=answered,
             done=leases.progress(connection, rater_id),
             total=min(self.study.items_per_rater or most, most),
@@ -305,13 +300,13 @@ _HELD = (
 )
 
 
-def _assigned(connection: Connection, rater_id: str, assignment_id: int) -> leases.Assigned:
+def _assigned(connection: Connection, rater_id: str, assignment_id: int) -> leases.Lease:
     row = None
     if 0 < assignment_id < 2**31:
         row = connection.execute(_HELD, {"of_rater": rater_id, "number": assignment_id}).first()
     if row is None:
-        raise Refused("this screen is not yours", 404)
-    return leases.Assigned(*row)
+        raise Refusal("this screen is not yours", 404)
+    return leases.Lease(*row)
 
 
 def _keep_comment(connection: Connection, assignment_id: int, rater_id: str, text: str, now: float) -> None:

@@ -20,32 +20,35 @@ from palaver.statistics.bootstrap import Interval, percentile_interval, resample
 
 @dataclass(frozen=True, slots=True)
 class Perplexity:
-    """Perplexities with the sums they come from; nan without tokens or words, inf beyond all numbers."""
+    """Perplexities from the sums they rest on; nan without tokens or words, inf beyond all numbers.
 
-    per_token: float
-    per_word: float
-    nll_sum: float
+    >>> print(Perplexity(nll=20 * math.log(8), n_tokens=20, n_words=10))
+    8.00 per token, 64.00 per word
+    """
+
+    nll: float
+    """Negative natural log-likelihood, summed over all tokens."""
     n_tokens: int
     n_words: int
+    spelling: float = 0.0
+    """What unknown words cost on top, where a word counts (`palaver.text.spelling`)."""
     per_token_interval: Interval | None = None
     per_word_interval: Interval | None = None
 
+    def __post_init__(self) -> None:
+        if self.n_tokens < 0 or self.n_words < 0:
+            raise ValueError(f"counts cannot be negative: {self.n_tokens} tokens, {self.n_words} words")
+
     @property
-    def bits_per_word(self) -> float:
-        """Binary logarithm of the perplexity per word."""
-        return self.nll_sum / self.n_words / math.log(2) if self.n_words else math.nan
+    def per_token(self) -> float:
+        return _exp_mean(self.nll, self.n_tokens)
+
+    @property
+    def per_word(self) -> float:
+        return _exp_mean(self.nll + self.spelling, self.n_words)
 
     def __str__(self) -> str:
         return f"{self.per_token:.2f} per token, {self.per_word:.2f} per word"
-
-
-def perplexity(nll_sum: float, n_tokens: int, n_words: int) -> Perplexity:
-    """From the sum of negative natural log-likelihoods over all responses."""
-    if n_tokens < 0 or n_words < 0:
-        raise ValueError(f"counts cannot be negative: {n_tokens} tokens, {n_words} words")
-    return Perplexity(
-        _exp(nll_sum, n_tokens), _exp(nll_sum, n_words), float(nll_sum), int(n_tokens), int(n_words)
-    )
 
 
 def corpus_perplexity(
@@ -57,23 +60,27 @@ def corpus_perplexity(
     n_replicates: int = 1000,
     confidence: float = 0.95,
 ) -> Perplexity:
-    """The same from one number per response (or per dialogue), with bootstrap intervals over them."""
+    """From one number per response (or per dialogue), with bootstrap intervals over them."""
     table = np.column_stack([np.asarray(column, dtype=np.float64) for column in (nll, n_tokens, n_words)])
-    whole = perplexity(table[:, 0].sum(), int(table[:, 1].sum()), int(table[:, 2].sum()))
+    total_nll, total_tokens, total_words = table.sum(axis=0)
     sums = resample_sums(table, n_replicates, np.random.default_rng(seed))
     by_token, by_word = (
-        percentile_interval([_exp(nll_of, n) for nll_of, n in sums[:, [0, column]]], confidence)
+        percentile_interval([_exp_mean(nll_sum, n) for nll_sum, n in sums[:, [0, column]]], confidence)
         for column in (1, 2)
     )
     return Perplexity(
-        whole.per_token, whole.per_word, whole.nll_sum, whole.n_tokens, whole.n_words, by_token, by_word
+        float(total_nll),
+        int(total_tokens),
+        int(total_words),
+        per_token_interval=by_token,
+        per_word_interval=by_word,
     )
 
 
-def _exp(nll_sum: float, n: float) -> float:
+def _exp_mean(nll: float, n: float) -> float:
     if not n:
         return math.nan
     try:
-        return math.exp(nll_sum / n)
+        return math.exp(nll / n)
     except OverflowError:
         return math.inf

@@ -2,76 +2,84 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
+from urllib.parse import quote
 
+import segno
 import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
-from palaver.cli.study import Force, _refuse_overwrite, app
+from palaver.cli import options
+from palaver.cli.study_database import database_url, open_database, open_study, shown_url, url_beside
+from palaver.errors import UsageError, UserError
+from palaver.files import format_by_name, write_atomically
+from palaver.reports import numbers, wording
+from palaver.server.backup import backup as write_backup
+from palaver.server.backup import restore as read_backup
+from palaver.server.dashboard import Dashboard, as_data, look
+from palaver.server.export import Selection, rater_lines, write_export
+from palaver.server.live import Live
+from palaver.server.migrations import migrate
+from palaver.server.oversight import arm_token
+from palaver.server.oversight import status as progress_of
+from palaver.server.settings import Settings
+from palaver.server.study_state import StudyState
+from palaver.studies.design import load_study
 
-if TYPE_CHECKING:
-    from palaver.server.dashboard import Dashboard
-    from palaver.server.database import Database
-    from palaver.server.settings import Settings
-
-Held = Annotated[
+ServedStudy = Annotated[
     str,
     typer.Argument(help="The study file, its database (study.db), or the database's URL.", metavar="STUDY"),
 ]
 
 
-@app.command()
 def serve(
     file: Annotated[Path, typer.Argument(help="A study file (TOML).")],
-    database: Annotated[
-        str | None, typer.Option(help="Database URL. [default: SQLite beside the study file]")
-    ] = None,
+    database: options.Database = None,
     host: Annotated[str, typer.Option(help="Where to listen; 0.0.0.0 for all networks.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free one.")] = 8000,
-    workers: Annotated[int, typer.Option(min=1, max=64, help="Server processes.")] = 1,
+    processes: Annotated[int, typer.Option(min=1, max=64, help="Server processes.")] = 1,
     root_path: Annotated[str, typer.Option(help="Path under which a proxy shows the study.")] = "",
     secure: Annotated[
         bool, typer.Option("--secure", help="TLS stands in front: links and cookies are for https.")
     ] = False,
-    public_url: Annotated[
-        str | None, typer.Option(help="The address people use, for the printed links and the QR code.")
-    ] = None,
+    public_url: options.PublicUrl = None,
     admin_token: Annotated[
         str | None,
         typer.Option(envvar="PALAVER_ADMIN_TOKEN", help="Token of the admin link. [default: a new one]"),
     ] = None,
     qr: Annotated[bool, typer.Option(help="Print the rater link as a QR code.")] = True,
 ) -> None:
-    """Serve a study to raters; stop it and start it again, and everybody goes on where they were.
+    """Serve a study to raters.
+
+    Stop it and start it again, and everybody goes on where they were.
 
     Example: palaver study serve study.toml --port 8000
     """
-    from palaver.server.oversight import arm_token
-    from palaver.server.settings import Settings
-
     settings = Settings(
         study_file=file.resolve(),
-        database=database or _beside(file),
+        database=_database(database) if database else url_beside(file),
         host=host,
         port=port,
-        workers=workers,
+        workers=processes,
         root_path=root_path,
         secure_cookies=secure,
     )
     title, done, target = _prepare(settings)
     settings = settings.model_copy(update={"port": _free_port(host, port)})
-    with _opened(settings.database) as base:
+    with open_database(settings.database) as base:
         token = arm_token(base, admin_token)
     link = f"{(public_url or _address(settings)).rstrip('/')}/"
     typer.echo(f"{title}: {done:,} of {target:,} screens done")
     typer.echo(f"  for raters  {link}")
     typer.echo(f"  for you     {link}{_sign_in(token)}  (works once)")
-    typer.echo(f"  database    {_shown(settings.database)}")
+    typer.echo(f"  database    {shown_url(settings.database)}")
     if qr:
         _print_qr(link)
     typer.echo("Ctrl+C stops the server; nothing is lost.")
@@ -81,24 +89,17 @@ def serve(
 
 def _prepare(settings: Settings) -> tuple[str, int, int]:
     """The study put into its database, or found there unchanged; how far it is."""
-    from palaver.server.migrations import migrate
-    from palaver.server.oversight import status
-    from palaver.server.service import Service
-    from palaver.studies.design import load_study
-
     assert settings.study_file is not None
     study = load_study(settings.study_file)
-    with _opened(settings.database, new=True) as database:
+    with open_database(settings.database, new=True) as database:
         migrate(database)
-        Service.create(database, study, settings.study_file.read_text(encoding="utf-8"))
-        now = status(database)
+        StudyState.create(database, study, settings.study_file.read_text(encoding="utf-8"))
+        now = progress_of(database)
     return study.title or study.name, now.done, now.target
 
 
 def _free_port(host: str, port: int) -> int:
     """The port to listen on; one that is in use is found out before anything is promised."""
-    from palaver.errors import UserError
-
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -114,7 +115,7 @@ def _free_port(host: str, port: int) -> int:
 
 
 def _run(settings: Settings) -> None:
-    import uvicorn
+    import uvicorn  # the other verbs need no server
 
     os.environ.update(settings.to_environment())  # server processes read it there
     uvicorn.run(
@@ -139,8 +140,6 @@ def _address(settings: Settings) -> str:
 
 
 def _sign_in(token: str) -> str:
-    from urllib.parse import quote
-
     return f"admin/login?token={quote(token, safe='')}"
 
 
@@ -155,8 +154,6 @@ def _own_address() -> str:
 
 
 def _print_qr(link: str) -> None:
-    import segno
-
     try:
         "▀▄█".encode(sys.stdout.encoding or "ascii")
     except UnicodeEncodeError:
@@ -164,122 +161,24 @@ def _print_qr(link: str) -> None:
     segno.make(link, error="m", micro=False).terminal(compact=True)
 
 
-# --- databases by name --------------------------------------------------------------------------------------
-
-
-def _beside(file: Path) -> str:
-    """The URL of the SQLite file that belongs to a study file."""
-    from palaver.server.database import sqlite_url
-
-    return sqlite_url(file.resolve().with_suffix(".db"))
-
-
-def database_url(named: str) -> str | None:
-    """The URL of a study's database, however it is named; None if it is no database."""
-    if "://" in named:
-        return named
-    path = Path(named)
-    if path.suffix == ".toml":
-        return _beside(path)
-    if path.suffix in (".db", ".sqlite", ".sqlite3"):
-        from palaver.server.database import sqlite_url
-
-        return sqlite_url(path.resolve())
-    return None
-
-
-@contextmanager
-def _opened(url: str, *, new: bool = False) -> Iterator[Database]:
-    """A database; `new` if it may have to be made."""
-    from sqlalchemy.engine import make_url
-    from sqlalchemy.exc import DatabaseError, OperationalError
-
-    from palaver.errors import UserError
-    from palaver.files import check_writable
-    from palaver.server.database import Database
-
-    if url.startswith("sqlite"):
-        name = make_url(url).database
-        if not name or name == ":memory:":
-            raise UserError(f"{url} is kept in memory, where answers would be lost", "use sqlite:///study.db")
-        path = Path(name)
-        if new:
-            try:
-                check_writable(path.parent)
-            except UserError as error:
-                raise UserError(error.message, "choose another place with --database sqlite:///…") from None
-        elif not path.is_file():
-            raise UserError(f"there is no database {path}", "a study gets one when it is served")
-    try:
-        database = Database(url)
-        try:
-            yield database
-        finally:
-            database.close()
-    except OperationalError as error:
-        raise UserError(f"the database {_shown(url)} cannot be used: {error.orig}") from None
-    except DatabaseError as error:
-        raise UserError(f"{_shown(url)} is not a study's database: {error.orig}") from None
-
-
-@contextmanager
-def opened(named: str) -> Iterator[Database]:
-    """The database of a study that was served, brought to the newest schema."""
-    from palaver.errors import UserError
-    from palaver.server.migrations import migrate
-    from palaver.server.service import Service
-
-    url = database_url(named)
-    if url is None:
-        raise UserError(
-            f"{named} is neither a study file nor a database",
-            "expected study.toml, study.db, or a URL such as postgresql+psycopg://user@host/name",
-        )
-    with _opened(url) as database:
-        migrate(database)
-        Service(database)  # says so if there is no study in it
-        yield database
-
-
-def _shown(url: str) -> str:
-    from sqlalchemy.engine import make_url
-
-    parsed = make_url(url)
-    if parsed.get_backend_name() == "sqlite":
-        return str(parsed.database)
-    return parsed.render_as_string(hide_password=True)
-
-
-# --- looking and taking away --------------------------------------------------------------------------------
-
-
-@app.command()
 def status(
-    study: Held,
+    study: ServedStudy,
     new_admin_link: Annotated[
         bool, typer.Option("--new-admin-link", help="Make a new one-time link for the admin page.")
     ] = False,
-    url: Annotated[
-        str, typer.Option(help="The address of the server, for that link.")
-    ] = "http://127.0.0.1:8000/",
-    as_json: Annotated[bool, typer.Option("--json", help="Everything, for programs.")] = False,
+    public_url: options.PublicUrl = None,
+    as_json: options.Json = False,
 ) -> None:
     """Say how far a served study is, while it is running or not.
 
     Example: palaver study status study.toml
     """
-    import json
-
-    from palaver.server.dashboard import as_data, look
-    from palaver.server.live import Live
-    from palaver.server.oversight import arm_token
-    from palaver.server.service import Service
-
-    with opened(study) as database:
+    with open_study(study) as database:
         if new_admin_link:
-            typer.echo(f"{url.rstrip('/')}/{_sign_in(arm_token(database))}")
+            address = public_url or "http://127.0.0.1:8000"
+            typer.echo(f"{address.rstrip('/')}/{_sign_in(arm_token(database))}")
             return
-        design = Service(database).study
+        design = StudyState(database).study
         board = look(database, Live(database, design), wait=True)
         if as_json:
             typer.echo(json.dumps(as_data(board), indent=1, ensure_ascii=False))
@@ -288,32 +187,27 @@ def status(
 
 
 def _print_status(board: Dashboard, title: str) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    from palaver.reports import numbers, wording
-
     assert board.findings is not None
-    now, found, console = board.status, board.findings, Console()
+    now, findings, console = board.status, board.findings, Console()
     console.print(title, style="bold", markup=False, highlight=False)
     lines = [
         f"{now.done:,} of {now.target:,} screens done, {now.open:,} in hand; "
         f"{now.items_done:,} of {now.items:,} items complete",
         f"{numbers.some(now.answers, 'answer')} by {numbers.some(now.raters, 'rater')}, "
         f"{now.at_work:,} at work, {now.excluded:,} excluded, {now.blocked:,} blocked",
-        f"median time per screen: {numbers.seconds(found.screen_seconds)}",
+        f"median time per screen: {numbers.seconds(findings.screen_seconds)}",
     ]
     for text in lines:
         console.print(text, markup=False, highlight=False)
-    if found.criteria:
+    if findings.criteria:
         table = Table()
         for column in ("criterion", "agreement", "ranking so far"):
             table.add_column(column, overflow="fold")
-        for c in found.criteria:
+        for c in findings.criteria:
             agreement = wording.agreement_sentence(c.agreement) if c.agreement else numbers.DASH
-            several = len(c.rankings) > 1
-            ranked = [f"{r.criterion}: " * several + wording.ranking_text(r) for r in c.rankings]
+            ranked = [wording.ranking_text(r) for r in c.rankings]
+            if len(ranked) > 1:
+                ranked = [f"{r.criterion}: {text}" for r, text in zip(c.rankings, ranked, strict=True)]
             ranking = "\n".join(ranked) or numbers.DASH
             table.add_row(escape(c.criterion), escape(agreement), escape(ranking))
         console.print(table)
@@ -322,10 +216,9 @@ def _print_status(board: Dashboard, title: str) -> None:
         console.print(f"look at {line.name}: {', '.join(line.flags)}", markup=False, highlight=False)
 
 
-@app.command()
 def export(
-    study: Held,
-    out: Annotated[Path, typer.Option(help="Where to: .csv, .jsonl or .parquet, long format.")],
+    study: ServedStudy,
+    out: options.Out,
     all_screens: Annotated[
         bool, typer.Option("--all-screens", help="Also checks, broken copies and training.")
     ] = False,
@@ -335,21 +228,19 @@ def export(
     raters: Annotated[
         bool, typer.Option("--raters", help="The raters instead: survey, comments, platform ids (.jsonl).")
     ] = False,
-    force: Force = False,
+    force: options.Force = False,
 ) -> None:
     """Write the answers of a served study, while it is running or not.
 
+    They are written in the long format: .csv, .jsonl or .parquet.
+
     Example: palaver study export study.toml --out ratings.csv
     """
-    from palaver.errors import UserError
-    from palaver.files import format_by_name, write_atomically
-    from palaver.server.export import Selection, rater_lines, write_export
-
-    _refuse_overwrite(out, force)
-    with opened(study) as database:
+    options.refuse_existing(out, force)
+    with open_study(study) as database:
         if raters:
             if format_by_name(out) != "jsonl":
-                raise UserError("raters can only be written as JSON lines", "end the name in .jsonl")
+                raise UsageError("raters can only be written as JSON lines", "end the name in .jsonl")
             with write_atomically(out, "wb") as file:
                 count = sum(bool(file.write(line)) for line in rater_lines(database))
             typer.echo(f"wrote {count:,} raters to {out}")
@@ -359,42 +250,42 @@ def export(
     typer.echo(f"wrote {count:,} ratings to {out}")
 
 
-@app.command()
 def backup(
-    study: Held,
-    out: Annotated[Path, typer.Option(help="The file to write (gzipped; such as study-backup.gz).")],
-    force: Force = False,
+    study: ServedStudy,
+    out: options.Out,
+    force: options.Force = False,
 ) -> None:
-    """Save a whole served study in one file, while it is running or not.
+    """Save a served study in one file, while it is running or not.
 
     Example: palaver study backup study.toml --out study-backup.gz
     """
-    from palaver.server.backup import backup as take
-
-    _refuse_overwrite(out, force)
-    with opened(study) as database:
-        taken = take(database, out)
+    options.refuse_existing(out, force)
+    with open_study(study) as database:
+        taken = write_backup(database, out)
     rows = taken.rows
     typer.echo(f"saved {taken.study}: {rows['answer']:,} answers by {rows['rater']:,} raters, in {out}")
 
 
-@app.command()
 def restore(
     saved: Annotated[Path, typer.Argument(help="A file that `palaver study backup` wrote.")],
-    database: Annotated[
-        str, typer.Option(help="An empty or new database: study.db, or a URL (also of the other kind).")
-    ],
+    database: options.Database = None,
 ) -> None:
     """Put a saved study into an empty database.
 
+    It may be a new one, and of the other kind.
+
     Example: palaver study restore study-backup.gz --database study.db
     """
-    from palaver.errors import UserError
-    from palaver.server.backup import restore as put_back
-
-    url = None if database.endswith(".toml") else database_url(database)
-    if url is None:
-        raise UserError(f"--database: expected study.db or a database URL, found {database!r}")
-    with _opened(url, new=True) as target:
-        put = put_back(saved, target)
+    if database is None:
+        raise UsageError("--database is missing", "name a new database, such as --database study.db")
+    with open_database(_database(database), new=True) as target:
+        put = read_backup(saved, target)
     typer.echo(f"restored {put.study}: {put.rows['answer']:,} answers by {put.rows['rater']:,} raters")
+
+
+def _database(named: str) -> str:
+    """The URL of what `--database` names."""
+    url = None if named.endswith(".toml") else database_url(named)
+    if url is None:
+        raise UsageError(f"--database: expected study.db or a database URL, found {named!r}")
+    return url

@@ -6,29 +6,33 @@ import math
 
 import pytest
 
-from palaver.metrics import corpus_perplexity, perplexity
+from palaver.statistics.perplexity import Perplexity, corpus_perplexity
 
 
 def test_per_token_and_per_word() -> None:
-    found = perplexity(nll_sum=20 * math.log(8), n_tokens=20, n_words=10)
+    found = Perplexity(nll=20 * math.log(8), n_tokens=20, n_words=10)
     assert found.per_token == pytest.approx(8)
     assert found.per_word == pytest.approx(64)
-    assert found.bits_per_word == pytest.approx(6)
     assert str(found) == "8.00 per token, 64.00 per word"
 
 
 def test_per_word_does_not_depend_on_how_words_are_cut() -> None:
-    whole, pieces = perplexity(30.0, 10, 10), perplexity(30.0, 25, 10)
+    whole, pieces = Perplexity(30.0, 10, 10), Perplexity(30.0, 25, 10)
     assert whole.per_word == pieces.per_word == whole.per_token > pieces.per_token
 
 
+def test_unknown_words_cost_their_spelling() -> None:
+    found = Perplexity(20.0, 10, 5, spelling=5.0)
+    assert found.per_token == pytest.approx(math.exp(2))
+    assert found.per_word == pytest.approx(math.exp(5))
+
+
 def test_the_edges() -> None:
-    assert math.isnan(perplexity(0, 0, 0).per_token)
-    assert math.isnan(perplexity(1, 1, 0).per_word)
-    assert math.isnan(perplexity(1, 1, 0).bits_per_word)
-    assert perplexity(1e6, 1, 1).per_token == math.inf
+    assert math.isnan(Perplexity(0, 0, 0).per_token)
+    assert math.isnan(Perplexity(1, 1, 0).per_word)
+    assert Perplexity(1e6, 1, 1).per_token == math.inf
     with pytest.raises(ValueError, match="negative"):
-        perplexity(1, -1, 1)
+        Perplexity(1, -1, 1)
 
 
 def test_a_corpus_has_an_interval() -> None:

@@ -144,7 +144,7 @@ def test_serve_stop_and_serve_again(serve: Callable[..., Server], study: Path, p
 
 def test_several_workers_and_a_path(serve: Callable[..., Server], study: Path, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'other.db'}"
-    server = serve(study, "--workers", 2, "--database", url, "--no-qr", "--admin-token", "mine")
+    server = serve(study, "--processes", 2, "--database", url, "--no-qr", "--admin-token", "mine")
     assert len(server.lines) == 5
     assert server.named("for you").endswith("token=mine")
     for _ in range(4):
@@ -171,14 +171,14 @@ def test_a_token_from_the_environment_and_a_path(serve: Callable[..., Server], s
     ],
 )
 def test_links(settings: dict[str, Any], address: str) -> None:
-    from palaver.cli.serve import _address
+    from palaver.cli.study_serve import _address
     from palaver.server.settings import Settings
 
     assert _address(Settings(database="sqlite:///x.db", **settings)) == address
 
 
 def test_the_link_of_a_server_on_all_networks_names_one_address() -> None:
-    from palaver.cli.serve import _address
+    from palaver.cli.study_serve import _address
     from palaver.server.settings import Settings
 
     assert "0.0.0.0" not in _address(Settings(database="sqlite:///x.db", host="0.0.0.0"))
@@ -187,7 +187,7 @@ def test_the_link_of_a_server_on_all_networks_names_one_address() -> None:
 def test_a_public_address_is_printed_as_it_is(
     palaver: Palaver, study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("palaver.cli.serve._run", lambda settings: None)
+    monkeypatch.setattr("palaver.cli.study_serve._run", lambda settings: None)
     ran = palaver("study", "serve", study, "--public-url", "https://example.org/s", "--port", "0")
     assert "  for raters  https://example.org/s/\n" in ran.out
     assert "https://example.org/s/admin/login?token=" in ran.out
@@ -196,15 +196,16 @@ def test_a_public_address_is_printed_as_it_is(
 @pytest.fixture
 def served(palaver: Palaver, study: Path, tmp_path: Path) -> Path:
     """A study's database with answers in it, without a server."""
-    from palaver.cli.serve import _prepare
+    from palaver.cli.study_serve import _prepare
+    from palaver.server.answers import RawAnswer
     from palaver.server.database import Database, sqlite_url
-    from palaver.server.service import Given, Service
     from palaver.server.settings import Settings
+    from palaver.server.study_state import StudyState
 
     path = study.with_suffix(".db")
     _prepare(Settings(study_file=study, database=sqlite_url(path)))
     database = Database(sqlite_url(path))
-    service = Service(database)
+    service = StudyState(database)
     for r in range(3):
         me = service.enter("prolific", f"person {r}")
         service.begin(me)
@@ -212,7 +213,7 @@ def served(palaver: Palaver, study: Path, tmp_path: Path) -> Path:
             task = service.visit(me).task
             assert task is not None
             given = [
-                Given(
+                RawAnswer(
                     f"{r}-{s}-{q.criterion}-{p}",
                     q.criterion,
                     p,
@@ -240,7 +241,7 @@ def test_a_new_admin_link(palaver: Palaver, served: Path) -> None:
     from palaver.server.database import Database, sqlite_url
     from palaver.server.oversight import redeem_token
 
-    ran = palaver("study", "status", served, "--new-admin-link", "--url", "https://example.org/s")
+    ran = palaver("study", "status", served, "--new-admin-link", "--public-url", "https://example.org/s")
     address, token = ran.out.strip().split("?token=")
     assert address == "https://example.org/s/admin/login"
     database = Database(sqlite_url(served))
@@ -267,7 +268,7 @@ def test_export_of_raters(palaver: Palaver, served: Path, tmp_path: Path) -> Non
 
 
 def test_an_empty_export_is_an_error(palaver: Palaver, study: Path, tmp_path: Path) -> None:
-    from palaver.cli.serve import _prepare
+    from palaver.cli.study_serve import _prepare
     from palaver.server.database import sqlite_url
     from palaver.server.settings import Settings
 
@@ -298,7 +299,7 @@ def test_analyse_takes_a_database(palaver: Palaver, served: Path, tmp_path: Path
     from palaver.server.oversight import exclude, rater_table
 
     def analysed(*words: object) -> Any:
-        ran = palaver("study", "analyse", *words, "--out", "found", "--replicates", "20", "--quiet")
+        ran = palaver("study", "analyse", *words, "--out", "found", "--force", "--replicates", 20, "-q")
         assert ran.code == 0, ran.err
         return json.loads((tmp_path / "found" / "results.json").read_text())
 

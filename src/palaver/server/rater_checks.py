@@ -4,53 +4,60 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, select, update
 
-from palaver.schema import Binary, Likert, Magnitude, Ordinal
-from palaver.server import assignment as leases
-from palaver.server.served import Place, Rater, Served, answers_of, log
+from palaver.server import leases
+from palaver.server.catalogue import Catalogue, ScreenContent
+from palaver.server.records import Rater, answers_of, log
 from palaver.server.tables import assignment, rater, screen
 from palaver.studies.checks import broken_output, met, rated_lower
 
-NUMERIC = (Binary, Likert, Ordinal, Magnitude)
-
 
 def judge_check(
-    connection: Connection, served: Served, me: Rater, place: Place, assignment_id: int, now: float
+    connection: Connection,
+    catalogue: Catalogue,
+    me: Rater,
+    content: ScreenContent,
+    assignment_id: int,
+    now: float,
 ) -> None:
     """Mark a failed check; too many and the rater is screened out."""
     answers = answers_of(connection, assignment_id)
-    if place.kind == "check":
-        passed = all(met(place.expected, answers))
+    if content.kind == "check":
+        passed = all(met(content.expected, answers))
     else:
-        passed = _broken_is_lower(connection, served, me, place, answers)
+        passed = _broken_is_lower(connection, catalogue, me, content, answers)
     if passed:
         return
     failed = me.checks_failed + 1
     connection.execute(update(rater).where(rater.c.id == me.id).values(checks_failed=failed))
-    log(connection, now, me.id, "check failed", place.item.id)
-    if failed > served.study.checks.allowed_failures:
+    log(connection, now, me.id, "check failed", content.item.id)
+    if failed > catalogue.study.checks.allowed_failures:
         screen_out(connection, me, "failed checks", now)
 
 
 def _broken_is_lower(
-    connection: Connection, served: Served, me: Rater, place: Place, answers: dict[tuple[str, str], str]
+    connection: Connection,
+    catalogue: Catalogue,
+    me: Rater,
+    content: ScreenContent,
+    answers: dict[tuple[str, str], str],
 ) -> bool:
     sound = connection.execute(
         select(assignment.c.id)
         .join(screen, screen.c.id == assignment.c.screen_id)
         .where(
             screen.c.kind == "main",
-            screen.c.item == place.item.id,
-            screen.c.group_no == place.screen.group,
+            screen.c.item == content.item.id,
+            screen.c.group_no == content.screen.group,
             assignment.c.rater_id == me.id,
         )
     ).scalar()
     if sound is None:
         return True
-    item = served.items[place.item.id]
-    system = item.outputs[broken_output(item, served.study.seed)].system
+    item = catalogue.items[content.item.id]
+    system = item.outputs[broken_output(item, catalogue.study.seed)].system
     before = {c: value for (c, s), value in answers_of(connection, sound).items() if s == system}
     after = {c: value for (c, s), value in answers.items() if s == system}
-    lowest = {q.criterion: q.scale.minimum for q in place.questions if isinstance(q.scale, NUMERIC)}
+    lowest = {q.criterion: q.scale.bounds.low for q in content.questions if q.scale.form == "number"}
     return rated_lower(before, after, lowest)
 
 

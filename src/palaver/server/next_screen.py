@@ -3,39 +3,49 @@
 from __future__ import annotations
 
 import hashlib
+from typing import NamedTuple
 
 from sqlalchemy import Connection, func, select, update
 
-from palaver.server import assignment as leases
+from palaver.server import leases
 from palaver.server.active import most_telling
-from palaver.server.screening import screen_out
-from palaver.server.served import Rater, Served, answers_of, log, rater_of
+from palaver.server.catalogue import Catalogue
+from palaver.server.rater_checks import screen_out
+from palaver.server.records import Rater, answers_of, log, rater_of
 from palaver.server.tables import answer, assignment, rater, screen
 from palaver.studies.checks import met
 
-Choice = tuple[int, str]
-"""A screen and its kind."""
+
+class FreeScreen(NamedTuple):
+    """A screen that may be handed out, and its kind."""
+
+    id: int
+    kind: str
 
 
-def next_screen(connection: Connection, served: Served, me: Rater, now: float) -> leases.Assigned | None:
+def next_screen(connection: Connection, catalogue: Catalogue, me: Rater, now: float) -> leases.Lease | None:
     """Hand out the next screen; None when there is nothing (more) for this rater."""
-    lease = served.study.lease_minutes * 60
+    study = catalogue.study
+    seconds = study.lease_minutes * 60
     leases.reclaim(connection, now)
     held = leases.current(connection, me.id)
-    if held is not None and leases.renew(connection, held, now, lease):
+    if held is not None and leases.renew(connection, held, now, seconds):
         return held
     if me.state == "training":
-        trained, chosen = _training(connection, served, me, now)
-        if not trained:
-            return chosen and leases.give(connection, me.id, chosen[0], chosen[1], now, lease)
-    done = leases.progress(connection, me.id)
-    chosen = _due_check(connection, served, me, done)
-    if chosen is None and (served.study.items_per_rater is None or done < served.study.items_per_rater):
-        chosen = _work(connection, served, me)
-    return chosen and leases.give(connection, me.id, chosen[0], chosen[1], now, lease)
+        trained, chosen = _training(connection, catalogue, me, now)
+    else:
+        trained, chosen = True, None
+    if trained:
+        done = leases.progress(connection, me.id)
+        chosen = _due_check(connection, catalogue, me, done)
+        if chosen is None and (study.items_per_rater is None or done < study.items_per_rater):
+            chosen = _work(connection, catalogue, me)
+    if chosen is None:
+        return None
+    return leases.give(connection, me.id, chosen.id, chosen.kind, now, seconds)
 
 
-def _work(connection: Connection, served: Served, me: Rater) -> Choice | None:
+def _work(connection: Connection, catalogue: Catalogue, me: Rater) -> FreeScreen | None:
     """Real work; one group of questions until nothing of it is left, so that criteria stay apart."""
     group = me.group
     free = leases.free_screens(connection, me.id, "main", group) if group is not None else []
@@ -45,14 +55,14 @@ def _work(connection: Connection, served: Served, me: Rater) -> Choice | None:
             return None
         connection.execute(update(rater).where(rater.c.id == me.id).values(group_no=group))
         free = leases.free_screens(connection, me.id, "main", group)
-    if served.study.assignment == "active":
-        return _most_telling(connection, served, free), "main"
-    return free[0], "main"
+    if catalogue.study.assignment == "active":
+        return FreeScreen(_most_telling(connection, catalogue, free), "main")
+    return FreeScreen(free[0], "main")
 
 
-def _most_telling(connection: Connection, served: Served, free: list[int]) -> int:
+def _most_telling(connection: Connection, catalogue: Catalogue, free: list[int]) -> int:
     rows = connection.execute(select(screen.c.id, screen.c.item).where(screen.c.id.in_(free)))
-    pairs = {s: tuple(o.system for o in served.items[item].outputs) for s, item in rows}
+    pairs = {s: tuple(o.system for o in catalogue.items[item].outputs) for s, item in rows}
     told = connection.execute(
         select(answer.c.system, answer.c.against, answer.c.value)
         .join(assignment, assignment.c.id == answer.c.assignment_id)
@@ -64,9 +74,9 @@ def _most_telling(connection: Connection, served: Served, free: list[int]) -> in
     return most_telling(pairs, [(a, b, value) for a, b, value in told])
 
 
-def _due_check(connection: Connection, served: Served, me: Rater, done: int) -> Choice | None:
+def _due_check(connection: Connection, catalogue: Catalogue, me: Rater, done: int) -> FreeScreen | None:
     """A check is due every 1/rate real screens, at a place that differs from rater to rater."""
-    checks = served.study.checks
+    checks = catalogue.study.checks
     if done == 0 or not (checks.items or checks.degraded):
         return None
     given = connection.execute(
@@ -79,11 +89,11 @@ def _due_check(connection: Connection, served: Served, me: Rater, done: int) -> 
         return None
     known = leases.free_screens(connection, me.id, "check", me.group)
     if known:
-        return known[int(offset * 997 + given) % len(known)], "check"
+        return FreeScreen(known[int(offset * 997 + given) % len(known)], "check")
     return _broken_copy(connection, me) if checks.degraded else None
 
 
-def _broken_copy(connection: Connection, me: Rater) -> Choice | None:
+def _broken_copy(connection: Connection, me: Rater) -> FreeScreen | None:
     """A screen this rater has answered, again, with one output spoiled."""
     answered = connection.execute(
         select(screen.c.item, screen.c.group_no)
@@ -95,12 +105,14 @@ def _broken_copy(connection: Connection, me: Rater) -> Choice | None:
     places = connection.execute(
         select(screen.c.id, screen.c.item, screen.c.group_no).where(screen.c.id.in_(free))
     )
-    return next(((s, "degraded") for s, item, group in places if (item, group) in mine), None)
+    return next((FreeScreen(s, "degraded") for s, item, group in places if (item, group) in mine), None)
 
 
-def _training(connection: Connection, served: Served, me: Rater, now: float) -> tuple[bool, Choice | None]:
+def _training(
+    connection: Connection, catalogue: Catalogue, me: Rater, now: float
+) -> tuple[bool, FreeScreen | None]:
     """(passed, next training screen). Failing the last attempt screens the rater out."""
-    training = served.study.training
+    training = catalogue.study.training
     if training is None:
         return True, None
     rows = connection.execute(
@@ -111,10 +123,10 @@ def _training(connection: Connection, served: Served, me: Rater, now: float) -> 
     ).all()
     unanswered = [s for s, held, status in rows if held is None or status not in ("done", "late")]
     if unanswered:
-        return False, (unanswered[0], "training")
+        return False, FreeScreen(unanswered[0], "training")
     right: list[bool] = []
     for screen_id, held, _ in rows:
-        right += met(served.place(connection, screen_id).expected, answers_of(connection, held))
+        right += met(catalogue.content(connection, screen_id).expected, answers_of(connection, held))
     score = f"{sum(right)} of {len(right)}"
     if sum(right) >= training.pass_mark * len(right):
         connection.execute(update(rater).where(rater.c.id == me.id).values(state="working"))
@@ -125,4 +137,4 @@ def _training(connection: Connection, served: Served, me: Rater, now: float) -> 
     if me.attempts + 1 >= training.attempts:
         screen_out(connection, me, "failed the training", now)
         return False, None
-    return _training(connection, served, rater_of(connection, me.id), now)
+    return _training(connection, catalogue, rater_of(connection, me.id), now)

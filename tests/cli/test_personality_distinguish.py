@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 WORDS = ("dear", "because", "party", "door", "table", "now", "very", "good")
+DISTINGUISH = ("personality", "distinguish", "talk.jsonl")
 FAST = (
     "--samples",
     "10",
@@ -17,7 +18,7 @@ FAST = (
     "20",
     "--repetitions",
     "2",
-    "--replicates",
+    "--pools",
     "10",
     "--words",
     "20",
@@ -44,7 +45,7 @@ def write(path: Path, names: dict[str, int], n_dialogues: int = 60) -> Path:
 
 def test_characters_of_a_dialogue_file(palaver: Any, tmp_path: Path) -> None:
     write(tmp_path / "talk.jsonl", {"Ann": 0, "Bob": 1})
-    ran = palaver("personality", "distinguish", "talk.jsonl", "--min-turns", "50", *FAST, "--out", "found")
+    ran = palaver(*DISTINGUISH, "--min-utterances", "50", *FAST, "--out", "found")
     assert ran.code == 0, ran.err
     assert "Distinguishable beyond chance resampling: yes" in " ".join(ran.out.split())
     assert (tmp_path / "found/report.html").is_file()
@@ -54,14 +55,14 @@ def test_characters_of_a_dialogue_file(palaver: Any, tmp_path: Path) -> None:
         "pseudo-characters",
         "characters by group",
     }
-    again = palaver("personality", "distinguish", "talk.jsonl", "--min-turns", "50", *FAST, "--out", "again")
+    again = palaver(*DISTINGUISH, "--min-utterances", "50", *FAST, "--out", "again")
     assert again.code == 0
     assert (tmp_path / "again/results.json").read_bytes() == (tmp_path / "found/results.json").read_bytes()
 
 
 def test_nobody_is_different(palaver: Any, tmp_path: Path) -> None:
     write(tmp_path / "talk.jsonl", {"Ann": 0, "Bob": 0})
-    ran = palaver("personality", "distinguish", "talk.jsonl", "--min-turns", "50", *FAST)
+    ran = palaver(*DISTINGUISH, "--min-utterances", "50", *FAST)
     assert "Distinguishable beyond chance resampling: no" in " ".join(ran.out.split())
 
 
@@ -86,8 +87,8 @@ def test_what_is_wrong_is_said(
     palaver: Any, tmp_path: Path, names: dict[str, int], options: tuple[str, ...], expected: tuple[str, ...]
 ) -> None:
     write(tmp_path / "talk.jsonl", names)
-    ran = palaver("personality", "distinguish", "talk.jsonl", "--min-turns", "50", *FAST, *options)
-    assert ran.code == 1
+    ran = palaver(*DISTINGUISH, "--min-utterances", "50", *FAST, *options)
+    assert ran.code == (2 if options == ("--rename", "Ann") else 1)
     assert "Traceback" not in ran.err
     for text in expected:
         assert text in " ".join(ran.err.split())

@@ -16,7 +16,7 @@ from palaver.server.tables import assignment, rater, screen
 
 
 @dataclass(frozen=True, slots=True)
-class Assigned:
+class Lease:
     """A screen in a rater's hands."""
 
     id: int
@@ -37,7 +37,7 @@ HELD = (
     assignment.c.turn,
     assignment.c.status,
 )
-"""The columns of `Assigned`."""
+"""The columns of `Lease`."""
 
 
 # Statements are built once: building one costs more than running it.
@@ -105,13 +105,13 @@ def _take(connection: Connection, screen_id: int, rater_id: str, change: int) ->
     connection.execute(_TAKE, {"of_screen": screen_id, "by_rater": rater_id, "change": change})
 
 
-def current(connection: Connection, rater_id: str) -> Assigned | None:
+def current(connection: Connection, rater_id: str) -> Lease | None:
     """The screen a rater has been given and not yet answered, its lease running or not."""
     row = connection.execute(_CURRENT, {"by_rater": rater_id}).first()
-    return Assigned(*row) if row else None
+    return Lease(*row) if row else None
 
 
-def renew(connection: Connection, held: Assigned, now: float, lease: float) -> bool:
+def renew(connection: Connection, held: Lease, now: float, lease: float) -> bool:
     """Run the lease of a screen in hand anew; False if it ran out and somebody else has the place."""
     if held.status == "expired":
         room = connection.execute(
@@ -126,15 +126,13 @@ def renew(connection: Connection, held: Assigned, now: float, lease: float) -> b
     return True
 
 
-def give(
-    connection: Connection, rater_id: str, screen_id: int, kind: str, now: float, lease: float
-) -> Assigned:
+def give(connection: Connection, rater_id: str, screen_id: int, kind: str, now: float, lease: float) -> Lease:
     """Lease a screen to a rater."""
     turn = connection.execute(_TURN, {"of_screen": screen_id}).scalar_one()
     row = {"screen_id": screen_id, "rater_id": rater_id, "status": "open", "turn": turn}
     new = connection.execute(_GIVE, {**row, "given_at": now, "expires_at": now + lease}).scalar_one()
     _take(connection, screen_id, rater_id, +1)
-    return Assigned(new, rater_id, screen_id, kind, turn, "open", fresh=True)
+    return Lease(new, rater_id, screen_id, kind, turn, "open", fresh=True)
 
 
 def free_screens(
@@ -152,7 +150,7 @@ def neediest_group(connection: Connection, rater_id: str) -> int | None:
     return connection.execute(_NEEDIEST, {"by_rater": rater_id}).scalar()
 
 
-def finish(connection: Connection, held: Assigned, now: float) -> str:
+def finish(connection: Connection, held: Lease, now: float) -> str:
     """All is answered: counted as `done` if there is room, kept as `late` if there is none."""
     status = "done"
     if held.status == "expired":

@@ -101,6 +101,26 @@ def test_several_files_and_columns(palaver: Palaver, ratings: Path) -> None:
         assert results("out")[key] == results("whole")[key]
 
 
+def test_people_and_judges_together(palaver: Palaver, ratings: Path) -> None:
+    """A judge's file beside people's: its own criteria, named as such in the terminal and the report."""
+    people = pl.read_csv(ratings)
+    scores = people.unique(["item", "system", "criterion"]).with_columns(rater=pl.lit("length"))
+    scores.write_csv("scores.csv")
+    words = ("study", "analyse", ratings, "scores.csv", "--out", "out", "--replicates", 20)
+    ran = palaver(*words, "--kind", "scores.csv=metric", "--direction", "quality=lower")
+    assert ran.code == 0
+    summaries = {c["criterion"]: (c["rated_by"], c["direction"]) for c in results("out")["criteria"]}
+    assert summaries["quality"] == ("human", "lower")
+    assert summaries["quality (metric)"] == ("metric", "lower")
+    html = Path("out/report.html").read_text(encoding="utf-8")
+    for text in (ran.out.lower(), html.lower()):
+        assert "rated by a metric; lower is better" in text
+        assert "not mixed" in " ".join(text.split())
+    assert "rated by" not in palaver("study", "analyse", ratings, "--out", "o2", "--replicates", 20).out
+    described = palaver("study", "describe", "scores.csv", "--kind", "scores.csv=metric").out
+    assert "metric" in described
+
+
 def test_a_study_file(palaver: Palaver) -> None:
     palaver("study", "simulate", "--items", 6, "--out", "r.csv", "--study-out", "s.toml")
     ran = palaver("study", "analyse", "r.csv", "--study", "s.toml", "--out", "out", "--replicates", 20)
@@ -146,8 +166,10 @@ def test_skip_bad_writes_them_to_a_side_file(palaver: Palaver) -> None:
     assert results("out")["reading"]["dropped"] == [["ratings that could not be used", 3]]
     Path("r.csv").write_text(HEAD + "i,a,r,q,1\ni,b,r,q,2\n")
     assert (
-        palaver("study", "analyse", "r.csv", "--skip-bad", "--out", "out", "-q", "--replicates", 20).code == 0
+        palaver("study", "analyse", "r.csv", "--skip-bad", "--out", "out", "-q", "--replicates", 20).code == 1
     )
+    assert Path("out/bad-rows.csv").exists()  # another run's folder is not touched unasked
+    assert palaver("study", "analyse", "r.csv", "--out", "out", "--force", "-q", "--replicates", 20).code == 0
     assert not Path("out/bad-rows.csv").exists()  # the list of another run would mislead
 
 
@@ -180,11 +202,13 @@ def test_an_unknown_criterion(palaver: Palaver) -> None:
         (["ratings.csv", "empty.csv"], "empty.csv is empty"),
         (["ratings.csv", "--study", "nowhere.toml"], "there is no file nowhere.toml"),
         (["ratings.csv", "--study", "ratings.csv"], "not valid TOML"),
-        (["ratings.csv", "--column", "worker"], "expected FIELD=NAME"),
-        (["ratings.csv", "--column", "=x"], "expected FIELD=NAME"),
         (["ratings.csv", "--column", "ratr=rater"], "did you mean 'rater'"),
         (["ratings.csv", "--column", "rater=ratr"], "did you mean 'rater'"),
-        (["ratings.csv", "--out", "ratings.csv"], "is a file, not a folder"),
+        (["ratings.csv", "--kind", "rating.csv=llm"], "did you mean 'ratings.csv'"),
+        (["ratings.csv", "--kind", "ratings.csv=robot"], "there is no kind 'robot'"),
+        (["ratings.csv", "--direction", "qualty=lower"], "did you mean 'quality'"),
+        (["ratings.csv", "--out", "ratings.csv"], "ratings.csv is there already"),
+        (["ratings.csv", "--out", "ratings.csv", "--force"], "is a file, not a folder"),
         (["ratings.csv", "--out", "ratings.csv/deeper"], "cannot write"),
     ],
 )

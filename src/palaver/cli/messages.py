@@ -1,0 +1,36 @@
+"""What verbs say alike: what is wrong, how many there are, where the report is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from palaver.errors import UserError
+
+
+def show_error(error: UserError) -> None:
+    """`error: …`, every problem on its own line, then what to do."""
+    typer.secho("error: ", fg="red", bold=True, nl=False, err=True)
+    typer.echo(error.message, err=True)
+    for problem in error.problems:
+        typer.echo(f"  - {problem}", err=True)
+    if error.hint:
+        typer.secho("hint: ", fg="cyan", nl=False, err=True)
+        typer.echo(error.hint, err=True)
+
+
+def count_of(number: int, noun: str) -> str:
+    """`1 word`, `1,200 words`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def write_results(result: Any, folder: Path, write_report: Callable[[Any, Path], Path]) -> None:
+    """Write results.json and report.html, and say where the report is."""
+    from palaver.files import write_atomically  # `palaver --help` needs no files
+
+    with write_atomically(folder / "results.json") as file:
+        file.write(result.to_json())
+    typer.echo(f"report: {write_report(result, folder / 'report.html')}")

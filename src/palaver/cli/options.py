@@ -1,0 +1,193 @@
+"""The options that verbs share: each has one meaning, one default and one help text, here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from palaver.errors import UsageError, UserError, nearest, require
+from palaver.files import check_writable
+
+_OUT: Any = typer.Option("--out", help="File or folder to write; one that exists needs --force.")
+Out = Annotated[Path, _OUT]
+OptionalOut = Annotated[Path | None, _OUT]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is there, or begin anew.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same result.")]
+Device = Annotated[str, typer.Option("--device", help="auto (a GPU if there is one), cpu, cuda or cuda:1.")]
+Data = Annotated[
+    Path | None,
+    typer.Option("--data", help="Folder of corpora. [default: PALAVER_DATA, then ~/.cache/palaver/corpora]"),
+]
+Workers = Annotated[
+    int, typer.Option("--workers", min=0, help="Processes or threads; 0 for as many as suit the work.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option("--column", metavar="FIELD=NAME", help="Which column is which (rater=worker); repeat it."),
+]
+Confidence = Annotated[
+    float, typer.Option("--confidence", min=0.51, max=0.9999, help="Of intervals and rank groups.")
+]
+Replicates = Annotated[
+    int | None,
+    typer.Option(
+        "--replicates",
+        min=1,
+        max=1_000_000,
+        help="Bootstrap replicates. [default: 1,000; 10,000 in probes and reproductions]",
+    ),
+]
+
+Split = Annotated[
+    str | None, typer.Option("--split", help="Only this split: train, valid, test, or the corpus's own.")
+]
+MergeTurns = Annotated[
+    bool, typer.Option("--merge-turns", help="Join consecutive turns of one speaker (and say how many).")
+]
+_CONTEXTS: Any = typer.Option(
+    "--contexts", help="A dialogue file, a corpus by name, or a .txt with one utterance a line."
+)
+Contexts = Annotated[str, _CONTEXTS]
+OptionalContexts = Annotated[str | None, _CONTEXTS]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Only the first N contexts.")]
+DropCommon = Annotated[
+    int,
+    typer.Option(
+        "--drop-common", min=0, help="Drop the N most frequent responses common to all (the paper: 100)."
+    ),
+]
+SystemsFile = Annotated[
+    Path | None,
+    typer.Option("--systems", help="Where systems are named. [default: systems.toml here, if there is one]"),
+]
+KnowledgeText = Annotated[
+    Path | None, typer.Option("--knowledge", help="A text file; the sentence that fits best is used.")
+]
+
+Comparator = Annotated[
+    str, typer.Option("--comparator", help="default, or a folder that `palaver compare train` wrote.")
+]
+Encoder = Annotated[
+    str, typer.Option("--encoder", help="minilm, or the folder or name of another sentence encoder.")
+]
+MinTurns = Annotated[
+    int, typer.Option("--min-turns", min=2, help="Shorter dialogues are left out and counted.")
+]
+RatingScale = Annotated[
+    tuple[float, float] | None,
+    typer.Option("--scale", metavar="LOW HIGH", help="Of the ratings. [default: read off each file]"),
+]
+DevPairs = Annotated[
+    Path | None,
+    typer.Option("--dev-pairs", help='Compared pairs, JSON lines {a, b, better: "a" or "b"}.'),
+]
+DevDialogues = Annotated[
+    list[Path] | None, typer.Option("--dev-dialogues", help="The dialogues that the pairs name; repeat it.")
+]
+
+Recogniser = Annotated[
+    str,
+    typer.Option(
+        "--recogniser", help="default, a file that `palaver personality fit` wrote, or MODULE:FUNCTION."
+    ),
+]
+Lexicon = Annotated[
+    Path | None,
+    typer.Option(
+        "--lexicon",
+        help="A LIWC dictionary (.dic) you own: the recogniser of Mairesse et al. (2007). Or a .toml.",
+    ),
+]
+Norms = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--norms", help="Norms of words: mrc2.dct, concreteness, age of acquisition, valence; repeat it."
+    ),
+]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="A first look: 100 samples, 3 repetitions, 20 resampled pools.")
+]
+TripletFile = Annotated[
+    Path | None,
+    typer.Option("--triplets", help="Triplets (palaver probe triplets). [default: made from the corpora]"),
+]
+VectorCache = Annotated[
+    Path | None,
+    typer.Option("--cache", help="Where vectors are kept. [default: ~/.cache/palaver/vectors]"),
+]
+
+Database = Annotated[
+    str | None,
+    typer.Option("--database", help="study.db, or a URL. [default: study.db beside study.toml]"),
+]
+PublicUrl = Annotated[
+    str | None, typer.Option("--public-url", help="The address people use, for links and the QR code.")
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Replace a key of the experiment; repeat it for more."),
+]
+
+
+def choices(names: Iterable[str]) -> dict[str, Any]:
+    """What `typer.Option` needs to know of an option that takes one of these names."""
+    known = list(names)
+
+    def check(param: typer.CallbackParam, value: str | None) -> str | None:
+        if value is None or value in known:
+            return value
+        raise UsageError(
+            f"{param.opts[0]}: there is no {value!r}{nearest(value, known)}", f"there are {', '.join(known)}"
+        )
+
+    return {"metavar": "|".join(known), "callback": check, "autocompletion": lambda: known}
+
+
+def parse_pairs(option: str, words: Sequence[str] | None, shape: str, example: str) -> dict[str, str]:
+    """`FIELD=NAME` as often as it was given, as a mapping."""
+    pairs = {}
+    for word in words or ():
+        name, equals, value = word.partition("=")
+        if not (name and equals and value):
+            raise UsageError(f"{option}: expected {shape}, such as {example}, found {word!r}")
+        pairs[name] = value
+    return pairs
+
+
+def parse_columns(words: Sequence[str] | None) -> dict[str, str]:
+    """The columns of `--column`: field -> name in the file."""
+    return parse_pairs("--column", words, "FIELD=NAME", "rater=worker_id")
+
+
+def refuse_existing(out: Path | None, force: bool) -> None:
+    """`--out` that exists needs --force; an empty folder is nothing to lose."""
+    if out is None or force or not out.exists() or (out.is_dir() and not any(out.iterdir())):
+        return
+    raise UserError(f"{out} is there already", "choose another name, or add --force to replace it")
+
+
+def claim_folder(out: Path | None, force: bool) -> None:
+    """Find out before the work that the folder `--out` is free and can be written."""
+    refuse_existing(out, force)
+    if out is not None:
+        check_writable(out)
+
+
+def torch_device(name: str) -> str:
+    """The device that `--device` names, once it is known that torch is there."""
+    require("torch", "models")
+    from palaver.models.devices import choose_device
+
+    return str(choose_device(name))
+
+
+def corpora_folder(data: Path | None, name: str) -> Path:
+    """The folder `name` of the corpora, or `data` itself where it is that folder."""
+    from palaver.corpora.catalogue import usual_roots
+
+    roots = (data,) if data is not None else usual_roots()
+    return next((root / name for root in roots if (root / name).is_dir()), roots[0])

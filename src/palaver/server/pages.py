@@ -1,0 +1,395 @@
+"""The rater's pages: come in, agree, read, answer, leave. Each route is one call of the study's state.
+
+The database lets one writer in at a time, so one thread per process makes the calls (`Worker`): requests
+queue here, in order, instead of polling for the database's lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Annotated, ParamSpec, TypeVar
+
+from fastapi import APIRouter, Depends, Header
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from jinja2 import Environment
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from starlette.datastructures import FormData
+from starlette.requests import Request
+
+from palaver.errors import UserError
+from palaver.schema import Study
+from palaver.server.answers import RawAnswer
+from palaver.server.rating_page import rating_page
+from palaver.server.refusal import Refusal, clean
+from palaver.server.security import (
+    RATER_COOKIE,
+    RateLimit,
+    Signer,
+    check_origin,
+    client_address,
+    cookie,
+    mturk_submit,
+)
+from palaver.server.settings import Settings
+from palaver.server.study_state import StudyState, Visit
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+ENTRIES_PER_MINUTE = 120
+"""New people from one address; a classroom behind one router must get in."""
+NOT_IN = (
+    "You have not entered this study, or your browser did not keep its cookie. "
+    "Open the link you were given again; if this page comes back, allow cookies for this site."
+)
+_PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
+_PROLIFIC = ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID")
+_MTURK = ("workerId", "assignmentId", "hitId", "turkSubmitTo")
+_MAX_PARAMETER = 500
+
+
+class Worker:
+    """The one thread of this process that talks to the database for raters."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="palaver-raters")
+
+    async def __call__(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, lambda: call(*args, **kwargs))
+
+    def close(self) -> None:
+        self._pool.shutdown()
+
+
+# --- what comes in ------------------------------------------------------------------------------------------
+
+
+def _storable(text: str) -> str:
+    try:
+        return clean(text)
+    except Refusal as refused:
+        raise ValueError(refused.message) from None
+
+
+Storable = Annotated[str, AfterValidator(_storable)]
+
+
+class Answer(BaseModel):
+    """One answer. `position` is where the output stood; a pairwise `value` is the place chosen."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    id: Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z_-]{8,36}$")]
+    criterion: Annotated[Storable, StringConstraints(min_length=1, max_length=1000)]
+    position: int = Field(ge=0, le=1000)
+    value: (
+        Annotated[float, Field(strict=True)]  # a truth value is no number
+        | Annotated[Storable, StringConstraints(max_length=10_000)]
+        | Annotated[list[Storable], Field(max_length=1000)]
+    )
+    seconds: float | None = Field(default=None, ge=0, le=1e7)
+    given_at: float | None = Field(default=None, ge=0, le=1e11)
+
+    def raw(self) -> RawAnswer:
+        return RawAnswer(self.id, self.criterion, self.position, self.value, self.seconds, self.given_at)
+
+
+class Answers(BaseModel):
+    """What a page sends."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    assignment: int = Field(ge=1, le=2**31 - 1)
+    answers: list[Answer] = Field(max_length=1000)
+    comment: Annotated[Storable, StringConstraints(max_length=100_000)] = ""
+
+
+class Reply(BaseModel):
+    """The ids that are in the database now, and what a trainee should hear."""
+
+    saved: list[str]
+    finished: bool
+    feedback: list[str]
+    passed: bool | None
+
+
+class Problem(BaseModel):
+    error: str
+
+
+PROBLEMS: dict[int | str, dict[str, object]] = {
+    code: {"model": Problem} for code in (400, 401, 403, 404, 409, 413, 422, 429)
+}
+
+
+def arrival(query: Mapping[str, str]) -> tuple[str, str | None, dict[str, str]]:
+    """Platform, the person's name there, and what must be given back at the end."""
+    for platform, names in (("prolific", _PROLIFIC), ("mturk", _MTURK)):
+        if query.get(names[0]):
+            known = {name: clean(query[name]) for name in names if query.get(name)}
+            if any(len(text) > _MAX_PARAMETER for text in known.values()):
+                raise Refusal("a parameter of the address is too long", 422)
+            return platform, known[names[0]], known
+    return "link", None, {}
+
+
+def form_answers(form: FormData) -> list[RawAnswer]:
+    """The answers of a page that was sent without scripts.
+
+    Their ids come from the page and the value: sending the page twice is one row, a changed mind another.
+    """
+    page = str(form.get("page", ""))
+    values: dict[tuple[int, str], list[str]] = {}
+    for name, text in form.multi_items():
+        question = re.fullmatch(r"answer:(\d{1,4}):(.+)", name, re.DOTALL)
+        if question and isinstance(text, str) and text.strip():
+            place = (int(question[1]), clean(question[2]))
+            values.setdefault(place, []).append(clean(text.strip()))
+    return [
+        RawAnswer(
+            id=str(uuid.uuid5(uuid.NAMESPACE_URL, "\x1f".join((page, str(position), criterion, *texts)))),
+            criterion=criterion,
+            position=position,
+            value="|".join(texts),
+        )
+        for (position, criterion), texts in values.items()
+    ]
+
+
+# --- what routes need ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A rater's browser. `framed`: it shows the study in MTurk's frame."""
+
+    rater: str
+    framed: bool
+
+
+class Site:
+    """The web site of one study: its state, its templates and its keys."""
+
+    def __init__(
+        self, settings: Settings, study_state: StudyState, templates: Environment, signer: Signer
+    ) -> None:
+        self.settings, self.study_state = settings, study_state
+        self.templates, self.signer = templates, signer
+        self.work = Worker()
+        self.entries = RateLimit(ENTRIES_PER_MINUTE, 60)
+        study = study_state.study
+        self._shared = {"title": study.title or study.name, "study": study}
+        _check_widgets(study, templates)
+
+    def session(self, request: Request) -> Session | None:
+        token = request.cookies.get(RATER_COOKIE)
+        text = self.signer.read("rater", token) if token else None
+        if text is None:
+            return None
+        rater, _, kind = text.partition("~")
+        request.state.framed = kind == "framed"
+        return Session(rater, kind == "framed")
+
+    def require(self, request: Request) -> Session:
+        session = self.session(request)
+        if session is None:
+            raise Refusal(NOT_IN, 401)
+        return session
+
+    def cookie(self, session: Session) -> str:
+        text = f"{session.rater}~framed" if session.framed else session.rater
+        return cookie(RATER_COOKIE, self.signer.sign("rater", text), self.settings, framed=session.framed)
+
+    def page(self, name: str, status: int = 200, **values: object) -> HTMLResponse:
+        template = self.templates.get_template(f"{name}.html.j2")
+        return HTMLResponse(template.render(**self._shared, **values), status)
+
+    def redirect(self, path: str) -> RedirectResponse:
+        return RedirectResponse(f"{self.settings.root_path}{path}", 303)
+
+    async def standing(
+        self, session: Session, *, problem: str = "", given: Mapping[str, str] | None = None
+    ) -> HTMLResponse:
+        """The page for where a rater stands."""
+        visit = await self.work(self.study_state.visit, session.rater)
+        csrf = self.signer.csrf(session.rater)
+        status = 422 if problem else 200
+        if visit.task is not None:
+            return self.page(
+                "rate",
+                status,
+                csrf=csrf,
+                page=uuid.uuid4().hex,
+                rater=self.signer.mac("outbox", session.rater)[:16],
+                view=rating_page(self.study_state.study, visit.task),
+                problem=problem,
+            )
+        if visit.state in ("consent", "instructions"):
+            return self.page(visit.state, csrf=csrf)
+        if visit.state == "survey":
+            return self.page("survey", status, csrf=csrf, problem=problem, given=given or {})
+        return self._end_page(visit)
+
+    def _end_page(self, visit: Visit) -> HTMLResponse:
+        parameters = visit.parameters or {}
+        submit = mturk_submit(parameters) if visit.platform == "mturk" else None
+        return self.page(
+            "end",
+            state=visit.state,
+            code=visit.code,
+            leave=visit.url,
+            platform=visit.platform,
+            submit=submit,
+            assignment=parameters.get("assignmentId", ""),
+        )
+
+
+def _check_widgets(study: Study, templates: Environment) -> None:
+    """A scale of another package may name a widget that is not there: say so before a rater sees it."""
+    widgets = vars(templates.get_template("widgets.html.j2").module)
+    for question in study.questions:
+        if question.scale.widget not in widgets:
+            raise UserError(
+                f"{question.criterion}: there is no widget {question.scale.widget!r} "
+                f"for the scale {question.scale.kind!r}"
+            )
+
+
+# Dependencies are coroutines: FastAPI would send plain functions to a thread each.
+
+
+async def site_of(request: Request) -> Site:
+    site: Site = request.app.state.site
+    return site
+
+
+SiteHere = Annotated[Site, Depends(site_of)]
+
+
+async def session_of(request: Request, site: SiteHere) -> Session:
+    return site.require(request)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form that one of our own pages sent for this very session."""
+
+    session: Session
+    data: FormData
+
+    def text(self, name: str) -> str:
+        value = self.data.get(name, "")
+        return clean(value) if isinstance(value, str) else ""
+
+
+async def form_of(request: Request, site: SiteHere) -> Form:
+    check_origin(request, site.settings)
+    form = Form(site.require(request), await request.form())
+    site.signer.check_csrf(form.session.rater, form.text("csrf"))
+    return form
+
+
+async def script_session(
+    request: Request, site: SiteHere, x_csrf_token: Annotated[str | None, Header()] = None
+) -> Session:
+    """The session of a request that a script of one of our own pages sent."""
+    check_origin(request, site.settings)
+    session = site.require(request)
+    site.signer.check_csrf(session.rater, x_csrf_token)
+    return session
+
+
+SessionHere = Annotated[Session, Depends(session_of)]
+ScriptSession = Annotated[Session, Depends(script_session)]
+FormHere = Annotated[Form, Depends(form_of)]
+
+
+# --- routes -------------------------------------------------------------------------------------------------
+
+router = APIRouter()
+
+
+@router.get("/", include_in_schema=False)
+async def enter(request: Request, site: SiteHere) -> Response:
+    platform, external, parameters = arrival(request.query_params)
+    session = site.session(request)
+    if request.query_params.get("assignmentId") == _PREVIEW:
+        request.state.framed = True
+        return site.page("preview")
+    if platform == "link" and session is not None:
+        return site.redirect("/study")
+    if site.settings.rate_limits and session is None:
+        site.entries.check(client_address(request))
+    rater = await site.work(site.study_state.enter, platform, external, parameters)
+    request.state.framed = platform == "mturk"
+    response = site.redirect("/study")
+    response.headers.append("set-cookie", site.cookie(Session(rater, request.state.framed)))
+    return response
+
+
+@router.get("/study", include_in_schema=False)
+async def show_standing(site: SiteHere, session: SessionHere) -> Response:
+    return await site.standing(session)
+
+
+@router.post("/study/consent", include_in_schema=False)
+async def consent(site: SiteHere, form: FormHere) -> Response:
+    await site.work(site.study_state.agree, form.session.rater)
+    return site.redirect("/study")
+
+
+@router.post("/study/begin", include_in_schema=False)
+async def begin(site: SiteHere, form: FormHere) -> Response:
+    await site.work(site.study_state.begin, form.session.rater)
+    return site.redirect("/study")
+
+
+@router.post("/study/survey", include_in_schema=False)
+async def answer_survey(site: SiteHere, form: FormHere) -> Response:
+    given = {q.name: form.text(f"survey:{q.name}") for q in site.study_state.study.survey}
+    try:
+        await site.work(site.study_state.answer_survey, form.session.rater, given)
+    except Refusal as refusal:
+        if refusal.status != 422:
+            raise
+        return await site.standing(form.session, problem=refusal.message, given=given)
+    return site.redirect("/study")
+
+
+@router.post("/study/answers", include_in_schema=False)
+async def answer_without_scripts(site: SiteHere, form: FormHere) -> Response:
+    number = form.text("assignment")
+    if not re.fullmatch(r"[0-9]{1,9}", number):
+        raise Refusal("this page is not complete: reload it", 422)
+    answers = form_answers(form.data)
+    submit = site.study_state.submit
+    try:
+        receipt = await site.work(submit, form.session.rater, int(number), answers, form.text("comment"))
+    except Refusal as refusal:
+        if refusal.status != 422:
+            raise
+        return await site.standing(form.session, problem=refusal.message)
+    if receipt.passed is not None:
+        return site.page("feedback", passed=receipt.passed, feedback=receipt.feedback)
+    return site.redirect("/study")
+
+
+@router.post("/api/answers", response_model=Reply, responses=PROBLEMS, tags=["rater"])
+async def answer(site: SiteHere, session: ScriptSession, body: Answers) -> Response:
+    """Store answers. An answer that was sent before is acknowledged again and stays one row."""
+    answers = [a.raw() for a in body.answers]
+    submit = site.study_state.submit
+    receipt = await site.work(submit, session.rater, body.assignment, answers, body.comment)
+    reply = Reply(
+        saved=list(receipt.ids),
+        finished=receipt.finished,
+        feedback=list(receipt.feedback),
+        passed=receipt.passed,
+    )
+    return Response(reply.model_dump_json(), media_type="application/json")

@@ -1,0 +1,215 @@
+"""What a rating page shows, worked out before the template sees it. Outputs are known by their place alone.
+
+Nothing that names a system leaves this module in a blind study: not as a label, a field's name or a speaker.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from palaver.schema import Dialogue, Item, Output, Question, Scale, Study
+from palaver.schema.scale import Choice
+from palaver.server.study_state import Task
+
+_PAIR = r"[^\[\],]+\[[^\]]*\]"
+_MEANING = re.compile(rf"\s*{_PAIR}(\s*,\s*{_PAIR})*\s*")
+_LONG = 500
+"""Characters from which a text may need to scroll."""
+
+
+# --- the parts of a page ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Bubble:
+    side: str
+    speaker: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """Something to read: a text, a table of slots, or a conversation."""
+
+    title: str
+    text: str = ""
+    rows: tuple[tuple[str, str], ...] = ()
+    bubbles: tuple[Bubble, ...] = ()
+    judged: bool = False
+
+    @property
+    def long(self) -> bool:
+        return len(self.text) > _LONG or len(self.bubbles) > 3
+
+
+@dataclass(frozen=True, slots=True)
+class Widget:
+    """One question about one place of the page. The macro called `kind` draws it."""
+
+    kind: str
+    name: str
+    criterion: str
+    position: int
+    text: str
+    help: str
+    about: str
+    """Which output, for those who cannot see where the widget stands."""
+    required: bool
+    scale: Scale
+    choices: tuple[Choice, ...]
+    value: str
+    """What was answered before, as the page sends it; empty if nothing was."""
+
+    @property
+    def chosen(self) -> list[str]:
+        return self.value.split("|")
+
+
+@dataclass(frozen=True, slots=True)
+class OutputView:
+    """An output with the questions about it."""
+
+    label: str
+    box: Box
+    widgets: tuple[Widget, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RatingPage:
+    """A rating page. `layout`: one output at a time (single), all as cards, or two side by side (pair)."""
+
+    assignment: int
+    layout: str
+    training: bool
+    done: int
+    total: int
+    part: tuple[int, int] | None
+    """Which output of how many, where they come one after the other."""
+    position: int
+    material: tuple[Box, ...]
+    outputs: tuple[OutputView, ...]
+    shared: tuple[Widget, ...]
+    asked: tuple[Question, ...]
+    """Questions that are put once for all outputs of the page."""
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of its widgets."""
+        widgets = [w for output in self.outputs for w in output.widgets]
+        return sorted({w.kind for w in (*widgets, *self.shared)})
+
+
+def rating_page(study: Study, task: Task) -> RatingPage:
+    """The page for a screen in a rater's hands."""
+    questions = task.questions
+    everything = range(len(task.order))
+    # If nothing is required, the first answer ends the screen, so everything must be on one page.
+    together = task.side_by_side or not any(q.required for q in questions)
+    places = everything if together else [_next_position(task)]
+    per_output = [q for q in questions if q.scale.compares is None]
+    comparisons = [q for q in questions if q.scale.compares is not None]
+    labels = _labels(study, task)
+    views = []
+    for place in places:
+        output = task.item.outputs[task.order[place]]
+        label = labels[place] if together and len(labels) > 1 else _noun(task.item, output)
+        widgets = tuple(_widget(q, task, place, label, labels) for q in per_output)
+        views.append(OutputView(label, _output_box(study, output, label), widgets))
+    return RatingPage(
+        assignment=task.assignment,
+        layout="pair" if comparisons else "cards" if together else "single",
+        training=task.kind == "training",
+        done=task.done,
+        total=task.total,
+        part=None if together or len(everything) < 2 else (places[0] + 1, len(everything)),
+        position=places[0],
+        material=tuple(_material(study, task.item, questions)),
+        outputs=tuple(views),
+        shared=tuple(_widget(q, task, 0, "", labels) for q in comparisons),
+        asked=tuple(per_output) if together and len(per_output) == 1 else (),
+    )
+
+
+def _next_position(task: Task) -> int:
+    required = [q.criterion for q in task.questions if q.required]
+    for position in range(len(task.order)):
+        if any((criterion, position) not in task.answered for criterion in required):
+            return position
+    return 0
+
+
+def _noun(item: Item, output: Output) -> str:
+    if output.dialogue is not None:
+        return "Conversation"
+    return "Reply" if isinstance(item.context, Dialogue) else "Text"
+
+
+def _labels(study: Study, task: Task) -> list[str]:
+    outputs = [task.item.outputs[o] for o in task.order]
+    if not study.blind:
+        return [output.system for output in outputs]
+    return [f"{_noun(task.item, output)} {place}" for place, output in enumerate(outputs, 1)]
+
+
+def _material(study: Study, item: Item, questions: Sequence[Question]) -> list[Box]:
+    """What is shown besides the outputs: whatever one of the questions on this page wants shown."""
+    wanted = {part for q in questions for part in q.shows}
+    boxes = []
+    if item.context is not None and "context" in wanted:
+        boxes.append(
+            _dialogue_box(study, item.context, "Conversation so far")
+            if isinstance(item.context, Dialogue)
+            else _text_box(item.context)
+        )
+    if item.knowledge and "knowledge" in wanted:
+        boxes.append(Box("Background", item.knowledge))
+    if item.reference and "reference" in wanted:
+        standards = [q.scale.standard for q in questions if q.scale.standard]
+        boxes.append(Box(standards[0] if standards else "Reference", item.reference))
+    return boxes
+
+
+def _text_box(text: str) -> Box:
+    """A context in words; a meaning representation (`name[Almond Court], type[café]`) becomes a table."""
+    if not _MEANING.fullmatch(text):
+        return Box("Context", text)
+    rows = [tuple(part.strip() for part in slot[:-1].split("[", 1)) for slot in re.findall(_PAIR, text)]
+    return Box("Table", rows=tuple((r[0], r[1]) for r in rows))
+
+
+def _dialogue_box(study: Study, dialogue: Dialogue, title: str, *, judged: bool = False) -> Box:
+    side = {name: "ab"[place % 2] for place, name in enumerate(dialogue.speakers)}
+    # A log may name its speaker after the system that spoke.
+    hidden = set(study.systems) if study.blind else set()
+    bubbles = tuple(
+        Bubble(side[turn.speaker], "System" if turn.speaker in hidden else turn.speaker, turn.text)
+        for turn in dialogue.turns
+    )
+    return Box(title, bubbles=bubbles, judged=judged)
+
+
+def _output_box(study: Study, output: Output, title: str) -> Box:
+    if output.dialogue is not None:
+        return _dialogue_box(study, output.dialogue, title, judged=True)
+    return Box(title, output.text or "", judged=True)
+
+
+def _widget(question: Question, task: Task, position: int, about: str, labels: Sequence[str]) -> Widget:
+    scale = question.scale
+    value = task.answered.get((question.criterion, position), "")
+    return Widget(
+        kind=scale.widget,
+        # An answer is told by place and criterion; the place comes first because it has no colon.
+        name=f"answer:{position}:{question.criterion}",
+        criterion=question.criterion,
+        position=position,
+        text=question.text,
+        help=question.help,
+        about=about,
+        required=question.required,
+        scale=scale,
+        choices=scale.choices(labels),
+        value=scale.show_answer(value, task.order),
+    )

@@ -1,0 +1,40 @@
+"""What shared options have in common: pairs, choices, existing files, folders of corpora."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from palaver.cli.options import corpora_folder, parse_columns, refuse_existing
+from palaver.errors import UsageError, UserError
+
+
+def test_columns() -> None:
+    assert parse_columns(["rater=worker", "value=a=b"]) == {"rater": "worker", "value": "a=b"}
+    assert parse_columns(None) == {}
+    for wrong in ("rater", "=x", "x=", "="):
+        with pytest.raises(UsageError, match="--column: expected FIELD=NAME"):
+            parse_columns([wrong])
+
+
+def test_what_exists_is_refused(tmp_path: Path) -> None:
+    refuse_existing(None, False)
+    refuse_existing(tmp_path / "new.csv", False)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    refuse_existing(folder, False)  # there is nothing in it to lose
+    (folder / "mine.txt").write_text("mine")
+    for path in (folder, folder / "mine.txt"):
+        with pytest.raises(UserError, match="is there already") as caught:
+            refuse_existing(path, False)
+        assert "--force" in caught.value.hint
+        refuse_existing(path, True)
+
+
+def test_the_folder_of_a_corpus_or_of_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "rankme").mkdir()
+    assert corpora_folder(tmp_path, "rankme") == tmp_path / "rankme"
+    assert corpora_folder(tmp_path / "rankme", "rankme") == tmp_path / "rankme"
+    monkeypatch.setenv("PALAVER_DATA", str(tmp_path))
+    assert corpora_folder(None, "rankme") == tmp_path / "rankme"

@@ -1,0 +1,43 @@
+"""Stage 1: what is spoilt and what cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from palaver.comparator.cmade.anomalies import spoil
+from palaver.comparator.reading import read_rated
+from palaver.errors import DataError
+from palaver.schema import Dialogue, Turn
+
+
+def test_spoilt_dialogues(rated_files: dict[str, Path]) -> None:
+    dialogues = read_rated(rated_files["train"]).dialogues
+    found = spoil(dialogues, seed=3)
+    assert len(found.dialogues) == 2 * len(dialogues)
+    assert np.bincount(found.real).tolist() == [2] * len(dialogues)
+    pool = {
+        role: {t.text for d in dialogues for t in d.turns if t.speaker == role} for role in ("user", "system")
+    }
+    for spoilt, row, place in zip(found.dialogues, found.real, found.turn, strict=True):
+        real = dialogues[row]
+        assert [a == b for a, b in zip(spoilt.turns, real.turns, strict=True)].count(False) == 1
+        changed = spoilt.turns[place]
+        assert changed.speaker == real.turns[place].speaker
+        assert changed.text != real.turns[place].text
+        assert changed.text in pool[changed.speaker]
+    roles = [d.turns[p].speaker for d, p in zip(found.dialogues, found.turn, strict=True)]
+    assert roles == ["user", "system"] * len(dialogues)
+    assert spoil(dialogues, seed=3).dialogues == found.dialogues
+    assert spoil(dialogues, seed=4).dialogues != found.dialogues
+
+
+def test_what_cannot_be_spoilt() -> None:
+    turns = (Turn(speaker="user", text="hello"), Turn(speaker="system", text="no"))
+    same = [Dialogue(id=name, turns=turns) for name in "ab"]
+    with pytest.raises(DataError, match="no dialogue can be spoilt"):
+        spoil(same)
+    found = spoil([*same, Dialogue(id="c", turns=(Turn(speaker="user", text="why"),))])
+    assert found.dropped == {"no other turn of the system": 3}

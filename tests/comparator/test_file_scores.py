@@ -1,0 +1,65 @@
+"""Files scored in shards, whatever their shape."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from palaver.comparator.file_scores import DialogueScore, score_file
+from palaver.comparator.scorer import WorstTurn
+from palaver.errors import DataError
+
+pytest.importorskip("torch")
+
+
+@pytest.fixture(autouse=True)
+def _fake_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    def encode(texts: list[str]) -> Any:
+        return [np.random.default_rng(zlib.crc32(text.encode())).normal(size=384) for text in texts]
+
+    monkeypatch.setattr("palaver.comparator.scorer.turn_encoder", lambda name=None, device="cpu": encode)
+
+
+TURNS = [("user", "hi"), ("bot", "hello"), ("user", "how are you?"), ("bot", "pizza pizza")]
+
+
+def test_a_table_is_scored_like_json_lines(tmp_path: Path) -> None:
+    rows = [
+        {"id": name, "turns": [{"speaker": who, "text": f"{text} {name}"} for who, text in TURNS], "bot": "B"}
+        for name in "abc"
+    ]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    cells = [f"{name},{who},{text} {name},B" for name in "abc" for who, text in TURNS]
+    (tmp_path / "d.csv").write_text("\n".join(["dialogue,speaker,text,system", *cells]))
+    progress: list[int] = []
+    for name in ("d.jsonl", "d.csv"):
+        score_file(
+            tmp_path / name, tmp_path / f"{name}.scores", turns=2, shard_size=2,
+            progress=lambda what, done, total: progress.append(done),
+        )  # fmt: skip
+    lines, table = ((tmp_path / f"{name}.scores").read_text() for name in ("d.jsonl", "d.csv"))
+    assert lines == table
+    scores = [json.loads(line) for line in lines.splitlines()]
+    assert [row["score"] for row in scores] == sorted(row["score"] for row in scores)
+    assert ["worst_turn" in row for row in scores] == [True, True, False]
+    assert {row["system"] for row in scores} == {"B"}
+    assert progress == [2, 3, 2, 3]
+
+
+def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
+    (tmp_path / "d.jsonl").write_text('{"id": "a", "turns": [{"speaker": "user", "text": "hi"}]}\n')
+    with pytest.raises(DataError, match="no dialogue can be scored") as caught:
+        score_file(tmp_path / "d.jsonl", tmp_path / "s.jsonl")
+    assert caught.value.problems == ("1 one turn only",)
+
+
+def test_scores_as_json() -> None:
+    plain = DialogueScore(3, "a", 0.123456, float("nan"), float("nan"))
+    assert plain.to_json() == {"id": "a", "score": 0.1235, "low": None, "high": None}
+    worst = DialogueScore(3, "a", 0.5, 0.0, 1.0, "B", WorstTurn(2, "system", "no", 0.33333))
+    assert worst.to_json()["worst_turn"] == {"turn": 2, "speaker": "system", "text": "no", "gain": 0.3333}

@@ -1,0 +1,22 @@
+"""The page on speed says what the record of the benchmark says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+RESULTS = Path(__file__).parent.parent / "docs/results"
+
+
+def test_the_page_quotes_the_record() -> None:
+    page = (RESULTS / "speed.md").read_text(encoding="utf-8")
+    record = json.loads((RESULTS / "analyse.json").read_text(encoding="utf-8"))
+    rows = [
+        f"| {case['n_ratings']:,} | {case['shape']} | {case['seconds']:.1f} "
+        f"| {case['processor_seconds']:.1f} | {case['peak_mb']:,} MB |"
+        for case in record["cases"]
+    ]
+    table = page.split("| ratings | shape |")[1].split("\n\n")[0].splitlines()[2:]
+    assert table == rows
+    assert record["seed"] == 0
+    assert {"palaver", "numpy", "numba", "polars"} <= set(record["versions"])
