@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from palaver.models.sentence.stored import Words
+from palaver.models.sentence.sentence_model import Words
 from palaver.text.words import words
 
 LABELS = {"entailment": 0, "neutral": 1, "contradiction": 2}

@@ -37,8 +37,8 @@ from palaver.models.sentence import (
     Words,
 )
 from palaver.models.sentence.infersent import Inference
+from palaver.models.sentence.sentence_model import padded
 from palaver.models.sentence.skipthought import Decoders
-from palaver.models.sentence.stored import padded
 
 MODELS = ("sent2vec", "skipthought", "infersent")
 SHARE = {"sent2vec": 0.25, "skipthought": 0.6, "infersent": 0.15}

@@ -22,8 +22,8 @@ from palaver.models.sentence import (
     load_sentence_model,
 )
 from palaver.models.sentence.infersent import Inference, official_lstm
+from palaver.models.sentence.sentence_model import pack, padded, unpack
 from palaver.models.sentence.skipthought import Decoders, official_gru
-from palaver.models.sentence.stored import pack, padded, unpack
 
 torch.set_num_threads(1)
 KNOWN = ["a", "the", "man", "dog", "bites", "is", "not", "happy", ".", ","]

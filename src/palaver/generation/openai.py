@@ -112,8 +112,11 @@ def _reply_in(answer: bytes) -> Reply:
         raise TryAgain("the answer's message has no text")
     scores = _logprobs(choice)
     usage = data.get("usage")
-    counted = usage.get("completion_tokens") if isinstance(usage, dict) else None
-    n_tokens = len(scores) if scores else counted if isinstance(counted, int) else None
+    n_tokens = usage.get("completion_tokens") if isinstance(usage, dict) else None
+    if scores:
+        n_tokens = len(scores)
+    elif not isinstance(n_tokens, int):
+        n_tokens = None
     content = content.encode(errors="replace").decode().strip()  # JSON can spell half a character
     return Reply(content, sum(scores) if scores else None, n_tokens)
 

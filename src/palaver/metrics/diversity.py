@@ -37,7 +37,9 @@ def diversity_of(text: str, n: int = 1, *, per: Per = "words") -> float:
     """Distinct n-grams of one response, divided by its words or by its n-grams; nan if it has none."""
     tokens = words(text)
     grams = ngrams(tokens, n)
-    return len(set(grams)) / len(grams if per == "ngrams" else tokens) if grams else math.nan
+    if not grams:
+        return math.nan
+    return len(set(grams)) / len(grams if per == "ngrams" else tokens)
 
 
 def diversity_n(texts: Iterable[str], n: int = 1, *, per: Per = "words") -> float:

@@ -28,7 +28,7 @@ def choose_device(wanted: str = "auto") -> torch.device:
     if device.type == "cuda":
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         if (device.index or 0) >= count:
-            there = "there is none" if not count else f"there {'is' if count == 1 else 'are'} {count}"
+            there = {0: "there is none", 1: "there is 1"}.get(count, f"there are {count}")
             raise UserError(
                 f"the GPU {wanted!r} was asked for, but {there}", "leave it out, or use --device cpu"
             )

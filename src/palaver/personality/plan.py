@@ -74,10 +74,12 @@ class Kind:
 
     @property
     def name(self) -> str:
-        what = self.features if self.features != "traits" else self.labels
-        return (
-            what + (", unscaled" if not self.scaled else "") + (" by group" if self.split == "groups" else "")
-        )
+        name: str = self.features if self.features != "traits" else self.labels
+        if not self.scaled:
+            name += ", unscaled"
+        if self.split == "groups":
+            name += " by group"
+        return name
 
 
 Result = tuple[Kind, Outcome]
@@ -153,7 +155,7 @@ class Plan:
         cross(Kind(labels="pseudo-characters"), traits, label)
         for features, vectors in pools.words.items():
             counts = vectors.of(pools.members, s.samples, s.size, seeds)
-            for scaled in (True, False)[: 1 + s.unscaled_words]:
+            for scaled in [True, False] if s.unscaled_words else [True]:
                 cross(Kind(features=features, scaled=scaled), counts, label)
         return outcomes
 

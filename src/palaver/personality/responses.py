@@ -20,8 +20,8 @@ from palaver.engine import map_shards
 from palaver.errors import DataError
 from palaver.generation.common import common_responses
 from palaver.personality.bag import Bag
-from palaver.personality.counted import Counted, build_pools, count_texts
 from palaver.personality.pools import Choice, Pools, choose_characters
+from palaver.personality.utterances import UtteranceShard, build_pools, count_texts
 from palaver.progress import Progress
 from palaver.readers import responses
 from palaver.readers.responses import ResponseTable, Shard
@@ -138,7 +138,7 @@ class _Part:
     names: list[str]
     label: Any
     group: Any
-    counted: Counted
+    counted: UtteranceShard
     left_out: Counter[str]
     systems: set[str]
     has_ids: bool
@@ -199,7 +199,7 @@ class _Total:
         self._number: dict[str, int] = {}
         self._labels: list[Any] = []
         self.groups: list[Any] = []
-        self.counted: list[Counted] = []
+        self.counted: list[UtteranceShard] = []
         self.counts: Counter[str] = Counter()
         self.left_out: Counter[str] = Counter()
         self.systems: set[str] = set()

@@ -15,8 +15,8 @@ from palaver.corpora.scripts import EVERYBODY
 from palaver.engine import map_shards
 from palaver.errors import DataError, UserError, nearest
 from palaver.personality.bag import Bag
-from palaver.personality.counted import build_pools, count_texts
 from palaver.personality.pools import Choice, Pools, choose_characters
+from palaver.personality.utterances import build_pools, count_texts
 from palaver.progress import Progress, no_progress
 
 SHARD = 200_000

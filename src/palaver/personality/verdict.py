@@ -42,8 +42,10 @@ def judge(
         low, high = (difference + np.quantile(differences - differences.mean(), tails)).tolist()
     else:
         reason = f"an interval needs {FEWEST} resampled pools or more, there are {len(replicates)}"
-    answer = "cannot say" if math.isnan(low) else "yes" if low > 0 else "no"
-    span = "" if math.isnan(low) else f" [{_two(low)}, {_two(high)}]"
+    answer, span = "cannot say", ""
+    if not math.isnan(low):
+        answer = "yes" if low > 0 else "no"
+        span = f" [{_two(low)}, {_two(high)}]"
     unseen = f"On {group_noun}s that the classifier has not seen"
     text = (
         f"Distinguishable beyond chance resampling: {answer}. {unseen}, F1 is {_two(real.f1)} for the "

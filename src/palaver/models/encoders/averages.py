@@ -163,7 +163,7 @@ def open_glove(arguments: list[str], places: Places) -> Encoder:
     return Encoder(
         name="glove" if not arguments else f"glove={vectors.name}",
         signature=digest("glove", vectors.signature),
-        provenance=f"mean of the word vectors of {_said(vectors)}",
+        provenance=f"mean of the word vectors of {_describe(vectors)}",
         encode=averager(vectors),
     )
 
@@ -180,7 +180,7 @@ def open_p_means(arguments: list[str], places: Places) -> Encoder:
         else f"p-means={','.join(a if _is_number(a) else Path(a).name for a in arguments)}",
         signature=digest("p-means", powers, *(v.signature for v in sets)),
         provenance=f"power means {', '.join(f'{p:g}' for p in powers)} over {what}: "
-        + "; ".join(_said(v) for v in sets),
+        + "; ".join(_describe(v) for v in sets),
         encode=p_meaner(sets, powers),
     )
 
@@ -193,5 +193,5 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _said(vectors: WordVectors) -> str:
+def _describe(vectors: WordVectors) -> str:
     return f"{vectors.name} ({len(vectors.at):,} words, {vectors.table.shape[1]} numbers)"

@@ -2,8 +2,8 @@
 
 from palaver.models.sentence.infersent import InferSent, InferSentConfig
 from palaver.models.sentence.sent2vec import Sent2Vec, Sent2VecConfig
+from palaver.models.sentence.sentence_model import SentenceModel, Words, load_sentence_model
 from palaver.models.sentence.skipthought import SkipThought, SkipThoughtConfig
-from palaver.models.sentence.stored import SentenceModel, Words, load_sentence_model
 
 __all__ = [
     "InferSent",

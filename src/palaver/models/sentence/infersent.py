@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from palaver.errors import DataError
-from palaver.models.sentence.stored import PAD, SentenceModel, Words
+from palaver.models.sentence.sentence_model import PAD, SentenceModel, Words
 
 
 @dataclass(frozen=True)

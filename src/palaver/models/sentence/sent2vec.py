@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from palaver.models.sentence.stored import PAD, UNKNOWN, SentenceModel, Words
+from palaver.models.sentence.sentence_model import PAD, UNKNOWN, SentenceModel, Words
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from palaver.personality.samples import CountVectors, TextVectors
 
 
 @dataclass
-class Counted:
+class UtteranceShard:
     """A shard of utterances, counted; the texts only where the recogniser cannot count."""
 
     counts: Any
@@ -24,12 +24,12 @@ class Counted:
     texts: list[str] | None = None
 
 
-def count_texts(texts: list[str], recogniser: Any, bag: Bag | None) -> Counted:
+def count_texts(texts: list[str], recogniser: Any, bag: Bag | None) -> UtteranceShard:
     """What the recogniser counts in each text, and the words of the bag."""
     in_bag = bag.count(texts) if bag is not None else None
     if getattr(recogniser, "count", None) is None:
-        return Counted(None, in_bag, texts)
-    return Counted(recogniser.count(texts), in_bag)
+        return UtteranceShard(None, in_bag, texts)
+    return UtteranceShard(recogniser.count(texts), in_bag)
 
 
 def stacked(parts: list[Any]) -> Any:
@@ -57,7 +57,7 @@ def numbered(groups: Any) -> Any:
 
 
 def build_pools(
-    counted: list[Counted],
+    counted: list[UtteranceShard],
     recogniser: Any,
     bag: Bag | None,
     *,

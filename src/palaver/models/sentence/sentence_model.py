@@ -45,7 +45,9 @@ class Words:
     def encode(self, text: str, limit: int = 0) -> list[int]:
         """The numbers of the words of `text`, at least one, at most `limit`."""
         numbers = [self.numbers.get(word, UNKNOWN) for word in words(text)]
-        return (numbers[:limit] if limit else numbers) or [UNKNOWN]
+        if limit:
+            numbers = numbers[:limit]
+        return numbers or [UNKNOWN]
 
 
 class SentenceModel(nn.Module, ABC):
