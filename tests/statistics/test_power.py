@@ -102,7 +102,12 @@ def test_wilson_interval_equals_statsmodels():
 def test_same_seed_same_result_and_progress():
     seen = []
     one = estimate_power(
-        normal_draw(0.2), 30, 2, n_studies=5, rng=7, progress=lambda done, total: seen.append((done, total))
+        normal_draw(0.2),
+        30,
+        2,
+        n_studies=5,
+        rng=7,
+        progress=lambda what, done, total: seen.append((done, total)),
     )
     assert seen == [(i, 5) for i in range(1, 6)]
     assert one == estimate_power(normal_draw(0.2), 30, 2, n_studies=5, rng=np.random.default_rng(7))
@@ -113,7 +118,7 @@ def test_same_seed_same_result_and_progress():
         raters=(1,),
         n_studies=3,
         rng=7,
-        progress=lambda done, total: seen.append((done, total)),
+        progress=lambda what, done, total: seen.append((done, total)),
     )
     assert seen == [(i, 6) for i in range(1, 7)]
     assert [(r.n_items, r.n_raters) for r in grid.results] == [(5, 1), (10, 1)]

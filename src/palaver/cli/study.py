@@ -200,7 +200,7 @@ def power(
             n_studies=studies,
             confidence=confidence,
             rng=seed,
-            progress=lambda done, total: tell("simulating studies", done, total),
+            progress=tell,
         )
     table = Table(
         title=f"power to separate a difference of {difference:g} at {confidence:.0%} ({scale.kind})"

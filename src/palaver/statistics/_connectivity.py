@@ -45,7 +45,7 @@ def obstacle(beat: Bools, tied: Bools, has_nu: bool, names: tuple[str, ...]) -> 
     """Why one problem has no finite estimate, naming the systems; empty when it has one."""
     n = len(names)
     if n < 2:
-        return f"{n} system{'s' * (n != 1)}: there is nothing to compare"
+        return f"{n} {'system' if n == 1 else 'systems'}: there is nothing to compare"
     edges = beat | tied
     if not edges.any():
         return "no comparisons"

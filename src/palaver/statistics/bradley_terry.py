@@ -33,7 +33,7 @@ from palaver.statistics.codes import dense_codes
 from palaver.statistics.ranking import (
     MOST_CELLS,
     Comparisons,
-    RankGroup,
+    Ranking,
     WinMatrix,
     check_replicates,
     counts_by_item,
@@ -81,23 +81,13 @@ class BradleyTerryResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class BradleyTerryBootstrap:
-    """Strengths over resampled comparisons, how often each system came out above each, and the places."""
+class BradleyTerryBootstrap(Ranking):
+    """Systems by their strengths over resampled items; without items, comparisons are what is drawn."""
 
-    systems: tuple[str, ...]
     estimate: BradleyTerryResult
-    intervals: tuple[Interval, ...]
-    wins: Floats
-    groups: tuple[RankGroup, ...]
     samples: Floats
     """Strengths, (replicates, systems); nan where a replicate has no finite estimate."""
-    n_items: int
-    """Items that were drawn; without `by`, comparisons."""
-    n_replicates: int
     n_undefined: int
-    confidence: float
-    reason: str = ""
-    notes: tuple[str, ...] = ()
 
 
 def bradley_terry(

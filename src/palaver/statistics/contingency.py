@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
+from palaver.statistics.bootstrap import Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Floats = NDArray[np.float64]
+from palaver.statistics.bootstrap import Floats
 
 NORMALISATIONS: dict[str, str] = {
     "raw": "the values as they were given",

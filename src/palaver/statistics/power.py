@@ -14,15 +14,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from palaver.statistics.bootstrap import check_confidence, resample_sums
+from palaver.progress import Progress
+from palaver.statistics.bootstrap import Floats, check_confidence, resample_sums
 
-Floats = NDArray[np.float64]
 Rng = np.random.Generator | int
 Draw = Callable[[int, int, np.random.Generator], Floats]
 """draw(n_items, n_raters, rng) -> (items, 2) mean scores; second column minus first is the difference."""
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +85,7 @@ def estimate_power(
     rng: Rng,
     progress: Progress | None = None,
 ) -> PowerResult:
-    """Power of a study of `n_items` items with `n_raters` raters each; `progress(done, n_studies)`."""
+    """Power of a study of `n_items` items with `n_raters` raters each; `progress` hears of each study."""
     if min(n_items, n_raters, n_studies, n_replicates) < 1:
         raise ValueError(
             "n_items, n_raters, n_studies and n_replicates must be at least 1, "
@@ -103,7 +101,7 @@ def estimate_power(
             means.append(difference.mean())
             n_separated += _second_wins(difference, n_replicates, generator) >= confidence
         if progress is not None:
-            progress(study + 1, n_studies)
+            progress("simulating studies", study + 1, n_studies)
 
     notes = [f"{dropped} items without a score for both systems"] if dropped else []
     if 0 < len(means) < n_studies:
@@ -137,7 +135,7 @@ def power_grid(
     rng: Rng,
     progress: Progress | None = None,
 ) -> PowerGrid:
-    """Power for every number of items with every number of raters; `progress(done, all studies)`."""
+    """Power for every number of items with every number of raters; `progress` hears of each study."""
     if not len(items) or not len(raters):
         raise ValueError("power_grid needs at least one number of items and one number of raters")
     generator = np.random.default_rng(rng)
@@ -235,4 +233,4 @@ def _shifted(progress: Progress | None, before: int, total: int) -> Progress | N
     """The same progress, counted over all designs of a grid."""
     if progress is None:
         return None
-    return lambda done, _: progress(before + done, total)
+    return lambda what, done, _: progress(what, before + done, total)

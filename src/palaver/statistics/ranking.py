@@ -103,21 +103,27 @@ def win_fractions(samples: ArrayLike, tolerance: float = 0.0) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PairedBootstrap:
-    """Means of systems over the same items, and how often each beat each."""
+class Ranking:
+    """What bootstrap samples of items say of systems: intervals, how often each beat each, and the places."""
 
     systems: tuple[str, ...]
-    means: Floats
     intervals: tuple[Interval, ...]
     wins: Floats
-    """Fraction of replicates in which the row's mean is above the column's; ties count half."""
+    """Fraction of replicates in which the row's score is above the column's; ties count half."""
     groups: tuple[RankGroup, ...]
     n_items: int
     n_replicates: int
     confidence: float
-    dropped: int = 0
     reason: str = ""
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PairedBootstrap(Ranking):
+    """Systems by their means over the same items."""
+
+    means: Floats
+    dropped: int = 0
 
 
 def paired_bootstrap(
@@ -146,11 +152,11 @@ def paired_bootstrap(
     table, known = table[kept], known[kept]
     counts = known.sum(axis=0)
     usable = counts >= 2
-    notes = [
-        *_count_note(int((~kept).sum()), "item without any score", "items without any score"),
-        *(f"{name} has {count or 'no'} scored item{'s' * (count != 1)}"
-          for name, count in zip(systems, counts.tolist(), strict=True) if count < 2),
-    ]  # fmt: skip
+    notes = _count_note(int((~kept).sum()), "item without any score", "items without any score")
+    for name, count in zip(systems, counts.tolist(), strict=True):
+        if count < 2:
+            items = "item" if count == 1 else "items"
+            notes.append(f"{name} has {count or 'no'} scored {items}")
     # Centred, the sums keep their last digits whatever constant the scores carry.
     centre = float(table[known].mean()) if known.any() else 0.0
     centred = np.where(known, table - centre, 0.0)

@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from palaver.statistics.bootstrap import (
     Floats,
-    Interval,
     Ints,
     check_confidence,
     percentile_interval,
@@ -28,7 +27,7 @@ from palaver.statistics.codes import dense_codes
 from palaver.statistics.ranking import (
     MOST_CELLS,
     Comparisons,
-    RankGroup,
+    Ranking,
     as_comparisons,
     check_codes,
     check_replicates,
@@ -91,23 +90,14 @@ class TrueSkillResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TrueSkillGroups:
-    """Skills over bootstrap samples of items, how often each system came out above each, and the places."""
+class TrueSkillGroups(Ranking):
+    """Systems by their skills over bootstrap samples of items."""
 
-    systems: tuple[str, ...]
     mu: Floats
     """Mean over the replicates; nan for a system without comparisons."""
-    intervals: tuple[Interval, ...]
-    wins: Floats
-    groups: tuple[RankGroup, ...]
-    n_items: int
     n_comparisons: int
-    n_replicates: int
-    confidence: float
     draw_probability: float
     settings: TrueSkillSettings
-    reason: str = ""
-    notes: tuple[str, ...] = ()
 
 
 def update(

@@ -7,17 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from palaver.statistics.bradley_terry import BradleyTerryBootstrap, bradley_terry_bootstrap
+from palaver.statistics.bradley_terry import bradley_terry_bootstrap
 from palaver.statistics.ranking import (
     Comparisons,
-    PairedBootstrap,
+    Ranking,
     as_comparisons,
     comparisons_from_scores,
     format_groups,
     paired_bootstrap,
     win_matrix,
 )
-from palaver.statistics.trueskill import TrueSkillGroups, TrueSkillSettings, trueskill_groups
+from palaver.statistics.trueskill import TrueSkillSettings, trueskill_groups
 from palaver.studies.judgements import Codes, Floats, Ints, Judgements, Resampling
 from palaver.studies.results import RankingRow, SystemScore
 
@@ -164,7 +164,7 @@ def _row(
     criterion: str,
     method: str,
     unit: str,
-    result: PairedBootstrap | TrueSkillGroups | BradleyTerryBootstrap,
+    result: Ranking,
     score: Floats,
     counts: Ints,
 ) -> RankingRow:
