@@ -54,7 +54,7 @@ def test_train_be_killed_go_on_generate_and_chat(tmp_path: Path) -> None:
     where = ["--contexts", "lines.txt", "--out", "said.jsonl"]
     palaver("generate", "--system", "runs/trial/best", *where, at=tmp_path)
     said = [json.loads(line) for line in (tmp_path / "said.jsonl").open(encoding="utf-8")]
-    assert [row["context"] for row in said] == ["Do you like tea?", "Shall we talk about chess?"]
+    assert [row["context"][-1]["text"] for row in said] == ["Do you like tea?", "Shall we talk about chess?"]
     assert all(row["response"] and row["logprob"] < 0 for row in said)
     replies = palaver("chat", "runs/trial/best", at=tmp_path, given="Do you like music?\nWhy?\n")
     assert len(replies.splitlines()) == 2
