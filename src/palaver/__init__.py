@@ -13,38 +13,28 @@ __version__ = "0.1.0"
 _HOMES = {
     "palaver.errors": ("UserError",),
     "palaver.schema": (
-        "Dialogue",
-        "Item",
-        "Output",
-        "Question",
-        "Rating",
-        "Response",
-        "RunRecord",
-        "Study",
-        "Turn",
+        "Dialogue", "Item", "Judge", "Output", "Question", "Rating", "Reply", "Request", "Response",
+        "RunRecord", "Study", "System", "Turn",
     ),
     "palaver.readers": ("read_dialogues", "read_responses", "write_dialogues"),
-    "palaver.statistics": (
-        "bradley_terry",
-        "correlate",
-        "cohen_kappa",
-        "fleiss_kappa",
-        "icc",
-        "krippendorff_alpha",
-        "normalise",
-        "paired_bootstrap",
-        "trueskill",
-    ),
-    "palaver.studies": (
-        "analyse",
-        "load_study",
-        "ratings_from_frame",
-        "read_ratings",
-        "simulate",
-    ),
     "palaver.readers.rating_files": ("write_ratings",),
+    "palaver.corpora": ("read_corpus",),
+    "palaver.statistics": (
+        "bradley_terry", "cohen_kappa", "correlate", "fleiss_kappa", "icc", "krippendorff_alpha", "normalise",
+        "paired_bootstrap", "trueskill",
+    ),
+    "palaver.studies": ("analyse", "load_study", "ratings_from_frame", "read_ratings", "simulate"),
+    "palaver.judges": ("judge", "open_judge"),
+    "palaver.metrics": ("evaluate",),
+    "palaver.generation": ("generate", "open_system"),
+    "palaver.comparator.scorer": ("load_scorer", "score"),
+    "palaver.personality.recogniser": ("load_recogniser", "score_texts"),
+    "palaver.personality.sources": ("distinguish",),
+    "palaver.models.encoders": ("open_encoder",),
+    "palaver.probes.probe": ("probe",),
+    "palaver.knowledge": ("make_selector",),
     "palaver.reports": ("write_report",),
-}
+}  # fmt: skip
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = ["__version__", *sorted(_HOME)]
