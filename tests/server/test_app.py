@@ -105,12 +105,12 @@ def press(client: TestClient, page: str, **fields: str) -> str:
 
 def fields(page: str) -> dict[str, list[str]]:
     """The first permitted value for every question of a rating page."""
-    found: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     for name, value in re.findall(r'<input type="(?:radio|checkbox)" name="([^"]+)" value="([^"]*)"', page):
-        found.setdefault(unescape(name), [unescape(value)])
-    for name in re.findall(r'<input id="[^"]+" name="([^"]+)" type="text"', page):
-        found[unescape(name)] = ["120"]
-    return found
+        values.setdefault(unescape(name), [unescape(value)])
+    for name in re.findall(r'<input id="[^"]+" name="([^"]+)" type="(?:text|number)"', page):
+        values[unescape(name)] = ["80"]
+    return values
 
 
 def form(page: str, **more: str) -> dict[str, object]:
