@@ -37,9 +37,8 @@ def distinct_values(value: Floats) -> tuple[Floats, Ints]:
     """The distinct values in ascending order and each value's place among them."""
     lowest, highest = float(value.min()), float(value.max())
     if lowest.is_integer() and highest - lowest <= value.size:  # a short range of whole numbers: no sorting
-        offset = value - lowest
-        whole = offset.astype(np.int64)
-        if np.array_equal(whole, offset):
+        whole = (value - lowest).astype(np.int64)
+        if np.array_equal(whole + lowest, value):  # a tiny fraction is lost in value - lowest
             used = np.bincount(whole) > 0
             return (np.flatnonzero(used) + lowest).astype(np.float64), (np.cumsum(used) - 1)[whole]
     values, code = np.unique(value, return_inverse=True)
