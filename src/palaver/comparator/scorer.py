@@ -27,7 +27,9 @@ from palaver.comparator.representation import (
     turn_encoder,
 )
 from palaver.errors import UserError, nearest
+from palaver.models.devices import choose_device
 from palaver.progress import Progress, no_progress
+from palaver.readers.roles import with_roles, without_empty_turns
 from palaver.schema import Dialogue
 
 Floats = NDArray[np.float64]
@@ -176,6 +178,14 @@ def load_scorer(name: str | Path = DEFAULT, *, device: str = "cpu", encode: Enco
     stages = [str(network.parents[1]) for network in sorted(folder.glob("*/network/model.safetensors"))]
     hint = f"did you mean {stages[-1]}?" if stages else ""
     raise UserError(f"{folder} holds no comparator", hint, stages[:10])
+
+
+def score(
+    dialogues: Sequence[Dialogue], *, comparator: str | Path = DEFAULT, device: str = "auto"
+) -> Scores:
+    """The score of each dialogue: differences are log-odds of being the better one."""
+    sided = [with_roles(without_empty_turns(dialogue)) for dialogue in dialogues]
+    return load_scorer(comparator, device=str(choose_device(device))).score(sided)
 
 
 def _removable(dialogue: Dialogue) -> list[int]:
