@@ -71,7 +71,8 @@ def analyse(
         stream = np.random.SeedSequence([seed, *criterion.encode()])
         resampling = Resampling(confidence, n_replicates, np.random.default_rng(stream))
         progress(f"{criterion}: agreement", next(done), total)
-        agreement += agree(judged[-1], resampling)
+        if table.kinds[criterion] in ASKED or len(judged[-1].raters) > 1:  # one metric agrees with itself
+            agreement += agree(judged[-1], resampling)
         progress(f"{criterion}: ranking", next(done), total)
         ranking += _rank(judged[-1], better[criterion], resampling)
     progress("correlations", next(done), total)
