@@ -206,6 +206,9 @@ def rater_matrix(judged: Judgements) -> RaterMatrix | None:
     column = np.full(len(judged.raters), -1)
     column[busiest] = np.arange(len(busiest))
     rows = np.flatnonzero((column[judged.rater] >= 0) & np.isfinite(judged.score))
+    own = np.bincount(column[judged.rater[rows]], minlength=len(busiest))
+    shared = np.bincount(judged.unit[rows], minlength=judged.n_units) > 1
+    rows = rows[shared[judged.unit[rows]]]  # what one of them judged alone says nothing about two
     rows = rows[np.argsort(judged.unit[rows], kind="stable")]
     unit, rater = judged.unit[rows], column[judged.rater[rows]]
     score = judged.score[rows]
@@ -230,7 +233,8 @@ def rater_matrix(judged: Judgements) -> RaterMatrix | None:
         variance = square - sum_a**2 / n
         size = np.sqrt(variance * variance.T)
         value = np.where((n >= MIN_SHARED) & (size > 1e-9), covariance / size, np.nan)
-    np.fill_diagonal(value, np.where(np.diag(n) > 0, 1.0, np.nan))
+    np.fill_diagonal(n, own)
+    np.fill_diagonal(value, np.where(own > 0, 1.0, np.nan))
     return RaterMatrix(
         criterion=judged.criterion,
         raters=tuple(judged.raters[r] for r in busiest),
