@@ -16,15 +16,13 @@ from palaver.comparator.cmade.shapley import pair_values
 from palaver.comparator.evaluation import Calibration, PairResult, calibration
 from palaver.comparator.method import Fit
 from palaver.reports import compare_figures, numbers, page
-from palaver.reports.methods import Method
+from palaver.reports.methods import methods_of
 from palaver.schema import RunRecord
 
 if TYPE_CHECKING:
     from palaver.comparator.cmade.stages import PipelineResult
     from palaver.comparator.training_data import TrainingData
 
-_CMADE = "Liang, Zou & Yu (2020). Beyond user self-reported Likert scale ratings. ACL."
-_LINK = "https://aclanthology.org/2020.acl-main.126/"
 _HOW_GOOD = "How good is the comparator?"
 _MOST = 20_000
 """Ratings up to which Figure 2 is drawn: it takes seconds there."""
@@ -84,7 +82,7 @@ def clean_page(cleaning: Cleaning, run: RunRecord) -> str:
         )
         sections.append(Section("raters", "Raters", text, tables=[grid]))
     facts = (whole, numbers.some(len(cleaning.raters), "rater"))
-    return _page("Which ratings can be kept?", facts, lead, sections, cleaning.notes, _CLEANING, run)
+    return _page("Which ratings can be kept?", facts, lead, sections, cleaning.notes, ["trust"], run)
 
 
 def method_page(fitted: Fit, run: RunRecord) -> str:
@@ -99,7 +97,7 @@ def method_page(fitted: Fit, run: RunRecord) -> str:
     ]
     told = fitted.on_pairs or fitted.on_ratings
     sections = [Section("answer", "The answer", tables=[_agreement(rows)]), *_honesty(fitted.calibration)]
-    return _page(_HOW_GOOD, facts, _lead(told), sections, fitted.notes, _OWN, run)
+    return _page(_HOW_GOOD, facts, _lead(told), sections, fitted.notes, ["palaver", "agreement"], run)
 
 
 def preset_page(result: PipelineResult, data: TrainingData, run: RunRecord) -> str:
@@ -128,7 +126,7 @@ def preset_page(result: PipelineResult, data: TrainingData, run: RunRecord) -> s
             sections += _removal(result, data)
     n = numbers.some(len(data.ratings), "rated dialogue")
     facts = (f"{preset.title}, row {preset.row} of Table 4", n)
-    return _page(_HOW_GOOD, facts, _lead(result.on_pairs), sections, notes, _STAGES, run)
+    return _page(_HOW_GOOD, facts, _lead(result.on_pairs), sections, notes, ["stages", "agreement"], run)
 
 
 def _lead(result: PairResult | None) -> str:
@@ -193,49 +191,17 @@ def _page(
     lead: str,
     sections: Sequence[Section],
     notes: Sequence[str],
-    methods: Sequence[Method],
+    methods: Sequence[str],
     run: RunRecord,
 ) -> str:
     template = page.environment(run.signature).get_template("compare.html.j2")
     plain = [dataclasses.replace(s, tables=[t for t in s.tables if t.rows]) for s in sections]
     return template.render(
-        title=title, facts=facts, lead=lead, sections=plain, notes=notes, methods=methods, run=run
+        title=title,
+        facts=facts,
+        lead=lead,
+        sections=plain,
+        notes=notes,
+        methods=methods_of("compare", methods),
+        run=run,
     )
-
-
-_OWN = (
-    Method(
-        title="The method palaver",
-        text="A rating counts by how far it lies above its rater’s level in that sitting. Ridge regression "
-        "and small boosted trees learn it from surface features, the flow of the turns’ meanings and mean "
-        "vectors of a sentence encoder, several times on resampled raters; a rater weighs as much as they "
-        "agree with a model that has not seen them.",
-        reference="Our own; docs/results/comparator.md has what each part is worth.",
-    ),
-    Method(
-        title="Agreement and intervals",
-        text="The share of pairs in which the better dialogue has the higher score; raters are drawn anew "
-        "with replacement for the interval.",
-        reference="Cohen (1960). Educational and Psychological Measurement 20.",
-    ),
-)
-_STAGES = (
-    Method(
-        title="Stages",
-        text="Stage 1 (flow) tells real dialogues from spoilt ones, stage 2 (smooth) learns ratings smoothed "
-        "over the nearest dialogues, stage 3 (shapley) removes ratings that mislead and learns again.",
-        reference=_CMADE,
-        link=_LINK,
-    ),
-    _OWN[1],
-)
-_CLEANING = (
-    Method(
-        title="Trust",
-        text="A model learns from all other raters what a rater’s dialogues are worth. Trust is 1 for the "
-        "common rater and 0 for one whose ratings have nothing to do with the dialogues. Compared pairs, "
-        "where given, add KNN-Shapley values.",
-        reference=_CMADE,
-        link=_LINK,
-    ),
-)

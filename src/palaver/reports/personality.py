@@ -12,12 +12,9 @@ from palaver.corpora.personalities import TRAITS
 from palaver.personality.results import Condition, Distinguishability
 from palaver.personality.verdict import VALIDITY
 from palaver.reports import lines, names, numbers, page
-from palaver.reports.methods import Method
+from palaver.reports.methods import methods_of
 
 LETTERS = ("O", "C", "E", "A", "N")
-
-_PAPER = "Xing & Fernández (2018). Automatic evaluation of neural personality-based chatbots. INLG."
-_LINK = "https://aclanthology.org/W18-6524/"
 
 
 def title_of(condition: Condition) -> str:
@@ -138,55 +135,7 @@ def render_personality_report(found: Distinguishability) -> str:
         splits=[(s, split_title(s, found.group_noun)) for s in splits],
         shown=shown,
         scores=[{row.character: row for row in c.characters} for c in shown],
-        methods=methods(found),
+        methods=methods_of("personality", facts={**found.run.config, "noun": found.group_noun}),
         validity=VALIDITY,
         letters=[trait.capitalize() for trait in TRAITS],
     )
-
-
-def methods(found: Distinguishability) -> list[Method]:
-    """The methods behind the numbers in plain words."""
-    s = found.run.config
-    noun = found.group_noun
-    return [
-        Method(
-            title="The paper’s protocol",
-            text=f"{s['samples']} samples of {s['size']} utterances are drawn of each character (none twice "
-            "in a sample), each becomes five trait scores, and a support vector machine with an RBF kernel "
-            f"learns to say whose sample it is: {s['folds']}-fold cross-validation, {s['repetitions']} times "
-            "with new samples. Scaling and the choice of C happen inside the training folds. Traits of a "
-            f"character are the mean of {s['ocean_samples']} samples.",
-            reference=_PAPER,
-            link=_LINK,
-        ),
-        Method(
-            title="Shuffled labels and pseudo-characters",
-            text="Shuffled labels show what guessing gives. Pseudo-characters are the same utterances dealt "
-            "out anew, to pools of the same sizes: nobody speaks there, yet samples of one pool share "
-            "utterances and can be told from samples of another. What characters have beyond that is theirs.",
-            reference="Control added here.",
-        ),
-        Method(
-            title=f"The split by {noun}",
-            text=f"Whole {noun}s are dealt to {s['folds']} parts, as evenly for each character as chance "
-            "allows. Samples for testing come from one part, those to learn from come from the others, so "
-            "that no utterance is on both sides. C is chosen on one of the other parts; pseudo-characters "
-            "are dealt out within each part.",
-            reference="Control added here.",
-        ),
-        Method(
-            title="The interval",
-            text=f"{s['replicates']} times the {noun}s of each character are drawn with replacement, and "
-            "both the characters and pseudo-characters are recovered; the spread of the difference is put "
-            "around the difference found. The answer is yes if all of the interval is above 0.",
-            reference="Efron & Tibshirani (1993). An introduction to the bootstrap.",
-        ),
-        Method(
-            title="Frequent words",
-            text="The most frequent words, counted in each sample, in place of the traits. Scaled, they tell "
-            "the characters of a script apart better than five numbers can, by names and topics too. (The "
-            "paper found the opposite, probably with counts that were not scaled.)",
-            reference=_PAPER,
-            link=_LINK,
-        ),
-    ]

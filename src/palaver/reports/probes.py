@@ -12,7 +12,7 @@ from rich.text import Text
 from palaver.probes.recipe import SETS
 from palaver.probes.results import ProbeResult, SetScore
 from palaver.reports import lines, names, numbers, page
-from palaver.reports.methods import Method
+from palaver.reports.methods import methods_of
 
 DESIRED = {
     "negation-detection": "a synonym of the verb should change less than a “not”",
@@ -23,8 +23,6 @@ DESIRED = {
 }
 """What is asked of an encoder, in one line for each set."""
 _NAME = 24
-_PAPER = "Zhu, Li & de Melo (2018). Exploring semantic properties of sentence embeddings. ACL."
-_LINK = "https://aclanthology.org/P18-2100/"
 
 
 def hundred(value: float) -> str:
@@ -126,42 +124,7 @@ def render_probe_report(found: ProbeResult) -> str:
         for n, name in enumerate(found.sets, 1)
     ]
     template = _environment(found).get_template("probes.html.j2")
-    return template.render(found=found, run=found.run, sets=sets, methods=methods())
-
-
-def methods() -> list[Method]:
-    """The methods behind the numbers in plain words."""
-    return [
-        Method(
-            title="Triplets",
-            text="From a sentence S two others are made: S+, which means (nearly) the same in other words, "
-            "and S*, which means something else in nearly the same words. An encoder that notices meaning "
-            "puts S nearer to S+ than to S*, by the cosine of the vectors. Those that differ by less than a "
-            "millionth are equal.",
-            reference=_PAPER,
-            link=_LINK,
-        ),
-        Method(
-            title="Argument Sensitivity",
-            text="The paper’s words ask for S and S+ nearer than S+ and S*; its Table 5 can only have been "
-            "counted as the other sets are, S and S+ nearer than S and S*. That count is the accuracy; the "
-            "other is beside it.",
-            reference=_PAPER,
-            link=_LINK,
-        ),
-        Method(
-            title="Intervals",
-            text="Triplets drawn anew with replacement, ten thousand times. Where all or none are ordered as "
-            "desired this shows no spread, and the exact binomial interval stands in its place.",
-            reference="Efron & Tibshirani (1993). An introduction to the bootstrap.",
-        ),
-        Method(
-            title="Differences between encoders",
-            text="McNemar’s test counts the triplets that one encoder orders as desired and the other does "
-            "not; Holm’s correction is over all pairs of encoders within a set.",
-            reference="McNemar (1947). Psychometrika 12. Holm (1979). Scandinavian Journal of Statistics 6.",
-        ),
-    ]
+    return template.render(found=found, run=found.run, sets=sets, methods=methods_of("probes"))
 
 
 def _environment(found: ProbeResult) -> Environment:
