@@ -39,9 +39,9 @@ def curves() -> RemovalCurves:
 
 
 def test_figures_are_the_same_every_time_and_well_formed() -> None:
-    found = calibration([0.1, 0.2, 0.8, 0.9, 0.6], [-1, -1, 1, 1, -1])
+    calibrated = calibration([0.1, 0.2, 0.8, 0.9, 0.6], [-1, -1, 1, 1, -1])
     drawn = [
-        (rater_cloud(cleaned(), "f"), reliability_curve(found, "f"), removal_plot(curves(), "f"))
+        (rater_cloud(cleaned(), "f"), reliability_curve(calibrated, "f"), removal_plot(curves(), "f"))
         for _ in range(2)
     ]
     assert drawn[0] == drawn[1]

@@ -14,7 +14,7 @@ from palaver.models.encoders import Places, open_encoders
 from palaver.probes.evaluate import evaluate
 from palaver.probes.inputs import find_triplets
 from palaver.probes.vectors import cache_folder
-from palaver.reports.probes import print_probe, write_probe_report
+from palaver.reports.probes import print_probe, render_probe_report
 
 
 def run(
@@ -66,4 +66,4 @@ def run(
         )
     print_probe(result, Console(), n_failures=failures)
     if out is not None:
-        write_results(result, out, write_probe_report)
+        write_results(result, out, render_probe_report)

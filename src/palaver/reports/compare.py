@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -16,6 +13,7 @@ from palaver.comparator.file_scores import Summary
 from palaver.files import write_atomically
 from palaver.reports import lines, names, numbers, page
 from palaver.schema import RunRecord
+from palaver.studies.results import plain
 
 _SHOWN = 12
 STYLES = {"keep": "", "suspicious": "yellow", "drop": "red"}
@@ -31,17 +29,12 @@ def print_scores(summary: Summary, console: Console) -> None:
         between = numbers.interval(row["low"], row["high"]) if row["low"] is not None else "–"
         table.add_row(lines.short_name(row["id"]), Text(said), numbers.number(row["score"]), between)
     console.print(table)
-    _left_out(console, summary.dropped)
+    lines.left_out(console, list(summary.dropped.items()))
     rate = f"{summary.per_second:,.0f}" if summary.per_second >= 10 else f"{summary.per_second:.1f}"
+    speed = f"{numbers.some(summary.n, 'dialogue')} in {numbers.seconds(summary.seconds)}: {rate} a second"
+    spread = f"scores {numbers.number(summary.mean)} ± {numbers.number(summary.sd)}"
     console.print()
-    lines.line(
-        console,
-        Text(
-            f"{numbers.some(summary.n, 'dialogue')} in {numbers.seconds(summary.seconds)}: {rate} a second; "
-            f"scores {numbers.number(summary.mean)} ± {numbers.number(summary.sd)}",
-            style="dim",
-        ),
-    )
+    lines.line(console, f"{speed}; {spread}", "dim")
 
 
 def print_cleaned(cleaning: Cleaning, console: Console) -> None:
@@ -56,12 +49,11 @@ def print_cleaned(cleaning: Cleaning, console: Console) -> None:
     if cleaning.reasons:
         lines.heading(console, "Reasons", "a rating may have several")
         for reason, n in cleaning.reasons.items():
-            lines.indented(console, Text(f"{numbers.count(n):>7}  {names.clean(reason)}"))
+            lines.indented(console, f"{numbers.count(n):>7}  {names.clean(reason)}")
     doubted = [rater for rater in cleaning.raters if rater.verdict != "keep"][:_SHOWN]
     if doubted:
-        lines.heading(
-            console, "Least trusted raters", "trust 1: as the common rater, 0: rates past the dialogues"
-        )
+        scale = "trust 1: as the common rater, 0: rates past the dialogues"
+        lines.heading(console, "Least trusted raters", scale)
         table = lines.table(("rater", "verdict", "why"), ("ratings", "trust"))
         for rater in doubted:
             table.add_row(
@@ -72,24 +64,12 @@ def print_cleaned(cleaning: Cleaning, console: Console) -> None:
                 numbers.number(rater.trust),
             )
         console.print(table)
+    share = numbers.percent(cleaning.accuracy)
+    basis = "judged by a model that saw none of the rater’s own ratings: it agrees with"
     console.print()
-    lines.line(
-        console,
-        Text(
-            f"judged by a model that saw none of the rater’s own ratings: it agrees with "
-            f"{numbers.percent(cleaning.accuracy)} of comparisons within a sitting",
-            style="dim",
-        ),
-    )
+    lines.line(console, f"{basis} {share} of comparisons within a sitting", "dim")
     for note in cleaning.notes:
-        lines.line(console, Text(names.clean(note), style="yellow"))
-
-
-def _left_out(console: Console, dropped: Mapping[str, int]) -> None:
-    if dropped:
-        lines.heading(console, "Left out")
-        for reason, n in dropped.items():
-            lines.indented(console, Text(f"{numbers.count(n)}  {names.clean(reason)}", style="yellow"))
+        lines.line(console, names.clean(note), "yellow")
 
 
 def write_cleaned(cleaning: Cleaning, folder: Path, run: RunRecord) -> Path:
@@ -99,10 +79,5 @@ def write_cleaned(cleaning: Cleaning, folder: Path, run: RunRecord) -> Path:
     for name, rows in (("ratings", cleaning.ratings), ("raters", cleaning.raters)):
         with write_atomically(folder / f"{name}.jsonl") as file:
             for row in rows:
-                file.write(json.dumps(_plain(dataclasses.asdict(row)), ensure_ascii=False) + "\n")
+                file.write(json.dumps(plain(row), ensure_ascii=False) + "\n")
     return page.write_page(clean_page(cleaning, run), folder / "report.html")
-
-
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """JSON knows no nan."""
-    return {k: None if isinstance(v, float) and v != v else v for k, v in row.items()}

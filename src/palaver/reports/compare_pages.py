@@ -194,14 +194,14 @@ def _page(
     methods: Sequence[str],
     run: RunRecord,
 ) -> str:
-    template = page.environment(run.signature).get_template("compare.html.j2")
     plain = [dataclasses.replace(s, tables=[t for t in s.tables if t.rows]) for s in sections]
-    return template.render(
+    return page.render(
+        "compare.html.j2",
+        run,
         title=title,
         facts=facts,
         lead=lead,
         sections=plain,
         notes=notes,
         methods=methods_of("compare", methods),
-        run=run,
     )

@@ -16,7 +16,7 @@ from matplotlib.path import Path
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
-from palaver.reports.canvas import SMALL, WIDTH, canvas, full_names, room, write
+from palaver.reports.canvas import SMALL, WIDTH, canvas, full_names, room, write, write_below
 from palaver.reports.names import columns, short_names, shorten
 from palaver.reports.numbers import count, number
 from palaver.reports.svg import ACCENT, BAND, LINE, MUTED, inline_svg
@@ -27,7 +27,6 @@ BLUE = (0x00 / 255, 0x72 / 255, 0xB2 / 255)
 ORANGE = (0xD5 / 255, 0x5E / 255, 0x00 / 255)
 _NAME = 22
 _MOST_LABELLED = 30
-"""Half the height of a digit in units of the font size: baselines are set by hand, see `_write`."""
 
 
 def rank_plot(row: RankingRow, prefix: str) -> str:
@@ -186,23 +185,26 @@ def _bars(heights: NDArray[np.float64]) -> Path:
     return Path(vertices, np.array(codes * len(boxes), dtype=np.uint8))
 
 
-def rater_strips(summary: CriterionSummary, prefix: str) -> tuple[str, float]:
-    """Raters x bins as a heatmap of each rater's shares; also the share that the darkest cell stands for."""
+def darkest_share(summary: CriterionSummary) -> float:
+    """The share of a rater's ratings that the darkest cell of `rater_strips` stands for."""
+    return float(_shares(summary.raters).max()) or 1.0
+
+
+def rater_strips(summary: CriterionSummary, prefix: str) -> str:
+    """Raters x bins as a heatmap of each rater's shares."""
     raters = summary.raters
-    shares = _shares(raters)
-    darkest = float(shares.max()) or 1.0
     names = short_names((d.name for d in raters), _NAME)
     n = len(raters)
     step = 17
     left = room(names.values())
     bottom, angle = _bin_room(summary.bins, WIDTH - left - 4)
     figure, axes = canvas(left, 4, 4, bottom, step * n)
-    _cells(axes, shares / darkest)
+    _cells(axes, _shares(raters) / darkest_share(summary))
     for y, d in enumerate(raters):
         write(axes, -6, y, names[d.name], ha="right", size=SMALL)
     _bin_labels(axes, summary.bins, n - 0.5, angle)
     label = f"Heatmap of how each of {n} raters used the values of {summary.criterion}"
-    return inline_svg(figure, prefix=prefix, label=label, full_names=full_names(names)), darkest
+    return inline_svg(figure, prefix=prefix, label=label, full_names=full_names(names))
 
 
 def _shares(distributions: Sequence[Distribution]) -> NDArray[np.float64]:
@@ -221,16 +223,4 @@ def _bin_room(bins: Sequence[str], width: float) -> tuple[float, int]:
 def _bin_labels(axes: Axes, bins: Sequence[str], y: float, angle: int) -> None:
     shorts = short_names(bins, 14)
     for x, label in enumerate(bins):
-        axes.annotate(
-            shorts[label],
-            (x, y),
-            xytext=(0, -6),
-            textcoords="offset pixels",
-            ha="center",
-            va="top",
-            rotation=angle,
-            fontsize=SMALL,
-            color=MUTED,
-            parse_math=False,
-            annotation_clip=False,
-        )
+        write_below(axes, x, y, shorts[label], rotation=angle)

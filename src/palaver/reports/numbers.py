@@ -84,6 +84,15 @@ def percent(value: float) -> str:
     return f"{text.removesuffix('.0')}%"
 
 
+def hundred(value: float) -> str:
+    """A share or a cosine in hundredths with two decimals, as tables print them.
+
+    >>> hundred(0.8312)
+    '83.12'
+    """
+    return number(100 * value)
+
+
 def count(value: int) -> str:
     """A whole number with thousands set apart."""
     return f"{value:,}".replace("-", "−")

@@ -70,13 +70,13 @@ def _save(figure: Figure) -> str:
 
 def _references(root: ElementTree.Element) -> set[str]:
     """The ids that something in the figure points to; all others are dropped."""
-    found: set[str] = set()
+    ids: set[str] = set()
     for element in root.iter():
         for key, value in element.attrib.items():
             if _NAMESPACE.sub("", key) == "href" and value.startswith("#"):
-                found.add(value[1:])
-            found.update(_REFERENCE.findall(value))
-    return found
+                ids.add(value[1:])
+            ids.update(_REFERENCE.findall(value))
+    return ids
 
 
 def _tidy(element: ElementTree.Element, prefix: str, used: set[str]) -> None:
