@@ -20,7 +20,7 @@ from palaver.reports.methods import methods_of
 from palaver.schema import RunRecord
 
 if TYPE_CHECKING:
-    from palaver.comparator.cmade.stages import PipelineResult
+    from palaver.comparator.cmade.pipeline import PipelineResult
     from palaver.comparator.training_data import TrainingData
 
 _HOW_GOOD = "How good is the comparator?"

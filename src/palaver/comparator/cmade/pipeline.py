@@ -33,7 +33,6 @@ from palaver.comparator.cmade.network import ComparatorNetwork, apply_network, b
 from palaver.comparator.cmade.presets import Preset, Settings, StageName
 from palaver.comparator.cmade.shapley import pair_values
 from palaver.comparator.cmade.smoothing import smooth
-from palaver.comparator.cmade.stages import ARRAYS, NETWORK, Arrays, PipelineResult, StageResult
 from palaver.comparator.cmade.training import (
     UNKNOWN,
     Examples,
@@ -42,7 +41,7 @@ from palaver.comparator.cmade.training import (
     is_first_process,
     train,
 )
-from palaver.comparator.evaluation import evaluate_pairs
+from palaver.comparator.evaluation import PairResult, evaluate_pairs
 from palaver.comparator.training_data import TrainingData
 from palaver.errors import DataError, UserError
 from palaver.files import check_writable, write_atomically
@@ -52,7 +51,69 @@ from palaver.models.encoders.transformer import find_transformer, open_transform
 from palaver.progress import Progress, no_progress
 from palaver.schema import RunRecord
 
+ARRAYS, NETWORK = "arrays.npz", "network"
+"""What lies in a stage's folder beside its record."""
+Arrays = dict[str, NDArray[Any]]
 Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class StageResult:
+    """What a stage left behind."""
+
+    name: str
+    """The stage after all those before it: flow+smooth."""
+    folder: Path
+    record: RunRecord
+    arrays: Arrays
+    about: dict[str, Any]
+    """Seconds, device, counts and the history of the training."""
+    resumed: bool = False
+
+    def network(self, device: str | torch.device = "cpu") -> ComparatorNetwork:
+        return ComparatorNetwork.load(self.folder / NETWORK, device=device)
+
+
+@dataclass(frozen=True)
+class PipelineResult:
+    """A preset from beginning to end, measured on the pairs its stages had and on those they had not."""
+
+    preset: Preset
+    stages: tuple[StageResult, ...]
+    on_pairs: PairResult | None
+    on_test: PairResult | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> Path:
+        """Of the trained comparator."""
+        return self.stages[-1].folder / NETWORK
+
+    @property
+    def dev_scores(self) -> NDArray[np.float32] | None:
+        return self.stages[-1].arrays.get("dev_scores")
+
+    def to_json(self) -> dict[str, Any]:
+        p, last = self.preset, self.stages[-1]
+        on_pairs, on_test = (
+            None if result is None else dataclasses.asdict(result) for result in (self.on_pairs, self.on_test)
+        )
+        return {
+            "preset": p.name,
+            "row": p.row,
+            "title": p.title,
+            "paper": {"accuracy": p.accuracy, "kappa": p.kappa, "kappa_se": p.kappa_se},
+            "seed": last.record.seed,
+            "on_pairs": on_pairs,
+            "on_test": on_test,
+            "pairs_were_used": p.needs_pairs,
+            "seconds": round(sum(s.about["seconds"] for s in self.stages), 2),
+            "stages": {s.name: s.record.signature for s in self.stages},
+            "n_kept": last.about.get("n_kept"),
+            "n_train": last.about["n_train"],
+            "device": last.about["device"],
+            "notes": list(self.notes),
+        }
 
 
 def run_pipeline(
