@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -18,39 +20,9 @@ from numpy.typing import NDArray
 
 _WORD = re.compile(r"[^\W_]+(?:'[a-z]+)?")
 _END = re.compile(r"[.?!]+")
-
-
-def _set(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_CATEGORIES = {
-    "pleased": _set(
-        "haha lol cool nice great awesome thanks thank love fun funny wow amazing good interesting "
-        "wonderful enjoy enjoyed glad happy lovely fantastic beautiful yes agree"
-    ),
-    "puzzled": _set(
-        "what huh confused confusing sense understand weird strange random mean meant pardon sorry odd makes "
-        "wrong confuse"
-    ),
-    "complains": _set(
-        "already again repeat repeating repeated same keep stop asked answer question listen listening "
-        "ignore ignoring contradict earlier before just told robot bot computer machine"
-    ),
-    "rude": _set(
-        "stupid idiot dumb fuck fucking shit bitch hate boring bad sex crazy hell terrible rude liar "
-        "lying lie"
-    ),
-    "first_person": _set("i my me mine i'm i've i'll myself"),
-    "second_person": _set("you your yours you're"),
-    "negation": _set("not no don't never can't cannot nothing none won't didn't doesn't isn't"),
-    "function": _set(
-        "the a an and or but i you he she it we they is am are was were be to of in on for with my your "
-        "me do does did have has had that this so not no what how at as if "
-        "just about all would can will from very "
-        "too like get there when i'm don't it's s t m re"
-    ),
-}
+_LISTS = tomllib.loads(Path(__file__).with_name("surface_words.toml").read_text(encoding="utf-8"))
+_BACKCHANNEL, _GREETING = (frozenset(_LISTS[name].split()) for name in ("backchannel", "greeting"))
+_CATEGORIES = {name: frozenset(words.split()) for name, words in _LISTS["categories"].items()}
 _NAMES = tuple(_CATEGORIES)
 _PRESENCE = tuple(enumerate(_NAMES[:4]))
 """Of these the share of turns that hold one counts too."""
@@ -62,8 +34,6 @@ _N_CATEGORIES = len(_NAMES)
 _FUNCTION = _CATEGORIES["function"]
 _NOT = _CATEGORIES["negation"]
 _FIRST = _CATEGORIES["first_person"]
-_BACKCHANNEL = _set("ok okay yes yeah no good nice fine sure k hmm oh yep nope cool really bye")
-_GREETING = _set("hi hello hey")
 
 
 class Marks(NamedTuple):
