@@ -8,8 +8,8 @@ from palaver.comparator.cleaning import Cleaning, RaterVerdict, RatingVerdict
 from palaver.comparator.cmade.removal import RemovalCurves, halves
 from palaver.comparator.evaluation import calibration
 from palaver.comparator.training_data import Pairs
+from palaver.reports.compare import clean_page
 from palaver.reports.compare_figures import rater_cloud, reliability_curve, removal_plot
-from palaver.reports.compare_pages import clean_page
 from palaver.schema.run import record_run
 
 

@@ -14,7 +14,7 @@ from palaver.models.encoders.encoder import Encoder
 from palaver.probes.evaluate import evaluate
 from palaver.probes.inputs import SAMPLE
 from palaver.probes.triplet_files import read_triplets
-from palaver.reports.compare_pages import clean_page
+from palaver.reports.compare import clean_page
 from palaver.reports.personality import render_personality_report
 from palaver.reports.probes import render_probe_report
 from palaver.reports.render import render_report

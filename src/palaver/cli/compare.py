@@ -134,7 +134,7 @@ def train(
         if wanted.needs_pairs:
             _say("these pairs were used in training: measure on others before you trust it", "yellow")
     if is_first_process():
-        from palaver.reports.compare_pages import preset_page
+        from palaver.reports.compare import preset_page
 
         record = record_comparator(f"palaver compare train --preset {preset}", sources, seed, settings)
         _say(f"report: {write_page(preset_page(outcome, sources, record), out / 'report.html')}")
@@ -195,7 +195,7 @@ def _train_palaver(
     where = options.torch_device(device)
     from palaver.comparator.method import MethodSettings
     from palaver.comparator.training import train_palaver as run
-    from palaver.reports.compare_pages import method_page
+    from palaver.reports.compare import method_page
 
     with progress() as tell:
         trained = run(

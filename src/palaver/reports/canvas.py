@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from rich.cells import cell_len
 
-from palaver.reports.names import clean, columns
+from palaver.reports.names import clean
 from palaver.reports.svg import INK, LINE, MUTED
 
 WIDTH = 420
@@ -24,7 +25,7 @@ _ASCENT = 0.36
 
 def room(names: Iterable[str]) -> float:
     """Pixels for the longest of the names, as they are set to the left of the axes."""
-    widest = max((columns(name) for name in names), default=0)
+    widest = max(map(cell_len, names), default=0)
     return min(0.42 * WIDTH, widest * TEXT * 0.56 + 14)
 
 
@@ -59,18 +60,9 @@ def write(
 
     The baseline is set by hand: centring by matplotlib would use the metrics of a font the page lacks.
     """
-    axes.annotate(
-        text,
-        (0, y),
-        xycoords=("axes fraction", "data"),
-        xytext=(x, -_ASCENT * size if rise is None else rise),
-        textcoords="offset pixels",
-        va="baseline",
-        fontsize=size,
-        color=color,
-        parse_math=False,
-        annotation_clip=False,
-        **style,
+    offset = (x, -_ASCENT * size if rise is None else rise)
+    _annotate(
+        axes, text, (0, y), offset, size, color, xycoords=("axes fraction", "data"), va="baseline", **style
     )
 
 
@@ -78,14 +70,24 @@ def write_below(
     axes: Axes, x: float, y: float, text: str, *, drop: float = 6, color: str = MUTED, **style: Any
 ) -> None:
     """`text` in small letters, centred, `drop` pixels below the point (x, y) of the data."""
+    _annotate(axes, text, (x, y), (0, -drop), SMALL, color, ha="center", va="top", **style)
+
+
+def _annotate(
+    axes: Axes,
+    text: str,
+    point: tuple[float, float],
+    offset: tuple[float, float],
+    size: float,
+    color: str,
+    **style: Any,
+) -> None:
     axes.annotate(
         text,
-        (x, y),
-        xytext=(0, -drop),
+        point,
+        xytext=offset,
         textcoords="offset pixels",
-        ha="center",
-        va="top",
-        fontsize=SMALL,
+        fontsize=size,
         color=color,
         parse_math=False,
         annotation_clip=False,

@@ -65,11 +65,6 @@ def p_value(p: float) -> str:
     return text[1:] if text.startswith("0") else text
 
 
-def share(value: float) -> str:
-    """A share of replicates, with three decimals: the cut (.95) must be readable from the table."""
-    return number(value, 3)
-
-
 def percent(value: float) -> str:
     """A share in per cent, with no more decimals than it needs.
 

@@ -36,11 +36,8 @@ def _environment(signature: str) -> Environment:
     )
     script, _, _ = loader.get_source(environment, "sort.js")
     ids = itertools.count(1)
-    for write in (
-        numbers.number, numbers.p_value, numbers.percent, numbers.count, numbers.seconds, numbers.statistic,
-        numbers.share, numbers.hundred,
-    ):  # fmt: skip
-        environment.filters[write.__name__] = write
+    for filter_name in ("number", "p_value", "percent", "count", "seconds", "statistic", "hundred"):
+        environment.filters[filter_name] = getattr(numbers, filter_name)
     environment.filters.update(
         name=name_mark,
         short=lambda text: names.shorten(text, 60),

@@ -21,14 +21,13 @@ def test_spoilt_dialogues(rated_files: dict[str, Path]) -> None:
     pool = {
         role: {t.text for d in dialogues for t in d.turns if t.speaker == role} for role in ("user", "system")
     }
-    for spoilt, row, place in zip(anomalies.dialogues, anomalies.real, anomalies.turn, strict=True):
-        real = dialogues[row]
-        assert [a == b for a, b in zip(spoilt.turns, real.turns, strict=True)].count(False) == 1
-        changed = spoilt.turns[place]
-        assert changed.speaker == real.turns[place].speaker
-        assert changed.text != real.turns[place].text
+    roles = []
+    for spoilt, row in zip(anomalies.dialogues, anomalies.real, strict=True):
+        turns = zip(spoilt.turns, dialogues[row].turns, strict=True)
+        [(changed, real)] = [(turn, real) for turn, real in turns if turn != real]
+        assert changed.speaker == real.speaker
         assert changed.text in pool[changed.speaker]
-    roles = [d.turns[p].speaker for d, p in zip(anomalies.dialogues, anomalies.turn, strict=True)]
+        roles.append(changed.speaker)
     assert roles == ["user", "system"] * len(dialogues)
     assert spoil(dialogues, seed=3).dialogues == anomalies.dialogues
     assert spoil(dialogues, seed=4).dialogues != anomalies.dialogues

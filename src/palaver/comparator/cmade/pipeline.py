@@ -138,12 +138,9 @@ def run_pipeline(
     check_writable(Path(out))
     run = _Pipeline(preset, data, Path(out), settings, seed, _own_device(device), progress, say)
     stages = run.run(fresh)
-    scores = stages[-1].arrays.get("dev_scores")
-    on_pairs, on_test = (
-        evaluate_pairs(scores, pairs) if scores is not None and pairs is not None and len(pairs) else None
-        for pairs in (data.pairs, data.test)
-    )
-    result = PipelineResult(preset, tuple(stages), on_pairs, on_test, (*data.notes, *run.notes))
+    measured = _evaluate(data, stages[-1].arrays.get("dev_scores"))
+    notes = (*data.notes, *run.notes)
+    result = PipelineResult(preset, tuple(stages), measured.get("pairs"), measured.get("test"), notes)
     if is_first_process():
         with write_atomically(Path(out) / f"{preset.name}.json") as file:
             json.dump(result.to_json(), file, indent=1)
@@ -343,10 +340,7 @@ class _Pipeline:
         if self.data.dev is None:
             return {}
         scores, _ = apply_network(network, self._tokens(network, "dev"))
-        known = {"pairs": self.data.pairs, "test": self.data.test}
-        return {
-            name: evaluate_pairs(scores, p).accuracy for name, p in known.items() if p is not None and len(p)
-        }
+        return {name: result.accuracy for name, result in _evaluate(self.data, scores).items()}
 
     def _groups(self) -> NDArray[np.int64] | None:
         if self.settings.within == "all":
@@ -419,6 +413,16 @@ class _Pipeline:
         extra = {"values": values, "kept": kept, "kept_ids": np.array(self.data.ratings.ids)[kept]}
         about = {"k": k, "n_kept": len(kept), "n_removed": len(ratings) - len(kept)}
         return _Work(history, extra, about)
+
+
+def _evaluate(data: TrainingData, scores: NDArray[np.float32] | None) -> dict[str, PairResult]:
+    """Agreement with the `pairs` and the `test` pairs, where there are any."""
+    known = {"pairs": data.pairs, "test": data.test}
+    return {
+        name: evaluate_pairs(scores, pairs)
+        for name, pairs in known.items()
+        if scores is not None and pairs is not None and len(pairs)
+    }
 
 
 def _own_device(wanted: str) -> torch.device:

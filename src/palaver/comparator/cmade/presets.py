@@ -142,11 +142,9 @@ PRESETS = {preset.name: preset for preset in _ROWS}
 
 def find_preset(name: str) -> Preset:
     """A preset by its name or the number of its row."""
-    if name in PRESETS:
-        return PRESETS[name]
-    for preset in _ROWS:
-        if name == str(preset.row):
-            return preset
+    by_name_or_row = PRESETS | {str(preset.row): preset for preset in _ROWS}
+    if name in by_name_or_row:
+        return by_name_or_row[name]
     raise UserError(
         f"there is no preset {name!r}{nearest(name, list(PRESETS))}", f"one of {', '.join(PRESETS)}"
     )
