@@ -23,7 +23,7 @@ def cleaned(name: str = "w1") -> Cleaning:
         RatingVerdict("d2", "w2", 50.0, 40.0, "keep", (), 0.0),
     )
     counts = {"keep": 1, "suspicious": 0, "drop": 1}
-    return Cleaning(rows, raters, counts, {"because": 1}, 0.4, 0.78, ("a note",))
+    return Cleaning(rows, raters, counts, {"because": 1}, 0.78, ("a note",))
 
 
 def curves() -> RemovalCurves:

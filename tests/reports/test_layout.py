@@ -38,7 +38,7 @@ def cleaned(sample: ModuleType, characters: Any) -> str:
     raters = tuple(RaterVerdict(f"w{n}", 6, 0.1, -0.2, 20.0, 50.0, 3.0, "drop", why) for n in range(30))
     rows = tuple(RatingVerdict(f"d{n}", f"w{n}", 50.0, 40.0, "drop", why, 0.9) for n in range(30))
     counts = {"keep": 0, "suspicious": 0, "drop": 30}
-    cleaning = Cleaning(rows, raters, counts, dict.fromkeys(why, 30), 0.4, 0.78, ("a note",))
+    cleaning = Cleaning(rows, raters, counts, dict.fromkeys(why, 30), 0.78, ("a note",))
     return clean_page(cleaning, record_run("palaver compare clean"))
 
 

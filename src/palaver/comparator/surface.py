@@ -37,11 +37,10 @@ _FIRST = _CATEGORIES["first_person"]
 
 
 class Marks(NamedTuple):
-    """What a turn's characters show; of each the mean over a role's turns is taken."""
+    """What a turn's characters show; the means over a role's turns are features by these names."""
 
-    characters: float
-    asks: float
-    exclaims: float
+    question: float
+    exclaim: float
     commas: float
     stopped: float
     sentences: float
@@ -60,6 +59,7 @@ class TurnSurface(NamedTuple):
     counts: tuple[int, ...]  # of each category
     within: float  # share of its words that it says again
     marks: Marks
+    n_characters: int
     n_digits: int
     n_apostrophes: int
     has_unknown: bool  # a word that a system writes for one it does not know
@@ -75,9 +75,8 @@ def read_turn(is_user: bool, text: str) -> TurnSurface:
                 counts[i] += 1
     n_capitals = sum(map(str.isupper, text)) if text != lower else 0
     marks = Marks(
-        characters=len(text),
-        asks="?" in text,
-        exclaims="!" in text,
+        question="?" in text,
+        exclaim="!" in text,
         commas=text.count(","),
         stopped=text.rstrip()[-1:] in {".", "?", "!"},
         sentences=len(_END.findall(text)),
@@ -93,6 +92,7 @@ def read_turn(is_user: bool, text: str) -> TurnSurface:
         counts=tuple(counts),
         within=1 - len(set(words)) / len(words) if words else 0.0,
         marks=marks,
+        n_characters=len(text),
         n_digits=sum(word[0].isdigit() for word in words) if any(map(str.isdigit, lower)) else 0,
         n_apostrophes=sum("'" in word for word in words) if "'" in lower else 0,
         has_unknown="unk" in lower,
@@ -142,24 +142,18 @@ def _role(turns: Sequence[TurnSurface]) -> dict[str, float]:
         "length_trend": sum(lengths[half:]) / (m - half) - sum(lengths[:half]) / half if half else 0.0,
         "length_last": sum(lengths[-2:]) / len(lengths[-2:]),
         "short": sum(k <= 2 for k in lengths) / m,
-        "word_length": marks.characters / (mean + 1),
+        "word_length": sum(turn.n_characters for turn in turns) / m / (mean + 1),
         **_repeats(turns, n),
         "repeat_within": sum(turn.within for turn in turns) / m,
         "repeat_within_max": max(turn.within for turn in turns),
-        "question": marks.asks,
-        "exclaim": marks.exclaims,
-        "commas": marks.commas,
-        "stopped": marks.stopped,
-        "sentences": marks.sentences,
-        "capitals": marks.capitals,
-        "not_ascii": marks.not_ascii,
+        **marks._asdict(),
         "digits": sum(turn.n_digits for turn in turns) / n,
         "apostrophes": sum(turn.n_apostrophes for turn in turns) / n,
         "unknown": sum(turn.has_unknown for turn in turns) / m,
         "backchannel": sum(bool(turn.words) and _BACKCHANNEL.issuperset(turn.words) for turn in turns) / m,
         "greets_late": sum(map(_greets, turns[1:])) / max(1, m - 1),
         "does_not_know": sum("know" in t.words and not _NOT.isdisjoint(t.words) for t in turns) / m,
-        "short_question": sum(bool(turn.marks.asks) and len(turn.words) <= 3 for turn in turns) / m,
+        "short_question": sum(bool(turn.marks.question) and len(turn.words) <= 3 for turn in turns) / m,
         **{name: count / n for name, count in zip(_NAMES, counts, strict=True)},
         **{f"{name}_turns": sum(turn.counts[i] > 0 for turn in turns) / m for i, name in _PRESENCE},
     }
@@ -213,8 +207,8 @@ def _exchange(turns: Sequence[TurnSurface]) -> dict[str, float]:
         overlap[turn.is_user].append(len(turn.content & before.content) / fewer)
         if not turn.is_user:
             echo.append(len(turn.pairs & before.pairs) / max(1, len(turn.pairs)))
-            if before.marks.asks:
-                asked.append(turn.marks.asks)
+            if before.marks.question:
+                asked.append(turn.marks.question)
                 direct.append(bool(turn.words) and (turn.words[0] in _BACKCHANNEL or turn.words[0] in _FIRST))
     return {
         "system_overlap": _mean(overlap[False]),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +18,15 @@ from palaver.errors import DataError
 from palaver.schema import Dialogue
 
 USER, SYSTEM = "user", "system"
+
+
+def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of a file that an earlier run wrote."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise DataError(f"{path} cannot be read: {error}", "begin anew with --force") from None
 
 
 @dataclass(frozen=True)

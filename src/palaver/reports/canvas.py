@@ -19,6 +19,7 @@ SMALL = 11.0
 DASHED = (0, (4, 3))
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")
 """Okabe & Ito (2008), without yellow, which is too light for lines."""
+_AS_IT_IS: dict[str, Any] = {"textcoords": "offset pixels", "parse_math": False, "annotation_clip": False}
 _ASCENT = 0.36
 """Half the height of a digit in units of the font size."""
 
@@ -61,38 +62,16 @@ def write(
     The baseline is set by hand: centring by matplotlib would use the metrics of a font the page lacks.
     """
     offset = (x, -_ASCENT * size if rise is None else rise)
-    _annotate(
-        axes, text, (0, y), offset, size, color, xycoords=("axes fraction", "data"), va="baseline", **style
-    )
+    style |= {"xycoords": ("axes fraction", "data"), "va": "baseline", "fontsize": size, "color": color}
+    axes.annotate(text, (0, y), xytext=offset, **_AS_IT_IS, **style)
 
 
 def write_below(
     axes: Axes, x: float, y: float, text: str, *, drop: float = 6, color: str = MUTED, **style: Any
 ) -> None:
     """`text` in small letters, centred, `drop` pixels below the point (x, y) of the data."""
-    _annotate(axes, text, (x, y), (0, -drop), SMALL, color, ha="center", va="top", **style)
-
-
-def _annotate(
-    axes: Axes,
-    text: str,
-    point: tuple[float, float],
-    offset: tuple[float, float],
-    size: float,
-    color: str,
-    **style: Any,
-) -> None:
-    axes.annotate(
-        text,
-        point,
-        xytext=offset,
-        textcoords="offset pixels",
-        fontsize=size,
-        color=color,
-        parse_math=False,
-        annotation_clip=False,
-        **style,
-    )
+    style |= {"ha": "center", "va": "top", "fontsize": SMALL, "color": color}
+    axes.annotate(text, (x, y), xytext=(0, -drop), **_AS_IT_IS, **style)
 
 
 def draw_value(axes: Axes, x: float, text: str) -> None:

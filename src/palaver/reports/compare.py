@@ -41,10 +41,10 @@ def print_scores(summary: Summary, console: Console) -> None:
     lines.heading(console, "Worst dialogues", "a score of 0 is average; differences of scores are log-odds")
     table = lines.table(("dialogue", "the turn that costs most"), ("score", "95%"))
     for row in summary.lowest:
-        worst = row.get("worst_turn")
-        said = f"{worst['turn']}: {names.shorten(names.clean(worst['text']), 60)}" if worst else "–"
-        between = numbers.interval(row["low"], row["high"]) if row["low"] is not None else "–"
-        table.add_row(lines.short_name(row["id"]), Text(said), numbers.number(row["score"]), between)
+        worst = row.worst_turn
+        said = f"{worst.turn}: {names.shorten(worst.text, 60)}" if worst else numbers.DASH
+        between = numbers.interval(row.low, row.high) or numbers.DASH
+        table.add_row(lines.short_name(row.id), Text(said), numbers.number(row.score), between)
     console.print(table)
     lines.left_out(console, list(summary.dropped.items()))
     rate = f"{summary.per_second:,.0f}" if summary.per_second >= 10 else f"{summary.per_second:.1f}"

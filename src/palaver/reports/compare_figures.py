@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from palaver.comparator.cleaning import Cleaning
@@ -104,8 +105,6 @@ def _range(values: NDArray[np.float64]) -> tuple[float, float]:
 
 def _frame(axes: Axes, x: tuple[float, float], y: tuple[float, float]) -> None:
     """Limits, and lines with their numbers at round values."""
-    from matplotlib.ticker import MaxNLocator
-
     axes.set_xlim(*x)
     axes.set_ylim(*y)
     for value in MaxNLocator(5).tick_values(*y):

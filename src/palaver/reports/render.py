@@ -40,10 +40,6 @@ class RankingView:
     heatmap: Markup
 
     @property
-    def title(self) -> str:
-        return wording.method_title(self.row.method)
-
-    @property
     def place(self) -> dict[str, str]:
         return {system: label for label, group in self.groups for system in group}
 

@@ -146,7 +146,7 @@ def test_pairs_are_needed_where_they_are(sources: TrainingData, quick: Settings,
 def command(files: dict[str, Path], encoder: Path, out: Path, *more: str) -> list[str]:
     given = ["compare", "train", "--ratings", str(files["train"]), "--dev-pairs", str(files["pairs"])]
     given += ["--encoder", str(encoder), "--out", str(out), "--device", "cpu", "--epochs", "1"]
-    given += ["--neighbours", "5"]
+    given += ["--k", "5"]
     return [*given, *more]
 
 

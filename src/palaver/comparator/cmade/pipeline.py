@@ -42,7 +42,7 @@ from palaver.comparator.cmade.training import (
     train,
 )
 from palaver.comparator.evaluation import PairResult, evaluate_pairs
-from palaver.comparator.training_data import TrainingData
+from palaver.comparator.training_data import TrainingData, load_arrays
 from palaver.errors import DataError, UserError
 from palaver.files import check_writable, write_atomically
 from palaver.models.devices import choose_device
@@ -217,12 +217,9 @@ class _Pipeline:
 
     def _load(self, name: str, record: RunRecord) -> StageResult:
         folder = self.out / name
-        try:
-            with np.load(folder / ARRAYS, allow_pickle=False) as file:
-                arrays = {array: file[array] for array in file.files}
-        except (OSError, ValueError, EOFError) as error:
-            raise DataError(f"{folder / ARRAYS} cannot be read: {error}", "begin anew with --force") from None
-        return StageResult(name, folder, record, arrays, read_fields(folder), resumed=True)
+        return StageResult(
+            name, folder, record, load_arrays(folder / ARRAYS), read_fields(folder), resumed=True
+        )
 
     def _compute(
         self, stage: StageName, name: str, before: StageResult | None, record: RunRecord
@@ -386,7 +383,7 @@ class _Pipeline:
             if np.ptp(smoothed) == 0:
                 raise DataError(
                     f"with k = {self.settings.k} and {len(ratings)} dialogues all smoothed ratings are equal",
-                    "choose fewer --neighbours: every dialogue is a neighbour of every other",
+                    "choose a smaller --k: every dialogue is a neighbour of every other",
                 )
             examples = Examples.rated(smoothed, groups=self._groups())
             inputs = self._tokens(network, "train")
