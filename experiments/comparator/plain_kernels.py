@@ -39,11 +39,6 @@ def add_shapley(bits: Any, weights: Any, table: Any, shares: Any, k: int) -> Non
     np.add.at(table[:, 1], order, weights[:, None] * s)
 
 
-def nearest_of(bits: Any, k: int, out: Any) -> None:
-    packed = (bits.astype(np.uint64) << np.uint64(32)) | np.arange(bits.shape[1], dtype=np.uint64)
-    out[:] = np.sort(np.partition(packed, k - 1, axis=1)[:, :k], axis=1)
-
-
 def pair_bounds(targets: Any, groups: Any, starts: Any, ends: Any) -> None:
     begin = 0
     for end in [*(np.flatnonzero(np.diff(groups)) + 1), len(targets)]:

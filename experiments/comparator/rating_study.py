@@ -48,8 +48,8 @@ def study_ratings(
 ) -> RatingDistribution:
     """The distribution of ratings; nan stands for none. `scale` = least and greatest rating there can be.
 
-    >>> found = study_ratings([1, 5, 5, 4, 5, 3], (1, 5))
-    >>> found.counts, found.top, found.j_shaped
+    >>> study = study_ratings([1, 5, 5, 4, 5, 3], (1, 5))
+    >>> study.counts, study.top, study.j_shaped
     ((1, 0, 1, 1, 3), 0.5, True)
     """
     if bins < 2:

@@ -23,11 +23,11 @@ USER = ("hello there how are you", "do you like music", "i went to the lake", "w
 
 def encode(texts: list[str], dim: int = 24) -> NDArray[np.float32]:
     """The mean of a fixed random vector for each word."""
-    found = np.zeros((len(texts), dim), np.float32)
-    for row, text in zip(found, texts, strict=True):
+    vectors = np.zeros((len(texts), dim), np.float32)
+    for row, text in zip(vectors, texts, strict=True):
         for word in text.lower().split():
             row += np.random.default_rng(zlib.crc32(word.encode())).normal(size=dim).astype(np.float32)
-    return found
+    return vectors
 
 
 def dialogue(i: int, quality: float, rng: np.random.Generator, n: int = 5) -> Dialogue:

@@ -31,29 +31,29 @@ def judged() -> tuple[RatedDialogues, set[str], Cleaning]:
 
 
 def test_careless_raters_are_found(judged: tuple[RatedDialogues, set[str], Cleaning]) -> None:
-    ratings, bad, found = judged
+    ratings, bad, cleaning = judged
     is_bad = np.array([row.rater in bad for row in ratings.rows])
-    higher = found.suspicion[is_bad][:, None] > found.suspicion[~is_bad]
+    higher = cleaning.suspicion[is_bad][:, None] > cleaning.suspicion[~is_bad]
     assert higher.mean() > 0.85  # the area under the curve
-    dropped = {rater.rater for rater in found.raters if rater.verdict == "drop"}
+    dropped = {rater.rater for rater in cleaning.raters if rater.verdict == "drop"}
     assert dropped
     assert dropped <= bad
-    assert sum(found.counts.values()) == len(ratings)
+    assert sum(cleaning.counts.values()) == len(ratings)
 
 
 def test_every_verdict_has_a_reason(judged: tuple[RatedDialogues, set[str], Cleaning]) -> None:
-    _, _, found = judged
-    assert all(row.reasons for row in found.ratings if row.verdict != "keep")
-    same = next(rater for rater in found.raters if rater.rater == "w23")
+    _, _, cleaning = judged
+    assert all(row.reasons for row in cleaning.ratings if row.verdict != "keep")
+    same = next(rater for rater in cleaning.raters if rater.rater == "w23")
     assert same.verdict == "drop"
     assert "everything nearly the same" in same.reasons[0]
-    assert all(0 <= row.expected <= 100 for row in found.ratings)
+    assert all(0 <= row.expected <= 100 for row in cleaning.ratings)
 
 
 def test_shapley_values_add_up_by_rater(judged: tuple[RatedDialogues, set[str], Cleaning]) -> None:
-    _, _, found = judged
-    for rater in found.raters[:5]:
-        own = sum(row.shapley or 0 for row in found.ratings if row.rater == rater.rater)
+    _, _, cleaning = judged
+    for rater in cleaning.raters[:5]:
+        own = sum(row.shapley or 0 for row in cleaning.ratings if row.rater == rater.rater)
         assert rater.shapley is not None
         assert np.isclose(rater.shapley, own)
 
@@ -63,17 +63,17 @@ def test_the_same_dialogue_twice_is_suspicious() -> None:
     first = ratings.rows[0]
     copy = first.dialogue.model_copy(update={"id": "copy"})
     more = RatedDialogues((*ratings.rows, RatedDialogue(copy, first.rating, "w9", "h9")), ratings.scale)
-    found = clean(more, represent(more.dialogues, encode), method=QUICK)
-    assert "the same turns as d0" in found.ratings[-1].reasons
-    assert found.ratings[-1].verdict != "keep"
+    cleaning = clean(more, represent(more.dialogues, encode), method=QUICK)
+    assert "the same turns as d0" in cleaning.ratings[-1].reasons
+    assert cleaning.ratings[-1].verdict != "keep"
 
 
 def test_ratings_without_raters_are_judged_one_by_one() -> None:
     ratings, _ = sample()
     bare = RatedDialogues(tuple(RatedDialogue(r.dialogue, r.rating) for r in ratings.rows), ratings.scale)
-    found = clean(bare, represent(bare.dialogues, encode), method=QUICK)
-    assert found.raters == ()
-    assert any("only single dialogues" in note for note in found.notes)
+    cleaning = clean(bare, represent(bare.dialogues, encode), method=QUICK)
+    assert cleaning.raters == ()
+    assert any("only single dialogues" in note for note in cleaning.notes)
 
 
 def test_thresholds_must_be_in_order() -> None:

@@ -61,5 +61,6 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
 def test_scores_as_json() -> None:
     plain = DialogueScore(3, "a", 0.123456, float("nan"), float("nan"))
     assert plain.to_json() == {"id": "a", "score": 0.1235, "low": None, "high": None}
-    worst = DialogueScore(3, "a", 0.5, 0.0, 1.0, "B", WorstTurn(2, "system", "no", 0.33333))
+    worst = DialogueScore(3, "a", 0.5, 0.0, 1.0, "B", "g", WorstTurn(2, "system", "no", 0.33333))
+    assert (worst.to_json()["system"], worst.to_json()["group"]) == ("B", "g")
     assert worst.to_json()["worst_turn"] == {"turn": 2, "speaker": "system", "text": "no", "gain": 0.3333}

@@ -34,10 +34,10 @@ def fitted() -> tuple[RatedDialogues, Representation, Fit]:
 
 
 def test_held_out_scores_find_the_better_dialogue(fitted: tuple[RatedDialogues, Representation, Fit]) -> None:
-    found = fitted[2]
-    assert found.on_ratings is not None
-    assert found.on_ratings.accuracy > 0.7
-    assert found.effects.level_share > 0.2
+    result = fitted[2]
+    assert result.on_ratings is not None
+    assert result.on_ratings.accuracy > 0.7
+    assert result.effects.level_share > 0.2
 
 
 def test_new_dialogues_and_calibrated_pairs(fitted: tuple[RatedDialogues, Representation, Fit]) -> None:
@@ -47,25 +47,25 @@ def test_new_dialogues_and_calibrated_pairs(fitted: tuple[RatedDialogues, Repres
         tuple(RatedDialogue(dialogue(1000 + i, (i % 2) * 0.9, rng)) for i in range(40)), (0, 100)
     )
     pairs = Pairs(np.arange(0, 40, 2), np.arange(1, 40, 2), -np.ones(20, np.int8))
-    found = fit(ratings, x, pairs=pairs, pairs_x=represent(new.dialogues, encode), settings=QUICK)
-    assert found.on_pairs is not None
-    assert found.on_pairs.accuracy > 0.9
-    assert found.calibration is not None
-    assert found.calibration.ece < 0.2
+    result = fit(ratings, x, pairs=pairs, pairs_x=represent(new.dialogues, encode), settings=QUICK)
+    assert result.on_pairs is not None
+    assert result.on_pairs.accuracy > 0.9
+    assert result.calibration is not None
+    assert result.calibration.ece < 0.2
 
 
 def test_the_same_seed_gives_the_same_model(fitted: tuple[RatedDialogues, Representation, Fit]) -> None:
-    ratings, x, found = fitted
+    ratings, x, result = fitted
     again = fit(ratings, x, settings=QUICK)
-    assert np.array_equal(found.model.heads_of(x), again.model.heads_of(x))
+    assert np.array_equal(result.model.heads_of(x), again.model.heads_of(x))
 
 
 def test_a_saved_model_scores_the_same(
     fitted: tuple[RatedDialogues, Representation, Fit], tmp_path: Path
 ) -> None:
-    _, x, found = fitted
-    model, about = load_model(save_model(found.model, tmp_path / "m", **found.describe()))
-    assert np.allclose(model.heads_of(x), found.model.heads_of(x), atol=1e-3)
+    _, x, result = fitted
+    model, about = load_model(save_model(result.model, tmp_path / "m", **result.describe()))
+    assert np.allclose(model.heads_of(x), result.model.heads_of(x), atol=1e-3)
     assert about["n_raters"] == 20
 
 
@@ -89,12 +89,12 @@ def test_broken_models_are_named(fitted: tuple[RatedDialogues, Representation, F
 
 
 def test_scores_probability_and_costliest_turn(fitted: tuple[RatedDialogues, Representation, Fit]) -> None:
-    ratings, x, found = fitted
-    scorer = PalaverScorer(found.model, encode=encode)
+    ratings, x, result = fitted
+    scorer = PalaverScorer(result.model, encode=encode)
     scores = scorer.score(ratings.dialogues[:10])
     assert (scores.low < scores.score).all()
     assert (scores.score < scores.high).all()
-    assert np.allclose(scores.score, found.model.heads_of(x.take(np.arange(10))).mean(0))
+    assert np.allclose(scores.score, result.model.heads_of(x.take(np.arange(10))).mean(0))
     a, b = ratings.dialogues[:2]
     assert np.isclose(scorer.probability(a, b) + scorer.probability(b, a), 1)
     worst = scorer.worst_turns([a])[0]
@@ -173,9 +173,9 @@ def test_too_little_to_learn_from() -> None:
 def test_ratings_without_raters_can_be_learnt_from() -> None:
     ratings, _ = sample(n_bad=0)
     bare = RatedDialogues(tuple(RatedDialogue(r.dialogue, r.rating) for r in ratings.rows), (0, 100))
-    found = fit(bare, represent(bare.dialogues, encode), settings=QUICK)
-    assert any("name no rater" in note for note in found.notes)
-    assert len(found.reliability.raters) == 0
+    result = fit(bare, represent(bare.dialogues, encode), settings=QUICK)
+    assert any("name no rater" in note for note in result.notes)
+    assert len(result.reliability.raters) == 0
 
 
 def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:

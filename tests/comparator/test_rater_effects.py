@@ -10,11 +10,11 @@ from palaver.errors import DataError
 
 
 def test_sittings_are_groups_else_raters_else_all_the_rest() -> None:
-    found = sittings([0, 0, 1, 1, -1, -1], [5, 6, -1, -1, -1, -1])
-    assert len(set(found.tolist())) == 4
-    assert found[2] == found[3]
-    assert found[4] == found[5]
-    assert found[0] != found[1]
+    codes = sittings([0, 0, 1, 1, -1, -1], [5, 6, -1, -1, -1, -1])
+    assert len(set(codes.tolist())) == 4
+    assert codes[2] == codes[3]
+    assert codes[4] == codes[5]
+    assert codes[0] != codes[1]
 
 
 @settings(max_examples=50, deadline=None)
@@ -36,9 +36,9 @@ def test_a_wide_rater_counts_for_less_than_their_spread() -> None:
 
 def test_a_single_rating_keeps_what_shrinking_leaves() -> None:
     y = np.r_[np.random.default_rng(0).normal(50, 5, 20), 90.0]
-    found = effects(y, np.r_[np.repeat(np.arange(4), 5), 4])
-    assert found.target[-1] > 0
-    assert y.mean() <= found.level[-1] < 90
+    taken = effects(y, np.r_[np.repeat(np.arange(4), 5), 4])
+    assert taken.target[-1] > 0
+    assert y.mean() <= taken.level[-1] < 90
 
 
 def test_ratings_that_are_no_numbers_are_refused() -> None:
@@ -51,10 +51,10 @@ def test_reliable_raters_get_more_weight() -> None:
     quality = rng.normal(size=60)
     rater = np.repeat(np.arange(3), 20)
     y = np.where(rater == 2, rng.normal(size=60), quality + 0.2 * rng.normal(size=60))
-    found = reliability(y, quality, rater, rater)
-    assert found.correlation[0] > 0.9 > found.correlation[2]
-    assert found.trust[2] < 0.5 < found.trust[0]
-    weights = found.weights(rater)
+    agreement = reliability(y, quality, rater, rater)
+    assert agreement.correlation[0] > 0.9 > agreement.correlation[2]
+    assert agreement.trust[2] < 0.5 < agreement.trust[0]
+    weights = agreement.weights(rater)
     assert weights[0] > weights[-1]
     assert np.isclose(weights.mean(), 1)
 
@@ -62,11 +62,11 @@ def test_reliable_raters_get_more_weight() -> None:
 def test_who_rates_everything_the_same_is_trusted_less_than_most() -> None:
     quality = np.random.default_rng(2).normal(size=40)
     rater = np.repeat(np.arange(4), 10)
-    found = reliability(np.where(rater == 3, 5.0, quality), quality, rater, rater)
-    assert np.isnan(found.correlation[3])
-    assert found.trust.argmin() == 3
+    agreement = reliability(np.where(rater == 3, 5.0, quality), quality, rater, rater)
+    assert np.isnan(agreement.correlation[3])
+    assert agreement.trust.argmin() == 3
 
 
 def test_unknown_raters_share_the_common_correlation() -> None:
-    found = reliability([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [-1, -1, -1], [0, 0, 0])
-    assert np.array_equal(found.of_rows([-1, -1, -1]), np.ones(3))
+    agreement = reliability([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [-1, -1, -1], [0, 0, 0])
+    assert np.array_equal(agreement.of_rows([-1, -1, -1]), np.ones(3))

@@ -24,34 +24,34 @@ study_ratings = rating_study.study_ratings
 
 def test_table_1_of_the_paper() -> None:
     ratings = np.repeat([1, 2, 3, 4, 5], [386, 404, 566, 664, 1588])
-    found = study_ratings(ratings, (1, 5))
-    assert found.counts == (386, 404, 566, 664, 1588)
-    assert [round(100 * f, 1) for f in found.fractions] == [10.7, 11.2, 15.7, 18.4, 44.0]
-    assert found.j_shaped
-    assert not found.binned
-    assert round(found.top, 2) == 0.44
-    assert math.isclose(found.polarity, (386 + 1588) / 3608)
-    assert math.isclose(found.positive, (664 + 1588) / (386 + 404 + 664 + 1588))
-    assert found.skewness < -0.5
-    assert math.isclose(found.ties, sum(c * (c - 1) for c in found.counts) / (3608 * 3607))
+    study = study_ratings(ratings, (1, 5))
+    assert study.counts == (386, 404, 566, 664, 1588)
+    assert [round(100 * f, 1) for f in study.fractions] == [10.7, 11.2, 15.7, 18.4, 44.0]
+    assert study.j_shaped
+    assert not study.binned
+    assert round(study.top, 2) == 0.44
+    assert math.isclose(study.polarity, (386 + 1588) / 3608)
+    assert math.isclose(study.positive, (664 + 1588) / (386 + 404 + 664 + 1588))
+    assert study.skewness < -0.5
+    assert math.isclose(study.ties, sum(c * (c - 1) for c in study.counts) / (3608 * 3607))
 
 
 def test_fine_scales_are_counted_in_bins() -> None:
-    found = study_ratings(np.linspace(0, 100, 501), (0, 100))
-    assert found.binned
-    assert len(found.edges) == 11
-    assert found.counts == (50,) * 9 + (51,)
-    assert not found.j_shaped
-    assert abs(found.skewness) < 1e-9
-    assert found.ties == 0
+    study = study_ratings(np.linspace(0, 100, 501), (0, 100))
+    assert study.binned
+    assert len(study.edges) == 11
+    assert study.counts == (50,) * 9 + (51,)
+    assert not study.j_shaped
+    assert abs(study.skewness) < 1e-9
+    assert study.ties == 0
 
 
 def test_missing_ratings_are_counted_and_equal_ones_have_no_skew() -> None:
-    found = study_ratings([3, math.nan, 3])
-    assert (found.n, found.dropped, found.counts, found.polarity) == (2, 1, (2,), 1.0)
-    assert math.isnan(found.skewness)
-    assert not found.j_shaped
-    assert found.ties == 1
+    study = study_ratings([3, math.nan, 3])
+    assert (study.n, study.dropped, study.counts, study.polarity) == (2, 1, (2,), 1.0)
+    assert math.isnan(study.skewness)
+    assert not study.j_shaped
+    assert study.ties == 1
 
 
 def test_bad_input_is_refused() -> None:

@@ -36,15 +36,15 @@ def write(path: Path, rows: list[Any]) -> Path:
 @pytest.mark.parametrize("name", ["chats.jsonl", "chats.jsonl.gz"])
 def test_the_layout_of_chat_exports(tmp_path: Path, name: str) -> None:
     extra = {"worker": "w1", "hit": "h1", "bot": "B", "passed_qc": False}
-    found = read_rated(write(tmp_path / name, [row("a", 1, **extra), row("b", 5)]))
-    first = found.rows[0]
+    rated = read_rated(write(tmp_path / name, [row("a", 1, **extra), row("b", 5)]))
+    first = rated.rows[0]
     assert (first.rating, first.rater, first.group, first.system) == (1.0, "w1", "h1", "B")
     assert first.dialogue.speakers == ("user", "system")
     assert first.dialogue.labels["passed_qc"] is False
-    assert found.scale == (1.0, 5.0)
-    assert found.rows[1].rater is None
-    assert found.codes("rater").tolist() == [0, -1]
-    assert found.index == {"a": 0, "b": 1}
+    assert rated.scale == (1.0, 5.0)
+    assert rated.rows[1].rater is None
+    assert rated.codes("rater").tolist() == [0, -1]
+    assert rated.index == {"a": 0, "b": 1}
 
 
 def test_every_shape_of_the_reader(tmp_path: Path) -> None:
@@ -57,33 +57,33 @@ def test_every_shape_of_the_reader(tmp_path: Path) -> None:
     messages = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}]
     array = tmp_path / "m.json"
     array.write_text(json.dumps([{"id": "c", "messages": messages, "stars": 5, "model": "M"}]))
-    found = read_rated([table, array])
-    assert found.ids == ("a", "b", "c")
-    assert found.values.tolist() == [4.0, 2.0, 5.0]
-    assert [row.rater for row in found.rows] == ["w", "v", None]
-    assert [row.system for row in found.rows] == ["S", "S", "M"]
-    assert all(row.dialogue.speakers == ("user", "system") for row in found.rows)
+    rated = read_rated([table, array])
+    assert rated.ids == ("a", "b", "c")
+    assert rated.values.tolist() == [4.0, 2.0, 5.0]
+    assert [row.rater for row in rated.rows] == ["w", "v", None]
+    assert [row.system for row in rated.rows] == ["S", "S", "M"]
+    assert all(row.dialogue.speakers == ("user", "system") for row in rated.rows)
     pairs = tmp_path / "p.csv"
     pairs.write_text("a,b,better\na,b,a\nb,c,b\n")
-    assert read_pairs(pairs, found.index).better.tolist() == [0, 2]
+    assert read_pairs(pairs, rated.index).better.tolist() == [0, 2]
 
 
 def test_dialogue_rows_with_labels_or_fields(tmp_path: Path) -> None:
     turns = (Turn(speaker="Ann", text="hi"), Turn(speaker="Zed-9", text="beep"))
     labelled = Dialogue(id="a", turns=turns, labels={"rating": 2, "rater": "r", "system": "s"})
     beside = json.loads(Dialogue(id="b", turns=turns).model_dump_json()) | {"rating": 4.5, "group": "g"}
-    found = read_rated(write(tmp_path / "d.jsonl", [labelled.model_dump_json(), beside]))
-    assert found.values.tolist() == [2.0, 4.5]
-    assert (found.rows[0].rater, found.rows[0].system, found.rows[1].group) == ("r", "s", "g")
-    assert [t.speaker for t in found.rows[0].dialogue.turns] == ["user", "system"]
-    assert found.notes == ("dialogues whose first speaker was taken for the user (2)",)
+    rated = read_rated(write(tmp_path / "d.jsonl", [labelled.model_dump_json(), beside]))
+    assert rated.values.tolist() == [2.0, 4.5]
+    assert (rated.rows[0].rater, rated.rows[0].system, rated.rows[1].group) == ("r", "s", "g")
+    assert [t.speaker for t in rated.rows[0].dialogue.turns] == ["user", "system"]
+    assert rated.notes == ("dialogues whose first speaker was taken for the user (2)",)
 
 
 def test_the_name_we_know_decides_the_other(tmp_path: Path) -> None:
     turns = [{"speaker": "assistant", "text": "hi"}, {"speaker": "Ann", "text": "hey"}]
-    found = read_rated(write(tmp_path / "d.jsonl", [{"id": "a", "turns": turns}]), need_rating=False)
-    assert [t.speaker for t in found.rows[0].dialogue.turns] == ["system", "user"]
-    assert found.notes == ()
+    rated = read_rated(write(tmp_path / "d.jsonl", [{"id": "a", "turns": turns}]), need_rating=False)
+    assert [t.speaker for t in rated.rows[0].dialogue.turns] == ["system", "user"]
+    assert rated.notes == ()
 
 
 def test_what_cannot_be_used_is_counted(tmp_path: Path) -> None:
@@ -92,16 +92,16 @@ def test_what_cannot_be_used_is_counted(tmp_path: Path) -> None:
     silent = row("silent") | {"turns": [{"spk": "user", "text": "a"}, {"spk": "bot", "text": "  "}]}
     three = row("three") | {"turns": [{"spk": s, "text": "a"} for s in ("user", "bot", "Eve")]}
     rows = [row("a", 1), row("b", 2), alone, short, silent, three, row("c", None), row("a", 1)]
-    found = read_rated(write(tmp_path / "d.jsonl", rows))
-    assert found.ids == ("a", "b")
-    assert found.dropped == {
+    rated = read_rated(write(tmp_path / "d.jsonl", rows))
+    assert rated.ids == ("a", "b")
+    assert rated.dropped == {
         "only one speaker": 2,
         "one turn only": 1,
         "speakers that are not a user and a system": 1,
         "no rating": 1,
         "the same row again": 1,
     }
-    assert found.notes == ("turns without text, left out (1)",)
+    assert rated.notes == ("turns without text, left out (1)",)
 
 
 def test_all_problems_come_at_once_with_their_lines(tmp_path: Path) -> None:
@@ -166,10 +166,10 @@ def test_files_are_brought_onto_the_first_scale(tmp_path: Path) -> None:
     for one in hundred:
         del one["rating"]
     paths = [write(tmp_path / "h.jsonl", hundred), write(tmp_path / "s.jsonl", [row("c", 1), row("d", 4)])]
-    found = read_rated(paths)
-    assert found.scale == (0.0, 100.0)
-    assert found.values.tolist() == [0.0, 57.5, 0.0, 75.0]
-    assert found.notes == ("s.jsonl: ratings from 1 to 5 brought onto 0 to 100",)
+    rated = read_rated(paths)
+    assert rated.scale == (0.0, 100.0)
+    assert rated.values.tolist() == [0.0, 57.5, 0.0, 75.0]
+    assert rated.notes == ("s.jsonl: ratings from 1 to 5 brought onto 0 to 100",)
     with pytest.raises(DataError, match="the id 'c' is already that of s.jsonl, line 1"):
         read_rated([paths[1], write(tmp_path / "t.jsonl", [row("c", 2)])])
 
@@ -186,11 +186,15 @@ def test_pairs_are_read_and_odd_ones_counted(tmp_path: Path) -> None:
         {"a": "u", "b": "w", "better": "tie"},
         {"a": "u", "b": "w", "better": None},
     ]
-    found = read_pairs(write(tmp_path / "p.jsonl", rows), INDEX)
-    assert (found.first.tolist(), found.second.tolist(), found.label.tolist()) == ([1, 2], [0, 3], [1, -1])
-    assert found.better.tolist() == [1, 3]
-    assert found.unknown == ("nobody",)
-    assert found.dropped == {
+    compared = read_pairs(write(tmp_path / "p.jsonl", rows), INDEX)
+    assert (compared.first.tolist(), compared.second.tolist(), compared.label.tolist()) == (
+        [1, 2],
+        [0, 3],
+        [1, -1],
+    )
+    assert compared.better.tolist() == [1, 3]
+    assert compared.unknown == ("nobody",)
+    assert compared.dropped == {
         "names a dialogue that is not there": 1,
         "a dialogue compared with itself": 1,
         "nobody could tell": 2,
@@ -225,10 +229,10 @@ def test_no_pair_is_lost_uncounted(tmp_path_factory: pytest.TempPathFactory, dra
         with pytest.raises(DataError):
             read_pairs(path, INDEX)
         return
-    found = read_pairs(path, INDEX)
-    pairs = zip(found.better.tolist(), found.worse.tolist(), strict=True)
+    compared = read_pairs(path, INDEX)
+    pairs = zip(compared.better.tolist(), compared.worse.tolist(), strict=True)
     assert {frozenset((names[b], names[w])): names[b] for b, w in pairs} == clear
-    assert len(found) + sum(found.dropped.values()) == len(rows)
+    assert len(compared) + sum(compared.dropped.values()) == len(rows)
 
 
 def test_the_real_files(shared_data: Path) -> None:

@@ -37,11 +37,11 @@ def folder(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 def test_a_stage_of_the_pipeline_is_a_comparator(folder: Path) -> None:
     scorer = load_scorer(folder / "stage")
     assert isinstance(scorer, NetworkScorer)
-    found = scorer.score([A, B])
-    assert np.isfinite(found.score).all()
-    assert np.isnan(found.low).all()
-    assert np.isclose(scorer.probability(A, B), 1 / (1 + np.exp(found.score[1] - found.score[0])))
-    assert np.allclose(load_scorer(folder / "stage" / "network").score([A, B]).score, found.score)
+    scores = scorer.score([A, B])
+    assert np.isfinite(scores.score).all()
+    assert np.isnan(scores.low).all()
+    assert np.isclose(scorer.probability(A, B), 1 / (1 + np.exp(scores.score[1] - scores.score[0])))
+    assert np.allclose(load_scorer(folder / "stage" / "network").score([A, B]).score, scores.score)
     assert len(scorer.score([]).score) == 0
 
 

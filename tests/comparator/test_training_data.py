@@ -35,3 +35,13 @@ def test_development_dialogues_are_not_trained_on() -> None:
     assert TrainingData.gather(ratings).ratings is ratings
     with pytest.raises(DataError, match="none is left"):
         TrainingData.gather(ratings, dev=ratings)
+
+
+def test_pairs_of_rated_dialogues_are_held_out() -> None:
+    ratings = RatedDialogues((rated("a"), rated("b"), rated("c"), rated("d")), (1, 5))
+    data = TrainingData.gather(ratings, pairs=Pairs(np.array([3]), np.array([1]), np.array([1], np.int8)))
+    assert data.ratings.ids == ("a", "c")
+    assert data.dev is not None
+    assert data.pairs is not None
+    assert data.dev.ids == ("b", "d")
+    assert (data.pairs.first.tolist(), data.pairs.second.tolist()) == ([1], [0])

@@ -8,8 +8,8 @@ from palaver.comparator.cleaning import Cleaning, RaterVerdict, RatingVerdict
 from palaver.comparator.cmade.removal import RemovalCurves, halves
 from palaver.comparator.evaluation import calibration
 from palaver.comparator.training_data import Pairs
+from palaver.reports.compare import clean_page
 from palaver.reports.compare_figures import rater_cloud, reliability_curve, removal_plot
-from palaver.reports.compare_pages import clean_page
 from palaver.schema.run import record_run
 
 
@@ -23,7 +23,7 @@ def cleaned(name: str = "w1") -> Cleaning:
         RatingVerdict("d2", "w2", 50.0, 40.0, "keep", (), 0.0),
     )
     counts = {"keep": 1, "suspicious": 0, "drop": 1}
-    return Cleaning(rows, raters, counts, {"because": 1}, 0.4, 0.78, ("a note",))
+    return Cleaning(rows, raters, counts, {"because": 1}, 0.78, ("a note",))
 
 
 def curves() -> RemovalCurves:
@@ -39,9 +39,9 @@ def curves() -> RemovalCurves:
 
 
 def test_figures_are_the_same_every_time_and_well_formed() -> None:
-    found = calibration([0.1, 0.2, 0.8, 0.9, 0.6], [-1, -1, 1, 1, -1])
+    calibrated = calibration([0.1, 0.2, 0.8, 0.9, 0.6], [-1, -1, 1, 1, -1])
     drawn = [
-        (rater_cloud(cleaned(), "f"), reliability_curve(found, "f"), removal_plot(curves(), "f"))
+        (rater_cloud(cleaned(), "f"), reliability_curve(calibrated, "f"), removal_plot(curves(), "f"))
         for _ in range(2)
     ]
     assert drawn[0] == drawn[1]

@@ -122,7 +122,8 @@ def test_bars_without_any_rating(sample: ModuleType) -> None:
 def test_the_darkest_cell_is_told(sample: ModuleType) -> None:
     summary = sample.make().criteria[0]
     one = dataclasses.replace(summary.raters[0], counts=(6, 2, 0, 0, 0, 0, 0, 0))
-    svg, darkest = figures.rater_strips(dataclasses.replace(summary, raters=(one,)), "f1")
+    only = dataclasses.replace(summary, raters=(one,))
+    svg, darkest = figures.rater_strips(only, "f1"), figures.darkest_share(only)
     assert darkest == pytest.approx(0.75)
     assert "data:image/png;base64," in svg
 

@@ -14,7 +14,7 @@ from palaver.models.encoders.encoder import Encoder
 from palaver.probes.evaluate import evaluate
 from palaver.probes.inputs import SAMPLE
 from palaver.probes.triplet_files import read_triplets
-from palaver.reports.compare_pages import clean_page
+from palaver.reports.compare import clean_page
 from palaver.reports.personality import render_personality_report
 from palaver.reports.probes import render_probe_report
 from palaver.reports.render import render_report
@@ -38,8 +38,8 @@ def cleaned(sample: ModuleType, characters: Any) -> str:
     raters = tuple(RaterVerdict(f"w{n}", 6, 0.1, -0.2, 20.0, 50.0, 3.0, "drop", why) for n in range(30))
     rows = tuple(RatingVerdict(f"d{n}", f"w{n}", 50.0, 40.0, "drop", why, 0.9) for n in range(30))
     counts = {"keep": 0, "suspicious": 0, "drop": 30}
-    found = Cleaning(rows, raters, counts, dict.fromkeys(why, 30), 0.4, 0.78, ("a note",))
-    return clean_page(found, record_run("palaver compare clean"))
+    cleaning = Cleaning(rows, raters, counts, dict.fromkeys(why, 30), 0.78, ("a note",))
+    return clean_page(cleaning, record_run("palaver compare clean"))
 
 
 def analysis(sample: ModuleType, characters: Any) -> str:
@@ -65,7 +65,7 @@ def test_pages_fit_wide_and_narrow(
         page.set_viewport_size({"width": width, "height": 800})
         assert page.evaluate("document.documentElement.scrollWidth") == width, "it sticks out"
         assert page.evaluate("document.querySelector('main').clientWidth") >= least, "it is squeezed"
-    found = axe.run(page).response["violations"]
-    assert [v["id"] for v in found if v["impact"] in ("serious", "critical")] == []
+    violations = axe.run(page).response["violations"]
+    assert [v["id"] for v in violations if v["impact"] in ("serious", "critical")] == []
     assert problems == []
     page.close()

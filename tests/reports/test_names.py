@@ -41,7 +41,3 @@ def test_what_cannot_be_shown_is_replaced() -> None:
     assert names.clean("a\x00b\x1b[31m\u202ec\ud800\n d") == "a\ufffdb\ufffd[31m\ufffdc\ufffd d"
     assert names.clean(" \n ") == "(blank)"
     assert names.clean("نظام 系统 é") == "نظام 系统 é"
-
-
-def test_wide_characters_take_two_columns() -> None:
-    assert names.columns("ab系") == 4

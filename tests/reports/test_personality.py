@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import io
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from palaver.reports.personality import (
-    print_distinguishability,
-    render_personality_report,
-    write_personality_report,
-)
+from palaver.reports.personality import print_distinguishability, render_personality_report
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -32,8 +27,8 @@ def test_the_terminal_shows_names_and_numbers_whole(characters: Any, width: int)
     assert max(map(len, shown.splitlines())) <= width
 
 
-def test_the_page_is_whole_and_asks_for_nothing(characters: Any, tmp_path: Path) -> None:
-    page = write_personality_report(characters, tmp_path / "report.html").read_text(encoding="utf-8")
+def test_the_page_is_whole_and_asks_for_nothing(characters: Any) -> None:
+    page = render_personality_report(characters)
     assert page.startswith("<!DOCTYPE html>")
     assert HOSTILE not in page
     assert "&lt;script&gt;alert(1)" in page

@@ -226,13 +226,6 @@ def test_sixty_systems_and_five_hundred_raters(sample: ModuleType, tmp_path: Pat
     assert "worker-499" in words
 
 
-def test_progress_counts_figures(sample: ModuleType) -> None:
-    seen: list[tuple[int, int]] = []
-    render_report(sample.one_system(), progress=lambda done, total: seen.append((done, total)))
-    assert [done for done, _ in seen] == list(range(1, len(seen) + 1))
-    assert {total for _, total in seen} == {len(seen)}
-
-
 def test_missing_folders_are_made(sample: ModuleType, tmp_path: Path) -> None:
     path = write_report(sample.empty(), tmp_path / "a" / "b" / "report.html")
     assert path == tmp_path / "a" / "b" / "report.html"

@@ -6,7 +6,6 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
-import numpy as np
 import typer
 
 from palaver.cli import options
@@ -18,7 +17,7 @@ from palaver.schema import RunRecord, record_run
 
 if TYPE_CHECKING:  # what needs torch is imported in the functions
     from palaver.comparator.evaluation import PairResult
-    from palaver.comparator.training_data import Pairs, RatedDialogues, TrainingData
+    from palaver.comparator.training_data import RatedDialogues, TrainingData
 
 _KINDS = get_type_hints(Settings)
 
@@ -108,10 +107,8 @@ def train(
         _tell_ratings("more dialogues for stage 1", more)
     dev = pairs = None
     if dev_pairs is not None:
-        dev = read_rated(dev_dialogues, need_rating=False) if dev_dialogues else rated
-        pairs = read_pairs(dev_pairs, dev.index)
-        if not dev_dialogues:
-            dev, pairs = only_compared(rated, pairs)
+        dev = read_rated(dev_dialogues, need_rating=False) if dev_dialogues else None
+        pairs = read_pairs(dev_pairs, (dev or rated).index)
         left = ", ".join(f"{count} {reason}" for reason, count in pairs.dropped.items())
         _say(f"compared pairs: {len(pairs):,}" + (f"; left out: {left}" if left else ""))
     sources = TrainingData.gather(rated, dev=dev, pairs=pairs, flow=more)
@@ -137,7 +134,7 @@ def train(
         if wanted.needs_pairs:
             _say("these pairs were used in training: measure on others before you trust it", "yellow")
     if is_first_process():
-        from palaver.reports.compare_pages import preset_page
+        from palaver.reports.compare import preset_page
 
         record = record_comparator(f"palaver compare train --preset {preset}", sources, seed, settings)
         _say(f"report: {write_page(preset_page(outcome, sources, record), out / 'report.html')}")
@@ -191,13 +188,6 @@ def _tell_ratings(what: str, dialogues: RatedDialogues) -> None:
         _say(f"  {note}", "yellow")
 
 
-def only_compared(rated: RatedDialogues, pairs: Pairs) -> tuple[RatedDialogues, Pairs]:
-    """Those of the rated dialogues that pairs name, which are held out, and the pairs by their new rows."""
-    used = pairs.used
-    first, second = (np.searchsorted(used, rows) for rows in (pairs.first, pairs.second))
-    return rated.take(used), dataclasses.replace(pairs, first=first, second=second)
-
-
 def _train_palaver(
     sources: TrainingData, out: Path, *, encoder: str, seed: int, device: str, fresh: bool
 ) -> None:
@@ -205,7 +195,7 @@ def _train_palaver(
     where = options.torch_device(device)
     from palaver.comparator.method import MethodSettings
     from palaver.comparator.training import train_palaver as run
-    from palaver.reports.compare_pages import method_page
+    from palaver.reports.compare import method_page
 
     with progress() as tell:
         trained = run(

@@ -27,10 +27,11 @@ def count_of(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def write_results(result: Any, folder: Path, write_report: Callable[[Any, Path], Path]) -> None:
+def write_results(result: Any, folder: Path, render: Callable[[Any], str]) -> None:
     """Write results.json and report.html, and say where the report is."""
     from palaver.files import write_atomically  # `palaver --help` needs no files
+    from palaver.reports.page import write_page
 
     with write_atomically(folder / "results.json") as file:
         file.write(result.to_json())
-    typer.echo(f"report: {write_report(result, folder / 'report.html')}")
+    typer.echo(f"report: {write_page(render(result), folder / 'report.html')}")

@@ -14,7 +14,7 @@ from palaver.errors import require
 from palaver.personality.plan import QUICK, Settings
 from palaver.personality.pools import Choice
 from palaver.personality.recogniser import load_recogniser
-from palaver.reports.personality import print_distinguishability, write_personality_report
+from palaver.reports.personality import print_distinguishability, render_personality_report
 
 
 def settings_of(
@@ -113,4 +113,4 @@ def distinguish(
         )
     print_distinguishability(result, Console())
     if out is not None:
-        write_results(result, out, write_personality_report)
+        write_results(result, out, render_personality_report)

@@ -12,7 +12,7 @@ from palaver.cli.messages import write_results
 from palaver.cli.progress import progress
 from palaver.probes.probe import probe
 from palaver.probes.vectors import cache_folder
-from palaver.reports.probes import print_probe, write_probe_report
+from palaver.reports.probes import print_probe, render_probe_report
 
 
 def run(
@@ -61,4 +61,4 @@ def run(
         )
     print_probe(result, Console(), n_failures=failures)
     if out is not None:
-        write_results(result, out, write_probe_report)
+        write_results(result, out, render_probe_report)

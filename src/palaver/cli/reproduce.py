@@ -17,8 +17,9 @@ from palaver.files import check_writable, write_atomically
 from palaver.models.encoders import Places
 from palaver.personality.recogniser import load_recogniser
 from palaver.probes.vectors import cache_folder
-from palaver.reports.personality import write_personality_report
-from palaver.reports.probes import write_probe_report
+from palaver.reports.page import write_page
+from palaver.reports.personality import render_personality_report
+from palaver.reports.probes import render_probe_report
 from palaver.reproduce import probes as probe_tables
 from palaver.reproduce import rankme as rankme_tables
 
@@ -111,7 +112,8 @@ def personality(
             stem = "-".join("".join(c if c.isalnum() else " " for c in title.casefold()).split())
             with write_atomically(out / f"{number}-{stem}.json") as file:
                 file.write(result.to_json())
-            typer.echo(f"report: {write_personality_report(result, out / f'{number}-{stem}.html')}")
+            page = write_page(render_personality_report(result), out / f"{number}-{stem}.html")
+            typer.echo(f"report: {page}")
     if tables.missed:
         raise typer.Exit(1)
 
@@ -151,6 +153,6 @@ def probes(
         )
     probe_tables.print_reproduction(tables, Console())
     if out is not None:
-        write_results(tables.result, out, write_probe_report)
+        write_results(tables.result, out, render_probe_report)
     if tables.far:
         raise typer.Exit(1)

@@ -89,7 +89,6 @@ class Cleaning:
     raters: tuple[RaterVerdict, ...]
     counts: dict[str, int]
     reasons: dict[str, int]
-    common_correlation: float
     accuracy: float
     """Of held-out scores on pairs within a sitting; how much there was to judge by."""
     notes: tuple[str, ...]
@@ -115,7 +114,10 @@ def clean(
     s = settings or CleanSettings()
     if fitted is None:  # for its held-out scores: one head is enough
         fitted = fit(ratings, x, settings=method or MethodSettings(heads=1), progress=progress)
-    values = _shapley(ratings, x, pairs, pairs_x)
+    values = None
+    if pairs is not None and pairs_x is not None and len(pairs):
+        # Centred: else a value says most about how high the rater rates everything.
+        values = pair_values(x.vectors, ratings.values - ratings.values.mean(), pairs_x.vectors, pairs)
     raters = _judge_raters(ratings, x, fitted, values, s)
     by_rater = {row.rater: row for row in raters}
     notes = [note for note in fitted.notes if "the unit comes" not in note]  # scores are not shown here
@@ -155,7 +157,6 @@ def clean(
         raters=tuple(raters),
         counts={name: sum(row.verdict == name for row in rows) for name in ("keep", "suspicious", "drop")},
         reasons=dict(reasons.most_common()),
-        common_correlation=fitted.reliability.common,
         accuracy=float("nan") if fitted.on_ratings is None else fitted.on_ratings.accuracy,
         notes=tuple(notes),
     )
@@ -214,16 +215,6 @@ def _judge_raters(
             )
         )
     return sorted(rows, key=lambda row: (row.trust, row.rater))
-
-
-def _shapley(
-    ratings: RatedDialogues, x: Representation, pairs: Pairs | None, pairs_x: Representation | None
-) -> Floats | None:
-    if pairs is None or pairs_x is None or not len(pairs):
-        return None
-    # Centred: else a value says most about how high the rater rates everything.
-    values = ratings.values - ratings.values.mean()
-    return pair_values(x.vectors, values, pairs_x.vectors, pairs)
 
 
 def _robust(values: Floats) -> Floats:

@@ -15,11 +15,8 @@ Floats = NDArray[np.float32]
 _OF_STEPS = ("mean", "min", "sd", "max", "trend")
 _OF_REPEATS = ("nearest", "nearest_max", "next", "all", "next_but_one")
 FLOW: tuple[str, ...] = (
-    *(f"coherence_system_{name}" for name in _OF_STEPS),
-    *(f"coherence_user_{name}" for name in _OF_STEPS),
-    *(f"coherence_longer_{name}" for name in _OF_STEPS),
-    *(f"repeat_system_{name}" for name in _OF_REPEATS),
-    *(f"repeat_user_{name}" for name in _OF_REPEATS),
+    *(f"coherence_{turns}_{name}" for turns in ("system", "user", "longer") for name in _OF_STEPS),
+    *(f"repeat_{role}_{name}" for role in ("system", "user") for name in _OF_REPEATS),
     "roles_alike",
 )
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from palaver.comparator.training_data import Pairs
 from palaver.errors import DataError
+from palaver.statistics.power import wilson
 
 _REPLICATES = 2000
 _FEWEST_GROUPS = 10
@@ -81,7 +82,7 @@ def evaluate_pairs(scores: ArrayLike, pairs: Pairs) -> PairResult:
     if n_groups >= _FEWEST_GROUPS:
         low, high = _resampled(right, groups, n_groups)
     else:
-        low, high = _wilson(accuracy, n)
+        low, high = wilson(accuracy * n, n, 0.95)
     return PairResult(accuracy, low, high, kappa, se, n, int((difference == 0).sum()), n_groups)
 
 
@@ -128,9 +129,3 @@ def _resampled(right: NDArray[np.float64], groups: NDArray[np.int64], n_groups: 
     drawn = rng.multinomial(n_groups, np.full(n_groups, 1 / n_groups), size=_REPLICATES)  # (R, G)
     low, high = np.quantile((drawn @ hits) / (drawn @ sizes), [0.025, 0.975])
     return float(low), float(high)
-
-
-def _wilson(p: float, n: int, z: float = 1.959964) -> tuple[float, float]:
-    middle = (p + z * z / (2 * n)) / (1 + z * z / n)
-    half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return max(0.0, middle - half), min(1.0, middle + half)

@@ -40,14 +40,16 @@ class DialogueScore:
     low: float
     high: float
     system: str | None = None
+    group: str | None = None
     worst_turn: WorstTurn | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """`{id, score, low, high}`, the system where it is known, the costliest turn if it was looked for."""
+        """`{id, score, low, high}`; system, sitting (`group`) and costliest turn where they are known."""
         plain: dict[str, Any] = {"id": self.id}
         plain |= {name: _plain(getattr(self, name)) for name in ("score", "low", "high")}
-        if self.system is not None:
-            plain["system"] = self.system
+        plain |= {
+            name: getattr(self, name) for name in ("system", "group") if getattr(self, name) is not None
+        }
         if self.worst_turn is not None:
             plain["worst_turn"] = dataclasses.asdict(self.worst_turn) | {"gain": _plain(self.worst_turn.gain)}
         return plain
@@ -61,7 +63,7 @@ class Summary:
     dropped: dict[str, int]
     notes: dict[str, int]
     seconds: float
-    lowest: tuple[dict[str, Any], ...]
+    lowest: tuple[DialogueScore, ...]
     mean: float
     sd: float
 
@@ -95,17 +97,10 @@ class _ShardScorer:
         worst: list[WorstTurn | None] = [None] * len(shard)
         if self.every_turn:
             worst = self.scorer.worst_turns(dialogues)
+        values = zip(scores.score.tolist(), scores.low.tolist(), scores.high.tolist(), strict=True)
         return [
-            DialogueScore(
-                number,
-                row.dialogue.id,
-                float(scores.score[i]),
-                float(scores.low[i]),
-                float(scores.high[i]),
-                row.system,
-                worst[i],
-            )
-            for i, (number, row) in enumerate(shard)
+            DialogueScore(number, row.dialogue.id, *value, row.system, row.group, turn)
+            for (number, row), value, turn in zip(shard, values, worst, strict=True)
         ]
 
 
@@ -149,7 +144,7 @@ def score_file(
         dropped=dict(reader.dropped),
         notes=dict(reader.notes),
         seconds=time.perf_counter() - began,
-        lowest=tuple(row.to_json() for row in rows[:10]),
+        lowest=tuple(rows[:10]),
         mean=float(values.mean()),
         sd=float(values.std()),
     )

@@ -42,7 +42,6 @@ class Reliability:
     """Agreement of each rater with the model: raw and shrunk correlation, and the weight of their rows."""
 
     raters: Codes  # (R,)
-    n: Codes  # (R,)
     correlation: Floats  # (R,) nan where it is not defined
     shrunk: Floats  # (R,)
     slope: Floats  # (R,) their shrunk b_r, 1 where they spread dialogues as raters do on average
@@ -131,7 +130,7 @@ def reliability(ratings: ArrayLike, scores: ArrayLike, raters: ArrayLike, sittin
     names, row = np.unique(rater[known], return_inverse=True)
     if not len(names):
         empty = np.zeros(0)
-        return Reliability(names, names, empty, empty, empty, empty, 1.0)
+        return Reliability(names, empty, empty, empty, empty, 1.0)
     n = np.bincount(row)
     xy, xx, yy = (np.bincount(row, v[known]) for v in (yc * qc, qc * qc, yc * yc))  # (R,)
     own = _centred(y[known], row)
@@ -149,7 +148,7 @@ def reliability(ratings: ArrayLike, scores: ArrayLike, raters: ArrayLike, sittin
         slope = (xy / all_slope + pull) / (xx + pull)
     else:
         slope = np.ones(len(names))
-    return Reliability(names, n.astype(np.int64), correlation, shrunk, slope, spread, common)
+    return Reliability(names, correlation, shrunk, slope, spread, common)
 
 
 def _centred(values: Floats, codes: Codes) -> Floats:

@@ -52,9 +52,7 @@ def read_rated(
     files = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
     if not files:
         raise DataError("no file of ratings was named", "give at least one with --ratings")
-    if scale is not None and not (
-        math.isfinite(scale[0]) and math.isfinite(scale[1]) and scale[0] < scale[1]
-    ):
+    if scale is not None and not -math.inf < scale[0] < scale[1] < math.inf:
         raise DataError(f"the scale must go from a lower to a higher number, found {_span(scale)}")
     reader = RatedReader(min_turns=min_turns, need_rating=need_rating)
     rows: list[RatedDialogue] = []

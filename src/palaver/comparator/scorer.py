@@ -78,8 +78,28 @@ class Scorer(ABC):
         """The score of each dialogue and its 95% interval."""
 
     @abstractmethod
+    def _scores_without(
+        self, dialogues: Sequence[Dialogue], places: Sequence[list[int]]
+    ) -> tuple[Floats, Floats]:
+        """The scores of the dialogues, and in order those without each turn that `places` names."""
+
     def worst_turns(self, dialogues: Sequence[Dialogue]) -> list[WorstTurn | None]:
-        """For each dialogue its costliest turn of the system; none where the system speaks only once."""
+        """For each dialogue its costliest turn of the system; none where the system speaks only once.
+
+        It is the turn with the highest score without it, the first of equals.
+        """
+        places = [_removable(dialogue) for dialogue in dialogues]
+        whole, without = self._scores_without(dialogues, places)
+        worst: list[WorstTurn | None] = []
+        each = np.split(without, np.cumsum([len(place) for place in places])[:-1])
+        for dialogue, score, place, scores in zip(dialogues, whole, places, each, strict=True):
+            if not place:
+                worst.append(None)
+                continue
+            best = int(np.argmax(scores))
+            turn = dialogue.turns[place[best]]
+            worst.append(WorstTurn(place[best] + 1, turn.speaker, turn.text, float(scores[best] - score)))
+        return worst
 
     def probability(self, a: Dialogue, b: Dialogue) -> float:
         """P(a is better than b); the two orders add up to 1."""
@@ -108,21 +128,22 @@ class PalaverScorer(Scorer):
 
     def _score(self, dialogues: Sequence[EncodedDialogue]) -> Scores:
         if not dialogues:
-            nothing = np.zeros(0)
-            return Scores(nothing, nothing, nothing)
+            return _without_interval(np.zeros(0))
         heads = self.model.heads_of(represent_encoded(dialogues))  # (H, N)
         score = heads.mean(0)
         if len(heads) < 2:
-            undefined = np.full(len(score), np.nan)
-            return Scores(score, undefined, undefined)
-        half = _t_quantile(len(heads) - 1) * heads.std(0, ddof=1)
+            return _without_interval(score)
+        from scipy.special import stdtrit
+
+        half = float(stdtrit(len(heads) - 1, 0.5 + _CONFIDENCE / 2)) * heads.std(0, ddof=1)
         return Scores(score, score - half, score + half)
 
-    def worst_turns(self, dialogues: Sequence[Dialogue]) -> list[WorstTurn | None]:
+    def _scores_without(
+        self, dialogues: Sequence[Dialogue], places: Sequence[list[int]]
+    ) -> tuple[Floats, Floats]:
         encoded = encode_dialogues(dialogues, self.encode)
-        places = [_removable(dialogue) for dialogue in dialogues]
         shorter = [one.without(i) for one, turns in zip(encoded, places, strict=True) for i in turns]
-        return _pick_worst(dialogues, self._score(encoded).score, places, self._score(shorter).score)
+        return self._score(encoded).score, self._score(shorter).score
 
 
 class NetworkScorer(Scorer):
@@ -139,21 +160,19 @@ class NetworkScorer(Scorer):
         from palaver.comparator.cmade.network import apply_network
 
         if not dialogues:
-            nothing = np.zeros(0)
-            return Scores(nothing, nothing, nothing)
+            return _without_interval(np.zeros(0))
         scores, _ = apply_network(self.network, self.network.inputs(dialogues), progress=progress)
-        undefined = np.full(len(scores), np.nan)
-        return Scores(scores.astype(np.float64), undefined, undefined)
+        return _without_interval(scores.astype(np.float64))
 
-    def worst_turns(self, dialogues: Sequence[Dialogue]) -> list[WorstTurn | None]:
-        """Every dialogue is read once more without each of the system's turns."""
-        places = [_removable(dialogue) for dialogue in dialogues]
+    def _scores_without(
+        self, dialogues: Sequence[Dialogue], places: Sequence[list[int]]
+    ) -> tuple[Floats, Floats]:
         shorter = [
             dialogue.model_copy(update={"turns": dialogue.turns[:i] + dialogue.turns[i + 1 :]})
             for dialogue, turns in zip(dialogues, places, strict=True)
             for i in turns
         ]
-        return _pick_worst(dialogues, self.score(dialogues).score, places, self.score(shorter).score)
+        return self.score(dialogues).score, self.score(shorter).score
 
 
 def load_scorer(name: str | Path = DEFAULT, *, device: str = "cpu", encode: Encode | None = None) -> Scorer:
@@ -194,26 +213,6 @@ def _removable(dialogue: Dialogue) -> list[int]:
     return places if len(places) > 1 else []
 
 
-def _pick_worst(
-    dialogues: Sequence[Dialogue], whole: Floats, places: Sequence[list[int]], without: Floats
-) -> list[WorstTurn | None]:
-    """The turn with the highest score without it, the first of equals.
-
-    `whole` (N,) are the dialogues' scores, `without` those without each turn of `places`, in order.
-    """
-    worst: list[WorstTurn | None] = []
-    each = np.split(without, np.cumsum([len(place) for place in places])[:-1])
-    for dialogue, score, place, scores in zip(dialogues, whole, places, each, strict=True):
-        if not place:
-            worst.append(None)
-            continue
-        best = int(np.argmax(scores))
-        turn = dialogue.turns[place[best]]
-        worst.append(WorstTurn(place[best] + 1, turn.speaker, turn.text, float(scores[best] - score)))
-    return worst
-
-
-def _t_quantile(df: int) -> float:
-    from scipy.stats import t
-
-    return float(t.ppf(0.5 + _CONFIDENCE / 2, df))
+def _without_interval(scores: Floats) -> Scores:
+    undefined = np.full(len(scores), np.nan)
+    return Scores(scores, undefined, undefined)

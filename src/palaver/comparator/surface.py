@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -18,39 +20,9 @@ from numpy.typing import NDArray
 
 _WORD = re.compile(r"[^\W_]+(?:'[a-z]+)?")
 _END = re.compile(r"[.?!]+")
-
-
-def _set(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_CATEGORIES = {
-    "pleased": _set(
-        "haha lol cool nice great awesome thanks thank love fun funny wow amazing good interesting "
-        "wonderful enjoy enjoyed glad happy lovely fantastic beautiful yes agree"
-    ),
-    "puzzled": _set(
-        "what huh confused confusing sense understand weird strange random mean meant pardon sorry odd makes "
-        "wrong confuse"
-    ),
-    "complains": _set(
-        "already again repeat repeating repeated same keep stop asked answer question listen listening "
-        "ignore ignoring contradict earlier before just told robot bot computer machine"
-    ),
-    "rude": _set(
-        "stupid idiot dumb fuck fucking shit bitch hate boring bad sex crazy hell terrible rude liar "
-        "lying lie"
-    ),
-    "first_person": _set("i my me mine i'm i've i'll myself"),
-    "second_person": _set("you your yours you're"),
-    "negation": _set("not no don't never can't cannot nothing none won't didn't doesn't isn't"),
-    "function": _set(
-        "the a an and or but i you he she it we they is am are was were be to of in on for with my your "
-        "me do does did have has had that this so not no what how at as if "
-        "just about all would can will from very "
-        "too like get there when i'm don't it's s t m re"
-    ),
-}
+_LISTS = tomllib.loads(Path(__file__).with_name("surface_words.toml").read_text(encoding="utf-8"))
+_BACKCHANNEL, _GREETING = (frozenset(_LISTS[name].split()) for name in ("backchannel", "greeting"))
+_CATEGORIES = {name: frozenset(words.split()) for name, words in _LISTS["categories"].items()}
 _NAMES = tuple(_CATEGORIES)
 _PRESENCE = tuple(enumerate(_NAMES[:4]))
 """Of these the share of turns that hold one counts too."""
@@ -62,16 +34,13 @@ _N_CATEGORIES = len(_NAMES)
 _FUNCTION = _CATEGORIES["function"]
 _NOT = _CATEGORIES["negation"]
 _FIRST = _CATEGORIES["first_person"]
-_BACKCHANNEL = _set("ok okay yes yeah no good nice fine sure k hmm oh yep nope cool really bye")
-_GREETING = _set("hi hello hey")
 
 
 class Marks(NamedTuple):
-    """What a turn's characters show; of each the mean over a role's turns is taken."""
+    """What a turn's characters show; the means over a role's turns are features by these names."""
 
-    characters: float
-    asks: float
-    exclaims: float
+    question: float
+    exclaim: float
     commas: float
     stopped: float
     sentences: float
@@ -90,6 +59,7 @@ class TurnSurface(NamedTuple):
     counts: tuple[int, ...]  # of each category
     within: float  # share of its words that it says again
     marks: Marks
+    n_characters: int
     n_digits: int
     n_apostrophes: int
     has_unknown: bool  # a word that a system writes for one it does not know
@@ -105,9 +75,8 @@ def read_turn(is_user: bool, text: str) -> TurnSurface:
                 counts[i] += 1
     n_capitals = sum(map(str.isupper, text)) if text != lower else 0
     marks = Marks(
-        characters=len(text),
-        asks="?" in text,
-        exclaims="!" in text,
+        question="?" in text,
+        exclaim="!" in text,
         commas=text.count(","),
         stopped=text.rstrip()[-1:] in {".", "?", "!"},
         sentences=len(_END.findall(text)),
@@ -123,6 +92,7 @@ def read_turn(is_user: bool, text: str) -> TurnSurface:
         counts=tuple(counts),
         within=1 - len(set(words)) / len(words) if words else 0.0,
         marks=marks,
+        n_characters=len(text),
         n_digits=sum(word[0].isdigit() for word in words) if any(map(str.isdigit, lower)) else 0,
         n_apostrophes=sum("'" in word for word in words) if "'" in lower else 0,
         has_unknown="unk" in lower,
@@ -172,24 +142,18 @@ def _role(turns: Sequence[TurnSurface]) -> dict[str, float]:
         "length_trend": sum(lengths[half:]) / (m - half) - sum(lengths[:half]) / half if half else 0.0,
         "length_last": sum(lengths[-2:]) / len(lengths[-2:]),
         "short": sum(k <= 2 for k in lengths) / m,
-        "word_length": marks.characters / (mean + 1),
+        "word_length": sum(turn.n_characters for turn in turns) / m / (mean + 1),
         **_repeats(turns, n),
         "repeat_within": sum(turn.within for turn in turns) / m,
         "repeat_within_max": max(turn.within for turn in turns),
-        "question": marks.asks,
-        "exclaim": marks.exclaims,
-        "commas": marks.commas,
-        "stopped": marks.stopped,
-        "sentences": marks.sentences,
-        "capitals": marks.capitals,
-        "not_ascii": marks.not_ascii,
+        **marks._asdict(),
         "digits": sum(turn.n_digits for turn in turns) / n,
         "apostrophes": sum(turn.n_apostrophes for turn in turns) / n,
         "unknown": sum(turn.has_unknown for turn in turns) / m,
         "backchannel": sum(bool(turn.words) and _BACKCHANNEL.issuperset(turn.words) for turn in turns) / m,
         "greets_late": sum(map(_greets, turns[1:])) / max(1, m - 1),
         "does_not_know": sum("know" in t.words and not _NOT.isdisjoint(t.words) for t in turns) / m,
-        "short_question": sum(bool(turn.marks.asks) and len(turn.words) <= 3 for turn in turns) / m,
+        "short_question": sum(bool(turn.marks.question) and len(turn.words) <= 3 for turn in turns) / m,
         **{name: count / n for name, count in zip(_NAMES, counts, strict=True)},
         **{f"{name}_turns": sum(turn.counts[i] > 0 for turn in turns) / m for i, name in _PRESENCE},
     }
@@ -243,8 +207,8 @@ def _exchange(turns: Sequence[TurnSurface]) -> dict[str, float]:
         overlap[turn.is_user].append(len(turn.content & before.content) / fewer)
         if not turn.is_user:
             echo.append(len(turn.pairs & before.pairs) / max(1, len(turn.pairs)))
-            if before.marks.asks:
-                asked.append(turn.marks.asks)
+            if before.marks.question:
+                asked.append(turn.marks.question)
                 direct.append(bool(turn.words) and (turn.words[0] in _BACKCHANNEL or turn.words[0] in _FIRST))
     return {
         "system_overlap": _mean(overlap[False]),

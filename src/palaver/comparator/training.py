@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,8 +24,7 @@ from palaver.comparator.representation import (
     represent,
     turn_encoder,
 )
-from palaver.comparator.training_data import RatedDialogues, TrainingData
-from palaver.errors import DataError
+from palaver.comparator.training_data import RatedDialogues, TrainingData, load_arrays
 from palaver.files import check_writable, write_atomically
 from palaver.progress import Progress, no_progress
 
@@ -104,12 +102,8 @@ def _represent_once(
         data={"dialogues": digest(turns), "encoder": mark},
     )
     if can_go_on(path, record, force=fresh):
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                say(f"{path.name}: done already")
-                return Representation(file["features"], file["vectors"])
-        except (OSError, ValueError, LookupError, EOFError, zipfile.BadZipFile) as error:
-            raise DataError(f"{path} cannot be read: {error}", "begin anew with --force") from None
+        say(f"{path.name}: done already")
+        return Representation(**load_arrays(path))
     x = represent(ratings.dialogues, encode, progress=progress)
     with write_artefact(path, record) as file:
         np.savez(file, features=x.features, vectors=x.vectors)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,15 @@ from palaver.errors import DataError
 from palaver.schema import Dialogue
 
 USER, SYSTEM = "user", "system"
+
+
+def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of a file that an earlier run wrote."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise DataError(f"{path} cannot be read: {error}", "begin anew with --force") from None
 
 
 @dataclass(frozen=True)
@@ -126,9 +137,23 @@ class TrainingData:
 
     @classmethod
     def gather(
-        cls, ratings: RatedDialogues, *, dev: RatedDialogues | None = None, **more: Any
+        cls,
+        ratings: RatedDialogues,
+        *,
+        dev: RatedDialogues | None = None,
+        pairs: Pairs | None = None,
+        test: Pairs | None = None,
+        flow: RatedDialogues | None = None,
     ) -> TrainingData:
-        """Take the development dialogues out of what is trained on."""
+        """Take the development dialogues out of what is trained on.
+
+        Pairs without development dialogues compare rated ones, which are held out.
+        """
+        if dev is None and pairs is not None:
+            used = pairs.used
+            dev = ratings.take(used)
+            first, second = (np.searchsorted(used, rows) for rows in (pairs.first, pairs.second))
+            pairs = replace(pairs, first=first, second=second)
         held_out = set(dev.ids) if dev is not None else set()
         keep = [i for i, name in enumerate(ratings.ids) if name not in held_out]
         n_lost = len(ratings) - len(keep)
@@ -136,7 +161,8 @@ class TrainingData:
             raise DataError(
                 "every rated dialogue is also one of the development set: none is left to train on"
             )
-        if not n_lost:
-            return cls(ratings, dev, **more)
-        note = f"{n_lost} rated dialogues are in the development set and not trained on"
-        return cls(ratings.take(keep), dev, notes=(note,), **more)
+        notes: tuple[str, ...] = ()
+        if n_lost:
+            notes = (f"{n_lost} rated dialogues are in the development set and not trained on",)
+            ratings = ratings.take(keep)
+        return cls(ratings, dev, pairs, test, flow, notes)

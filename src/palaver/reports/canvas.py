@@ -1,25 +1,32 @@
-"""What all figures are drawn on: a canvas in pixels, text set by hand, room for names."""
+"""What all figures are drawn on: a canvas in pixels, text set by hand, room for names, axes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from rich.cells import cell_len
 
-from palaver.reports.names import clean, columns
-from palaver.reports.svg import INK
+from palaver.reports.names import clean
+from palaver.reports.svg import INK, LINE, MUTED
 
 WIDTH = 420
 TEXT = 12.5
 SMALL = 11.0
+DASHED = (0, (4, 3))
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")
+"""Okabe & Ito (2008), without yellow, which is too light for lines."""
+_AS_IT_IS: dict[str, Any] = {"textcoords": "offset pixels", "parse_math": False, "annotation_clip": False}
 _ASCENT = 0.36
+"""Half the height of a digit in units of the font size."""
 
 
 def room(names: Iterable[str]) -> float:
     """Pixels for the longest of the names, as they are set to the left of the axes."""
-    widest = max((columns(name) for name in names), default=0)
+    widest = max(map(cell_len, names), default=0)
     return min(0.42 * WIDTH, widest * TEXT * 0.56 + 14)
 
 
@@ -54,16 +61,33 @@ def write(
 
     The baseline is set by hand: centring by matplotlib would use the metrics of a font the page lacks.
     """
-    axes.annotate(
-        text,
-        (0, y),
-        xycoords=("axes fraction", "data"),
-        xytext=(x, -_ASCENT * size if rise is None else rise),
-        textcoords="offset pixels",
-        va="baseline",
-        fontsize=size,
-        color=color,
-        parse_math=False,
-        annotation_clip=False,
-        **style,
-    )
+    offset = (x, -_ASCENT * size if rise is None else rise)
+    style |= {"xycoords": ("axes fraction", "data"), "va": "baseline", "fontsize": size, "color": color}
+    axes.annotate(text, (0, y), xytext=offset, **_AS_IT_IS, **style)
+
+
+def write_below(
+    axes: Axes, x: float, y: float, text: str, *, drop: float = 6, color: str = MUTED, **style: Any
+) -> None:
+    """`text` in small letters, centred, `drop` pixels below the point (x, y) of the data."""
+    style |= {"ha": "center", "va": "top", "fontsize": SMALL, "color": color}
+    axes.annotate(text, (x, y), xytext=(0, -drop), **_AS_IT_IS, **style)
+
+
+def draw_value(axes: Axes, x: float, text: str) -> None:
+    """A line from top to bottom at `x`, its value written below the axes."""
+    axes.axvline(x, color=LINE, linewidth=0.8, zorder=0)
+    write_below(axes, x, axes.get_ylim()[0], text)
+
+
+def spread_labels(values: Sequence[float], gap: float, high: float) -> list[float]:
+    """Places for labels near `values`, in their order, `gap` apart from each other, none above `high`."""
+    order = np.argsort(values, kind="stable")
+    places = [values[i] for i in order]
+    for i in range(1, len(places)):
+        places[i] = max(places[i], places[i - 1] + gap)
+    places[-1] = min(places[-1], high)
+    for i in range(len(places) - 2, -1, -1):
+        places[i] = min(places[i], places[i + 1] - gap)
+    by_value = dict(zip(order, places, strict=True))
+    return [by_value[i] for i in range(len(places))]

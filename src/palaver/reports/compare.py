@@ -1,24 +1,39 @@
-"""What the comparator found, shown in the terminal (its pages: `compare_pages`)."""
+"""What the comparator found: tables in the terminal, HTML pages of a training and of cleaned ratings."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from markupsafe import Markup
 from rich.console import Console
 from rich.text import Text
 
 from palaver.comparator.cleaning import Cleaning
+from palaver.comparator.cmade.removal import figure2, halves
+from palaver.comparator.cmade.shapley import pair_values
+from palaver.comparator.evaluation import Calibration, PairResult, calibration
 from palaver.comparator.file_scores import Summary
+from palaver.comparator.method import Fit
 from palaver.files import write_atomically
 from palaver.reports import lines, names, numbers, page
+from palaver.reports.methods import methods_of
 from palaver.schema import RunRecord
+from palaver.studies.results import plain
+
+if TYPE_CHECKING:  # what needs torch
+    from palaver.comparator.cmade.pipeline import PipelineResult
+    from palaver.comparator.training_data import TrainingData
 
 _SHOWN = 12
 STYLES = {"keep": "", "suspicious": "yellow", "drop": "red"}
+_HOW_GOOD = "How good is the comparator?"
+_MOST = 20_000
+"""Ratings up to which Figure 2 is drawn: it takes seconds there."""
 
 
 def print_scores(summary: Summary, console: Console) -> None:
@@ -26,22 +41,17 @@ def print_scores(summary: Summary, console: Console) -> None:
     lines.heading(console, "Worst dialogues", "a score of 0 is average; differences of scores are log-odds")
     table = lines.table(("dialogue", "the turn that costs most"), ("score", "95%"))
     for row in summary.lowest:
-        worst = row.get("worst_turn")
-        said = f"{worst['turn']}: {names.shorten(names.clean(worst['text']), 60)}" if worst else "–"
-        between = numbers.interval(row["low"], row["high"]) if row["low"] is not None else "–"
-        table.add_row(lines.short_name(row["id"]), Text(said), numbers.number(row["score"]), between)
+        worst = row.worst_turn
+        said = f"{worst.turn}: {names.shorten(worst.text, 60)}" if worst else numbers.DASH
+        between = numbers.interval(row.low, row.high) or numbers.DASH
+        table.add_row(lines.short_name(row.id), Text(said), numbers.number(row.score), between)
     console.print(table)
-    _left_out(console, summary.dropped)
+    lines.left_out(console, list(summary.dropped.items()))
     rate = f"{summary.per_second:,.0f}" if summary.per_second >= 10 else f"{summary.per_second:.1f}"
+    speed = f"{numbers.some(summary.n, 'dialogue')} in {numbers.seconds(summary.seconds)}: {rate} a second"
+    spread = f"scores {numbers.number(summary.mean)} ± {numbers.number(summary.sd)}"
     console.print()
-    lines.line(
-        console,
-        Text(
-            f"{numbers.some(summary.n, 'dialogue')} in {numbers.seconds(summary.seconds)}: {rate} a second; "
-            f"scores {numbers.number(summary.mean)} ± {numbers.number(summary.sd)}",
-            style="dim",
-        ),
-    )
+    lines.line(console, f"{speed}; {spread}", "dim")
 
 
 def print_cleaned(cleaning: Cleaning, console: Console) -> None:
@@ -56,12 +66,11 @@ def print_cleaned(cleaning: Cleaning, console: Console) -> None:
     if cleaning.reasons:
         lines.heading(console, "Reasons", "a rating may have several")
         for reason, n in cleaning.reasons.items():
-            lines.indented(console, Text(f"{numbers.count(n):>7}  {names.clean(reason)}"))
+            lines.indented(console, f"{numbers.count(n):>7}  {names.clean(reason)}")
     doubted = [rater for rater in cleaning.raters if rater.verdict != "keep"][:_SHOWN]
     if doubted:
-        lines.heading(
-            console, "Least trusted raters", "trust 1: as the common rater, 0: rates past the dialogues"
-        )
+        scale = "trust 1: as the common rater, 0: rates past the dialogues"
+        lines.heading(console, "Least trusted raters", scale)
         table = lines.table(("rater", "verdict", "why"), ("ratings", "trust"))
         for rater in doubted:
             table.add_row(
@@ -72,37 +81,202 @@ def print_cleaned(cleaning: Cleaning, console: Console) -> None:
                 numbers.number(rater.trust),
             )
         console.print(table)
+    share = numbers.percent(cleaning.accuracy)
+    basis = "judged by a model that saw none of the rater’s own ratings: it agrees with"
     console.print()
-    lines.line(
-        console,
-        Text(
-            f"judged by a model that saw none of the rater’s own ratings: it agrees with "
-            f"{numbers.percent(cleaning.accuracy)} of comparisons within a sitting",
-            style="dim",
-        ),
-    )
+    lines.line(console, f"{basis} {share} of comparisons within a sitting", "dim")
     for note in cleaning.notes:
-        lines.line(console, Text(names.clean(note), style="yellow"))
-
-
-def _left_out(console: Console, dropped: Mapping[str, int]) -> None:
-    if dropped:
-        lines.heading(console, "Left out")
-        for reason, n in dropped.items():
-            lines.indented(console, Text(f"{numbers.count(n)}  {names.clean(reason)}", style="yellow"))
+        lines.line(console, names.clean(note), "yellow")
 
 
 def write_cleaned(cleaning: Cleaning, folder: Path, run: RunRecord) -> Path:
     """`ratings.jsonl` (every rating), `raters.jsonl` and `report.html` with the picture."""
-    from palaver.reports.compare_pages import clean_page
-
     for name, rows in (("ratings", cleaning.ratings), ("raters", cleaning.raters)):
         with write_atomically(folder / f"{name}.jsonl") as file:
             for row in rows:
-                file.write(json.dumps(_plain(dataclasses.asdict(row)), ensure_ascii=False) + "\n")
+                file.write(json.dumps(plain(row), ensure_ascii=False) + "\n")
     return page.write_page(clean_page(cleaning, run), folder / "report.html")
 
 
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """JSON knows no nan."""
-    return {k: None if isinstance(v, float) and v != v else v for k, v in row.items()}
+@dataclass(frozen=True)
+class Grid:
+    """A table: columns of words, then of numbers, then perhaps one of words that may be long."""
+
+    caption: str
+    words: Sequence[str]
+    numbers: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    last: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    id: str
+    title: str
+    text: str = ""
+    figures: Sequence[tuple[Markup, str]] = ()
+    tables: Sequence[Grid] = ()
+
+
+def clean_page(cleaning: Cleaning, run: RunRecord) -> str:
+    """Which ratings can be kept, and why not."""
+    from palaver.reports import compare_figures  # matplotlib takes a third of a second to import
+
+    kept, dropped, doubtful = (numbers.count(cleaning.counts[k]) for k in ("keep", "drop", "suspicious"))
+    whole = numbers.some(len(cleaning.ratings), "rating")
+    lead = f"{kept} of {whole} can be kept; {dropped} should be dropped and {doubtful} looked at."
+    figures = []
+    if cleaning.raters:
+        caption = (
+            "Every mark is a rater, larger with more ratings. Trust joins how well their ratings go with "
+            "those a model expects that saw none of them, and how far good and bad dialogues lie apart for "
+            "them."
+        )
+        figures.append((Markup(compare_figures.rater_cloud(cleaning, "f1")), caption))
+    doubted = [rater for rater in cleaning.raters if rater.verdict != "keep"]
+    rows = [
+        (
+            page.name_mark(rater.rater), rater.verdict, numbers.count(rater.n), numbers.number(rater.trust),
+            numbers.number(rater.correlation), numbers.number(rater.spread, 1), "; ".join(rater.reasons),
+        )
+        for rater in doubted
+    ]  # fmt: skip
+    reasons = [(reason, numbers.count(n)) for reason, n in cleaning.reasons.items()]
+    sections = [Section("answer", "The answer", figures=figures)]
+    if reasons:
+        grid = Grid("A rating may have several.", ["Reason"], ["Ratings"], reasons)
+        sections.append(Section("reasons", "Reasons", tables=[grid]))
+    if rows:
+        measures = ["Ratings", "Trust", "Correlation", "Spread"]
+        grid = Grid("Raters to drop or to look at.", ["Rater", "Verdict"], measures, rows, "Why")
+        text = (
+            "Least trusted first; those who are kept are in raters.jsonl, every rating is in ratings.jsonl."
+        )
+        sections.append(Section("raters", "Raters", text, tables=[grid]))
+    facts = (whole, numbers.some(len(cleaning.raters), "rater"))
+    return _page("Which ratings can be kept?", facts, lead, sections, cleaning.notes, ["trust"], run)
+
+
+def method_page(fitted: Fit, run: RunRecord) -> str:
+    """A training by the method `palaver`."""
+    facts = (
+        numbers.some(len(fitted.held_out), "rated dialogue"),
+        numbers.some(len(fitted.reliability.raters), "rater"),
+    )
+    rows = [
+        ("ratings of raters it had not seen, within a sitting", fitted.on_ratings),
+        ("compared pairs, which fix the unit of the scores and no more", fitted.on_pairs),
+    ]
+    told = fitted.on_pairs or fitted.on_ratings
+    sections = [Section("answer", "The answer", tables=[_agreement(rows)]), *_honesty(fitted.calibration)]
+    return _page(_HOW_GOOD, facts, _lead(told), sections, fitted.notes, ["palaver", "agreement"], run)
+
+
+def preset_page(result: PipelineResult, data: TrainingData, run: RunRecord) -> str:
+    """A training by the paper's stages."""
+    preset, pairs, scores = result.preset, data.pairs, result.dev_scores
+    stages = [
+        (
+            stage.name.replace("+", ", then "),
+            numbers.count(stage.about["n_train"]),
+            numbers.count(stage.about.get("n_removed") or 0),
+            numbers.seconds(stage.about["seconds"]),
+            stage.about["device"],
+        )
+        for stage in result.stages
+    ]
+    rows = [("compared pairs", result.on_pairs), ("compared pairs, held out", result.on_test)]
+    notes = list(result.notes)
+    if preset.needs_pairs and result.on_pairs is not None:
+        notes.append("The pairs were used in training: measure on others before you trust the accuracy.")
+    grid = Grid("Stages.", ["Stage"], ["Dialogues", "Removed", "Time"], stages, "Machine")
+    sections = [Section("answer", "The answer", tables=[_agreement(rows), grid])]
+    if result.on_pairs is not None and pairs is not None and scores is not None:
+        gap = (scores[pairs.first] - scores[pairs.second]).astype(np.float64)
+        sections += _honesty(calibration(1 / (1 + np.exp(-gap)), pairs.label))
+        if "values" in result.stages[-1].arrays and len(data.ratings) <= _MOST:
+            sections += _removal(result, data)
+    n = numbers.some(len(data.ratings), "rated dialogue")
+    facts = (f"{preset.title}, row {preset.row} of Table 4", n)
+    return _page(_HOW_GOOD, facts, _lead(result.on_pairs), sections, notes, ["stages", "agreement"], run)
+
+
+def _lead(result: PairResult | None) -> str:
+    if result is None:
+        return "Nothing could be measured: there are no compared pairs, and no rater rated several dialogues."
+    low, high = numbers.percent(result.low), numbers.percent(result.high)
+    return (
+        f"It agrees with {numbers.percent(result.accuracy)} of {numbers.some(result.n, 'comparison')} "
+        f"(95%: {low} to {high})."
+    )
+
+
+def _agreement(rows: Sequence[tuple[str, PairResult | None]]) -> Grid:
+    cells = [
+        (
+            name, numbers.number(r.accuracy, 3), numbers.interval(r.low, r.high, 3),
+            numbers.number(r.kappa, 3), numbers.number(r.kappa_se, 3), numbers.count(r.n),
+        )
+        for name, r in rows
+        if r is not None
+    ]  # fmt: skip
+    heads = ["Accuracy", "95% interval", "Cohen’s κ", "its error", "Pairs"]
+    return Grid("Agreement with people.", ["Measured on"], heads, cells)
+
+
+def _honesty(calibrated: Calibration | None) -> list[Section]:
+    if calibrated is None:
+        return []
+    from palaver.reports import compare_figures
+
+    text = (
+        f"The expected calibration error is {numbers.number(calibrated.ece, 3)} on "
+        f"{numbers.some(calibrated.n, 'pair')}: so far, on average, is the stated probability that one "
+        "dialogue is better from how often it was."
+    )
+    picture = Markup(compare_figures.reliability_curve(calibrated, "f2"))
+    caption = "Pairs by the probability that the comparator gave; dots on the dashed line are honest."
+    return [Section("probabilities", "Probabilities", text, [(picture, caption)])]
+
+
+def _removal(result: PipelineResult, data: TrainingData) -> list[Section]:
+    """Figure 2: values from the pairs of one half of the raters, accuracy from the others'."""
+    from palaver.reports import compare_figures
+
+    assert data.dev is not None
+    assert data.pairs is not None
+    parts = halves(data.pairs, data.dev.codes("rater")[data.pairs.first])
+    if not all(map(len, parts)):
+        return []  # one rater only
+    arrays, ratings = result.stages[-1].arrays, data.ratings.values
+    train, dev = arrays["train_embeddings"], arrays["dev_embeddings"]
+    values = pair_values(train, ratings, dev, parts[0], k=result.stages[-1].about["k"])
+    curves = figure2(train, ratings, values, dev, parts[1])
+    text = (
+        "KNN regressors in the network’s space as the ratings of least Shapley value are removed; dashed: as "
+        "many at random. The values come from the pairs of one half of the raters, the accuracy from the "
+        "others’ (Liang et al. 2020, Figure 2)."
+    )
+    picture = Markup(compare_figures.removal_plot(curves, "f3"))
+    return [Section("removal", "Ratings removed", figures=[(picture, text)])]
+
+
+def _page(
+    title: str,
+    facts: Sequence[str],
+    lead: str,
+    sections: Sequence[Section],
+    notes: Sequence[str],
+    methods: Sequence[str],
+    run: RunRecord,
+) -> str:
+    return page.render(
+        "compare.html.j2",
+        run,
+        title=title,
+        facts=facts,
+        lead=lead,
+        sections=sections,
+        notes=notes,
+        methods=methods_of("compare", methods),
+    )

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from palaver.comparator.cleaning import Cleaning
 from palaver.comparator.cmade.removal import RemovalCurves
 from palaver.comparator.evaluation import Calibration
-from palaver.reports.canvas import SMALL, WIDTH, canvas, write
+from palaver.reports.canvas import DASHED, PALETTE, SMALL, WIDTH, canvas, spread_labels, write, write_below
 from palaver.reports.numbers import count, number, percent
 from palaver.reports.svg import ACCENT, INK, LINE, MUTED, inline_svg
 
 VERDICTS = {"keep": ("#0072b2", "o"), "suspicious": ("#e69f00", "^"), "drop": ("#d55e00", "X")}
 """Colour (Okabe & Ito 2008) and mark of each verdict: neither alone carries the meaning."""
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
 
 
 def rater_cloud(cleaning: Cleaning, prefix: str) -> str:
@@ -36,7 +36,7 @@ def rater_cloud(cleaning: Cleaning, prefix: str) -> str:
                 trust[rows], spread[rows], s=8 + 30 * np.sqrt(size[rows] / size.max()), marker=mark,
                 color=colour, alpha=0.6, linewidths=0, clip_on=False,
             )  # fmt: skip
-    axes.axvline(1.0, color=MUTED, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
+    axes.axvline(1.0, color=MUTED, linewidth=1, linestyle=DASHED, zorder=0)
     place = 0
     for verdict, (colour, _) in VERDICTS.items():
         text = f"{verdict} {count(cleaning.counts[verdict])} ratings"
@@ -52,7 +52,7 @@ def reliability_curve(calibrated: Calibration, prefix: str) -> str:
     """How often what was said with each probability came true; the diagonal is an honest comparator."""
     figure, axes = canvas(54, 14, 12, 44, 250)
     _frame(axes, (0.0, 1.0), (0.0, 1.0))
-    axes.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+    axes.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=DASHED, zorder=1)
     bins = [b for b in calibrated.bins if b.n]
     largest = max((b.n for b in bins), default=1)
     for b in bins:
@@ -78,22 +78,16 @@ def removal_plot(curves: RemovalCurves, prefix: str, ks: Sequence[int] = (1, 10,
     columns = [int(np.flatnonzero(curves.ks == k)[0]) for k in shown]
     share = curves.removed / curves.n_train
     random = curves.at_random.mean(0) if len(curves.at_random) else None  # (S, K)
-    shown_values = [curves.by_value[:, columns]]
-    if random is not None:
-        shown_values.append(random[:, columns])
-    values = np.concatenate([part.ravel() for part in shown_values])
-    low, high = _range(values)
+    drawn = [curves.by_value] if random is None else [curves.by_value, random]
+    low, high = _range(np.concatenate([values[:, columns] for values in drawn]))
     _frame(axes, (0.0, 1.0), (low, high))
-    ends = []
-    for colour, k, column in zip(COLOURS * len(shown), shown, columns, strict=False):
+    ends = spread_labels(curves.by_value[-1, columns].tolist(), (high - low) * 13 / 250, math.inf)
+    for i, (k, column) in enumerate(zip(shown, columns, strict=True)):
+        colour = PALETTE[i % len(PALETTE)]
         axes.plot(share, curves.by_value[:, column], color=colour, linewidth=1.8)
         if random is not None:
-            axes.plot(share, random[:, column], color=colour, linewidth=1, linestyle=(0, (4, 3)))
-        ends.append((float(curves.by_value[-1, column]), k, colour))
-    gap, last = (high - low) * 13 / 250, -math.inf
-    for value, k, colour in sorted(ends):
-        last = max(value, last + gap)
-        write(axes, WIDTH - 54 - 62 + 5, last, f"K = {k}", size=SMALL, color=colour)
+            axes.plot(share, random[:, column], color=colour, linewidth=1, linestyle=DASHED)
+        write(axes, WIDTH - 54 - 62 + 5, ends[i], f"K = {k}", size=SMALL, color=colour)
     _titles(axes, "share of the training dialogues removed", "accuracy")
     best = [float(curves.by_value[:, c].max()) for c in columns]
     said = "; ".join(f"K {k} at best {number(b, 3)}" for k, b in zip(shown, best, strict=True))
@@ -111,8 +105,6 @@ def _range(values: NDArray[np.float64]) -> tuple[float, float]:
 
 def _frame(axes: Axes, x: tuple[float, float], y: tuple[float, float]) -> None:
     """Limits, and lines with their numbers at round values."""
-    from matplotlib.ticker import MaxNLocator
-
     axes.set_xlim(*x)
     axes.set_ylim(*y)
     for value in MaxNLocator(5).tick_values(*y):
@@ -121,17 +113,11 @@ def _frame(axes: Axes, x: tuple[float, float], y: tuple[float, float]) -> None:
             write(axes, -6, value, f"{value:g}", ha="right", size=SMALL, color=MUTED)
     for value in MaxNLocator(5).tick_values(*x):
         if x[0] <= value <= x[1]:
-            axes.annotate(
-                f"{value:g}", (value, y[0]), xytext=(0, -6), textcoords="offset pixels", ha="center",
-                va="top", fontsize=SMALL, color=MUTED, annotation_clip=False,
-            )  # fmt: skip
+            write_below(axes, value, y[0], f"{value:g}")
 
 
 def _titles(axes: Axes, x: str, y: str) -> None:
-    axes.annotate(
-        x, (0.5, 0), xycoords="axes fraction", xytext=(0, -24), textcoords="offset pixels", ha="center",
-        va="top", fontsize=SMALL, color=INK, annotation_clip=False,
-    )  # fmt: skip
+    write_below(axes, 0.5, 0, x, drop=24, color=INK, xycoords="axes fraction")
     axes.annotate(
         y, (0, 0.5), xycoords="axes fraction", xytext=(-52, 0), textcoords="offset pixels", ha="left",
         va="center", rotation=90, fontsize=SMALL, color=INK, annotation_clip=False,

@@ -15,9 +15,10 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
+from rich.cells import cell_len
 
-from palaver.reports.canvas import SMALL, WIDTH, canvas, full_names, room, write
-from palaver.reports.names import columns, short_names, shorten
+from palaver.reports.canvas import SMALL, WIDTH, canvas, full_names, room, write, write_below
+from palaver.reports.names import short_names, shorten
 from palaver.reports.numbers import count, number
 from palaver.reports.svg import ACCENT, BAND, LINE, MUTED, inline_svg
 from palaver.reports.wording import method_title, rank_labels, ranking_text
@@ -27,7 +28,6 @@ BLUE = (0x00 / 255, 0x72 / 255, 0xB2 / 255)
 ORANGE = (0xD5 / 255, 0x5E / 255, 0x00 / 255)
 _NAME = 22
 _MOST_LABELLED = 30
-"""Half the height of a digit in units of the font size: baselines are set by hand, see `_write`."""
 
 
 def rank_plot(row: RankingRow, prefix: str) -> str:
@@ -96,33 +96,28 @@ def _value_axis(axes: Axes, values: Sequence[float]) -> None:
 
 def ahead_heatmap(row: RankingRow, prefix: str) -> str:
     """Share of replicates in which the row's system is ahead of the column's, for many systems."""
-    values = np.array(row.better, dtype=float)
-    shorts = short_names((s.system for s in row.scores), _NAME)
     label = (
         f"Heatmap for {row.criterion}: in which share of the replicates each system is ahead of each other"
     )
-    return _square(values, list(shorts.values()), prefix, label, full_names(shorts))
+    return _square(row.better, [s.system for s in row.scores], prefix, label)
 
 
 def rater_heatmap(matrix: RaterMatrix, prefix: str) -> str:
     """Pearson correlation of every two raters; minus marks what is below zero, a dot what is undefined."""
-    values = np.array(matrix.values, dtype=float)
-    shorts = short_names(matrix.raters, _NAME)
     label = f"Heatmap of the agreement of every two raters on {matrix.criterion}"
-    return _square(values, list(shorts.values()), prefix, label, full_names(shorts))
+    return _square(matrix.values, matrix.raters, prefix, label)
 
 
-def _square(
-    values: NDArray[np.float64], names: Sequence[str], prefix: str, label: str, full: dict[str, str]
-) -> str:
-    n = len(names)
-    left = room(names) + 20
+def _square(rows: Sequence[Sequence[float]], names: Sequence[str], prefix: str, label: str) -> str:
+    values, n = np.array(rows, dtype=float), len(names)
+    shorts = short_names(names, _NAME)
+    left = room(shorts.values()) + 20
     side = WIDTH - left - 4
     figure, axes = canvas(left, 4, 18, 4, side)
     np.fill_diagonal(values, np.nan)
     _cells(axes, values)
     size = min(SMALL, max(8.0, 0.95 * side / n))
-    for k, name in enumerate(names):
+    for k, name in enumerate(shorts.values()):
         numbered = k == 0 or (k + 1) % 5 == 0
         if numbered or n <= _MOST_LABELLED:  # beyond that names would stand upon each other
             write(axes, -26, k, name, ha="right", size=size)
@@ -135,7 +130,7 @@ def _square(
     if n <= _MOST_LABELLED:
         for i, j, mark in marks:
             write(axes, (j + 0.5) * side / n, float(i), mark, ha="center", size=size)
-    return inline_svg(figure, prefix=prefix, label=label, full_names=full)
+    return inline_svg(figure, prefix=prefix, label=label, full_names=full_names(shorts))
 
 
 def _cells(axes: Axes, values: NDArray[np.float64]) -> None:
@@ -186,23 +181,26 @@ def _bars(heights: NDArray[np.float64]) -> Path:
     return Path(vertices, np.array(codes * len(boxes), dtype=np.uint8))
 
 
-def rater_strips(summary: CriterionSummary, prefix: str) -> tuple[str, float]:
-    """Raters x bins as a heatmap of each rater's shares; also the share that the darkest cell stands for."""
+def darkest_share(summary: CriterionSummary) -> float:
+    """The share of a rater's ratings that the darkest cell of `rater_strips` stands for."""
+    return float(_shares(summary.raters).max()) or 1.0
+
+
+def rater_strips(summary: CriterionSummary, prefix: str) -> str:
+    """Raters x bins as a heatmap of each rater's shares."""
     raters = summary.raters
-    shares = _shares(raters)
-    darkest = float(shares.max()) or 1.0
     names = short_names((d.name for d in raters), _NAME)
     n = len(raters)
     step = 17
     left = room(names.values())
     bottom, angle = _bin_room(summary.bins, WIDTH - left - 4)
     figure, axes = canvas(left, 4, 4, bottom, step * n)
-    _cells(axes, shares / darkest)
+    _cells(axes, _shares(raters) / darkest_share(summary))
     for y, d in enumerate(raters):
         write(axes, -6, y, names[d.name], ha="right", size=SMALL)
     _bin_labels(axes, summary.bins, n - 0.5, angle)
     label = f"Heatmap of how each of {n} raters used the values of {summary.criterion}"
-    return inline_svg(figure, prefix=prefix, label=label, full_names=full_names(names)), darkest
+    return inline_svg(figure, prefix=prefix, label=label, full_names=full_names(names))
 
 
 def _shares(distributions: Sequence[Distribution]) -> NDArray[np.float64]:
@@ -212,7 +210,7 @@ def _shares(distributions: Sequence[Distribution]) -> NDArray[np.float64]:
 
 def _bin_room(bins: Sequence[str], width: float) -> tuple[float, int]:
     """Room below for the labels of the bins, and their angle: upright labels only where they fit."""
-    widest = max((columns(b) for b in short_names(bins, 14).values()), default=1) * SMALL * 0.62
+    widest = max(map(cell_len, short_names(bins, 14).values()), default=1) * SMALL * 0.62
     if widest + 4 <= width / max(len(bins), 1):
         return 24.0, 0
     return widest + 14, 90
@@ -221,16 +219,4 @@ def _bin_room(bins: Sequence[str], width: float) -> tuple[float, int]:
 def _bin_labels(axes: Axes, bins: Sequence[str], y: float, angle: int) -> None:
     shorts = short_names(bins, 14)
     for x, label in enumerate(bins):
-        axes.annotate(
-            shorts[label],
-            (x, y),
-            xytext=(0, -6),
-            textcoords="offset pixels",
-            ha="center",
-            va="top",
-            rotation=angle,
-            fontsize=SMALL,
-            color=MUTED,
-            parse_math=False,
-            annotation_clip=False,
-        )
+        write_below(axes, x, y, shorts[label], rotation=angle)

@@ -24,9 +24,9 @@ def print_judgements(result: JudgeResult, console: Console) -> None:
         )
     console.print(table)
     for reason, count in result.left_out.items():
-        lines.line(console, Text(f"left out {count:,}: {clean(reason)}", style="yellow"))
+        lines.line(console, f"left out {count:,}: {clean(reason)}", "yellow")
     for note in result.notes:
-        lines.line(console, Text(clean(note), style="yellow"))
+        lines.line(console, clean(note), "yellow")
 
 
 def print_ranking(analysis: Analysis, console: Console) -> None:
@@ -44,8 +44,8 @@ def print_ranking(analysis: Analysis, console: Console) -> None:
                 numbers.interval(score.low, score.high),
             )
         console.print(table)
-        lines.line(console, Text(f"places: {clean(row.label)}", style="bold"))
+        lines.line(console, f"places: {clean(row.label)}", "bold")
     notes = [f"{r.criterion}, {wording.ranking_basis(r)}: {r.reason}" for r in analysis.ranking if r.reason]
     for note in (*notes, *analysis.reading.notes, *analysis.notes):
-        lines.line(console, Text(clean(note), style="yellow"))
-    lines.line(console, Text(clean(str(analysis.run)), style="dim"))
+        lines.line(console, clean(note), "yellow")
+    lines.line(console, clean(str(analysis.run)), "dim")

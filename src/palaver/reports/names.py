@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable
 
 # Bidirectional overrides would turn the text around a name; the rest cannot stand in XML or UTF-8.
@@ -47,8 +46,3 @@ def short_names(names: Iterable[str], width: int) -> dict[str, str]:
         taken.add(text)
         short[name] = text
     return short
-
-
-def columns(text: str) -> int:
-    """Columns that `text` takes in a fixed-width font: wide East Asian characters count twice."""
-    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

@@ -65,11 +65,6 @@ def p_value(p: float) -> str:
     return text[1:] if text.startswith("0") else text
 
 
-def share(value: float) -> str:
-    """A share of replicates, with three decimals: the cut (.95) must be readable from the table."""
-    return number(value, 3)
-
-
 def percent(value: float) -> str:
     """A share in per cent, with no more decimals than it needs.
 
@@ -82,6 +77,15 @@ def percent(value: float) -> str:
     near_an_end = 0 < hundred < 1 or 99 < hundred < 100
     text = f"{hundred:.1f}" if near_an_end else f"{hundred:.0f}"
     return f"{text.removesuffix('.0')}%"
+
+
+def hundred(value: float) -> str:
+    """A share or a cosine in hundredths with two decimals, as tables print them.
+
+    >>> hundred(0.8312)
+    '83.12'
+    """
+    return number(100 * value)
 
 
 def count(value: int) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import itertools
+import math
 import os
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -14,12 +16,17 @@ from markupsafe import Markup
 from palaver.errors import UserError
 from palaver.files import write_atomically
 from palaver.reports import names, numbers
+from palaver.schema import RunRecord
 
 
-def environment(signature: str = "") -> Environment:
-    """Templates that escape everything, with the filters all pages share; a page adds its own."""
+def render(template: str, run: RunRecord, **values: Any) -> str:
+    """A page as HTML text; everything in `values` is escaped."""
+    return _environment(run.signature).get_template(template).render(run=run, **values)
+
+
+def _environment(signature: str) -> Environment:
     loader = PackageLoader("palaver.reports")
-    made = Environment(
+    environment = Environment(
         loader=loader,
         autoescape=True,  # for every template: none of ours is anything but HTML
         undefined=StrictUndefined,
@@ -27,26 +34,26 @@ def environment(signature: str = "") -> Environment:
         lstrip_blocks=True,
         finalize=lambda value: names.scrub(value) if type(value) is str else value,
     )
-    script, _, _ = loader.get_source(made, "sort.js")
+    script, _, _ = loader.get_source(environment, "sort.js")
     ids = itertools.count(1)
-    made.filters.update(
-        number=numbers.number,
-        p_value=numbers.p_value,
-        percent=numbers.percent,
-        count=numbers.count,
-        seconds=numbers.seconds,
+    for filter_name in ("number", "p_value", "percent", "count", "seconds", "statistic", "hundred"):
+        environment.filters[filter_name] = getattr(numbers, filter_name)
+    environment.filters.update(
         name=name_mark,
+        short=lambda text: names.shorten(text, 60),
+        first_upper=lambda text: text[:1].upper() + text[1:],
     )
-    made.globals.update(
+    environment.globals.update(
         some=numbers.some,
         interval=numbers.interval,
+        isfinite=math.isfinite,
         heat=heat,
         signature=signature,
         next_id=lambda: f"t{next(ids)}",
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
-    return made
+    return environment
 
 
 def write_page(text: str, path: str | Path) -> Path:

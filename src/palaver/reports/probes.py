@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from jinja2 import Environment
 from markupsafe import Markup
 from rich.console import Console
-from rich.text import Text
 
 from palaver.probes.recipe import SETS
-from palaver.probes.results import ProbeResult, SetScore
-from palaver.reports import lines, names, numbers, page
-from palaver.reports.methods import Method
+from palaver.probes.results import ProbeResult
+from palaver.reports import lines, numbers, page
+from palaver.reports.methods import methods_of
+from palaver.reports.names import clean
+from palaver.reports.numbers import hundred
 
 DESIRED = {
     "negation-detection": "a synonym of the verb should change less than a “not”",
@@ -23,94 +21,65 @@ DESIRED = {
 }
 """What is asked of an encoder, in one line for each set."""
 _NAME = 24
-_PAPER = "Zhu, Li & de Melo (2018). Exploring semantic properties of sentence embeddings. ACL."
-_LINK = "https://aclanthology.org/P18-2100/"
 
 
-def hundred(value: float) -> str:
-    """A share or a cosine in hundredths, as the paper prints them."""
-    return numbers.number(100 * value, 2)
-
-
-def print_probe(found: ProbeResult, console: Console, *, n_failures: int = 0) -> None:
+def print_probe(result: ProbeResult, console: Console, *, n_failures: int = 0) -> None:
     """The leaderboard, then a table for each set."""
     facts = (
-        numbers.some(len(found.encoders), "encoder"),
-        numbers.some(sum(found.n_triplets.values()), "triplet"),
-        f"{numbers.count(found.n_sentences)} different sentences",
+        numbers.some(len(result.encoders), "encoder"),
+        numbers.some(sum(result.n_triplets.values()), "triplet"),
+        f"{numbers.count(result.n_sentences)} different sentences",
     )
-    lines.line(console, Text("What sentence encoders notice", style="bold"))
-    lines.line(console, Text(" · ".join(facts), style="dim"))
+    lines.title(console, "What sentence encoders notice", facts)
     lines.heading(console, "Accuracy", "% of triplets ordered as desired; mean of the sets, best first")
-    table = lines.table(("encoder",), (*(_short(s) for s in found.sets), "mean"))
-    for row in found.encoders:
-        cells = [hundred(found.score(row.name, s).share.accuracy) for s in found.sets]
-        table.add_row(Text(names.shorten(row.name, _NAME)), *cells, hundred(row.mean_accuracy))
+    table = lines.table(("encoder",), (*(SETS[s].title.replace(" ", "\n") for s in result.sets), "mean"))
+    for row in result.encoders:
+        cells = [hundred(result.score(row.name, s).share.accuracy) for s in result.sets]
+        table.add_row(lines.short_name(row.name, _NAME), *cells, hundred(row.mean_accuracy))
     console.print(table)
-    for name in found.sets:
-        _print_set(found, name, console, n_failures)
+    for name in result.sets:
+        _print_set(result, name, console, n_failures)
     lines.heading(console, "Encoders")
-    for row in found.encoders:
+    for row in result.encoders:
         took = f"{numbers.seconds(row.encoder_seconds)} for {numbers.count(row.n_encoded)} new sentences"
-        lines.indented(console, Text(f"{names.clean(row.name)}: {names.clean(row.provenance)} ({took})"))
-    for note in found.notes:
-        lines.indented(console, Text(f"Note: {names.clean(note)}", style="yellow"))
+        lines.indented(console, f"{clean(row.name)}: {clean(row.provenance)} ({took})")
+    for note in result.notes:
+        lines.indented(console, f"Note: {clean(note)}", "yellow")
     console.print()
-    lines.line(console, Text(names.clean(str(found.run)), style="dim"))
+    lines.line(console, clean(str(result.run)), "dim")
 
 
-def _short(name: str) -> str:
-    """`negation-detection` in a column's width."""
-    return "\n".join(part[:11] for part in SETS[name].title.split(" ")[:2]) + (
-        "\nReorder" if "fixed" in name else ""
-    )
-
-
-def _print_set(found: ProbeResult, name: str, console: Console, n_failures: int) -> None:
+def _print_set(result: ProbeResult, name: str, console: Console, n_failures: int) -> None:
     kind = SETS[name]
-    lines.heading(console, kind.title, f"Table {kind.table}; n = {numbers.count(found.n_triplets[name])}")
-    lines.indented(console, Text(DESIRED[name], style="dim"))
+    lines.heading(console, kind.title, f"Table {kind.table}; n = {numbers.count(result.n_triplets[name])}")
+    lines.indented(console, DESIRED[name], "dim")
+    scores = [result.score(row.name, name) for row in result.encoders]
     table = lines.table(("encoder",), ("S∧S+", "S∧S*", "S+∧S*", "accuracy", "95% interval"))
-    for row in found.encoders:
-        s = found.score(row.name, name)
-        means = map(hundred, (s.plus.mean, s.star.mean, s.between.mean))
-        who = Text(names.shorten(row.name, _NAME))
-        table.add_row(who, *means, hundred(s.share.accuracy), _interval(s))
+    for s in scores:
+        values = (s.plus.mean, s.star.mean, s.between.mean, s.share.accuracy)
+        interval = numbers.interval(100 * s.share.low, 100 * s.share.high, 1)
+        table.add_row(lines.short_name(s.encoder, _NAME), *map(hundred, values), interval)
     console.print(table)
-    for row in found.encoders:
-        s = found.score(row.name, name)
+    for s in scores:
+        encoder = clean(s.encoder)
         for by in ("case", "corpus"):
             parts = [f"{p.name} {hundred(p.share.accuracy)} (n = {p.share.n})" for p in s.parts if p.by == by]
             if parts:
-                lines.indented(
-                    console, Text(f"{names.clean(row.name)} by {by}: {', '.join(parts)}", style="dim")
-                )
+                lines.indented(console, f"{encoder} by {by}: {', '.join(parts)}", "dim")
         if s.other_rule is not None:
-            said = f"{names.clean(row.name)} by the wording of section 2.2: {hundred(s.other_rule.accuracy)}"
-            lines.indented(console, Text(said, style="dim"))
+            share = hundred(s.other_rule.accuracy)
+            lines.indented(console, f"{encoder} by the wording of section 2.2: {share}", "dim")
         for failure in s.failures[:n_failures]:
-            shown = " / ".join(map(names.clean, (failure.original, failure.plus, failure.star)))
-            lines.indented(
-                console, Text(f"{names.clean(row.name)} fails by {hundred(-failure.margin)}: {shown}"), 4
-            )
-    alike = [t for t in found.tests if t.set == name and not t.adjusted <= 0.05]
-    if alike and len(found.encoders) > 1:
-        told = "; ".join(f"{names.clean(t.a)} – {names.clean(t.b)}" for t in alike[:8])
+            triplet = " / ".join(map(clean, (failure.original, failure.plus, failure.star)))
+            lines.indented(console, f"{encoder} fails by {hundred(-failure.margin)}: {triplet}", indent=4)
+    alike = [t for t in result.tests if t.set == name and not t.adjusted <= 0.05]
+    if alike and len(result.encoders) > 1:
+        pairs = "; ".join(f"{clean(t.a)} – {clean(t.b)}" for t in alike[:8])
         more = f" and {len(alike) - 8} more pairs" if len(alike) > 8 else ""
-        lines.indented(console, Text(f"no more than chance between: {told}{more}", style="dim"))
+        lines.indented(console, f"no more than chance between: {pairs}{more}", "dim")
 
 
-def _interval(score: SetScore) -> str:
-    return f"[{numbers.number(100 * score.share.low, 1)}, {numbers.number(100 * score.share.high, 1)}]"
-
-
-def write_probe_report(found: ProbeResult, path: str | Path) -> Path:
-    """Write the leaderboard as one HTML file that asks for nothing else."""
-    page.check_target(Path(path))
-    return page.write_page(render_probe_report(found), path)
-
-
-def render_probe_report(found: ProbeResult) -> str:
+def render_probe_report(result: ProbeResult) -> str:
     """The page as HTML text; the same result gives the same text."""
     from palaver.reports import probes_figures as figures
 
@@ -119,53 +88,10 @@ def render_probe_report(found: ProbeResult) -> str:
             "kind": SETS[name],
             "id": f"s{n}",
             "desired": DESIRED[name],
-            "scores": [found.score(row.name, name) for row in found.encoders],
-            "picture": Markup(figures.cosine_spreads(found, name, f"f{n}")),
-            "tests": [t for t in found.tests if t.set == name],
+            "scores": [result.score(row.name, name) for row in result.encoders],
+            "picture": Markup(figures.cosine_spreads(result, name, f"f{n}")),
+            "tests": [t for t in result.tests if t.set == name],
         }
-        for n, name in enumerate(found.sets, 1)
+        for n, name in enumerate(result.sets, 1)
     ]
-    template = _environment(found).get_template("probes.html.j2")
-    return template.render(found=found, run=found.run, sets=sets, methods=methods())
-
-
-def methods() -> list[Method]:
-    """The methods behind the numbers in plain words."""
-    return [
-        Method(
-            title="Triplets",
-            text="From a sentence S two others are made: S+, which means (nearly) the same in other words, "
-            "and S*, which means something else in nearly the same words. An encoder that notices meaning "
-            "puts S nearer to S+ than to S*, by the cosine of the vectors. Those that differ by less than a "
-            "millionth are equal.",
-            reference=_PAPER,
-            link=_LINK,
-        ),
-        Method(
-            title="Argument Sensitivity",
-            text="The paper’s words ask for S and S+ nearer than S+ and S*; its Table 5 can only have been "
-            "counted as the other sets are, S and S+ nearer than S and S*. That count is the accuracy; the "
-            "other is beside it.",
-            reference=_PAPER,
-            link=_LINK,
-        ),
-        Method(
-            title="Intervals",
-            text="Triplets drawn anew with replacement, ten thousand times. Where all or none are ordered as "
-            "desired this shows no spread, and the exact binomial interval stands in its place.",
-            reference="Efron & Tibshirani (1993). An introduction to the bootstrap.",
-        ),
-        Method(
-            title="Differences between encoders",
-            text="McNemar’s test counts the triplets that one encoder orders as desired and the other does "
-            "not; Holm’s correction is over all pairs of encoders within a set.",
-            reference="McNemar (1947). Psychometrika 12. Holm (1979). Scandinavian Journal of Statistics 6.",
-        ),
-    ]
-
-
-def _environment(found: ProbeResult) -> Environment:
-    made = page.environment(found.run.signature)
-    made.filters.update(hundred=hundred)
-    made.globals.update(interval=_interval)
-    return made
+    return page.render("probes.html.j2", result.run, result=result, sets=sets, methods=methods_of("probes"))

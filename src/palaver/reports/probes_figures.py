@@ -6,10 +6,10 @@ import math
 
 from palaver.probes.recipe import SETS
 from palaver.probes.results import ProbeResult
-from palaver.reports.canvas import SMALL, WIDTH, canvas, full_names, room, write
+from palaver.reports.canvas import SMALL, WIDTH, canvas, draw_value, full_names, room, write
 from palaver.reports.names import short_names
 from palaver.reports.numbers import number
-from palaver.reports.svg import LINE, MUTED, inline_svg
+from palaver.reports.svg import inline_svg
 
 KINDS = (
     ("plus", "S and S+", "#0072b2"),
@@ -20,10 +20,10 @@ _GAP = 13
 """Pixels between the three lines of an encoder."""
 
 
-def cosine_spreads(found: ProbeResult, name: str, prefix: str) -> str:
+def cosine_spreads(result: ProbeResult, name: str, prefix: str) -> str:
     """A thin line for 90 per cent of the triplets, a thick one for the middle half, a dot for the mean."""
-    shorts = short_names((row.name for row in found.encoders), 22)
-    scores = [found.score(row.name, name) for row in found.encoders]
+    shorts = short_names((row.name for row in result.encoders), 22)
+    scores = [result.score(row.name, name) for row in result.encoders]
     values = [
         q for s in scores for kind, _, _ in KINDS for q in getattr(s, kind).quantiles if math.isfinite(q)
     ]
@@ -35,24 +35,16 @@ def cosine_spreads(found: ProbeResult, name: str, prefix: str) -> str:
     axes.set_ylim(len(scores) - 0.5, -0.5)
     for k in range(5):
         x = low + k * (high - low) / 4
-        axes.axvline(x, color=LINE, linewidth=0.8, zorder=0)
-        axes.annotate(
-            number(x, 2 if high - low > 0.1 else 3), (x, len(scores) - 0.5), xytext=(0, -6),
-            textcoords="offset pixels", ha="center", va="top", fontsize=SMALL, color=MUTED,
-            annotation_clip=False,
-        )  # fmt: skip
+        draw_value(axes, x, number(x, 2 if high - low > 0.1 else 3))
     step = _GAP / (3 * _GAP + 12)
-    for y, (row, score) in enumerate(zip(found.encoders, scores, strict=True)):
+    for y, (row, score) in enumerate(zip(result.encoders, scores, strict=True)):
         write(axes, -8, y, shorts[row.name], ha="right", size=SMALL)
         for n, (kind, _, colour) in enumerate(KINDS):
             spread = getattr(score, kind)
             at = y + (n - 1) * step
-            axes.plot(
-                [spread.quantiles[0], spread.quantiles[4]], [at, at], color=colour, linewidth=1, zorder=2
-            )
-            axes.plot(
-                [spread.quantiles[1], spread.quantiles[3]], [at, at], color=colour, linewidth=4, zorder=2
-            )
+            q5, q25, _, q75, q95 = spread.quantiles
+            axes.plot([q5, q95], [at, at], color=colour, linewidth=1, zorder=2)
+            axes.plot([q25, q75], [at, at], color=colour, linewidth=4, zorder=2)
             axes.plot([spread.mean], [at], "o", color=colour, markersize=6, zorder=3)
     for n, (_, label, colour) in enumerate(KINDS):
         write(axes, n * (WIDTH - left) / 3.2, -0.5, f"● {label}", size=SMALL, color=colour, rise=8)
@@ -60,9 +52,5 @@ def cosine_spreads(found: ProbeResult, name: str, prefix: str) -> str:
         f"{s.encoder}: {', '.join(f'{label} {number(getattr(s, kind).mean)}' for kind, label, _ in KINDS)}"
         for s in scores
     )
-    return inline_svg(
-        figure,
-        prefix=prefix,
-        label=f"Cosines in {SETS[name].title}, means: {said}",
-        full_names=full_names(shorts),
-    )
+    label = f"Cosines in {SETS[name].title}, means: {said}"
+    return inline_svg(figure, prefix=prefix, label=label, full_names=full_names(shorts))

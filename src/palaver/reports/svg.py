@@ -43,7 +43,7 @@ def inline_svg(
     used = _references(root)
     for element in root.iter():
         _tidy(element, prefix, used)
-    root[:] = [child for child in root if child.tag != "metadata" and not _is_style(child)]
+    root[:] = [child for child in root if child.tag != "metadata" and child.find("style") is None]
     _flatten(root)
     for text in [*root.iter("text")]:
         full = (full_names or {}).get(text.text or "")
@@ -70,13 +70,13 @@ def _save(figure: Figure) -> str:
 
 def _references(root: ElementTree.Element) -> set[str]:
     """The ids that something in the figure points to; all others are dropped."""
-    found: set[str] = set()
+    ids: set[str] = set()
     for element in root.iter():
         for key, value in element.attrib.items():
             if _NAMESPACE.sub("", key) == "href" and value.startswith("#"):
-                found.add(value[1:])
-            found.update(_REFERENCE.findall(value))
-    return found
+                ids.add(value[1:])
+            ids.update(_REFERENCE.findall(value))
+    return ids
 
 
 def _tidy(element: ElementTree.Element, prefix: str, used: set[str]) -> None:
@@ -108,10 +108,6 @@ def _tidy(element: ElementTree.Element, prefix: str, used: set[str]) -> None:
 def _themed(style: str) -> str:
     style = re.sub(r"font-family:[^;]*;?\s*", "", style)
     return re.sub(r"#[0-9a-f]{6}\b", lambda m: f"var(--{THEME[m[0]]})" if m[0] in THEME else m[0], style)
-
-
-def _is_style(element: ElementTree.Element) -> bool:
-    return element.tag == "defs" and any(child.tag == "style" for child in element)
 
 
 def _flatten(element: ElementTree.Element) -> None:

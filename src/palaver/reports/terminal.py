@@ -33,7 +33,7 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
     _print_tests(analysis, console)
     _print_raters(analysis, console)
     _print_left_out(analysis, console)
-    lines.line(console, Text(clean(str(analysis.run)), style="dim"))
+    lines.line(console, clean(str(analysis.run)), "dim")
 
 
 def _print_head(analysis: Analysis, console: Console) -> None:
@@ -43,15 +43,14 @@ def _print_head(analysis: Analysis, console: Console) -> None:
         numbers.some(len(analysis.raters), "rater"),
         numbers.some(analysis.reading.n_ratings, "rating"),
     )
-    lines.line(console, Text(clean(analysis.title), style="bold"))
-    lines.line(console, Text(" · ".join(facts), style="dim"))
+    lines.title(console, analysis.title, facts)
 
 
 def _print_answer(analysis: Analysis, console: Console) -> None:
     lines.heading(console, "Ranking", "best first; a group ends where all above beat all below")
     criteria = wording.criteria_of(analysis)
     if not criteria:
-        lines.indented(console, Text("There are no ratings, so there is no answer."))
+        lines.indented(console, "There are no ratings, so there is no answer.")
     summaries = {summary.criterion: summary for summary in analysis.criteria}
     for criterion in criteria:
         name = Text(clean(criterion), style="bold cyan")
@@ -60,18 +59,18 @@ def _print_answer(analysis: Analysis, console: Console) -> None:
         rows = wording.rankings_of(analysis, criterion)
         for row in rows:
             style = "bold" if row is rows[0] and row.groups else ""
-            _named(console, wording.ranking_basis(row), Text(wording.ranking_text(row), style=style))
+            _named(console, wording.ranking_basis(row), wording.ranking_text(row), style)
         within = wording.beaten_within(rows[0]) if rows else 0
         if within:
-            _named(console, "", Text(f"{numbers.some(within, 'pair')} within a group: one beats the other"))
+            _named(console, "", f"{numbers.some(within, 'pair')} within a group: one beats the other")
         if not rows:
-            lines.indented(console, Text("not ranked", style="dim"))
+            lines.indented(console, "not ranked", "dim")
         headline = wording.headline_of(analysis, criterion)
         if headline is not None:
-            _named(console, "agreement", Text(wording.agreement_sentence(headline)))
+            _named(console, "agreement", wording.agreement_sentence(headline))
         warning = wording.disagreement(rows)
         if warning:
-            lines.indented(console, Text(f"Caution: {warning}", style="yellow"))
+            lines.indented(console, f"Caution: {warning}", "yellow")
 
 
 def _print_agreement(analysis: Analysis, console: Console) -> None:
@@ -94,7 +93,7 @@ def _print_agreement(analysis: Analysis, console: Console) -> None:
         if rows:
             _packed(console, f"{shorten(criterion, _NAME)}:", [*_compact(rows)])
     for note in dict.fromkeys(note for row in analysis.agreement for note in row.notes):
-        lines.indented(console, Text(clean(note), style="dim"))
+        lines.indented(console, clean(note), "dim")
 
 
 def _compact(rows: Sequence[AgreementRow]) -> Iterator[str]:
@@ -114,9 +113,8 @@ def _print_correlation(analysis: Analysis, console: Console) -> None:
     if not analysis.correlation:
         return
     lines.heading(console, "Correlation of the criteria")
-    table = lines.table(
-        ("criteria",), ("value", f"{numbers.percent(analysis.confidence)} interval", "p", "n")
-    )
+    interval = f"{numbers.percent(analysis.confidence)} interval"
+    table = lines.table(("criteria",), ("value", interval, "p", "n"))
     basis = ""
     for row in analysis.correlation:
         if basis != (basis := f"{clean(row.method)} over {clean(row.over)}"):
@@ -128,7 +126,7 @@ def _print_correlation(analysis: Analysis, console: Console) -> None:
     console.print(table)
     for row in analysis.correlation:
         if not math.isfinite(row.value) and row.reason:
-            lines.indented(console, Text(f"{clean(row.a)} – {clean(row.b)}: undefined: {clean(row.reason)}"))
+            lines.indented(console, f"{clean(row.a)} – {clean(row.b)}: undefined: {clean(row.reason)}")
 
 
 def _print_tests(analysis: Analysis, console: Console) -> None:
@@ -136,8 +134,8 @@ def _print_tests(analysis: Analysis, console: Console) -> None:
         return
     lines.heading(console, "Tests")
     for row in analysis.tests:
-        lines.indented(console, Text(f"{clean(row.criterion)}: {clean(row.question)}"))
-        lines.indented(console, Text(wording.test_result(row)), 4)
+        lines.indented(console, f"{clean(row.criterion)}: {clean(row.question)}")
+        lines.indented(console, wording.test_result(row), indent=4)
 
 
 def _print_raters(analysis: Analysis, console: Console) -> None:
@@ -145,10 +143,8 @@ def _print_raters(analysis: Analysis, console: Console) -> None:
         return
     shown = _worst(analysis.raters)
     hidden = len(analysis.raters) - len(shown)
-    flagged = sum(bool(row.flags) for row in analysis.raters)
-    lines.heading(
-        console, "Raters", f"{numbers.count(flagged)} of {numbers.count(len(analysis.raters))} flagged"
-    )
+    flagged = numbers.count(sum(bool(row.flags) for row in analysis.raters))
+    lines.heading(console, "Raters", f"{flagged} of {numbers.count(len(analysis.raters))} flagged")
     table = lines.table(("rater", "flags"), ("ratings", "time", "spread", "same", "agreement"))
     for row in shown:
         table.add_row(
@@ -162,9 +158,9 @@ def _print_raters(analysis: Analysis, console: Console) -> None:
         )
     console.print(table)
     legend = "spread: 1 = as everybody; same: share of the most frequent value; agreement: with the others"
-    lines.indented(console, Text(legend, style="dim"))
+    lines.indented(console, legend, "dim")
     if hidden:
-        lines.indented(console, Text(f"{numbers.some(hidden, 'more rater')} in the report", style="dim"))
+        lines.indented(console, f"{numbers.some(hidden, 'more rater')} in the report", "dim")
 
 
 def _worst(raters: Sequence[RaterRow]) -> list[RaterRow]:
@@ -180,26 +176,19 @@ def _worst(raters: Sequence[RaterRow]) -> list[RaterRow]:
 
 def _print_left_out(analysis: Analysis, console: Console) -> None:
     reading = analysis.reading
-    if reading.dropped:
-        total = sum(n for _, n in reading.dropped)
-        lines.heading(console, "Left out", numbers.some(total, "rating"))
-        for reason, n in reading.dropped:
-            lines.indented(console, Text(f"{numbers.count(n)}  {clean(reason)}", style="yellow"))
-    notes = [*reading.notes, *analysis.notes]
-    if notes:
-        lines.heading(console, "Notes")
-        for note in notes:
-            lines.indented(console, Text(f"- {clean(note)}"))
+    total = sum(n for _, n in reading.dropped)
+    lines.left_out(console, reading.dropped, numbers.some(total, "rating"))
+    lines.notes(console, [*reading.notes, *analysis.notes])
     console.print()
 
 
-def _named(console: Console, name: str, text: Text) -> None:
+def _named(console: Console, name: str, text: str, style: str = "") -> None:
     """A name in a column of its own, then `text`; a pipe gets one line, which can be searched."""
     label = Text(f"  {name} ".ljust(_LABEL), style="dim")
     if console.is_terminal:
-        lines.indented(console, text, _LABEL, label)
+        lines.indented(console, text, style, indent=_LABEL, first=label)
     else:
-        lines.line(console, label + text)
+        lines.line(console, label + Text(text, style=style))
 
 
 def _packed(console: Console, name: str, parts: Sequence[str]) -> None:
@@ -212,4 +201,4 @@ def _packed(console: Console, name: str, parts: Sequence[str]) -> None:
         else:
             rows.append(part)
     for k, row in enumerate(rows):
-        lines.indented(console, Text(row), 4, Text("  ") if k == 0 else None)
+        lines.indented(console, row, indent=4, first=Text("  ") if k == 0 else None)

@@ -24,7 +24,7 @@ METHOD_TITLES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Convention:
     """Which values of a coefficient are called what: zone i reaches up to cuts[i]."""
 
@@ -43,23 +43,13 @@ class Convention:
 
 
 CONVENTIONS = (
+    Convention("icc", "Koo & Li 2016", (0.5, 0.75, 0.9), ("poor", "moderate", "good", "excellent")),
+    Convention("alpha", "Krippendorff 2004", (0.667, 0.8), ("unreliable", "tentative", "reliable")),
     Convention(
-        measure="icc",
-        source="Koo & Li 2016",
-        cuts=(0.5, 0.75, 0.9),
-        words=("poor", "moderate", "good", "excellent"),
-    ),
-    Convention(
-        measure="alpha",
-        source="Krippendorff 2004",
-        cuts=(0.667, 0.8),
-        words=("unreliable", "tentative", "reliable"),
-    ),
-    Convention(
-        measure="kappa",
-        source="Landis & Koch 1977",
-        cuts=(0.0, 0.2, 0.4, 0.6, 0.8),
-        words=("poor", "slight", "fair", "moderate", "substantial", "almost perfect"),
+        "kappa",
+        "Landis & Koch 1977",
+        (0.0, 0.2, 0.4, 0.6, 0.8),
+        ("poor", "slight", "fair", "moderate", "substantial", "almost perfect"),
     ),
 )
 

@@ -107,7 +107,7 @@ def estimate_power(
     if 0 < len(means) < n_studies:
         notes.append(f"{n_studies - len(means)} simulated studies with fewer than two usable items")
     power = n_separated / len(means) if means else math.nan
-    low, high = _wilson(n_separated, len(means), confidence)
+    low, high = wilson(n_separated, len(means), confidence)
     return PowerResult(
         power=power,
         low=low,
@@ -217,7 +217,8 @@ def _second_wins(difference: Floats, n_replicates: int, rng: np.random.Generator
     return float((sums > 0).mean() + (sums >= 0).mean()) / 2
 
 
-def _wilson(successes: int, n: int, confidence: float) -> tuple[float, float]:
+def wilson(successes: float, n: int, confidence: float) -> tuple[float, float]:
+    """Wilson's score interval of a share."""
     from scipy.special import ndtri
 
     if n == 0:

@@ -15,23 +15,22 @@ from palaver.schema import Dialogue, Turn
 
 def test_spoilt_dialogues(rated_files: dict[str, Path]) -> None:
     dialogues = read_rated(rated_files["train"]).dialogues
-    found = spoil(dialogues, seed=3)
-    assert len(found.dialogues) == 2 * len(dialogues)
-    assert np.bincount(found.real).tolist() == [2] * len(dialogues)
+    anomalies = spoil(dialogues, seed=3)
+    assert len(anomalies.dialogues) == 2 * len(dialogues)
+    assert np.bincount(anomalies.real).tolist() == [2] * len(dialogues)
     pool = {
         role: {t.text for d in dialogues for t in d.turns if t.speaker == role} for role in ("user", "system")
     }
-    for spoilt, row, place in zip(found.dialogues, found.real, found.turn, strict=True):
-        real = dialogues[row]
-        assert [a == b for a, b in zip(spoilt.turns, real.turns, strict=True)].count(False) == 1
-        changed = spoilt.turns[place]
-        assert changed.speaker == real.turns[place].speaker
-        assert changed.text != real.turns[place].text
+    roles = []
+    for spoilt, row in zip(anomalies.dialogues, anomalies.real, strict=True):
+        turns = zip(spoilt.turns, dialogues[row].turns, strict=True)
+        [(changed, real)] = [(turn, real) for turn, real in turns if turn != real]
+        assert changed.speaker == real.speaker
         assert changed.text in pool[changed.speaker]
-    roles = [d.turns[p].speaker for d, p in zip(found.dialogues, found.turn, strict=True)]
+        roles.append(changed.speaker)
     assert roles == ["user", "system"] * len(dialogues)
-    assert spoil(dialogues, seed=3).dialogues == found.dialogues
-    assert spoil(dialogues, seed=4).dialogues != found.dialogues
+    assert spoil(dialogues, seed=3).dialogues == anomalies.dialogues
+    assert spoil(dialogues, seed=4).dialogues != anomalies.dialogues
 
 
 def test_what_cannot_be_spoilt() -> None:
@@ -39,5 +38,5 @@ def test_what_cannot_be_spoilt() -> None:
     same = [Dialogue(id=name, turns=turns) for name in "ab"]
     with pytest.raises(DataError, match="no dialogue can be spoilt"):
         spoil(same)
-    found = spoil([*same, Dialogue(id="c", turns=(Turn(speaker="user", text="why"),))])
-    assert found.dropped == {"no other turn of the system": 3}
+    anomalies = spoil([*same, Dialogue(id="c", turns=(Turn(speaker="user", text="why"),))])
+    assert anomalies.dropped == {"no other turn of the system": 3}

@@ -130,23 +130,23 @@ def test_more_neighbours_than_dialogues(sources: TrainingData, quick: Settings, 
     many = dataclasses.replace(quick, k=500)
     with pytest.raises(DataError, match="all smoothed ratings are equal"):
         run_pipeline(PRESETS["stage-2"], sources, tmp_path, many, device="cpu")
-    found = run_pipeline(PRESETS["stage-3"], sources, tmp_path, many, device="cpu")
-    assert found.on_pairs is not None
+    result = run_pipeline(PRESETS["stage-3"], sources, tmp_path, many, device="cpu")
+    assert result.on_pairs is not None
 
 
 def test_pairs_are_needed_where_they_are(sources: TrainingData, quick: Settings, tmp_path: Path) -> None:
     without = dataclasses.replace(sources, dev=None, pairs=None)
     with pytest.raises(UserError, match="needs compared pairs"):
         run_pipeline(PRESETS["cmade"], without, tmp_path, quick)
-    found = run_pipeline(PRESETS["regression"], without, tmp_path, quick, device="cpu")
-    assert found.on_pairs is None
-    assert found.dev_scores is None
+    result = run_pipeline(PRESETS["regression"], without, tmp_path, quick, device="cpu")
+    assert result.on_pairs is None
+    assert result.dev_scores is None
 
 
 def command(files: dict[str, Path], encoder: Path, out: Path, *more: str) -> list[str]:
     given = ["compare", "train", "--ratings", str(files["train"]), "--dev-pairs", str(files["pairs"])]
     given += ["--encoder", str(encoder), "--out", str(out), "--device", "cpu", "--epochs", "1"]
-    given += ["--neighbours", "5"]
+    given += ["--k", "5"]
     return [*given, *more]
 
 

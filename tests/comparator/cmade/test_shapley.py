@@ -109,9 +109,9 @@ def test_distances_hold_far_from_the_origin() -> None:
     rng = np.random.default_rng(0)
     train = (rng.normal(size=(300, 64)) + 100).astype(np.float32)
     queries = (rng.normal(size=(70, 64)) + 100).astype(np.float32)
-    for begin, found in distance_blocks(train, queries, 64):
+    for begin, distances in distance_blocks(train, queries, 64):
         exact = ((train.astype(float) - queries[begin : begin + 64, None].astype(float)) ** 2).sum(axis=2)
-        assert np.abs(found - exact).max() < 2e-2  # of about 128; without the centre it is above 0.1
+        assert np.abs(distances - exact).max() < 2e-2  # of about 128; without the centre it is above 0.1
 
 
 def test_wins_are_counted_with_their_sign() -> None:

@@ -85,15 +85,15 @@ def test_the_gradient_is_that_of_all_pairs(tiny_encoder: Path, rated: RatedDialo
 
 def test_two_passes_give_what_one_gives(tiny_encoder: Path, rated: RatedDialogues) -> None:
     """With little memory a batch is run twice with the same dropout: the same weights come out."""
-    found = []
+    states = []
     for room in (10**6, 1):
         network = build_network(tiny_encoder, seed=1)
         inputs = network.inputs(rated.dialogues)
         one = dataclasses.replace(QUICK, graph_tokens=room, epochs=1, batch_size=0)
         train(network, inputs, Examples.rated(rated.values), one, seed=7)
-        found.append(network.state_dict())
-    for name, tensor in found[0].items():
-        torch.testing.assert_close(tensor, found[1][name], msg=name)
+        states.append(network.state_dict())
+    for name, tensor in states[0].items():
+        torch.testing.assert_close(tensor, states[1][name], msg=name)
 
 
 @pytest.mark.parametrize("objective", ["pairwise", "classification", "regression"])

@@ -109,42 +109,6 @@ def add_shapley(bits: Any, weights: Any, table: Any, shares: Any, k: int) -> Non
 
 
 @numba.njit(cache=True)
-def nearest_of(bits: Any, k: int, out: Any) -> None:
-    """The k least of each row as (bits << 32 | position) in order: a heap of the k best so far.
-
-    Distance and position in one number: equal distances are told apart by position, so nothing is left
-    to chance at the border.
-    """
-    heap = np.empty(k, np.uint64)
-    for q in range(bits.shape[0]):
-        row = bits[q]
-        for n in range(k):
-            heap[n] = (np.uint64(row[n]) << np.uint64(32)) | np.uint64(n)
-        heap.sort()
-        heap[:] = heap[::-1].copy()  # in falling order is a heap with its greatest on top
-        limit = row[heap[0] & np.uint64(0xFFFFFFFF)]
-        for n in range(k, row.shape[0]):
-            if row[n] >= limit:
-                continue
-            new = (np.uint64(row[n]) << np.uint64(32)) | np.uint64(n)
-            at = 0
-            while True:
-                child = 2 * at + 1
-                if child >= k:
-                    break
-                if child + 1 < k and heap[child + 1] > heap[child]:
-                    child += 1
-                if heap[child] <= new:
-                    break
-                heap[at] = heap[child]
-                at = child
-            heap[at] = new
-            limit = np.uint32(heap[0] >> np.uint64(32))
-        heap.sort()
-        out[q] = heap
-
-
-@numba.njit(cache=True)
 def predictions_after_removal(bits: Any, ratings: Any, ranks: Any, removed: Any, most: int, out: Any) -> None:
     """KNN ratings for K = 1 .. most of every query, sequence of removals and number of removed points.
 

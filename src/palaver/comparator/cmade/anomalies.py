@@ -25,8 +25,6 @@ class Anomalies:
 
     dialogues: tuple[Dialogue, ...]
     real: NDArray[np.int64]
-    turn: NDArray[np.int64]
-    """The place of the turn that was replaced."""
     dropped: dict[str, int] = field(default_factory=dict)
 
 
@@ -39,7 +37,6 @@ def spoil(dialogues: Sequence[Dialogue], *, seed: int = 0) -> Anomalies:
                 pool[turn.speaker].append((row, turn.text))
     copies: list[Dialogue] = []
     real: list[int] = []
-    places: list[int] = []
     missed = dict.fromkeys((USER, SYSTEM), 0)
     for row, dialogue in enumerate(dialogues):
         rng = np.random.default_rng((seed, row))
@@ -58,14 +55,13 @@ def spoil(dialogues: Sequence[Dialogue], *, seed: int = 0) -> Anomalies:
             spoilt = {"id": f"{dialogue.id} without {role} turn {place + 1}", "turns": tuple(turns)}
             copies.append(dialogue.model_copy(update=spoilt))
             real.append(row)
-            places.append(place)
     if not copies:
         raise DataError(
             "no dialogue can be spoilt: there is no other turn of the same role to put in",
             "give more than one dialogue, with turns of a user and of a system",
         )
     dropped = {f"no other turn of the {role}": count for role, count in missed.items() if count}
-    return Anomalies(tuple(copies), np.array(real, np.int64), np.array(places, np.int64), dropped)
+    return Anomalies(tuple(copies), np.array(real, np.int64), dropped)
 
 
 def _another(pool: Sequence[tuple[int, str]], row: int, text: str, rng: np.random.Generator) -> str | None:

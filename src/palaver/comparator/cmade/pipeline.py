@@ -33,7 +33,6 @@ from palaver.comparator.cmade.network import ComparatorNetwork, apply_network, b
 from palaver.comparator.cmade.presets import Preset, Settings, StageName
 from palaver.comparator.cmade.shapley import pair_values
 from palaver.comparator.cmade.smoothing import smooth
-from palaver.comparator.cmade.stages import ARRAYS, NETWORK, Arrays, PipelineResult, StageResult
 from palaver.comparator.cmade.training import (
     UNKNOWN,
     Examples,
@@ -42,8 +41,8 @@ from palaver.comparator.cmade.training import (
     is_first_process,
     train,
 )
-from palaver.comparator.evaluation import evaluate_pairs
-from palaver.comparator.training_data import TrainingData
+from palaver.comparator.evaluation import PairResult, evaluate_pairs
+from palaver.comparator.training_data import TrainingData, load_arrays
 from palaver.errors import DataError, UserError
 from palaver.files import check_writable, write_atomically
 from palaver.models.devices import choose_device
@@ -52,7 +51,69 @@ from palaver.models.encoders.transformer import find_transformer, open_transform
 from palaver.progress import Progress, no_progress
 from palaver.schema import RunRecord
 
+ARRAYS, NETWORK = "arrays.npz", "network"
+"""What lies in a stage's folder beside its record."""
+Arrays = dict[str, NDArray[Any]]
 Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class StageResult:
+    """What a stage left behind."""
+
+    name: str
+    """The stage after all those before it: flow+smooth."""
+    folder: Path
+    record: RunRecord
+    arrays: Arrays
+    about: dict[str, Any]
+    """Seconds, device, counts and the history of the training."""
+    resumed: bool = False
+
+    def network(self, device: str | torch.device = "cpu") -> ComparatorNetwork:
+        return ComparatorNetwork.load(self.folder / NETWORK, device=device)
+
+
+@dataclass(frozen=True)
+class PipelineResult:
+    """A preset from beginning to end, measured on the pairs its stages had and on those they had not."""
+
+    preset: Preset
+    stages: tuple[StageResult, ...]
+    on_pairs: PairResult | None
+    on_test: PairResult | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> Path:
+        """Of the trained comparator."""
+        return self.stages[-1].folder / NETWORK
+
+    @property
+    def dev_scores(self) -> NDArray[np.float32] | None:
+        return self.stages[-1].arrays.get("dev_scores")
+
+    def to_json(self) -> dict[str, Any]:
+        p, last = self.preset, self.stages[-1]
+        on_pairs, on_test = (
+            None if result is None else dataclasses.asdict(result) for result in (self.on_pairs, self.on_test)
+        )
+        return {
+            "preset": p.name,
+            "row": p.row,
+            "title": p.title,
+            "paper": {"accuracy": p.accuracy, "kappa": p.kappa, "kappa_se": p.kappa_se},
+            "seed": last.record.seed,
+            "on_pairs": on_pairs,
+            "on_test": on_test,
+            "pairs_were_used": p.needs_pairs,
+            "seconds": round(sum(s.about["seconds"] for s in self.stages), 2),
+            "stages": {s.name: s.record.signature for s in self.stages},
+            "n_kept": last.about.get("n_kept"),
+            "n_train": last.about["n_train"],
+            "device": last.about["device"],
+            "notes": list(self.notes),
+        }
 
 
 def run_pipeline(
@@ -77,12 +138,9 @@ def run_pipeline(
     check_writable(Path(out))
     run = _Pipeline(preset, data, Path(out), settings, seed, _own_device(device), progress, say)
     stages = run.run(fresh)
-    scores = stages[-1].arrays.get("dev_scores")
-    on_pairs, on_test = (
-        evaluate_pairs(scores, pairs) if scores is not None and pairs is not None and len(pairs) else None
-        for pairs in (data.pairs, data.test)
-    )
-    result = PipelineResult(preset, tuple(stages), on_pairs, on_test, (*data.notes, *run.notes))
+    measured = _evaluate(data, stages[-1].arrays.get("dev_scores"))
+    notes = (*data.notes, *run.notes)
+    result = PipelineResult(preset, tuple(stages), measured.get("pairs"), measured.get("test"), notes)
     if is_first_process():
         with write_atomically(Path(out) / f"{preset.name}.json") as file:
             json.dump(result.to_json(), file, indent=1)
@@ -159,12 +217,9 @@ class _Pipeline:
 
     def _load(self, name: str, record: RunRecord) -> StageResult:
         folder = self.out / name
-        try:
-            with np.load(folder / ARRAYS, allow_pickle=False) as file:
-                arrays = {array: file[array] for array in file.files}
-        except (OSError, ValueError, EOFError) as error:
-            raise DataError(f"{folder / ARRAYS} cannot be read: {error}", "begin anew with --force") from None
-        return StageResult(name, folder, record, arrays, read_fields(folder), resumed=True)
+        return StageResult(
+            name, folder, record, load_arrays(folder / ARRAYS), read_fields(folder), resumed=True
+        )
 
     def _compute(
         self, stage: StageName, name: str, before: StageResult | None, record: RunRecord
@@ -282,10 +337,7 @@ class _Pipeline:
         if self.data.dev is None:
             return {}
         scores, _ = apply_network(network, self._tokens(network, "dev"))
-        known = {"pairs": self.data.pairs, "test": self.data.test}
-        return {
-            name: evaluate_pairs(scores, p).accuracy for name, p in known.items() if p is not None and len(p)
-        }
+        return {name: result.accuracy for name, result in _evaluate(self.data, scores).items()}
 
     def _groups(self) -> NDArray[np.int64] | None:
         if self.settings.within == "all":
@@ -331,7 +383,7 @@ class _Pipeline:
             if np.ptp(smoothed) == 0:
                 raise DataError(
                     f"with k = {self.settings.k} and {len(ratings)} dialogues all smoothed ratings are equal",
-                    "choose fewer --neighbours: every dialogue is a neighbour of every other",
+                    "choose a smaller --k: every dialogue is a neighbour of every other",
                 )
             examples = Examples.rated(smoothed, groups=self._groups())
             inputs = self._tokens(network, "train")
@@ -358,6 +410,16 @@ class _Pipeline:
         extra = {"values": values, "kept": kept, "kept_ids": np.array(self.data.ratings.ids)[kept]}
         about = {"k": k, "n_kept": len(kept), "n_removed": len(ratings) - len(kept)}
         return _Work(history, extra, about)
+
+
+def _evaluate(data: TrainingData, scores: NDArray[np.float32] | None) -> dict[str, PairResult]:
+    """Agreement with the `pairs` and the `test` pairs, where there are any."""
+    known = {"pairs": data.pairs, "test": data.test}
+    return {
+        name: evaluate_pairs(scores, pairs)
+        for name, pairs in known.items()
+        if scores is not None and pairs is not None and len(pairs)
+    }
 
 
 def _own_device(wanted: str) -> torch.device:

@@ -20,6 +20,11 @@ _STAGE_SETTINGS: dict[StageName, tuple[str, ...]] = {
     "smooth": ("epochs", "k", "rounds", "within"),
     "shapley": ("epochs", "k", "within"),
 }
+_LEAST = {
+    2: ("max_tokens", "classes"),
+    1: ("k", "rounds", "epochs", "flow_epochs", "graph_tokens"),
+    0: ("batch_size", "weight_decay"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,20 +65,12 @@ class Settings:
 
     def check(self) -> Settings:
         """Raise `ConfigError` with everything that is wrong with the values."""
-        t = self.training
-        least: dict[str, tuple[float, float]] = {
-            "max_tokens": (self.max_tokens, 2),
-            "k": (self.k, 1),
-            "rounds": (self.rounds, 1),
-            "classes": (self.classes, 2),
-            "epochs": (t.epochs, 1),
-            "flow_epochs": (self.flow_epochs, 1),
-            "batch_size": (t.batch_size, 0),
-            "weight_decay": (t.weight_decay, 0),
-            "graph_tokens": (t.graph_tokens, 1),
-        }
+        t, values = self.training, self._flat()
         problems = [
-            f"{name} should be {low:g} or more, found {v:g}" for name, (v, low) in least.items() if v < low
+            f"{name} should be {least} or more, found {values[name]:g}"
+            for least, names in _LEAST.items()
+            for name in names
+            if values[name] < least
         ]
         if t.batch_size == 1:
             problems.append(
@@ -89,11 +86,14 @@ class Settings:
 
     def of_stage(self, stage: StageName) -> dict[str, Any]:
         """The settings that matter to a stage: changing any other leaves it as it is."""
-        plain: dict[str, Any] = dataclasses.asdict(self)
-        training: dict[str, Any] = plain.pop("training")
-        names = [name for name in training if name not in ("epochs", "graph_tokens")]
+        names = [f.name for f in dataclasses.fields(Training) if f.name not in ("epochs", "graph_tokens")]
         names += ["pooling", "max_tokens", *_STAGE_SETTINGS[stage]]
-        return {name: (plain | training)[name] for name in names}
+        values = self._flat()
+        return {name: values[name] for name in names}
+
+    def _flat(self) -> dict[str, Any]:
+        """The settings and those of the training in one."""
+        return dataclasses.asdict(self) | dataclasses.asdict(self.training)
 
 
 @dataclass(frozen=True)
@@ -142,11 +142,9 @@ PRESETS = {preset.name: preset for preset in _ROWS}
 
 def find_preset(name: str) -> Preset:
     """A preset by its name or the number of its row."""
-    if name in PRESETS:
-        return PRESETS[name]
-    for preset in _ROWS:
-        if name == str(preset.row):
-            return preset
+    by_name_or_row = PRESETS | {str(preset.row): preset for preset in _ROWS}
+    if name in by_name_or_row:
+        return by_name_or_row[name]
     raise UserError(
         f"there is no preset {name!r}{nearest(name, list(PRESETS))}", f"one of {', '.join(PRESETS)}"
     )

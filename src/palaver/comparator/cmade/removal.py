@@ -52,12 +52,12 @@ def figure2(
     pairs: Pairs,
     *,
     ks: Sequence[int] = tuple(range(1, 101)),
-    removed: Sequence[int] | int = 41,
+    removed: Sequence[int] | None = None,
     n_random: int = 10,
     rng: np.random.Generator | int = 0,
     block: int = 256,
 ) -> RemovalCurves:
-    """Accuracies for every K of `ks` and number of `removed` points (or so many steps up to 95% of them)."""
+    """Accuracies for every K of `ks` and number of `removed` points (or 41 steps up to 95% of them)."""
     from palaver.comparator.cmade._kernels import predictions_after_removal
 
     x = as_points("train", train)
@@ -69,7 +69,10 @@ def figure2(
     if not neighbours.size:
         raise ValueError("ks is empty: give at least one number of neighbours")
     check_count("the least k", int(neighbours.min()))
-    steps = _steps(removed, len(x))
+    steps = np.asarray(np.linspace(0, 0.95 * len(x), 41) if removed is None else removed).astype(np.int64)
+    steps = np.unique(steps)
+    if not steps.size or steps[0] < 0 or steps[-1] >= len(x):
+        raise ValueError(f"removed must be numbers from 0 to {len(x) - 1}: at least one point must stay")
     rng = np.random.default_rng(rng)
     orders = [np.argsort(v, kind="stable"), *(rng.permutation(len(x)) for _ in range(n_random))]
     ranks = np.empty((len(orders), len(x)), np.int32)  # (R + 1, N): when each point goes
@@ -99,13 +102,3 @@ def figure2(
         n_train=len(x),
         n_pairs=len(first),
     )
-
-
-def _steps(removed: Sequence[int] | int, size: int) -> NDArray[np.int64]:
-    if isinstance(removed, int | np.integer):
-        check_count("removed", int(removed))
-        return np.unique(np.linspace(0, 0.95 * size, int(removed)).astype(np.int64))
-    steps = np.asarray(removed, dtype=np.int64)
-    if not steps.size or steps.min() < 0 or steps.max() >= size:
-        raise ValueError(f"removed must be numbers from 0 to {size - 1}: at least one point must stay")
-    return steps

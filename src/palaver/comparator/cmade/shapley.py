@@ -73,7 +73,6 @@ def knn_shapley(
     Queries of weight nought cost nothing. Training dialogues at one distance stand in the order given.
     """
     check_count("k", k)
-    check_count("block", block)
     x = as_points("train", train)
     q = as_points("queries", queries, x.shape[1])
     y = as_values("values", values, len(x))

@@ -20,16 +20,16 @@ def nearest(train: ArrayLike, queries: ArrayLike, k: int, *, block: int = 256) -
 
     Equal distances stand by position. With fewer than k training points, all of them.
     """
-    from palaver.comparator.cmade._kernels import nearest_of
-
     check_count("k", k)
     x = as_points("train", train)
     q = as_points("queries", queries, x.shape[1])
     k = min(k, len(x))
-    packed = np.empty((len(q), k), np.uint64)
+    positions = np.empty((len(q), k), np.int32)
     for begin, distances in distance_blocks(x, q, block):
-        nearest_of(distances.view(np.uint32), k, packed[begin : begin + block])
-    return (packed & np.uint64(0xFFFFFFFF)).astype(np.int32)
+        for row, own in enumerate(distances, start=begin):
+            near = np.flatnonzero(own <= np.partition(own, k - 1)[k - 1])  # more than k where some are equal
+            positions[row] = near[np.argsort(own[near], kind="stable")][:k]
+    return positions
 
 
 def smooth(embeddings: ArrayLike, ratings: ArrayLike, *, k: int = 50, block: int = 256) -> Floats:

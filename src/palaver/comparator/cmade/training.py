@@ -64,10 +64,9 @@ class Examples:
         *,
         rows: NDArray[np.int64] | None = None,
         groups: NDArray[np.int64] | None = None,
-        weights: NDArray[np.float64] | None = None,
     ) -> Examples:
         """Every dialogue once, with its rating."""
-        return cls(np.arange(len(targets)) if rows is None else rows, targets, groups, weights)
+        return cls(np.arange(len(targets)) if rows is None else rows, targets, groups)
 
     @classmethod
     def anomalies(cls, n_real: int, real: NDArray[np.int64]) -> Examples:
