@@ -48,7 +48,7 @@ def answer_row(
     except ValueError as error:
         raise Refusal(f"{given.criterion}: {error}", 422) from None
     output, against, position = content.item.outputs[order[given.position]], None, given.position
-    if question.scale.compares is not None:  # a comparison is about the item's first output
+    if question.scale.form == "pair":  # a comparison is about the item's first output
         output, against = content.item.outputs[0], content.item.outputs[1].system
         position = list(order).index(0)
     return {
@@ -108,7 +108,7 @@ def is_complete(
     rows = connection.execute(_ANSWERED, {"of_assignment": assignment_id})
     answered = {(criterion, system) for criterion, system in rows}
     for question in questions:
-        outputs = item.outputs if question.scale.compares is None else item.outputs[:1]
+        outputs = item.outputs if question.scale.form != "pair" else item.outputs[:1]
         if question.required and any((question.criterion, o.system) not in answered for o in outputs):
             return False
     return True

@@ -108,8 +108,8 @@ def rating_page(study: Study, task: Task) -> RatingPage:
     # If nothing is required, the first answer ends the screen, so everything must be on one page.
     together = task.side_by_side or not any(q.required for q in questions)
     places = everything if together else [_next_position(task)]
-    per_output = [q for q in questions if q.scale.compares is None]
-    comparisons = [q for q in questions if q.scale.compares is not None]
+    per_output = [q for q in questions if q.scale.form != "pair"]
+    comparisons = [q for q in questions if q.scale.form == "pair"]
     labels = _labels(study, task)
     views = []
     for place in places:

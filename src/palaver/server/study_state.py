@@ -272,7 +272,7 @@ class StudyState:
         content = self.catalogue.content(connection, held.screen)
         order = shown_order(self.study, content.screen, len(content.item.outputs), held.turn, rater_id)
         place = {content.item.outputs[o].system: position for position, o in enumerate(order)}
-        comparisons = {q.criterion for q in content.questions if q.scale.compares is not None}
+        comparisons = {q.criterion for q in content.questions if q.scale.form == "pair"}
         values = {} if held.fresh else answers_of(connection, held.id)
         answered = {
             (criterion, 0 if criterion in comparisons else place[system]): value
