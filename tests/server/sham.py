@@ -87,6 +87,6 @@ def work(
         visit = study_state.visit(me)
         if visit.task is None:
             break
-        saved += study_state.submit(me, visit.task.assignment, answers_to(visit.task, rng, seconds)).ids
+        saved += study_state.submit(me, visit.task.assignment, answers_to(visit.task, rng, seconds)).saved
         done += 1
     return saved

@@ -19,7 +19,7 @@ from palaver.errors import DataError
 from palaver.server.dashboard import Pages, as_data, look
 from palaver.server.export import Selection, rater_lines, read_answers, stream
 from palaver.server.live import Live
-from palaver.server.oversight import ACTIONS, arm_token, redeem_token
+from palaver.server.oversight import Action, arm_token, decide, redeem_token
 from palaver.server.refusal import Refusal
 from palaver.server.security import RateLimit, Signer, check_origin, client_address, cookie
 from palaver.server.settings import Settings
@@ -154,16 +154,16 @@ def sign_out(
 
 
 @router.post("/raters/{rater_id}/{action}", include_in_schema=False)
-def decide(
+def decide_about_rater(
     request: Request,
     site: SiteHere,
     session: Session,
     rater_id: str,
-    action: Literal["block", "unblock", "exclude", "include"],
+    action: Action,
     csrf: Annotated[str, Form()] = "",
 ) -> Response:
     site.check_form(request, session, csrf)
-    ACTIONS[action](site.study_state.database, rater_id, site.study_state.clock())
+    decide(site.study_state.database, rater_id, action, site.study_state.clock())
     if "application/json" in request.headers.get("accept", ""):
         return JSONResponse({"done": action})
     return RedirectResponse(f"{site.home}#raters", 303)

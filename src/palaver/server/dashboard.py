@@ -12,12 +12,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from markupsafe import Markup
+from sqlalchemy import Row
 
 from palaver.reports import names, numbers, wording
 from palaver.server.assets import environment, static_files
 from palaver.server.database import Database
 from palaver.server.live import CriterionNow, Findings, Live, Point
-from palaver.server.oversight import RaterStatus, Status, rater_table, status
+from palaver.server.oversight import Status, rater_table, status
 from palaver.studies.raters import FLAGS
 from palaver.studies.results import plain
 
@@ -40,7 +41,7 @@ _STATES = {
 class RaterLine:
     """One line of the table of raters."""
 
-    rater: RaterStatus
+    rater: Row[Any]
     flags: tuple[str, ...]
     median_seconds: float
     agreement: float
@@ -48,13 +49,13 @@ class RaterLine:
 
     @property
     def name(self) -> str:
-        return self.rater.external or self.rater.id[:8]
+        return str(self.rater.external or self.rater.id[:8])
 
     @property
     def standing(self) -> str:
         if self.rater.state == "done" and not self.rater.screens:
             return "found nothing left to do"
-        return _STATES.get(self.rater.state, self.rater.state)
+        return _STATES.get(self.rater.state, str(self.rater.state))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +80,7 @@ def look(database: Database, live: Live, *, wait: bool = False, now: float | Non
     return Dashboard(status=status(database, now), findings=findings, raters=tuple(lines))
 
 
-def _line(rater: RaterStatus, findings: Findings | None) -> RaterLine:
+def _line(rater: Row[Any], findings: Findings | None) -> RaterLine:
     habits = findings.raters.get(rater.id) if findings else None
     flags = list(habits.flags) if habits else []
     if rater.checks_failed:
@@ -96,14 +97,12 @@ def _line(rater: RaterStatus, findings: Findings | None) -> RaterLine:
 def as_data(board: Dashboard) -> dict[str, Any]:
     """For programs: undefined numbers are null, with the reason beside them."""
     findings = board.findings
-    state = asdict(board.status)
-    state["groups"] = [{"criteria": c, "done": d, "target": t} for c, d, t in board.status.groups]
     data = {
-        "status": state,
+        "status": asdict(board.status),
         "statistics": None,
         "raters": [
             {
-                **asdict(line.rater),
+                **line.rater._mapping,
                 "flags": line.flags,
                 "median_seconds": line.median_seconds,
                 "agreement": line.agreement,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from sqlalchemy import func, select
+from sqlalchemy import select
 
 from palaver.errors import DataError
 from palaver.files import Format
@@ -23,6 +23,7 @@ from palaver.readers.rating_columns import SCHEMA as LONG
 from palaver.readers.rating_files import encode_frames, write_frames
 from palaver.schema import Study
 from palaver.server.database import Database
+from palaver.server.records import count_answers
 from palaver.server.tables import answer, assignment, comment, rater, screen
 from palaver.server.tables import study as study_table
 from palaver.tables import FrameSource, open_frame
@@ -61,7 +62,7 @@ def frames(database: Database, selection: Selection = EVERYBODY) -> Iterator[pl.
     """The answers in the order of arrival, a few thousand at a time; nothing for a study without any."""
     with database.reading() as connection:
         name = connection.execute(select(study_table.c.name)).scalar_one()
-        last = connection.execute(select(func.coalesce(func.max(answer.c.number), 0))).scalar_one()
+        last = count_answers(connection)
     wanted = []
     if not selection.all_screens:
         wanted.append(screen.c.kind == "main")
@@ -133,7 +134,7 @@ def _some_frames(database: Database, selection: Selection) -> Iterator[pl.DataFr
 
 def _why_empty(database: Database, selection: Selection) -> str:
     with database.reading() as connection:
-        n = connection.execute(select(func.count()).select_from(answer)).scalar_one()
+        n = count_answers(connection)
     if not n:
         return "there is nothing to export: nobody has answered yet"
     hidden = [] if selection.all_screens else ["are about checks or training"]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from palaver.schema import Dialogue, Item, Output, Question, Scale, Study
 from palaver.schema.scale import Choice
 from palaver.server.study_state import Task
+from palaver.studies.screens import side_by_side
 
 _PAIR = r"[^\[\],]+\[[^\]]*\]"
 _MEANING = re.compile(rf"\s*{_PAIR}(\s*,\s*{_PAIR})*\s*")
@@ -106,7 +107,7 @@ def rating_page(study: Study, task: Task) -> RatingPage:
     questions = task.questions
     everything = range(len(task.order))
     # If nothing is required, the first answer ends the screen, so everything must be on one page.
-    together = task.side_by_side or not any(q.required for q in questions)
+    together = side_by_side(questions) or not any(q.required for q in questions)
     places = everything if together else [_next_position(task)]
     per_output = [q for q in questions if q.scale.form != "pair"]
     comparisons = [q for q in questions if q.scale.form == "pair"]
