@@ -50,7 +50,6 @@ NOT_IN = (
 _PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
 _PROLIFIC = ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID")
 _MTURK = ("workerId", "assignmentId", "hitId", "turkSubmitTo")
-_MAX_PARAMETER = 500
 
 
 class Worker:
@@ -93,9 +92,7 @@ def arrival(query: Mapping[str, str]) -> tuple[str, str | None, dict[str, str]]:
     """Platform, the person's name there, and what must be given back at the end."""
     for platform, names in (("prolific", _PROLIFIC), ("mturk", _MTURK)):
         if query.get(names[0]):
-            known = {name: clean(query[name]) for name in names if query.get(name)}
-            if any(len(text) > _MAX_PARAMETER for text in known.values()):
-                raise Refusal("a parameter of the address is too long", 422)
+            known = {name: query[name] for name in names if query.get(name)}
             return platform, known[names[0]], known
     return "link", None, {}
 
