@@ -296,7 +296,7 @@ def test_backup_and_restore(palaver: Palaver, served: Path, tmp_path: Path) -> N
 
 def test_analyse_takes_a_database(palaver: Palaver, served: Path, tmp_path: Path) -> None:
     from palaver.server.database import Database, sqlite_url
-    from palaver.server.oversight import exclude, rater_table
+    from palaver.server.oversight import decide, rater_table
 
     def analysed(*words: object) -> Any:
         ran = palaver("study", "analyse", *words, "--out", "found", "--force", "--replicates", 20, "-q")
@@ -307,7 +307,7 @@ def test_analyse_takes_a_database(palaver: Palaver, served: Path, tmp_path: Path
     assert before["title"] == "How good are these restaurant descriptions?"
     assert before["reading"]["n_ratings"] == 108
     database = Database(sqlite_url(served))
-    exclude(database, rater_table(database)[0].id)
+    decide(database, rater_table(database)[0].id, "exclude")
     database.close()
     assert analysed("study.db")["reading"]["n_ratings"] == 72
     assert analysed("study.toml")["reading"]["n_ratings"] == 72

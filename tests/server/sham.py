@@ -60,7 +60,7 @@ def value_for(question: Question, item: Item, output: int, rng: random.Random) -
 def answers_to(task: Task, rng: random.Random, seconds: float = 8.0) -> list[RawAnswer]:
     given = []
     for question in task.questions:
-        places = [0] if question.scale.compares is not None else range(len(task.order))
+        places = [0] if question.scale.form == "pair" else range(len(task.order))
         for place in places:
             value = value_for(question, task.item, task.order[place], rng)
             spent = round(seconds * rng.uniform(0.6, 1.5), 1)
@@ -87,6 +87,6 @@ def work(
         visit = study_state.visit(me)
         if visit.task is None:
             break
-        saved += study_state.submit(me, visit.task.assignment, answers_to(visit.task, rng, seconds)).ids
+        saved += study_state.submit(me, visit.task.assignment, answers_to(visit.task, rng, seconds)).saved
         done += 1
     return saved

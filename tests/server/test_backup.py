@@ -19,7 +19,7 @@ from palaver.server.backup import backup, restore
 from palaver.server.database import Database
 from palaver.server.export import Selection, rater_lines, stream
 from palaver.server.migrations import migrate
-from palaver.server.oversight import exclude, status
+from palaver.server.oversight import decide, status
 from palaver.server.study_state import StudyState
 from palaver.server.tables import metadata
 
@@ -50,7 +50,7 @@ def used(database: Database, make_study: MakeStudy) -> StudyState:
     task = study_state.visit(third).task
     assert task is not None
     study_state.submit(third, task.assignment, sham.answers_to(task, rng)[:1], 'half of it – 😀\n"x"')
-    exclude(database, second)
+    decide(database, second, "exclude")
     return study_state
 
 

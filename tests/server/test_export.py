@@ -18,7 +18,7 @@ from palaver.schema import Study
 from palaver.server import export
 from palaver.server.database import Database
 from palaver.server.export import FOR_ANALYSIS, Selection, rater_lines, read_answers, stream, write_export
-from palaver.server.oversight import exclude
+from palaver.server.oversight import decide
 from palaver.server.study_state import StudyState
 from palaver.studies import read_ratings
 from palaver.studies.design import PRESETS, preset_study
@@ -112,7 +112,7 @@ def test_an_export_without_rows_is_an_error_that_says_so(
     assert not (tmp_path / "x.csv").exists()
     me = sham.come_in(service)
     saved = sham.work(service, me, random.Random(1))
-    exclude(sqlite, me)
+    decide(sqlite, me, "exclude")
     with pytest.raises(DataError, match=f"all {len(saved)} answers .* come from excluded raters"):
         stream(sqlite, "csv", FOR_ANALYSIS)
     assert all(row["excluded"] for row in rows_of(sqlite))

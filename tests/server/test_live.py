@@ -17,7 +17,7 @@ from palaver.server.dashboard import Pages, ago, as_data, chart, look
 from palaver.server.database import Database
 from palaver.server.export import read_answers
 from palaver.server.live import Findings, Live, Point, compute_findings
-from palaver.server.oversight import exclude
+from palaver.server.oversight import decide
 from palaver.server.study_state import StudyState
 from palaver.studies import analyse, read_ratings
 from palaver.studies.design import PRESETS, preset_study
@@ -56,7 +56,7 @@ def test_the_numbers_are_those_of_the_analysis(study_state: StudyState) -> None:
 def test_excluded_raters_have_flags_but_no_say(study_state: StudyState) -> None:
     before = compute_findings(study_state.database, study_state.study)
     fast = next(name for name, row in before.raters.items() if "too fast" in row.flags)
-    exclude(study_state.database, fast)
+    decide(study_state.database, fast, "exclude")
     after = compute_findings(study_state.database, study_state.study)
     assert after.raters[fast].flags == before.raters[fast].flags
     raters = [c.agreement.n_raters for c in after.criteria if c.agreement]
@@ -119,7 +119,8 @@ def test_nobody_waits_and_nothing_is_computed_twice(
     assert len(calls) == 1
     first = watch.current()
     assert first is not None
-    exclude(study_state.database, next(iter(look(study_state.database, watch).raters)).rater.id)
+    worst = next(iter(look(study_state.database, watch).raters)).rater.id
+    decide(study_state.database, worst, "exclude")
     now[0] = 9.9  # five times as long as it took has not passed yet
     assert watch.current() is first
     assert len(calls) == 1

@@ -138,7 +138,7 @@ class Raters(RuleBasedStateMachine):
         except Refusal as refusal:
             assert refusal.status == 403, refusal
             return
-        assert saved.ids == tuple(a.id for a in answers)
+        assert saved.saved == tuple(a.id for a in answers)
         self.acknowledged |= {a.id: str(a.value) for a in answers}
         self.sent.append((someone, assignment_id, answers))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import sham
@@ -12,16 +12,7 @@ from sqlalchemy import func, select
 
 from palaver.schema import Study
 from palaver.server.database import Database
-from palaver.server.oversight import (
-    arm_token,
-    block,
-    exclude,
-    include,
-    rater_table,
-    redeem_token,
-    status,
-    unblock,
-)
+from palaver.server.oversight import Action, arm_token, decide, rater_table, redeem_token, status
 from palaver.server.refusal import Refusal
 from palaver.server.study_state import StudyState
 from palaver.server.tables import answer, assignment, event, rater, screen
@@ -72,8 +63,8 @@ def test_status_counts(database: Database, make_study: MakeStudy, clock: Any) ->
     assert (now.done, now.open, now.answers) == (8, 1, 16)
     assert (now.raters, now.at_work) == (3, 2)
     assert dict(now.states) == {"done": 1, "working": 1, "instructions": 1}
-    assert [(c, t) for c, _, t in now.groups] == [(("quality",), 6), (("ease",), 6)]
-    assert sum(d for _, d, _ in now.groups) == 8
+    assert [(g.criteria, g.target) for g in now.groups] == [(("quality",), 6), (("ease",), 6)]
+    assert sum(g.done for g in now.groups) == 8
     clock.sleep(301)
     later = status(database, clock())
     assert (later.at_work, later.open) == (0, 0)
@@ -110,14 +101,14 @@ def test_excluding_frees_places_and_including_takes_them_again(
     study_state.visit(second)  # and one in hand
     before, answers = recounted(database), n_answers(database)
     for me in (first, second):
-        exclude(database, me)
-        exclude(database, me)  # twice is once
+        decide(database, me, "exclude")
+        decide(database, me, "exclude")  # twice is once
         assert places_are_right(database)
     assert status(database).done == 0
     assert {taken for taken, _ in recounted(database).values()} == {0}
     for me in (first, second):
-        include(database, me)
-        include(database, me)
+        decide(database, me, "include")
+        decide(database, me, "include")
         assert places_are_right(database)
     assert recounted(database) == before
     assert n_answers(database) == answers
@@ -130,9 +121,9 @@ def test_including_never_makes_a_surplus(database: Database, make_study: MakeStu
     first, second = sham.come_in(study_state), sham.come_in(study_state)
     sham.work(study_state, first, rng, screens=2)
     study_state.visit(first)
-    exclude(database, first)
+    decide(database, first, "exclude")
     sham.work(study_state, second, rng, screens=1)
-    include(database, first)
+    decide(database, first, "include")
     assert places_are_right(database)
     assert all(taken <= 1 for taken, _ in recounted(database).values())
     now = status(database)
@@ -151,7 +142,7 @@ def test_excluded_raters_at_work_take_nobodys_place(
     rng = random.Random(1)
     out, other = sham.come_in(study_state), sham.come_in(study_state)
     study_state.visit(out)
-    exclude(database, out, clock())
+    decide(database, out, "exclude", clock())
     clock.sleep(61)
     sham.work(study_state, out, rng)
     assert places_are_right(database)
@@ -167,14 +158,14 @@ def test_blocked_raters_get_nothing_and_their_screen_is_free_at_once(
     me, other = sham.come_in(study_state), sham.come_in(study_state)
     task = study_state.visit(me).task
     assert task is not None
-    block(database, me)
-    block(database, me)
+    decide(database, me, "block")
+    decide(database, me, "block")
     assert places_are_right(database)
     assert study_state.visit(me).state == "blocked"
     with pytest.raises(Refusal):
         study_state.submit(me, task.assignment, sham.answers_to(task, random.Random(1)))
     assert study_state.visit(other).task is not None
-    unblock(database, me)
+    decide(database, me, "unblock")
     assert study_state.visit(me).state != "blocked"
     assert places_are_right(database)
 
@@ -182,19 +173,19 @@ def test_blocked_raters_get_nothing_and_their_screen_is_free_at_once(
 def test_decisions_are_in_the_diary(database: Database, make_study: MakeStudy) -> None:
     study_state = StudyState.create(database, make_study(), "")
     me = study_state.enter()
-    for decide in (block, unblock, exclude, include):
-        decide(database, me)
-        decide(database, me)
+    for action in get_args(Action):
+        decide(database, me, action)
+        decide(database, me, action)
     with database.reading() as connection:
         kinds = connection.execute(select(event.c.kind).order_by(event.c.id)).scalars().all()
     assert list(kinds) == ["entered", "blocked", "unblocked", "excluded", "included"]
 
 
-@pytest.mark.parametrize("decide", [block, unblock, exclude, include])
-def test_unknown_raters(decide: Callable[..., None], sqlite: Database, make_study: MakeStudy) -> None:
+@pytest.mark.parametrize("action", get_args(Action))
+def test_unknown_raters(action: Action, sqlite: Database, make_study: MakeStudy) -> None:
     StudyState.create(sqlite, make_study(), "")
     with pytest.raises(Refusal) as refused:
-        decide(sqlite, "nobody")
+        decide(sqlite, "nobody", action)
     assert refused.value.status == 404
 
 

@@ -31,24 +31,16 @@ class Dialogue(Noun):
     @classmethod
     def _fill_speakers(cls, data: object) -> object:
         """Without `speakers` they are read off the turns, so that `Dialogue(id=…, turns=…)` is enough."""
-        if (
-            isinstance(data, dict)
-            and not data.get("speakers")
-            and isinstance(data.get("turns"), list | tuple)
-        ):
-            speakers: dict[str, None] = {}
-            for turn in data["turns"]:
-                name = (
-                    turn.speaker
-                    if isinstance(turn, Turn)
-                    else turn.get("speaker")
-                    if isinstance(turn, dict)
-                    else None
-                )
-                if name and isinstance(name, str):
-                    speakers[name] = None
-            return {**data, "speakers": tuple(speakers)}
-        return data
+        if not isinstance(data, dict) or data.get("speakers"):
+            return data
+        turns = data.get("turns")
+        if not isinstance(turns, list | tuple):
+            return data
+        names = [
+            turn.get("speaker") if isinstance(turn, dict) else getattr(turn, "speaker", "") for turn in turns
+        ]
+        speakers = dict.fromkeys(name for name in names if isinstance(name, str) and name)
+        return {**data, "speakers": tuple(speakers)}
 
     @model_validator(mode="after")
     def _speakers_cover_turns(self) -> Dialogue:

@@ -45,10 +45,7 @@ class Response(Noun):
 
     @field_serializer("context", when_used="json")
     def _short_turns(self, context: Sequence[Turn]) -> list[dict[str, Any]]:
-        return [
-            {"speaker": turn.speaker, "text": turn.text, **_present(turn, ("knowledge", "labels"))}
-            for turn in context
-        ]
+        return [turn.model_dump(mode="json", exclude_defaults=True) for turn in context]
 
     @property
     def judged_system(self) -> str:
@@ -70,8 +67,3 @@ class Response(Noun):
         return Dialogue(
             id=self.id, turns=(*self.context, turn), labels={**self.labels, "system": self.system}
         )
-
-
-def _present(turn: Turn, names: Sequence[str]) -> dict[str, Any]:
-    values = {name: getattr(turn, name) for name in names}
-    return {name: dict(v) if isinstance(v, dict) else list(v) for name, v in values.items() if v}

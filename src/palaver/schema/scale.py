@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -114,8 +115,6 @@ class Scale(Noun):
     form: ClassVar[Form]
     """What statistics see: a number, a comparison of two outputs (win, tie, loss), or ticked boxes."""
     default_normalisation: ClassVar[str] = "raw"
-    compares: ClassVar[int | None] = None
-    """How many outputs one answer compares, which an item must then have; None: an answer is about one."""
     side_by_side: ClassVar[bool] = False
     """Whether all outputs of an item are judged on one screen; an item then has at least two."""
     noise: ClassVar[float] = 1.0
@@ -223,13 +222,29 @@ class Numeric(Scale):
     form: ClassVar[Form] = "number"
     widget: ClassVar[str] = "number"
 
+    @model_validator(mode="after")
+    def _check_bounds(self) -> Self:
+        low, high = self.bounds.low, self.bounds.high
+        if high <= low:
+            raise ValueError(f"high ({high:g}) must be above low ({low:g})")
+        return self
+
+    def describe(self) -> str:
+        low, high, step = self.bounds.low, self.bounds.high, self.bounds.step
+        number = "a whole number" if self.bounds.whole and step == 1 else "a number"
+        if low == -LARGEST:
+            return f"{number} up to {high:g}" if high < LARGEST else "a finite number below 1e50"
+        upto = f" to {high:g}" if high < LARGEST else ""
+        steps = "" if step is None or number == "a whole number" else f" in steps of {step:g}"
+        return f"{number} from {low:g}{upto}{steps}"
+
     def parse(self, raw: object) -> float:
-        if isinstance(raw, bool) or not isinstance(raw, int | float | str):
-            raise ValueError(f"expected {self.describe()}, found {raw!r}")
-        try:
-            value = math.nan if isinstance(raw, str) and "_" in raw else float(raw)  # Python reads 1_0 as 10
-        except (ValueError, OverflowError):
-            raise ValueError(f"expected {self.describe()}, found {raw!r}") from None
+        value = math.nan
+        if isinstance(raw, int | float | str) and not isinstance(raw, bool):
+            with suppress(ValueError, OverflowError):
+                value = (
+                    math.nan if isinstance(raw, str) and "_" in raw else float(raw)
+                )  # Python reads 1_0 as 10
         if not self.bounds.permit(value):
             raise ValueError(f"expected {self.describe()}, found {raw!r}")
         return value
@@ -266,6 +281,8 @@ class Numeric(Scale):
 
         felt, careless = impressions.felt, impressions.careless
         low, high, n = self.bounds.low, self.bounds.high, felt.size
+        if low == -LARGEST or high == LARGEST:
+            return np.clip(np.where(careless, rng.normal(0, 1, n), felt), low, high)
         middle, half = (low + high) / 2, (high - low) / 2
         honest = middle + half * felt / 1.8
         top_heavy = np.where(felt > -0.6, high, np.where(felt < -1.6, low, middle + half * 0.5))
@@ -293,17 +310,12 @@ class _Steps(Numeric):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.high <= self.low:
-            raise ValueError(f"high ({self.high}) must be above low ({self.low})")
         steps = self.high - self.low + 1
         if self.labels and len(self.labels) not in (2, steps):
             raise ValueError(
                 f"labels: expected none, 2 (the ends) or {steps} (every step), found {len(self.labels)}"
             )
         return self
-
-    def describe(self) -> str:
-        return f"a whole number from {self.low} to {self.high}"
 
     def choices(self, outputs: Sequence[str] = ()) -> tuple[Choice, ...]:
         values = range(self.low, self.high + 1)
@@ -374,18 +386,11 @@ class Slider(Numeric):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.high <= self.low:
-            raise ValueError(f"high ({self.high:g}) must be above low ({self.low:g})")
         if not self.bounds.permit(self.high):
             raise ValueError(f"steps of {self.step:g} do not lead from {self.low:g} to {self.high:g}")
         if len(self.labels) not in (0, 2):
             raise ValueError(f"labels: expected none or 2 (the ends), found {len(self.labels)}")
         return self
-
-    def describe(self) -> str:
-        if self.bounds.whole and self.step == 1:
-            return f"a whole number from {self.low:g} to {self.high:g}"
-        return f"a number from {self.low:g} to {self.high:g} in steps of {self.step:g}"
 
 
 class Real(Numeric):
@@ -401,30 +406,6 @@ class Real(Numeric):
         low = -LARGEST if self.low is None else self.low
         high = LARGEST if self.high is None else self.high
         return Bounds(low, high)
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.low is not None and self.high is not None and self.high <= self.low:
-            raise ValueError(f"high ({self.high:g}) must be above low ({self.low:g})")
-        return self
-
-    def describe(self) -> str:
-        if self.low is None and self.high is None:
-            return "a finite number below 1e50"
-        if self.high is None:
-            return f"a number from {self.low:g}"
-        if self.low is None:
-            return f"a number up to {self.high:g}"
-        return f"a number from {self.low:g} to {self.high:g}"
-
-    def simulate(self, impressions: Impressions, rng: np.random.Generator) -> NDArray[Any]:
-        import numpy as np
-
-        if self.low is not None and self.high is not None:
-            return super().simulate(impressions, rng)
-        felt = impressions.felt
-        value = np.where(impressions.careless, rng.normal(0, 1, felt.size), felt)
-        return np.clip(value, self.bounds.low, self.bounds.high)
 
 
 class Magnitude(Numeric):
@@ -510,7 +491,6 @@ class Pairwise(Scale):
     level: ClassVar[Level] = "nominal"
     form: ClassVar[Form] = "pair"
     widget: ClassVar[str] = "pair"
-    compares: ClassVar[int | None] = 2
     side_by_side: ClassVar[bool] = True
     kind: Literal["pairwise"] = "pairwise"
     ties: bool = True

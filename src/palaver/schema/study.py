@@ -50,18 +50,16 @@ class Study(Noun):
         }
         if self.training is not None:
             known |= {("training", "items", i): k for i, k in enumerate(self.training.items)}
-        problems = [
-            text
-            for _, text in design_problems(
-                dict(enumerate(self.questions)),
-                dict(enumerate(self.items)),
-                active=self.assignment == "active",
-                degraded=self.checks.degraded,
-                known=known,
-            )
-        ]
-        if problems:
-            raise ValueError("; ".join(problems))
+        problems = design_problems(
+            dict(enumerate(self.questions)),
+            dict(enumerate(self.items)),
+            active=self.assignment == "active",
+            degraded=self.checks.degraded,
+            known=known,
+        )
+        texts = [text for _, text in problems]
+        if texts:
+            raise ValueError("; ".join(texts))
         return self
 
     @property
@@ -102,10 +100,8 @@ def design_problems(
     for q, question in questions.items():
         if question.beside is not None and question.beside not in hosts:
             others = ", ".join(sorted(hosts)) or "none"
-            yield (
-                ("questions", q, "beside"),
-                f"expected a criterion that stands alone ({others}), found {question.beside!r}",
-            )
+            text = f"expected a criterion that stands alone ({others}), found {question.beside!r}"
+            yield ("questions", q, "beside"), text
     ids: set[str] = set()
     for i, item in items.items():
         if item.id in ids:
@@ -115,18 +111,14 @@ def design_problems(
         if len(set(systems)) != len(systems):
             yield ("items", i, "outputs"), f"item {item.id!r} has two outputs of one system: {systems}"
         for question in questions.values():
-            compared = question.scale.compares
-            if compared not in (None, len(systems)):
-                yield (
-                    ("items", i, "outputs"),
-                    f"item {item.id!r} has {len(systems)} outputs, "
-                    f"but {question.criterion!r} compares {compared}",
-                )
+            if question.scale.form == "pair" and len(systems) != 2:
+                text = f"item {item.id!r} has {len(systems)} outputs, but {question.criterion!r} compares 2"
+                yield ("items", i, "outputs"), text
             elif question.scale.side_by_side and len(systems) < 2:
-                yield (
-                    ("items", i, "outputs"),
-                    f"item {item.id!r} has one output, but {question.criterion!r} ranks several on a screen",
+                text = (
+                    f"item {item.id!r} has one output, but {question.criterion!r} ranks several on a screen"
                 )
+                yield ("items", i, "outputs"), text
 
 
 def _known_problems(
@@ -144,11 +136,9 @@ def _known_problems(
             if expected.criterion not in criteria:
                 close = nearest(expected.criterion, list(criteria))
                 yield (*where, "criterion"), f"the study does not ask for {expected.criterion!r}{close}"
-            else:
-                compared = criteria[expected.criterion].scale.compares
-                if compared not in (None, len(systems)):
-                    text = f"has {len(systems)} outputs, but {expected.criterion!r} compares {compared}"
-                    yield (*place, "item"), text
+            elif criteria[expected.criterion].scale.form == "pair" and len(systems) != 2:
+                text = f"has {len(systems)} outputs, but {expected.criterion!r} compares 2"
+                yield (*place, "item"), text
             if expected.system not in systems:
                 close = nearest(expected.system, systems)
                 yield (*where, "system"), f"the item has no output of {expected.system!r}{close}"

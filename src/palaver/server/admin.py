@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
 import time
-from collections.abc import Iterator
-from itertools import chain
-from typing import Annotated, Any, Literal
+from collections.abc import Iterable
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
 from sqlalchemy import select
 
 from palaver import __version__
-from palaver.errors import DataError
 from palaver.server.dashboard import Pages, as_data, look
 from palaver.server.export import Selection, rater_lines, read_answers, stream
 from palaver.server.live import Live
-from palaver.server.oversight import ACTIONS, arm_token, redeem_token
+from palaver.server.oversight import Action, arm_token, decide, redeem_token
 from palaver.server.refusal import Refusal
 from palaver.server.security import RateLimit, Signer, check_origin, client_address, cookie
 from palaver.server.settings import Settings
@@ -33,7 +32,11 @@ _MEDIA = {
     "jsonl": "application/x-ndjson",
     "csv": "text/csv; charset=utf-8",
     "parquet": "application/vnd.apache.parquet",
+    "toml": "application/toml",
+    "json": "application/json",
+    "html": "text/html; charset=utf-8",
 }
+"""What a download is, by the ending of its name."""
 
 
 class AdminSite:
@@ -154,16 +157,16 @@ def sign_out(
 
 
 @router.post("/raters/{rater_id}/{action}", include_in_schema=False)
-def decide(
+def decide_about_rater(
     request: Request,
     site: SiteHere,
     session: Session,
     rater_id: str,
-    action: Literal["block", "unblock", "exclude", "include"],
+    action: Action,
     csrf: Annotated[str, Form()] = "",
 ) -> Response:
     site.check_form(request, session, csrf)
-    ACTIONS[action](site.study_state.database, rater_id, site.study_state.clock())
+    decide(site.study_state.database, rater_id, action, site.study_state.clock())
     if "application/json" in request.headers.get("accept", ""):
         return JSONResponse({"done": action})
     return RedirectResponse(f"{site.home}#raters", 303)
@@ -188,74 +191,51 @@ def export(
     excluded: bool = True,
 ) -> Response:
     chosen = Selection(all_screens=all_screens, excluded=excluded)
-    pieces = _or_conflict(lambda: stream(site.study_state.database, kind, chosen))
-    return _download(pieces, f"{_name(site.study_state)}.{kind}", _MEDIA[kind])
+    return _download(site, f".{kind}", stream(site.study_state.database, kind, chosen))
 
 
 @router.get("/raters.jsonl", include_in_schema=False)
 def raters(site: SiteHere, session: Session) -> Response:
-    lines = rater_lines(site.study_state.database)
-    first = _or_conflict(lambda: next(lines))
-    return _download(chain([first], lines), f"{_name(site.study_state)}-raters.jsonl", _MEDIA["jsonl"])
+    return _download(site, "-raters.jsonl", rater_lines(site.study_state.database))
 
 
 @router.get("/study-file", include_in_schema=False)
 def study_file(site: SiteHere, session: Session) -> Response:
-    source = site.study_state.source.encode()
-    return _download(iter([source]), f"{_name(site.study_state)}.toml", "application/toml")
+    return _download(site, ".toml", [site.study_state.source.encode()])
 
 
 @router.get("/record.json", include_in_schema=False)
 def record(site: SiteHere, session: Session) -> Response:
-    text = json.dumps(pre_registration(site.study_state), indent=1, ensure_ascii=False)
-    return _download(iter([text.encode()]), f"{_name(site.study_state)}-record.json", "application/json")
-
-
-@router.get("/report.html", include_in_schema=False)
-def report(site: SiteHere, session: Session) -> Response:
-    page = _or_conflict(lambda: report_page(site.study_state))
-    return _download(iter([page]), f"{_name(site.study_state)}-report.html", "text/html; charset=utf-8")
-
-
-def _or_conflict(call: Any) -> Any:
-    """An export without rows is an error that says so."""
-    try:
-        return call()
-    except DataError as error:
-        raise Refusal(error.message, 409) from None
-
-
-def _name(study_state: StudyState) -> str:
-    """The study's name as a file name."""
-    plain = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in study_state.study.name)
-    return plain.strip("-")[:80] or "study"
-
-
-def _download(pieces: Iterator[bytes], name: str, media: str) -> Response:
-    head = {"content-disposition": f'attachment; filename="{name}"'}
-    return StreamingResponse(pieces, media_type=media, headers=head)
-
-
-def pre_registration(study_state: StudyState) -> dict[str, Any]:
     """What was fixed before the first answer: the study, its hash and seed, the software, the day."""
-    with study_state.database.reading() as connection:
+    with site.study_state.database.reading() as connection:
         row = connection.execute(select(study_table)).one()
-    return {
+    fixed = {
         "study": row.name,
         "sha256_of_study": row.hash,
         "sha256_of_file": hashlib.sha256(row.source.encode()).hexdigest(),
-        "seed": study_state.study.seed,
+        "seed": site.study_state.study.seed,
         "palaver": row.version,
         "began_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(row.created_at)),
         "file": row.source,
         "design": json.loads(row.document),
     }
+    return _download(site, "-record.json", [json.dumps(fixed, indent=1, ensure_ascii=False).encode()])
 
 
-def report_page(study_state: StudyState) -> bytes:
+@router.get("/report.html", include_in_schema=False)
+def report(site: SiteHere, session: Session) -> Response:
     """The HTML report on the answers so far, without excluded raters."""
     from palaver.reports import render_report
     from palaver.studies import analyse, read_ratings
 
-    table = read_ratings(read_answers(study_state.database), study=study_state.study)
-    return render_report(analyse(table, study=study_state.study, seed=study_state.study.seed)).encode()
+    study = site.study_state.study
+    table = read_ratings(read_answers(site.study_state.database), study=study)
+    page = render_report(analyse(table, study=study, seed=study.seed))
+    return _download(site, "-report.html", [page.encode()])
+
+
+def _download(site: AdminSite, ending: str, pieces: Iterable[bytes]) -> Response:
+    """A file whose name is the study's with an ending."""
+    plain = re.sub(r"[^A-Za-z0-9_-]", "-", site.study_state.study.name).strip("-")[:80] or "study"
+    head = {"content-disposition": f'attachment; filename="{plain}{ending}"'}
+    return StreamingResponse(pieces, media_type=_MEDIA[ending.rpartition(".")[2]], headers=head)

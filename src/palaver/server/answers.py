@@ -4,33 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
-from sqlalchemy import Connection, bindparam, func, insert, select
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
+from sqlalchemy import Connection, bindparam, insert, select
 
 from palaver.schema import Item, Question
 from palaver.schema.rating import value_text
 from palaver.server.catalogue import ScreenContent
-from palaver.server.refusal import Refusal, storable
+from palaver.server.records import count_answers
+from palaver.server.refusal import Refusal, clean, storable
 from palaver.server.tables import answer
 
 DAY = 86400.0
 MAX_VALUE = 2000
 
 
+def _storable(text: str) -> str:
+    try:
+        return clean(text)
+    except Refusal as refused:
+        raise ValueError(refused.message) from None
+
+
+Storable = Annotated[str, AfterValidator(_storable)]
+
+
 @dataclass(frozen=True, slots=True)
 class RawAnswer:
-    """One answer as it comes from a page. `position` is where the output stood, not which one it is."""
+    """One answer as a page sends it. `position` is where the output stood; a pairwise `value` is the place
+    chosen. What comes from a script is checked against the types; the scale checks the value of all."""
 
-    id: str
-    criterion: str
-    position: int
-    value: object
-    seconds: float | None = None
-    given_at: float | None = None
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    id: Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z_-]{8,36}$")]
+    criterion: Annotated[Storable, StringConstraints(min_length=1, max_length=1000)]
+    position: Annotated[int, Field(ge=0, le=1000)]
+    value: (
+        Annotated[float, Field(strict=True)]  # a truth value is no number
+        | Annotated[Storable, StringConstraints(max_length=10_000)]
+        | Annotated[list[Storable], Field(max_length=1000)]
+    )
+    seconds: Annotated[float | None, Field(ge=0, le=1e7)] = None
+    given_at: Annotated[float | None, Field(ge=0, le=1e11)] = None
 
 
 def answer_row(
-    given: RawAnswer,
+    raw: RawAnswer,
     content: ScreenContent,
     assignment_id: int,
     rater_id: str,
@@ -38,21 +58,21 @@ def answer_row(
     now: float,
 ) -> dict[str, object]:
     """The row to store, or Refusal with what was expected."""
-    question = next((q for q in content.questions if q.criterion == given.criterion), None)
+    question = next((q for q in content.questions if q.criterion == raw.criterion), None)
     if question is None:
-        raise Refusal(f"this screen does not ask for {given.criterion!r}", 422)
-    if not 0 <= given.position < len(order):
-        raise Refusal(f"there is no output in place {given.position}", 422)
+        raise Refusal(f"this screen does not ask for {raw.criterion!r}", 422)
+    if not 0 <= raw.position < len(order):
+        raise Refusal(f"there is no output in place {raw.position}", 422)
     try:
-        value = value_text(question.scale.read_answer(given.value, order))
+        value = value_text(question.scale.read_answer(raw.value, order))
     except ValueError as error:
-        raise Refusal(f"{given.criterion}: {error}", 422) from None
-    output, against, position = content.item.outputs[order[given.position]], None, given.position
-    if question.scale.compares is not None:  # a comparison is about the item's first output
+        raise Refusal(f"{raw.criterion}: {error}", 422) from None
+    output, against, position = content.item.outputs[order[raw.position]], None, raw.position
+    if question.scale.form == "pair":  # a comparison is about the item's first output
         output, against = content.item.outputs[0], content.item.outputs[1].system
         position = list(order).index(0)
     return {
-        "id": storable(given.id, "id", 36, shortest=1),
+        "id": storable(raw.id, "id", 36, shortest=1),
         "assignment_id": assignment_id,
         "rater_id": rater_id,
         "item": content.item.id,
@@ -60,10 +80,10 @@ def answer_row(
         "against": against,
         "output": output.id,
         "criterion": question.criterion,
-        "value": storable(value, given.criterion, MAX_VALUE),
-        "given_at": _plausible(given.given_at, now),
+        "value": storable(value, raw.criterion, MAX_VALUE),
+        "given_at": _plausible(raw.given_at, now),
         "received_at": now,
-        "seconds": given.seconds if given.seconds is not None and 0 <= given.seconds < DAY else None,
+        "seconds": raw.seconds if raw.seconds is not None and 0 <= raw.seconds < DAY else None,
         "shown_position": position,
     }
 
@@ -75,7 +95,6 @@ def _plausible(given_at: float | None, now: float) -> float:
     return given_at
 
 
-_LAST = select(func.coalesce(func.max(answer.c.number), 0))
 _ADD = insert(answer)
 _KNOWN = select(answer).where(answer.c.id.in_(bindparam("ids", expanding=True)))
 _ANSWERED = select(answer.c.criterion, answer.c.system).where(
@@ -95,7 +114,7 @@ def store(connection: Connection, rows: Sequence[dict[str, object]]) -> None:
     for there in [dict(row) for row in known]:
         if not _same(there, new.pop(there["id"])):
             raise Refusal("another answer has this id already", 409)
-    last = connection.execute(_LAST).scalar_one()
+    last = count_answers(connection)
     numbered = [{**row, "number": last + n} for n, row in enumerate(new.values(), start=1)]
     if numbered:
         connection.execute(_ADD, numbered)
@@ -108,7 +127,7 @@ def is_complete(
     rows = connection.execute(_ANSWERED, {"of_assignment": assignment_id})
     answered = {(criterion, system) for criterion, system in rows}
     for question in questions:
-        outputs = item.outputs if question.scale.compares is None else item.outputs[:1]
+        outputs = item.outputs if question.scale.form != "pair" else item.outputs[:1]
         if question.required and any((question.criterion, o.system) not in answered for o in outputs):
             return False
     return True

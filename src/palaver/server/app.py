@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from palaver import __version__
-from palaver.errors import UserError
+from palaver.errors import DataError, UserError
 from palaver.server import admin, assets, pages
 from palaver.server.database import Database
 from palaver.server.migrations import migrate
@@ -105,7 +105,8 @@ def _add_errors(app: FastAPI, site: pages.Site) -> None:
 
     async def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, UserError)
-        return answer(request, error.status if isinstance(error, Refusal) else 400, error.message)
+        status = 409 if isinstance(error, DataError) else 400  # 409: there is nothing to export yet
+        return answer(request, error.status if isinstance(error, Refusal) else status, error.message)
 
     async def http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)

@@ -12,14 +12,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from markupsafe import Markup
+from sqlalchemy import Row
 
 from palaver.reports import names, numbers, wording
 from palaver.server.assets import environment, static_files
 from palaver.server.database import Database
-from palaver.server.live import CriterionNow, Findings, Live, Point
-from palaver.server.oversight import RaterStatus, Status, rater_table, status
+from palaver.server.live import Findings, Live, Point
+from palaver.server.oversight import Status, rater_table, status
 from palaver.studies.raters import FLAGS
-from palaver.studies.results import plain
+from palaver.studies.results import RaterRow, plain
 
 SECTIONS = ("progress", "results", "raters")
 MOST_RATERS = 500
@@ -36,25 +37,39 @@ _STATES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+_NOTHING_KNOWN = RaterRow(
+    rater="",
+    n_ratings=0,
+    n_items=0,
+    median_seconds=math.nan,
+    spread=math.nan,
+    straight_lining=math.nan,
+    agreement=math.nan,
+    n_shared=0,
+)
+
+
+@dataclass(frozen=True, slots=True)
 class RaterLine:
     """One line of the table of raters."""
 
-    rater: RaterStatus
-    flags: tuple[str, ...]
-    median_seconds: float
-    agreement: float
-    n_ratings: int
+    rater: Row[Any]
+    """As `oversight.rater_table` has it."""
+    habits: RaterRow
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        return ("check failed", *self.habits.flags) if self.rater.checks_failed else self.habits.flags
 
     @property
     def name(self) -> str:
-        return self.rater.external or self.rater.id[:8]
+        return str(self.rater.external or self.rater.id[:8])
 
     @property
     def standing(self) -> str:
         if self.rater.state == "done" and not self.rater.screens:
             return "found nothing left to do"
-        return _STATES.get(self.rater.state, self.rater.state)
+        return _STATES.get(self.rater.state, str(self.rater.state))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,40 +89,25 @@ def look(database: Database, live: Live, *, wait: bool = False, now: float | Non
     """The state of the study; `wait` for statistics that are not there yet."""
     now = time.time() if now is None else now
     findings = live.wait() if wait else live.current()
-    lines = [_line(r, findings) for r in rater_table(database, now)]
+    habits = findings.raters if findings else {}
+    lines = [RaterLine(row, habits.get(row.id, _NOTHING_KNOWN)) for row in rater_table(database, now)]
     lines.sort(key=lambda line: (line.rater.excluded, -len(line.flags)))  # stable: the latest seen first
     return Dashboard(status=status(database, now), findings=findings, raters=tuple(lines))
-
-
-def _line(rater: RaterStatus, findings: Findings | None) -> RaterLine:
-    habits = findings.raters.get(rater.id) if findings else None
-    flags = list(habits.flags) if habits else []
-    if rater.checks_failed:
-        flags.insert(0, "check failed")
-    return RaterLine(
-        rater=rater,
-        flags=tuple(flags),
-        median_seconds=habits.median_seconds if habits else math.nan,
-        agreement=habits.agreement if habits else math.nan,
-        n_ratings=habits.n_ratings if habits else 0,
-    )
 
 
 def as_data(board: Dashboard) -> dict[str, Any]:
     """For programs: undefined numbers are null, with the reason beside them."""
     findings = board.findings
-    state = asdict(board.status)
-    state["groups"] = [{"criteria": c, "done": d, "target": t} for c, d, t in board.status.groups]
-    data = {
-        "status": state,
+    data: dict[str, object] = {
+        "status": board.status,
         "statistics": None,
         "raters": [
             {
-                **asdict(line.rater),
+                **line.rater._mapping,
                 "flags": line.flags,
-                "median_seconds": line.median_seconds,
-                "agreement": line.agreement,
-                "ratings": line.n_ratings,
+                "median_seconds": line.habits.median_seconds,
+                "agreement": line.habits.agreement,
+                "ratings": line.habits.n_ratings,
             }
             for line in board.raters[:MOST_RATERS]
         ],
@@ -118,30 +118,12 @@ def as_data(board: Dashboard) -> dict[str, Any]:
             "up_to_date": board.fresh,
             "median_seconds_per_screen": findings.screen_seconds,
             "problem": findings.problem,
-            "criteria": [_criterion_data(c) for c in findings.criteria],
+            "criteria": [
+                {**asdict(c), "in_words": wording.in_words_by(c.agreement) if c.agreement else ""}
+                for c in findings.criteria
+            ],
         }
     return {key: plain(value) for key, value in data.items()}
-
-
-def _criterion_data(criterion: CriterionNow) -> dict[str, Any]:
-    row = criterion.agreement
-    return {
-        "criterion": criterion.criterion,
-        "agreement": row,
-        "in_words": wording.in_words_by(row) if row else "",
-        "course": [asdict(point) for point in criterion.course],
-        "rankings": [
-            {
-                "criterion": r.criterion,
-                "label": r.label,
-                "groups": r.groups,
-                "unit": r.unit,
-                "scores": r.scores,
-                "reason": r.reason,
-            }
-            for r in criterion.rankings
-        ],
-    }
 
 
 # --- the page -----------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from sqlalchemy import func, select
+from sqlalchemy import Row, select
 
 from palaver.errors import DataError
 from palaver.files import Format
@@ -23,6 +23,7 @@ from palaver.readers.rating_columns import SCHEMA as LONG
 from palaver.readers.rating_files import encode_frames, write_frames
 from palaver.schema import Study
 from palaver.server.database import Database
+from palaver.server.records import count_answers
 from palaver.server.tables import answer, assignment, comment, rater, screen
 from palaver.server.tables import study as study_table
 from palaver.tables import FrameSource, open_frame
@@ -61,7 +62,7 @@ def frames(database: Database, selection: Selection = EVERYBODY) -> Iterator[pl.
     """The answers in the order of arrival, a few thousand at a time; nothing for a study without any."""
     with database.reading() as connection:
         name = connection.execute(select(study_table.c.name)).scalar_one()
-        last = connection.execute(select(func.coalesce(func.max(answer.c.number), 0))).scalar_one()
+        last = count_answers(connection)
     wanted = []
     if not selection.all_screens:
         wanted.append(screen.c.kind == "main")
@@ -70,9 +71,10 @@ def frames(database: Database, selection: Selection = EVERYBODY) -> Iterator[pl.
     query = (
         select(
             answer,
-            assignment.c.status,
+            answer.c.rater_id.label("rater"),
             rater.c.excluded,
-            rater.c.state,
+            (rater.c.state == "screened").label("screened"),
+            (assignment.c.status == "late").label("late"),
             screen.c.kind.label("screen"),
         )
         .join(assignment, assignment.c.id == answer.c.assignment_id)
@@ -88,29 +90,17 @@ def frames(database: Database, selection: Selection = EVERYBODY) -> Iterator[pl.
             rows = connection.execute(query.where(answer.c.number > done, answer.c.number <= last)).all()
         if not rows:
             return
-        yield pl.DataFrame([_fields(name, row) for row in rows], schema=SCHEMA)
+        fields = [
+            {
+                **row._mapping,
+                "study": name,
+                "kind": "human",
+                "given_at": datetime.fromtimestamp(row.given_at, UTC).replace(tzinfo=None),
+            }
+            for row in rows
+        ]
+        yield pl.DataFrame(fields, schema=SCHEMA)
         done = rows[-1].number
-
-
-def _fields(study: str, row: Any) -> dict[str, object]:
-    return {
-        "study": study,
-        "item": row.item,
-        "system": row.system,
-        "against": row.against,
-        "output": row.output,
-        "rater": row.rater_id,
-        "criterion": row.criterion,
-        "value": row.value,
-        "given_at": datetime.fromtimestamp(row.given_at, UTC).replace(tzinfo=None),
-        "seconds": row.seconds,
-        "shown_position": row.shown_position,
-        "kind": "human",
-        "excluded": bool(row.excluded),
-        "screened": row.state == "screened",
-        "late": row.status == "late",
-        "screen": row.screen,
-    }
 
 
 def stream(database: Database, kind: Format, selection: Selection = EVERYBODY) -> Iterator[bytes]:
@@ -133,7 +123,7 @@ def _some_frames(database: Database, selection: Selection) -> Iterator[pl.DataFr
 
 def _why_empty(database: Database, selection: Selection) -> str:
     with database.reading() as connection:
-        n = connection.execute(select(func.count()).select_from(answer)).scalar_one()
+        n = count_answers(connection)
     if not n:
         return "there is nothing to export: nobody has answered yet"
     hidden = [] if selection.all_screens else ["are about checks or training"]
@@ -171,23 +161,26 @@ def rater_lines(database: Database) -> Iterator[bytes]:
             )
     if not people:
         raise DataError("there is nothing to export: nobody has come in yet")
-    for row in people:
-        plain = {
-            "rater": row.id,
-            "platform": row.platform,
-            "external": row.external,
-            "parameters": json.loads(row.parameters),
-            "state": row.state,
-            "entered_at": _iso(row.entered_at),
-            "seen_at": _iso(row.seen_at),
-            "checks_failed": row.checks_failed,
-            "blocked": bool(row.blocked),
-            "excluded": bool(row.excluded),
-            "code": row.code,
-            "survey": json.loads(row.survey) if row.survey else None,
-            "comments": remarks.get(row.id, []),
-        }
-        yield (json.dumps(plain, ensure_ascii=False) + "\n").encode(errors="replace")
+    return (_rater_line(row, remarks.get(row.id, [])) for row in people)
+
+
+def _rater_line(row: Row[Any], comments: list[dict[str, object]]) -> bytes:
+    plain = {
+        "rater": row.id,
+        "platform": row.platform,
+        "external": row.external,
+        "parameters": json.loads(row.parameters),
+        "state": row.state,
+        "entered_at": _iso(row.entered_at),
+        "seen_at": _iso(row.seen_at),
+        "checks_failed": row.checks_failed,
+        "blocked": row.blocked,
+        "excluded": row.excluded,
+        "code": row.code,
+        "survey": json.loads(row.survey) if row.survey else None,
+        "comments": comments,
+    }
+    return (json.dumps(plain, ensure_ascii=False) + "\n").encode(errors="replace")
 
 
 def _iso(seconds: float) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, and_, bindparam, exists, func, insert, select, update
 
+from palaver.server.refusal import Refusal
 from palaver.server.tables import assignment, rater, screen
 
 
@@ -29,18 +30,18 @@ class Lease:
     """Just handed out, so that nothing can have been answered."""
 
 
-HELD = (
+# Statements are built once: building one costs more than running it.
+_LEASES = select(
     assignment.c.id,
-    assignment.c.rater_id,
+    assignment.c.rater_id.label("rater"),
     screen.c.id.label("screen"),
     screen.c.kind,
     assignment.c.turn,
     assignment.c.status,
+).join(screen, screen.c.id == assignment.c.screen_id)
+_LEASE = _LEASES.where(
+    assignment.c.id == bindparam("of_assignment"), assignment.c.rater_id == bindparam("by_rater")
 )
-"""The columns of `Lease`."""
-
-
-# Statements are built once: building one costs more than running it.
 _RECLAIM = (
     update(assignment)
     .where(assignment.c.status == "open", assignment.c.expires_at <= bindparam("now"))
@@ -56,9 +57,9 @@ _TAKE = (
     .values(taken=screen.c.taken + bindparam("change"))
 )
 _CURRENT = (
-    select(*HELD)
-    .join(screen, screen.c.id == assignment.c.screen_id)
-    .where(assignment.c.rater_id == bindparam("by_rater"), assignment.c.status.in_(("open", "expired")))
+    _LEASES.where(
+        assignment.c.rater_id == bindparam("by_rater"), assignment.c.status.in_(("open", "expired"))
+    )
     .order_by(assignment.c.id.desc())
     .limit(1)
 )
@@ -69,11 +70,11 @@ _UNSEEN = ~exists().where(
 )
 _FREE = (
     select(screen.c.id)
-    .where(screen.c.kind == bindparam("of_kind"), screen.c.taken < screen.c.target, _UNSEEN)
+    .where(screen.c.kind == bindparam("of_kind"), screen.c.group_no == bindparam("of_group"))
+    .where(screen.c.taken < screen.c.target, _UNSEEN)
     .order_by(screen.c.block_no, screen.c.taken, screen.c.id)
     .limit(bindparam("most"))
 )
-_FREE_IN_GROUP = _FREE.where(screen.c.group_no == bindparam("of_group"))
 _NEEDIEST = (
     select(screen.c.group_no)
     .where(screen.c.kind == "main", screen.c.taken < screen.c.target, _UNSEEN)
@@ -108,21 +109,39 @@ def _take(connection: Connection, screen_id: int, rater_id: str, change: int) ->
 def current(connection: Connection, rater_id: str) -> Lease | None:
     """The screen a rater has been given and not yet answered, its lease running or not."""
     row = connection.execute(_CURRENT, {"by_rater": rater_id}).first()
-    return Lease(*row) if row else None
+    return Lease(**row._mapping) if row else None
+
+
+def lease_of(connection: Connection, rater_id: str, assignment_id: int) -> Lease:
+    """A screen that this rater has, or had."""
+    row = None
+    if 0 < assignment_id < 2**31:
+        row = connection.execute(_LEASE, {"by_rater": rater_id, "of_assignment": assignment_id}).first()
+    if row is None:
+        raise Refusal("this screen is not yours", 404)
+    return Lease(**row._mapping)
 
 
 def renew(connection: Connection, held: Lease, now: float, lease: float) -> bool:
     """Run the lease of a screen in hand anew; False if it ran out and somebody else has the place."""
-    if held.status == "expired":
-        room = connection.execute(
-            select(screen.c.taken < screen.c.target).where(screen.c.id == held.screen)
-        ).scalar_one()
-        if not room and held.kind == "main":
-            return False
-        _take(connection, held.screen, held.rater, +1)
+    if not _keeps_place(connection, held):
+        return False
     connection.execute(
         update(assignment).where(assignment.c.id == held.id).values(status="open", expires_at=now + lease)
     )
+    return True
+
+
+def _keeps_place(connection: Connection, held: Lease) -> bool:
+    """Count an expired lease again; False if somebody else has the place."""
+    if held.status != "expired":
+        return True
+    room = connection.execute(
+        select(screen.c.taken < screen.c.target).where(screen.c.id == held.screen)
+    ).scalar_one()
+    if not room and held.kind == "main":
+        return False
+    _take(connection, held.screen, held.rater, +1)
     return True
 
 
@@ -136,13 +155,11 @@ def give(connection: Connection, rater_id: str, screen_id: int, kind: str, now: 
 
 
 def free_screens(
-    connection: Connection, rater_id: str, kind: str, group: int | None, *, limit: int = 50
+    connection: Connection, rater_id: str, kind: str, group: int, *, limit: int = 50
 ) -> list[int]:
     """Screens with room that this rater has not had, in the order in which blocks are to be filled."""
-    values = {"by_rater": rater_id, "of_kind": kind, "most": limit}
-    if group is None:
-        return list(connection.execute(_FREE, values).scalars())
-    return list(connection.execute(_FREE_IN_GROUP, {**values, "of_group": group}).scalars())
+    values = {"by_rater": rater_id, "of_kind": kind, "of_group": group, "most": limit}
+    return list(connection.execute(_FREE, values).scalars())
 
 
 def neediest_group(connection: Connection, rater_id: str) -> int | None:
@@ -152,14 +169,7 @@ def neediest_group(connection: Connection, rater_id: str) -> int | None:
 
 def finish(connection: Connection, held: Lease, now: float) -> str:
     """All is answered: counted as `done` if there is room, kept as `late` if there is none."""
-    status = "done"
-    if held.status == "expired":
-        room = connection.execute(
-            select(screen.c.taken < screen.c.target).where(screen.c.id == held.screen)
-        ).scalar_one()
-        status = "done" if room or held.kind != "main" else "late"
-        if status == "done":
-            _take(connection, held.screen, held.rater, +1)
+    status = "done" if _keeps_place(connection, held) else "late"
     connection.execute(
         update(assignment).where(assignment.c.id == held.id).values(status=status, done_at=now)
     )
@@ -173,16 +183,11 @@ def set_excluded(connection: Connection, rater_id: str, excluded: bool) -> None:
     ).rowcount
     if not changed:
         return
-    held = connection.execute(
-        select(assignment.c.screen_id).where(
-            assignment.c.rater_id == rater_id, assignment.c.status.in_(("open", "done"))
-        )
-    ).scalars()
-    for screen_id in list(held):
-        change = -1 if excluded else +1
-        connection.execute(
-            update(screen).where(screen.c.id == screen_id).values(taken=screen.c.taken + change)
-        )
+    held = select(assignment.c.screen_id).where(
+        assignment.c.rater_id == rater_id, assignment.c.status.in_(("open", "done"))
+    )
+    change = -1 if excluded else +1
+    connection.execute(update(screen).where(screen.c.id.in_(held)).values(taken=screen.c.taken + change))
 
 
 def progress(connection: Connection, rater_id: str) -> int:

@@ -22,6 +22,7 @@ from palaver.readers.ratings import ORDER
 from palaver.schema import Study
 from palaver.server.database import Database
 from palaver.server.export import EVERYBODY, FOR_ANALYSIS, Selection, read_answers
+from palaver.server.records import count_answers
 from palaver.server.tables import answer, assignment, rater, screen
 from palaver.studies.agreement import agree
 from palaver.studies.judgements import Judgements, Resampling, judgements_of
@@ -184,7 +185,7 @@ class Live:
 
     def _news(self) -> tuple[int, tuple[str, ...]]:
         with self._database.reading() as connection:
-            last = connection.execute(select(func.coalesce(func.max(answer.c.number), 0))).scalar_one()
+            last = count_answers(connection)
             out = connection.execute(select(rater.c.id).where(rater.c.excluded.is_(True))).scalars()
             return last, tuple(sorted(out))
 

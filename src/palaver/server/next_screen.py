@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from typing import NamedTuple
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, func, select
 
 from palaver.server import leases
 from palaver.server.active import most_telling
 from palaver.server.catalogue import Catalogue
 from palaver.server.rater_checks import screen_out
-from palaver.server.records import Rater, answers_of, log, rater_of
+from palaver.server.records import Rater, answers_of, change_rater, log, rater_of
 from palaver.server.tables import answer, assignment, rater, screen
 from palaver.studies.checks import met
-
-
-class FreeScreen(NamedTuple):
-    """A screen that may be handed out, and its kind."""
-
-    id: int
-    kind: str
 
 
 def next_screen(connection: Connection, catalogue: Catalogue, me: Rater, now: float) -> leases.Lease | None:
@@ -42,22 +34,23 @@ def next_screen(connection: Connection, catalogue: Catalogue, me: Rater, now: fl
             chosen = _work(connection, catalogue, me)
     if chosen is None:
         return None
-    return leases.give(connection, me.id, chosen.id, chosen.kind, now, seconds)
+    kind = catalogue.content(connection, chosen).kind
+    return leases.give(connection, me.id, chosen, kind, now, seconds)
 
 
-def _work(connection: Connection, catalogue: Catalogue, me: Rater) -> FreeScreen | None:
+def _work(connection: Connection, catalogue: Catalogue, me: Rater) -> int | None:
     """Real work; one group of questions until nothing of it is left, so that criteria stay apart."""
-    group = me.group
+    group = me.group_no
     free = leases.free_screens(connection, me.id, "main", group) if group is not None else []
     if not free:
         group = leases.neediest_group(connection, me.id)
         if group is None:
             return None
-        connection.execute(update(rater).where(rater.c.id == me.id).values(group_no=group))
+        change_rater(connection, me.id, group_no=group)
         free = leases.free_screens(connection, me.id, "main", group)
     if catalogue.study.assignment == "active":
-        return FreeScreen(_most_telling(connection, catalogue, free), "main")
-    return FreeScreen(free[0], "main")
+        return _most_telling(connection, catalogue, free)
+    return free[0]
 
 
 def _most_telling(connection: Connection, catalogue: Catalogue, free: list[int]) -> int:
@@ -74,7 +67,7 @@ def _most_telling(connection: Connection, catalogue: Catalogue, free: list[int])
     return most_telling(pairs, [(a, b, value) for a, b, value in told])
 
 
-def _due_check(connection: Connection, catalogue: Catalogue, me: Rater, done: int) -> FreeScreen | None:
+def _due_check(connection: Connection, catalogue: Catalogue, me: Rater, done: int) -> int | None:
     """A check is due every 1/rate real screens, at a place that differs from rater to rater."""
     checks = catalogue.study.checks
     if done == 0 or not (checks.items or checks.degraded):
@@ -87,13 +80,13 @@ def _due_check(connection: Connection, catalogue: Catalogue, me: Rater, done: in
     offset = int(hashlib.sha256(me.id.encode()).hexdigest()[:8], 16) / 2**32
     if int(done * checks.rate + offset) <= given:
         return None
-    known = leases.free_screens(connection, me.id, "check", me.group)
+    known = leases.free_screens(connection, me.id, "check", me.group_no)
     if known:
-        return FreeScreen(known[int(offset * 997 + given) % len(known)], "check")
+        return known[int(offset * 997 + given) % len(known)]
     return _broken_copy(connection, me) if checks.degraded else None
 
 
-def _broken_copy(connection: Connection, me: Rater) -> FreeScreen | None:
+def _broken_copy(connection: Connection, me: Rater) -> int | None:
     """A screen this rater has answered, again, with one output spoiled."""
     answered = connection.execute(
         select(screen.c.item, screen.c.group_no)
@@ -101,16 +94,14 @@ def _broken_copy(connection: Connection, me: Rater) -> FreeScreen | None:
         .where(assignment.c.rater_id == me.id, assignment.c.status == "done", screen.c.kind == "main")
     )
     mine = {(item, group) for item, group in answered}
-    free = leases.free_screens(connection, me.id, "degraded", me.group, limit=len(mine) * 50)
+    free = leases.free_screens(connection, me.id, "degraded", me.group_no, limit=len(mine) * 50)
     places = connection.execute(
         select(screen.c.id, screen.c.item, screen.c.group_no).where(screen.c.id.in_(free))
     )
-    return next((FreeScreen(s, "degraded") for s, item, group in places if (item, group) in mine), None)
+    return next((s for s, item, group in places if (item, group) in mine), None)
 
 
-def _training(
-    connection: Connection, catalogue: Catalogue, me: Rater, now: float
-) -> tuple[bool, FreeScreen | None]:
+def _training(connection: Connection, catalogue: Catalogue, me: Rater, now: float) -> tuple[bool, int | None]:
     """(passed, next training screen). Failing the last attempt screens the rater out."""
     training = catalogue.study.training
     if training is None:
@@ -123,16 +114,16 @@ def _training(
     ).all()
     unanswered = [s for s, held, status in rows if held is None or status not in ("done", "late")]
     if unanswered:
-        return False, FreeScreen(unanswered[0], "training")
+        return False, unanswered[0]
     right: list[bool] = []
     for screen_id, held, _ in rows:
         right += met(catalogue.content(connection, screen_id).expected, answers_of(connection, held))
     score = f"{sum(right)} of {len(right)}"
     if sum(right) >= training.pass_mark * len(right):
-        connection.execute(update(rater).where(rater.c.id == me.id).values(state="working"))
+        change_rater(connection, me.id, state="working")
         log(connection, now, me.id, "trained", score)
         return True, None
-    connection.execute(update(rater).where(rater.c.id == me.id).values(attempts=me.attempts + 1))
+    change_rater(connection, me.id, attempts=me.attempts + 1)
     log(connection, now, me.id, "training failed", score)
     if me.attempts + 1 >= training.attempts:
         screen_out(connection, me, "failed the training", now)

@@ -7,16 +7,18 @@ import hmac
 import json
 import secrets
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from sqlalchemy import Connection, case, func, select, update
+from sqlalchemy import Connection, Row, Select, case, func, select, update
 
 from palaver.server import leases
 from palaver.server.database import Database
-from palaver.server.records import log
+from palaver.server.records import change_rater, count_answers, log
 from palaver.server.refusal import Refusal
-from palaver.server.tables import answer, assignment, rater, screen
+from palaver.server.tables import assignment, rater, screen
 from palaver.server.tables import study as study_table
 
 AT_WORK = 300.0
@@ -25,6 +27,15 @@ _LEFT = ("done", "screened")
 
 
 # --- how far the study is -----------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class GroupProgress:
+    """How far one group of questions is."""
+
+    criteria: tuple[str, ...]
+    done: int = 0
+    target: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,115 +60,84 @@ class Status:
     states: Mapping[str, int]
     blocked: int
     excluded: int
-    groups: tuple[tuple[tuple[str, ...], int, int], ...] = field(default=())
-    """(criteria, done, target) of each group of questions."""
+    groups: tuple[GroupProgress, ...]
 
 
 def status(database: Database, now: float | None = None) -> Status:
     """Where the study stands."""
     now = time.time() if now is None else now
     with database.reading() as connection:
-        head = connection.execute(select(study_table.c.name, study_table.c.created_at)).one()
-        screens = _screens(connection, now)
-        people = connection.execute(
-            select(rater.c.state, rater.c.blocked, rater.c.excluded, rater.c.seen_at > now - AT_WORK)
-        ).all()
-        answers = connection.execute(select(func.coalesce(func.max(answer.c.number), 0))).scalar_one()
+        study = connection.execute(select(study_table.c.name, study_table.c.created_at)).one()
+        screens = connection.execute(_screens(now)).all()
+        raters = connection.execute(_raters(now)).all()
+        answers = count_answers(connection)
         late = connection.execute(
             select(func.count()).select_from(assignment).where(assignment.c.status == "late")
         ).scalar_one()
-    states: dict[str, int] = {}
-    for state, *_ in people:
-        states[state] = states.get(state, 0) + 1
     items: dict[str, bool] = {}
-    groups: dict[int, tuple[tuple[str, ...], int, int]] = {}
+    groups: dict[int, GroupProgress] = {}
     for s in screens:
         items[s.item] = items.get(s.item, True) and s.done >= s.target
-        criteria, done, target = groups.get(s.group, (s.criteria, 0, 0))
-        groups[s.group] = (criteria, done + min(s.done, s.target), target + s.target)
+        group = groups.setdefault(s.group_no, GroupProgress(tuple(json.loads(s.criteria))))
+        group.done += min(s.done, s.target)
+        group.target += s.target
     return Status(
-        study=head.name,
-        created_at=head.created_at,
+        study=study.name,
+        created_at=study.created_at,
         now=now,
-        done=sum(min(s.done, s.target) for s in screens),
+        done=sum(group.done for group in groups.values()),
         open=sum(s.open for s in screens),
-        target=sum(s.target for s in screens),
+        target=sum(group.target for group in groups.values()),
         items_done=sum(items.values()),
         items=len(items),
         answers=answers,
         late=late,
-        raters=len(people),
-        at_work=sum(
-            bool(recent) and not blocked and state not in _LEFT for state, blocked, _, recent in people
-        ),
-        states=states,
-        blocked=sum(bool(blocked) for _, blocked, *_ in people),
-        excluded=sum(bool(excluded) for _, _, excluded, _ in people),
-        groups=tuple(groups[g] for g in sorted(groups)),
+        raters=len(raters),
+        at_work=sum(r.at_work for r in raters),
+        states=dict(Counter(r.state for r in raters)),
+        blocked=sum(r.blocked for r in raters),
+        excluded=sum(r.excluded for r in raters),
+        groups=tuple(groups[number] for number in sorted(groups)),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Screen:
-    item: str
-    criteria: tuple[str, ...]
-    group: int
-    target: int
-    done: int
-    open: int
-
-
-def _screens(connection: Connection, now: float) -> list[_Screen]:
+def _screens(now: float) -> Select[Any]:
+    """The real screens, and how many raters have answered each (`done`) or have it in hand (`open`)."""
+    is_open = (assignment.c.status == "open") & (assignment.c.expires_at > now)
     counted = (
         select(
             assignment.c.screen_id,
             func.sum(case((assignment.c.status == "done", 1), else_=0)).label("done"),
-            func.sum(
-                case(((assignment.c.status == "open") & (assignment.c.expires_at > now), 1), else_=0)
-            ).label("open"),
+            func.sum(case((is_open, 1), else_=0)).label("open"),
         )
         .join(rater, rater.c.id == assignment.c.rater_id)
         .where(rater.c.excluded.is_(False))
         .group_by(assignment.c.screen_id)
         .subquery()
     )
-    rows = connection.execute(
-        select(screen, counted.c.done, counted.c.open)
+    return (
+        select(
+            screen,
+            func.coalesce(counted.c.done, 0).label("done"),
+            func.coalesce(counted.c.open, 0).label("open"),
+        )
         .outerjoin(counted, counted.c.screen_id == screen.c.id)
         .where(screen.c.kind == "main")
         .order_by(screen.c.id)
     )
-    return [
-        _Screen(
-            r.item, tuple(json.loads(r.criteria)), r.group_no, r.target, int(r.done or 0), int(r.open or 0)
-        )
-        for r in rows
-    ]
 
 
 # --- raters -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RaterStatus:
-    """One rater as the admin sees them."""
-
-    id: str
-    platform: str
-    external: str | None
-    state: str
-    entered_at: float
-    seen_at: float
-    at_work: bool
-    screens: int
-    checks_failed: int
-    blocked: bool
-    excluded: bool
-
-
-def rater_table(database: Database, now: float | None = None) -> list[RaterStatus]:
+def rater_table(database: Database, now: float | None = None) -> Sequence[Row[Any]]:
     """Everybody who came in, the latest seen first."""
     now = time.time() if now is None else now
+    with database.reading() as connection:
+        return connection.execute(_raters(now)).all()
+
+
+def _raters(now: float) -> Select[Any]:
     finished = (
         select(assignment.c.rater_id, func.count().label("n"))
         .join(screen, screen.c.id == assignment.c.screen_id)
@@ -165,81 +145,59 @@ def rater_table(database: Database, now: float | None = None) -> list[RaterStatu
         .group_by(assignment.c.rater_id)
         .subquery()
     )
-    with database.reading() as connection:
-        rows = connection.execute(
-            select(rater, finished.c.n)
-            .outerjoin(finished, finished.c.rater_id == rater.c.id)
-            .order_by(rater.c.seen_at.desc(), rater.c.id)
-        ).all()
-    return [
-        RaterStatus(
-            id=r.id,
-            platform=r.platform,
-            external=r.external,
-            state=r.state,
-            entered_at=r.entered_at,
-            seen_at=r.seen_at,
-            at_work=r.seen_at > now - AT_WORK and r.state not in _LEFT and not r.blocked,
-            screens=r.n or 0,
-            checks_failed=r.checks_failed,
-            blocked=bool(r.blocked),
-            excluded=bool(r.excluded),
+    at_work = (rater.c.seen_at > now - AT_WORK) & rater.c.state.not_in(_LEFT) & ~rater.c.blocked
+    return (
+        select(
+            rater.c.id,
+            rater.c.platform,
+            rater.c.external,
+            rater.c.state,
+            rater.c.entered_at,
+            rater.c.seen_at,
+            at_work.label("at_work"),
+            func.coalesce(finished.c.n, 0).label("screens"),
+            rater.c.checks_failed,
+            rater.c.blocked,
+            rater.c.excluded,
         )
-        for r in rows
-    ]
+        .outerjoin(finished, finished.c.rater_id == rater.c.id)
+        .order_by(rater.c.seen_at.desc(), rater.c.id)
+    )
 
 
-def block(database: Database, rater_id: str, now: float | None = None) -> None:
-    """No more screens for this rater; what was answered still counts."""
+Action = Literal["block", "unblock", "exclude", "include"]
+_EVENTS = {"block": "blocked", "unblock": "unblocked", "exclude": "excluded", "include": "included"}
+
+
+def decide(database: Database, rater_id: str, action: Action, now: float | None = None) -> None:
+    """Mark a rater; twice is once.
+
+    `block`: no more screens, and what was answered still counts. `exclude`: the answers stay out of the
+    analysis, and their places go to others. `include`: they count again; those whose place has gone to
+    somebody else are kept as late ones.
+    """
+    now = time.time() if now is None else now
     with database.writing() as connection:
-        me, at = _known(connection, rater_id, now)
-        if not me.blocked:
-            # The screen in hand is free for others at once.
-            connection.execute(
-                update(assignment)
-                .where(assignment.c.rater_id == rater_id, assignment.c.status == "open")
-                .values(expires_at=at)
-            )
-            leases.reclaim(connection, at)
-            _mark(connection, at, rater_id, "blocked", blocked=True)
-
-
-def unblock(database: Database, rater_id: str, now: float | None = None) -> None:
-    """The rater may go on."""
-    with database.writing() as connection:
-        me, at = _known(connection, rater_id, now)
-        if me.blocked:
-            _mark(connection, at, rater_id, "unblocked", blocked=False)
-
-
-def exclude(database: Database, rater_id: str, now: float | None = None) -> None:
-    """The rater's answers stay out of the analysis, and their places go to others."""
-    with database.writing() as connection:
-        me, at = _known(connection, rater_id, now)
-        if not me.excluded:
-            leases.set_excluded(connection, rater_id, True)
-            log(connection, at, rater_id, "excluded", "by the admin")
-
-
-def include(database: Database, rater_id: str, now: float | None = None) -> None:
-    """The rater's answers count again; those whose place has gone to somebody else are kept as late ones."""
-    with database.writing() as connection:
-        me, at = _known(connection, rater_id, now)
-        if me.excluded:
-            for before, after in (("done", "late"), ("open", "expired")):
-                _yield_places(connection, rater_id, before, after)
-            leases.set_excluded(connection, rater_id, False)
-            log(connection, at, rater_id, "included", "by the admin")
-
-
-ACTIONS = {"block": block, "unblock": unblock, "exclude": exclude, "include": include}
-
-
-def _known(connection: Connection, rater_id: str, now: float | None):  # type: ignore[no-untyped-def]
-    row = connection.execute(select(rater.c.blocked, rater.c.excluded).where(rater.c.id == rater_id)).first()
-    if row is None:
-        raise Refusal("there is no such rater", 404)
-    return row, time.time() if now is None else now
+        row = connection.execute(select(rater).where(rater.c.id == rater_id)).first()
+        if row is None:
+            raise Refusal("there is no such rater", 404)
+        about_blocking = action in ("block", "unblock")
+        before = row.blocked if about_blocking else row.excluded
+        after = action in ("block", "exclude")
+        if before == after:
+            return
+        if action == "block":  # the screen in hand is free for others at once
+            held = (assignment.c.rater_id == rater_id) & (assignment.c.status == "open")
+            connection.execute(update(assignment).where(held).values(expires_at=now))
+            leases.reclaim(connection, now)
+        elif action == "include":
+            _yield_places(connection, rater_id, "done", "late")
+            _yield_places(connection, rater_id, "open", "expired")
+        if about_blocking:
+            change_rater(connection, rater_id, blocked=after)
+        else:
+            leases.set_excluded(connection, rater_id, after)
+        log(connection, now, rater_id, _EVENTS[action], "by the admin")
 
 
 def _yield_places(connection: Connection, rater_id: str, before: str, after: str) -> None:
@@ -251,11 +209,6 @@ def _yield_places(connection: Connection, rater_id: str, before: str, after: str
         .where(assignment.c.screen_id.in_(full))
         .values(status=after)
     )
-
-
-def _mark(connection: Connection, at: float, rater_id: str, what: str, **values: bool) -> None:
-    connection.execute(update(rater).where(rater.c.id == rater_id).values(**values))
-    log(connection, at, rater_id, what, "by the admin")
 
 
 # --- the admin's token --------------------------------------------------------------------------------------

@@ -11,19 +11,19 @@ import re
 import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, ParamSpec, TypeVar
 
 from fastapi import APIRouter, Depends, Header
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from jinja2 import Environment
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from starlette.datastructures import FormData
 from starlette.requests import Request
 
 from palaver.errors import UserError
 from palaver.schema import Study
-from palaver.server.answers import RawAnswer
+from palaver.server.answers import RawAnswer, Storable
 from palaver.server.rating_page import rating_page
 from palaver.server.refusal import Refusal, clean
 from palaver.server.security import (
@@ -36,7 +36,7 @@ from palaver.server.security import (
     mturk_submit,
 )
 from palaver.server.settings import Settings
-from palaver.server.study_state import StudyState, Visit
+from palaver.server.study_state import Receipt, StudyState
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -50,7 +50,6 @@ NOT_IN = (
 _PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
 _PROLIFIC = ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID")
 _MTURK = ("workerId", "assignmentId", "hitId", "turkSubmitTo")
-_MAX_PARAMETER = 500
 
 
 class Worker:
@@ -70,53 +69,14 @@ class Worker:
 # --- what comes in ------------------------------------------------------------------------------------------
 
 
-def _storable(text: str) -> str:
-    try:
-        return clean(text)
-    except Refusal as refused:
-        raise ValueError(refused.message) from None
-
-
-Storable = Annotated[str, AfterValidator(_storable)]
-
-
-class Answer(BaseModel):
-    """One answer. `position` is where the output stood; a pairwise `value` is the place chosen."""
-
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
-
-    id: Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z_-]{8,36}$")]
-    criterion: Annotated[Storable, StringConstraints(min_length=1, max_length=1000)]
-    position: int = Field(ge=0, le=1000)
-    value: (
-        Annotated[float, Field(strict=True)]  # a truth value is no number
-        | Annotated[Storable, StringConstraints(max_length=10_000)]
-        | Annotated[list[Storable], Field(max_length=1000)]
-    )
-    seconds: float | None = Field(default=None, ge=0, le=1e7)
-    given_at: float | None = Field(default=None, ge=0, le=1e11)
-
-    def raw(self) -> RawAnswer:
-        return RawAnswer(self.id, self.criterion, self.position, self.value, self.seconds, self.given_at)
-
-
 class Answers(BaseModel):
     """What a page sends."""
 
     model_config = ConfigDict(extra="forbid")
 
     assignment: int = Field(ge=1, le=2**31 - 1)
-    answers: list[Answer] = Field(max_length=1000)
+    answers: list[RawAnswer] = Field(max_length=1000)
     comment: Annotated[Storable, StringConstraints(max_length=100_000)] = ""
-
-
-class Reply(BaseModel):
-    """The ids that are in the database now, and what a trainee should hear."""
-
-    saved: list[str]
-    finished: bool
-    feedback: list[str]
-    passed: bool | None
 
 
 class Problem(BaseModel):
@@ -132,9 +92,7 @@ def arrival(query: Mapping[str, str]) -> tuple[str, str | None, dict[str, str]]:
     """Platform, the person's name there, and what must be given back at the end."""
     for platform, names in (("prolific", _PROLIFIC), ("mturk", _MTURK)):
         if query.get(names[0]):
-            known = {name: clean(query[name]) for name in names if query.get(name)}
-            if any(len(text) > _MAX_PARAMETER for text in known.values()):
-                raise Refusal("a parameter of the address is too long", 422)
+            known = {name: query[name] for name in names if query.get(name)}
             return platform, known[names[0]], known
     return "link", None, {}
 
@@ -214,7 +172,7 @@ class Site:
         return RedirectResponse(f"{self.settings.root_path}{path}", 303)
 
     async def standing(
-        self, session: Session, *, problem: str = "", given: Mapping[str, str] | None = None
+        self, session: Session, *, problem: str = "", filled_in: Mapping[str, str] | None = None
     ) -> HTMLResponse:
         """The page for where a rater stands."""
         visit = await self.work(self.study_state.visit, session.rater)
@@ -233,21 +191,9 @@ class Site:
         if visit.state in ("consent", "instructions"):
             return self.page(visit.state, csrf=csrf)
         if visit.state == "survey":
-            return self.page("survey", status, csrf=csrf, problem=problem, given=given or {})
-        return self._end_page(visit)
-
-    def _end_page(self, visit: Visit) -> HTMLResponse:
-        parameters = visit.parameters or {}
-        submit = mturk_submit(parameters) if visit.platform == "mturk" else None
-        return self.page(
-            "end",
-            state=visit.state,
-            code=visit.code,
-            leave=visit.url,
-            platform=visit.platform,
-            submit=submit,
-            assignment=parameters.get("assignmentId", ""),
-        )
+            return self.page("survey", status, csrf=csrf, problem=problem, filled_in=filled_in or {})
+        submit = mturk_submit(visit.parameters) if visit.platform == "mturk" else None
+        return self.page("end", visit=visit, submit=submit)
 
 
 def _check_widgets(study: Study, templates: Environment) -> None:
@@ -352,13 +298,13 @@ async def begin(site: SiteHere, form: FormHere) -> Response:
 
 @router.post("/study/survey", include_in_schema=False)
 async def answer_survey(site: SiteHere, form: FormHere) -> Response:
-    given = {q.name: form.text(f"survey:{q.name}") for q in site.study_state.study.survey}
+    filled_in = {q.name: form.text(f"survey:{q.name}") for q in site.study_state.study.survey}
     try:
-        await site.work(site.study_state.answer_survey, form.session.rater, given)
+        await site.work(site.study_state.answer_survey, form.session.rater, filled_in)
     except Refusal as refusal:
         if refusal.status != 422:
             raise
-        return await site.standing(form.session, problem=refusal.message, given=given)
+        return await site.standing(form.session, problem=refusal.message, filled_in=filled_in)
     return site.redirect("/study")
 
 
@@ -380,16 +326,9 @@ async def answer_without_scripts(site: SiteHere, form: FormHere) -> Response:
     return site.redirect("/study")
 
 
-@router.post("/api/answers", response_model=Reply, responses=PROBLEMS, tags=["rater"])
+@router.post("/api/answers", response_model=Receipt, responses=PROBLEMS, tags=["rater"])
 async def answer(site: SiteHere, session: ScriptSession, body: Answers) -> Response:
     """Store answers. An answer that was sent before is acknowledged again and stays one row."""
-    answers = [a.raw() for a in body.answers]
     submit = site.study_state.submit
-    receipt = await site.work(submit, session.rater, body.assignment, answers, body.comment)
-    reply = Reply(
-        saved=list(receipt.ids),
-        finished=receipt.finished,
-        feedback=list(receipt.feedback),
-        passed=receipt.passed,
-    )
-    return Response(reply.model_dump_json(), media_type="application/json")
+    receipt = await site.work(submit, session.rater, body.assignment, body.answers, body.comment)
+    return JSONResponse(asdict(receipt))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, select
 
 from palaver.server import leases
 from palaver.server.catalogue import Catalogue, ScreenContent
-from palaver.server.records import Rater, answers_of, log
-from palaver.server.tables import assignment, rater, screen
+from palaver.server.records import Rater, answers_of, change_rater, log
+from palaver.server.tables import assignment, screen
 from palaver.studies.checks import broken_output, met, rated_lower
 
 
@@ -28,7 +28,7 @@ def judge_check(
     if passed:
         return
     failed = me.checks_failed + 1
-    connection.execute(update(rater).where(rater.c.id == me.id).values(checks_failed=failed))
+    change_rater(connection, me.id, checks_failed=failed)
     log(connection, now, me.id, "check failed", content.item.id)
     if failed > catalogue.study.checks.allowed_failures:
         screen_out(connection, me, "failed checks", now)
@@ -64,5 +64,5 @@ def _broken_is_lower(
 def screen_out(connection: Connection, me: Rater, why: str, now: float) -> None:
     """The rater leaves; the rows stay and are marked, the places are free for others."""
     leases.set_excluded(connection, me.id, True)
-    connection.execute(update(rater).where(rater.c.id == me.id).values(state="screened"))
+    change_rater(connection, me.id, state="screened")
     log(connection, now, me.id, "screened", why)

@@ -9,9 +9,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from palaver.schema import Dialogue, Item, Output, Question, Scale, Study
+from palaver.schema import Dialogue, Item, Output, Question, Study
 from palaver.schema.scale import Choice
 from palaver.server.study_state import Task
+from palaver.studies.screens import side_by_side
 
 _PAIR = r"[^\[\],]+\[[^\]]*\]"
 _MEANING = re.compile(rf"\s*{_PAIR}(\s*,\s*{_PAIR})*\s*")
@@ -48,19 +49,22 @@ class Box:
 class Widget:
     """One question about one place of the page. The macro called `kind` draws it."""
 
-    kind: str
-    name: str
-    criterion: str
+    question: Question
     position: int
-    text: str
-    help: str
     about: str
     """Which output, for those who cannot see where the widget stands."""
-    required: bool
-    scale: Scale
     choices: tuple[Choice, ...]
     value: str
     """What was answered before, as the page sends it; empty if nothing was."""
+
+    @property
+    def kind(self) -> str:
+        return self.question.scale.widget
+
+    @property
+    def name(self) -> str:
+        """An answer is told by place and criterion; the place comes first because it has no colon."""
+        return f"answer:{self.position}:{self.question.criterion}"
 
     @property
     def chosen(self) -> list[str]:
@@ -71,7 +75,6 @@ class Widget:
 class OutputView:
     """An output with the questions about it."""
 
-    label: str
     box: Box
     widgets: tuple[Widget, ...]
 
@@ -106,17 +109,17 @@ def rating_page(study: Study, task: Task) -> RatingPage:
     questions = task.questions
     everything = range(len(task.order))
     # If nothing is required, the first answer ends the screen, so everything must be on one page.
-    together = task.side_by_side or not any(q.required for q in questions)
+    together = side_by_side(questions) or not any(q.required for q in questions)
     places = everything if together else [_next_position(task)]
-    per_output = [q for q in questions if q.scale.compares is None]
-    comparisons = [q for q in questions if q.scale.compares is not None]
+    per_output = [q for q in questions if q.scale.form != "pair"]
+    comparisons = [q for q in questions if q.scale.form == "pair"]
     labels = _labels(study, task)
     views = []
     for place in places:
         output = task.item.outputs[task.order[place]]
         label = labels[place] if together and len(labels) > 1 else _noun(task.item, output)
         widgets = tuple(_widget(q, task, place, label, labels) for q in per_output)
-        views.append(OutputView(label, _output_box(study, output, label), widgets))
+        views.append(OutputView(_output_box(study, output, label), widgets))
     return RatingPage(
         assignment=task.assignment,
         layout="pair" if comparisons else "cards" if together else "single",
@@ -197,19 +200,6 @@ def _output_box(study: Study, output: Output, title: str) -> Box:
 
 
 def _widget(question: Question, task: Task, position: int, about: str, labels: Sequence[str]) -> Widget:
-    scale = question.scale
-    value = task.answered.get((question.criterion, position), "")
-    return Widget(
-        kind=scale.widget,
-        # An answer is told by place and criterion; the place comes first because it has no colon.
-        name=f"answer:{position}:{question.criterion}",
-        criterion=question.criterion,
-        position=position,
-        text=question.text,
-        help=question.help,
-        about=about,
-        required=question.required,
-        scale=scale,
-        choices=scale.choices(labels),
-        value=scale.show_answer(value, task.order),
-    )
+    answered = task.answered.get((question.criterion, position), "")
+    value = question.scale.show_answer(answered, task.order)
+    return Widget(question, position, about, question.scale.choices(labels), value)

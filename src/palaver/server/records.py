@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select
+from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
 
 from palaver.server.refusal import Refusal
 from palaver.server.tables import answer, event, rater
 
-
-@dataclass(frozen=True, slots=True)
-class Rater:
-    """A person, as far as the next step depends on it."""
-
-    id: str
-    state: str
-    platform: str
-    parameters: Mapping[str, str]
-    group: int | None
-    attempts: int
-    checks_failed: int
-    blocked: bool
-    excluded: bool
-    code: str
-
+Rater = Row[Any]
+"""A row of the table `rater`."""
 
 _RATER = select(rater).where(rater.c.id == bindparam("rater_id"))
 _ANSWERS = (
@@ -34,6 +18,7 @@ _ANSWERS = (
     .where(answer.c.assignment_id == bindparam("of_assignment"))
     .order_by(answer.c.number)
 )
+_LAST = select(func.coalesce(func.max(answer.c.number), 0))
 
 
 def rater_of(connection: Connection, rater_id: str) -> Rater:
@@ -41,24 +26,23 @@ def rater_of(connection: Connection, rater_id: str) -> Rater:
     row = connection.execute(_RATER, {"rater_id": rater_id}).first()
     if row is None:
         raise Refusal("you have not entered this study", 401)
-    return Rater(
-        row.id,
-        row.state,
-        row.platform,
-        json.loads(row.parameters),
-        row.group_no,
-        row.attempts,
-        row.checks_failed,
-        row.blocked,
-        row.excluded,
-        row.code,
-    )
+    return row
+
+
+def change_rater(connection: Connection, rater_id: str, **values: object) -> None:
+    """Change columns of a rater's row."""
+    connection.execute(update(rater).where(rater.c.id == rater_id).values(values))
 
 
 def answers_of(connection: Connection, assignment_id: int) -> dict[tuple[str, str], str]:
     """(criterion, system) -> value as it stands: of several, the latest."""
     rows = connection.execute(_ANSWERS, {"of_assignment": assignment_id})
     return {(criterion, system): value for criterion, system, value in rows}
+
+
+def count_answers(connection: Connection) -> int:
+    """How many answers there are, which is also the number of the last one."""
+    return int(connection.execute(_LAST).scalar_one())
 
 
 def log(connection: Connection, at: float, rater_id: str | None, kind: str, detail: str = "") -> None:

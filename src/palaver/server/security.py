@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from palaver.server.refusal import Refusal
@@ -189,7 +190,8 @@ class Guard:
 
         length = Headers(scope=scope).get("content-length", "0")
         if not length.isdigit() or int(length) > MAX_BODY:
-            await _too_large(scope, send_guarded)
+            problem = {"error": f"the request is larger than {MAX_BODY} bytes"}
+            await JSONResponse(problem, 413, {"connection": "close"})(scope, receive, send_guarded)
             return
         await self.app(scope, _limited(receive), send_guarded)
 
@@ -212,10 +214,3 @@ def _limited(receive: Receive) -> Callable[[], Awaitable[Message]]:
         return message
 
     return receive_limited
-
-
-async def _too_large(scope: Scope, send: Send) -> None:
-    body = b'{"error":"the request is larger than %d bytes"}' % MAX_BODY
-    head = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": 413, "headers": [*head, (b"connection", b"close")]})
-    await send({"type": "http.response.body", "body": body})

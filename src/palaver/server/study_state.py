@@ -23,12 +23,12 @@ from palaver.server.catalogue import Catalogue, ScreenContent, screen_rows
 from palaver.server.database import Database
 from palaver.server.next_screen import next_screen
 from palaver.server.rater_checks import judge_check
-from palaver.server.records import Rater, answers_of, log, rater_of
+from palaver.server.records import Rater, answers_of, change_rater, log, rater_of
 from palaver.server.refusal import Refusal, storable
-from palaver.server.tables import assignment, comment, rater, screen
+from palaver.server.tables import comment, rater, screen
 from palaver.server.tables import study as study_table
 from palaver.studies.checks import met
-from palaver.studies.screens import shown_order, side_by_side
+from palaver.studies.screens import shown_order
 
 Clock = Callable[[], float]
 MAX_COMMENT = 5000
@@ -44,7 +44,6 @@ class Task:
     questions: tuple[Question, ...]
     order: tuple[int, ...]
     """Outputs by shown position."""
-    side_by_side: bool
     answered: Mapping[tuple[str, int], str]
     """(criterion, position) -> value, as far as it was answered before."""
     done: int
@@ -58,18 +57,18 @@ class Visit:
     rater: str
     state: str
     """consent, instructions, training, working, survey, done, screened or blocked."""
-    task: Task | None = None
-    code: str = ""
-    url: str | None = None
-    platform: str = "link"
-    parameters: Mapping[str, str] | None = None
+    task: Task | None
+    code: str
+    url: str | None
+    platform: str
+    parameters: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a submission did: the ids that are now in the database, and what a trainee should hear."""
+    """What a submission did: the ids that are in the database now, and what a trainee should hear."""
 
-    ids: tuple[str, ...]
+    saved: tuple[str, ...]
     finished: bool
     feedback: tuple[str, ...] = ()
     passed: bool | None = None
@@ -140,7 +139,7 @@ class StudyState:
                     select(rater.c.id).where(rater.c.platform == platform, rater.c.external == external)
                 ).scalar()
                 if known is not None:  # perhaps with another assignment of the platform's
-                    connection.execute(update(rater).where(rater.c.id == known).values(parameters=kept))
+                    change_rater(connection, known, parameters=kept)
                     return str(known)
             new = secrets.token_hex(16)
             connection.execute(
@@ -182,14 +181,14 @@ class StudyState:
         end, out = self.study.completion, state == "screened"
         code = (end.screen_out_code if out else end.code) or me.code
         url = end.screen_out_url if out else end.url
-        return Visit(me.id, state, task, code, url, me.platform, me.parameters)
+        return Visit(me.id, state, task, code, url, me.platform, json.loads(me.parameters))
 
     def _leave_work(self, connection: Connection, me: Rater, now: float) -> str:
         """Nothing is left for this rater: the survey, then done."""
-        state = rater_of(connection, me.id).state
+        state: str = rater_of(connection, me.id).state
         if state in ("training", "working"):
             state = "survey" if self.study.survey else "done"
-            connection.execute(update(rater).where(rater.c.id == me.id).values(state=state))
+            change_rater(connection, me.id, state=state)
             log(connection, now, me.id, state)
         return state
 
@@ -204,7 +203,7 @@ class StudyState:
     def _advance(self, rater_id: str, before: str, after: str) -> None:
         with self.database.writing() as connection:
             if rater_of(connection, rater_id).state == before:  # twice is once
-                connection.execute(update(rater).where(rater.c.id == rater_id).values(state=after))
+                change_rater(connection, rater_id, state=after)
                 log(connection, self.clock(), rater_id, after)
 
     def answer_survey(self, rater_id: str, answers: Mapping[str, str]) -> None:
@@ -219,8 +218,7 @@ class StudyState:
                 raise Refusal(f"{asked[name].text}: choose one of the options", 422)
         with self.database.writing() as connection:
             if rater_of(connection, rater_id).state == "survey":
-                values = {"state": "done", "survey": json.dumps(kept)}
-                connection.execute(update(rater).where(rater.c.id == rater_id).values(values))
+                change_rater(connection, rater_id, state="done", survey=json.dumps(kept))
                 log(connection, self.clock(), rater_id, "done")
 
     def submit(
@@ -232,47 +230,35 @@ class StudyState:
             me = rater_of(connection, rater_id)
             if me.blocked:
                 raise Refusal("you can no longer take part in this study", 403)
-            held = _assigned(connection, rater_id, assignment_id)
+            held = leases.lease_of(connection, rater_id, assignment_id)
             content = self.catalogue.content(connection, held.screen)
-            order = shown_order(self.study, content.screen, len(content.item.outputs), held.turn, rater_id)
+            order = self._order(content, held)
             store(connection, [answer_row(a, content, held.id, rater_id, order, now) for a in answers])
             if remark.strip() and self.study.comments:
-                _keep_comment(
-                    connection, held.id, rater_id, storable(remark.strip(), "comment", MAX_COMMENT), now
-                )
+                text = storable(remark.strip(), "comment", MAX_COMMENT)
+                _keep_comment(connection, held.id, rater_id, text, now)
             ids = tuple(a.id for a in answers)
             if held.status in ("done", "late"):
                 return Receipt(ids, True)
             if not is_complete(connection, held.id, content.item, content.questions):
                 return Receipt(ids, False)
             leases.finish(connection, held, now)
-            return self._finished(connection, me, content, held.id, ids, now)
+            if content.kind == "training":  # wrong answers are explained at once
+                right = met(content.expected, answers_of(connection, held.id))
+                wrong = [e for e, ok in zip(content.expected, right, strict=True) if not ok]
+                return Receipt(ids, True, tuple(e.feedback for e in wrong if e.feedback), all(right))
+            if content.kind != "main":
+                judge_check(connection, self.catalogue, me, content, held.id, now)
+            return Receipt(ids, True)
 
-    def _finished(
-        self,
-        connection: Connection,
-        me: Rater,
-        content: ScreenContent,
-        assignment_id: int,
-        ids: tuple[str, ...],
-        now: float,
-    ) -> Receipt:
-        """Known items are judged at once; in the training, wrong answers are explained."""
-        if content.kind == "training":
-            right = met(content.expected, answers_of(connection, assignment_id))
-            hints = [
-                e.feedback for e, ok in zip(content.expected, right, strict=True) if not ok and e.feedback
-            ]
-            return Receipt(ids, True, tuple(hints), all(right))
-        if content.kind != "main":
-            judge_check(connection, self.catalogue, me, content, assignment_id, now)
-        return Receipt(ids, True)
+    def _order(self, content: ScreenContent, held: leases.Lease) -> tuple[int, ...]:
+        return shown_order(self.study, content.screen, len(content.item.outputs), held.turn, held.rater)
 
     def _task(self, connection: Connection, rater_id: str, held: leases.Lease) -> Task:
         content = self.catalogue.content(connection, held.screen)
-        order = shown_order(self.study, content.screen, len(content.item.outputs), held.turn, rater_id)
+        order = self._order(content, held)
         place = {content.item.outputs[o].system: position for position, o in enumerate(order)}
-        comparisons = {q.criterion for q in content.questions if q.scale.compares is not None}
+        comparisons = {q.criterion for q in content.questions if q.scale.form == "pair"}
         values = {} if held.fresh else answers_of(connection, held.id)
         answered = {
             (criterion, 0 if criterion in comparisons else place[system]): value
@@ -285,7 +271,6 @@ class StudyState:
             item=content.item,
             questions=content.questions,
             order=order,
-            side_by_side=side_by_side(content.questions),
             answered=answered,
             done=leases.progress(connection, rater_id),
             total=min(self.study.items_per_rater or most, most),
@@ -293,20 +278,6 @@ class StudyState:
 
 
 _SEEN = update(rater).where(rater.c.id == bindparam("of_rater")).values(seen_at=bindparam("now"))
-_HELD = (
-    select(*leases.HELD)
-    .join(screen, screen.c.id == assignment.c.screen_id)
-    .where(assignment.c.id == bindparam("number"), assignment.c.rater_id == bindparam("of_rater"))
-)
-
-
-def _assigned(connection: Connection, rater_id: str, assignment_id: int) -> leases.Lease:
-    row = None
-    if 0 < assignment_id < 2**31:
-        row = connection.execute(_HELD, {"of_rater": rater_id, "number": assignment_id}).first()
-    if row is None:
-        raise Refusal("this screen is not yours", 404)
-    return leases.Lease(*row)
 
 
 def _keep_comment(connection: Connection, assignment_id: int, rater_id: str, text: str, now: float) -> None:

@@ -101,7 +101,7 @@ def example_study(preset: Study, n_systems: int, n_items: int, *, raters_per_ite
 
     In a pairwise study every item shows two systems; all pairs take their turn.
     """
-    paired = any(q.scale.compares is not None for q in preset.questions)
+    paired = any(q.scale.form == "pair" for q in preset.questions)
     fewest = 2 if any(q.scale.side_by_side for q in preset.questions) else 1
     if n_systems < fewest or n_items < 1 or raters_per_item < 1:
         raise ValueError(
@@ -222,12 +222,12 @@ def _answers(
     quality = np.array([truth[s] for row in outputs for s in row])
     quality += np.repeat(item_effect, np.diff(start)) + rng.normal(0, habits.item_system, quality.size)
     scale = question.scale
-    if scale.compares is not None:
+    if scale.form == "pair":
         judgements = judgements.first_outputs()
     item, rater = judgements.item, judgements.rater
     careless = crowd.careless[rater]
     where = start[item] + judgements.output
-    if scale.compares is not None:
+    if scale.form == "pair":
         felt = quality[where] - quality[where + 1] + rng.normal(0, habits.noise * np.sqrt(2), where.size)
         against = [outputs[i][1] for i in item]
     else:
