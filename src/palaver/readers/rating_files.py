@@ -19,7 +19,7 @@ from palaver.readers.rating_columns import SCHEMA
 from palaver.readers.ratings import long_frames, parsed_time
 from palaver.schema import Rating
 from palaver.schema.rating import value_text
-from palaver.tables import ROW, open_table
+from palaver.tables import ROW, as_text, open_table
 
 
 def iter_ratings(path: str | Path, *, columns: Mapping[str, str] | None = None) -> Iterator[Rating]:
@@ -28,6 +28,7 @@ def iter_ratings(path: str | Path, *, columns: Mapping[str, str] | None = None) 
     for layout, frame in long_frames(source, columns):
         if layout.kind != "long":  # an empty cell of a wide file: nobody answered there
             frame = frame.filter(pl.col("value").is_not_null())
+        frame = as_text(frame, source.path)
         for row in frame.with_columns(parsed_time().alias("given_at")).iter_rows(named=True):
             number = row.pop(ROW)
             try:

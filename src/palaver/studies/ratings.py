@@ -15,8 +15,18 @@ from numpy.typing import NDArray
 
 from palaver.errors import DataError, nearest
 from palaver.progress import Progress, no_progress
-from palaver.readers.ratings import BAD, FILE, ORDER, TYPES, RatingFrame, Source, count, read_rating_frame
-from palaver.schema import Checkboxes, Study
+from palaver.readers.ratings import (
+    BAD,
+    FILE,
+    ORDER,
+    TYPES,
+    RatingFrame,
+    Source,
+    bad_rows,
+    count,
+    read_rating_frame,
+)
+from palaver.schema import Study
 from palaver.schema.rating import KINDS, Kind
 from palaver.studies.results import Reading
 from palaver.studies.treatment import Treatment, treat
@@ -178,7 +188,7 @@ def _check_values(
         scale = None
         if study is not None and name in asked and kind in ON_THE_SCALE:
             scale = study.question(name).scale
-        if isinstance(scale, Checkboxes):  # a box may be called "1"
+        if scale is not None and scale.form == "boxes":  # a box may be called "1"
             rows = rows.with_columns(_as_given().cast(pl.Categorical).alias("text"))
         treatment, fits, problem = treat(name, rows, scale, screens=screens)
         good = rows.select(fits).to_series()
@@ -278,17 +288,11 @@ def _as_given() -> pl.Expr:
 def _marked(
     ratings: RatingFrame, rows: pl.DataFrame, field: str, value: pl.Expr, problem: str
 ) -> list[pl.DataFrame]:
-    """The rows as bad rows, file by file, under the names that the columns have there."""
+    """The rows as bad rows, file by file."""
     files = list(ratings.files)
     return [
-        mine.select(
-            pl.lit(files[number]).alias(FILE),
-            pl.col(ROW),
-            ratings.layouts[number].column_of(field).alias("column"),
-            value.alias("value"),
-            pl.lit(problem).alias("problem"),
-        ).cast(BAD)  # type: ignore[arg-type]
-        for (number,), mine in rows.group_by(FILE, maintain_order=True)
+        bad_rows(of_file, ratings.layouts[number], files[number], field, value, problem)
+        for (number,), of_file in rows.group_by(FILE, maintain_order=True)
     ]
 
 
