@@ -194,15 +194,15 @@ def describe(
         table.add_column(name)
     for name in ("ratings", "mean", "sd", "lowest", "highest", "not numbers"):
         table.add_column(name, justify="right")
-    for cell in sorted(description.cells.values(), key=lambda c: (c.criterion, c.system)):
-        numbers = [f"{v:.4g}" for v in (cell.mean, cell.sd, cell.low, cell.high)] if cell.n else ["–"] * 4
+    for cell in description.cells.iter_rows(named=True):
+        moments = ("mean", "sd", "low", "high")
         table.add_row(
-            escape(cell.criterion),
-            cell.kind,
-            escape(cell.system),
-            f"{cell.n + cell.n_words:,}",
-            *numbers,
-            f"{cell.n_words:,}",
+            escape(cell["criterion"]),
+            cell["kind"],
+            escape(cell["system"]),
+            f"{cell['n'] + cell['n_words']:,}",
+            *(f"{cell[name]:.4g}" if cell["n"] else "–" for name in moments),
+            f"{cell['n_words']:,}",
         )
     console.print(table)
 

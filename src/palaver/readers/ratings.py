@@ -304,9 +304,7 @@ def _moments(column: pl.Series) -> tuple[pl.Series, pl.Series]:
     return moment.alias("given_at"), (moment.is_null() & column.is_not_null()).alias("untimed")
 
 
-def _check_fields(
-    frame: pl.DataFrame, layout: Layout, file: str
-) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
+def _check_fields(frame: pl.DataFrame, layout: Layout, file: str) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
     """Split off rows without a name or value they need, or of a kind that is none.
 
     A screen without a rater is said once.
