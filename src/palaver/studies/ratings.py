@@ -28,6 +28,7 @@ from palaver.readers.ratings import (
 )
 from palaver.schema import Study
 from palaver.schema.rating import KINDS, Kind
+from palaver.statistics.codes import dense_codes
 from palaver.studies.results import Reading
 from palaver.studies.treatment import Treatment, treat
 from palaver.tables import ROW, open_frame
@@ -190,7 +191,7 @@ def _check_values(
             scale = study.question(name).scale
         if scale is not None and scale.form == "boxes":  # a box may be called "1"
             rows = rows.with_columns(_as_given().cast(pl.Categorical).alias("text"))
-        treatment, fits, problem = treat(name, rows, scale, screens=screens)
+        treatment, fits, problem = treat(rows, scale, screens=screens)
         good = rows.select(fits).to_series()
         if not good.all():
             wrong += _marked(ratings, rows.filter(~good), "value", _as_given(), problem)
@@ -313,35 +314,30 @@ def _judgement_codes(table: pl.DataFrame) -> NDArray[np.int64]:
     """One number for each judgement, the same for rows that are the same by `KEYS`."""
     combined = np.zeros(table.height, dtype=np.int64)
     size = 1
-    for codes in _key_codes(table):
-        values = int(codes.max(initial=0)) + 1
-        if size * values >= 2**62:
-            combined = np.unique(combined, return_inverse=True)[1]
-            size = int(combined.max(initial=0)) + 1
-        combined *= values
+    for name, key in _keys(table):
+        codes, n = dense_codes(name, key)
+        if size * n >= 2**62:
+            combined, size = dense_codes("judgement", combined)
+        combined *= n
         combined += codes
-        size *= values
+        size *= n
     return combined
 
 
-def _key_codes(table: pl.DataFrame) -> Iterator[NDArray[np.int32]]:
-    paired = table["against"].null_count() < table.height
-    if paired:  # "a beats b" and "b loses to a" are one judgement
-        system, against = np.split(_codes(pl.concat([table["system"], table["against"]])), 2)
-        yield np.minimum(system, against)
-        yield np.maximum(system, against)
-    for name in KEYS:
-        if table[name].null_count() < table.height and not (paired and name in ("system", "against")):
-            yield _codes(table[name])
+def _keys(table: pl.DataFrame) -> Iterator[tuple[str, NDArray[np.int64]]]:
+    """The columns that have something in them, as numbers; -1 is nothing."""
+    names = [name for name in KEYS if table[name].null_count() < table.height]
+    if "against" in names:  # "a beats b" and "b loses to a" are one judgement
+        system, against = np.split(_numbers(pl.concat([table["system"], table["against"]])), 2)
+        yield "system", np.minimum(system, against)
+        yield "against", np.maximum(system, against)
+        names = [name for name in names if name not in ("system", "against")]
+    for name in names:
+        yield name, _numbers(table[name])
 
 
-def _codes(column: pl.Series) -> NDArray[np.int32]:
-    """Small codes; 0 is nothing."""
-    physical = column.to_physical().cast(pl.Int32).fill_null(-1).to_numpy() + np.int32(1)
-    used = np.zeros(int(physical.max(initial=0)) + 1, dtype=np.int32)
-    used[physical] = 1
-    used[0] = 0
-    return np.cumsum(used, dtype=np.int32)[physical]
+def _numbers(column: pl.Series) -> NDArray[np.int64]:
+    return column.to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
 
 
 def _listed(bad: pl.DataFrame) -> list[str]:
