@@ -33,8 +33,8 @@ from palaver.studies.results import Reading
 from palaver.studies.treatment import Treatment, treat
 from palaver.tables import ROW, open_frame
 
-KEYS = ("criterion", "item", "system", "against", "rater", "kind", "turn", "repeat")
-"""What makes two rows the same judgement; the later one counts."""
+KEYS = ("criterion", "item", "system", "against", "rater", "turn", "repeat")
+"""What makes two rows of one kind the same judgement; the later one counts."""
 
 ASKED: tuple[Kind, ...] = ("human", "user")
 """They answer the questions of the study and no others."""
@@ -146,7 +146,7 @@ def _build(ratings: RatingFrame, study: Study | None, skip_bad: bool) -> RatingT
         notes=(*notes, *notes_on_repeats),
     )
     return RatingTable(
-        frame=_labelled(table, held),
+        frame=table.select(ORDER, *TYPES),
         treatments={c.label: c.treatment for c in held},
         kinds={c.label: c.kind for c in held},
         names={c.label: c.name for c in held},
@@ -196,11 +196,13 @@ def _check_values(
         if not good.all():
             wrong += _marked(ratings, rows.filter(~good), "value", _as_given(), problem)
             rows = rows.filter(good)
+        if label != name:
+            rows = rows.with_columns(pl.lit(label).cast(pl.Categorical).alias("criterion"))
         fitting.append(rows)
         criteria.append(_Criterion(name, kind, label, treatment, rows.height))
-    if len(fitting) == 1:
-        return fitting[0], criteria, pl.concat(wrong)
-    return (pl.concat(fitting).sort(ORDER) if fitting else table.clear()), criteria, pl.concat(wrong)
+    if len(fitting) != 1:  # one is in order already
+        fitting = [pl.concat([table.clear(), *fitting]).sort(ORDER)]
+    return fitting[0], criteria, pl.concat(wrong)
 
 
 def _labels(table: pl.DataFrame) -> dict[tuple[str, Kind], str]:
@@ -229,17 +231,6 @@ def _notes_on_kinds(criteria: Sequence[_Criterion]) -> Iterator[str]:
         if len(several) > 1:
             who = ", ".join(f"{BY[c.kind]} ({c.label})" for c in several)
             yield f"{name} was rated by {who}: kinds of raters are not mixed, each is a criterion of its own"
-
-
-def _labelled(table: pl.DataFrame, criteria: Sequence[_Criterion]) -> pl.DataFrame:
-    """The table's own columns, each criterion under its label."""
-    criterion = pl.col("criterion")
-    for c in criteria:
-        if c.label != c.name:
-            mine = (pl.col("criterion") == c.name) & (pl.col("kind") == c.kind)
-            label = pl.lit(c.label, dtype=pl.String).cast(pl.Categorical)
-            criterion = pl.when(mine).then(label).otherwise(criterion)
-    return table.select(ORDER, *TYPES).with_columns(criterion.alias("criterion"))
 
 
 _PARTS = {
