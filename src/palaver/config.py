@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from palaver.errors import ConfigError
 from palaver.files import TextStream
@@ -13,13 +14,32 @@ from palaver.files import TextStream
 Location = tuple[str | int, ...]
 
 
+_TOKEN = re.compile(
+    r'''
+    """ (?: \\. | [^\\] )*? "{3,5}     # up to two more quotes may belong to the text
+    | \'{3} .*? \'{3,5}
+    | " (?: \\. | [^"\\] )* "
+    | ' [^']* '
+    | \# [^\n]*
+    | [\n\[\]{}=,.]
+    | [^\s\[\]{}=,.#"']+              # a bare key, or a piece of a number or a date
+    ''',
+    re.DOTALL | re.VERBOSE,
+)
+
+
+class _Token(NamedTuple):
+    text: str
+    line: int
+
+
 class Lines:
     """Line of each key and array element of a TOML text that `tomllib` has accepted."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._at = 0
-        self._line = 1
+        self._tokens: list[_Token] = []
+        """What is left to walk over, the last one first; without blanks and comments."""
         self._lines: dict[Location, int] = {}
         self._counts: dict[Location, int] = {}
 
@@ -33,119 +53,90 @@ class Lines:
         return None
 
     def _walk(self) -> None:
+        line = 1
+        for match in _TOKEN.finditer(self._text):
+            if not match[0].startswith("#"):
+                self._tokens.append(_Token(match[0], line))
+            line += match[0].count("\n")
+        self._tokens.append(_Token("", line))
+        self._tokens.reverse()
         table: Location = ()
-        while self._skip_blank(newlines=True):
-            start = self._line
-            if self._text.startswith("[", self._at):
-                double = self._text.startswith("[[", self._at)
-                self._advance(2 if double else 1)
-                table = self._resolve(self._key(), element=double)
-                self._advance(2 if double else 1)
-                self._lines[table] = start  # also when [a.b] further up has implied [a] already
+        while self._next.text:
+            if self._next.text == "\n":
+                self._tokens.pop()
+            elif self._next.text == "[":
+                table = self._header()
             else:
                 self._pair(table)
 
-    def _resolve(self, keys: list[str], *, element: bool) -> Location:
+    @property
+    def _next(self) -> _Token:
+        return self._tokens[-1]
+
+    def _header(self) -> Location:
+        start = self._tokens.pop().line
+        is_element = self._next.text == "["
+        if is_element:
+            self._tokens.pop()
+        table = self._resolve(self._key(), start, is_element)
+        while self._next.text == "]":
+            self._tokens.pop()
+        self._lines[table] = start  # also when [a.b] further up has implied [a] already
+        return table
+
+    def _resolve(self, keys: list[str], line: int, is_element: bool) -> Location:
         """`[[a.b]]` and `[a.b.c]` name the newest element of each array of tables on the way."""
         path: Location = ()
         for i, key in enumerate(keys):
             path = (*path, key)
-            self._lines.setdefault(path, self._line)
-            if element and i == len(keys) - 1:
+            self._lines.setdefault(path, line)
+            if is_element and i == len(keys) - 1:
                 self._counts[path] = self._counts.get(path, -1) + 1
             if path in self._counts:
                 path = (*path, self._counts[path])
         return path
 
+    def _key(self) -> list[str]:
+        """The parts of a dotted key."""
+        word = self._tokens.pop().text
+        if word[0] in "\"'":
+            word = tomllib.loads(f"key = {word}")["key"]
+        if self._next.text != ".":
+            return [word]
+        self._tokens.pop()
+        return [word, *self._key()]
+
     def _pair(self, table: Location) -> None:
-        start = self._line
+        start = self._next.line
         path = table
         for key in self._key():
             path = (*path, key)
             self._lines.setdefault(path, start)
-        self._advance(1)  # the equals sign
+        self._tokens.pop()  # the equals sign
         self._value(path)
 
-    def _key(self) -> list[str]:
-        """A dotted key, up to the character that ends it (= or ])."""
-        parts: list[str] = []
-        while True:
-            self._skip_blank()
-            if self._text[self._at] in "\"'":
-                parts.append(self._string())
-            else:
-                start = self._at
-                while self._text[self._at] not in " \t.=]":
-                    self._advance(1)
-                parts.append(self._text[start : self._at])
-            self._skip_blank()
-            if self._text[self._at] != ".":
-                return parts
-            self._advance(1)
-
     def _value(self, path: Location) -> None:
-        self._skip_blank()
-        character = self._text[self._at]
-        if character in "\"'":
-            self._string()
-        elif character == "[":
+        start = self._tokens.pop().text
+        if start == "[":
             self._sequence(path, "]")
-        elif character == "{":
+        elif start == "{":
             self._sequence(path, "}")
         else:
-            while self._at < len(self._text) and self._text[self._at] not in ",]}#\n":
-                self._advance(1)
+            while self._next.text not in (",", "]", "}", "\n", ""):
+                self._tokens.pop()
 
     def _sequence(self, path: Location, end: str) -> None:
-        self._advance(1)
         index = 0
-        while True:
-            self._skip_blank(newlines=True)
-            if self._text[self._at] == end:
-                self._advance(1)
-                return
-            if self._text[self._at] == ",":
-                self._advance(1)
-                continue
-            if end == "]":
-                self._lines[(*path, index)] = self._line
+        while self._next.text != end:
+            if self._next.text in (",", "\n"):
+                self._tokens.pop()
+            elif end == "]":
+                self._lines[(*path, index)] = self._next.line
                 self._value((*path, index))
                 index += 1
             else:
                 self._pair(path)
-
-    def _string(self) -> str:
-        """Step over a string; its text, in which only a key's escapes matter and are resolved."""
-        quote, begin = self._text[self._at], self._at
-        mark = quote * 3 if self._text.startswith(quote * 3, self._at) else quote
-        self._advance(len(mark))
-        start = self._at
-        while not self._text.startswith(mark, self._at):
-            self._advance(2 if quote == '"' and self._text[self._at] == "\\" else 1)
-        found = self._text[start : self._at]
-        self._advance(len(mark))
-        while len(mark) == 3 and self._text.startswith(quote, self._at):
-            self._advance(1)  # up to two more quotes may belong to the text
-        if mark == '"' and "\\" in found:
-            found = tomllib.loads(f"key = {self._text[begin : self._at]}")["key"]
-        return found
-
-    def _skip_blank(self, *, newlines: bool = False) -> bool:
-        """Step over spaces (and line breaks and comments); False at the end of the text."""
-        while self._at < len(self._text):
-            character = self._text[self._at]
-            if newlines and character == "#":
-                while self._at < len(self._text) and self._text[self._at] != "\n":
-                    self._advance(1)
-            elif character in " \t\r" or (newlines and character == "\n"):
-                self._advance(1)
-            else:
-                return True
-        return False
-
-    def _advance(self, count: int) -> None:
-        self._line += self._text.count("\n", self._at, self._at + count)
-        self._at += count
+        self._tokens.pop()
 
 
 def read_toml(path: str | Path) -> tuple[dict[str, Any], Lines]:

@@ -122,13 +122,14 @@ class _CleanUtf8(io.RawIOBase):
         self._path = path
         self._ready = memoryview(b"")
         self._done = False
-        self._decoder: codecs.IncrementalDecoder | None = None
+        self._wide: io.TextIOWrapper | None = None
         head = self._take(4)
         for name, marks in _WIDE.items():
-            if self._decoder is None and head.startswith(marks):
+            if self._wide is None and head.startswith(marks):
                 encoding.name = name
-                self._decoder = codecs.getincrementaldecoder(name)()
-                head = self._decoder.decode(head).encode()
+                raw.seek(0)
+                self._wide = io.TextIOWrapper(raw, name, newline="")
+                head = b""
         if head.startswith(codecs.BOM_UTF8):
             encoding.name = "utf-8 with byte-order mark"
             head = head[3:]
@@ -146,33 +147,23 @@ class _CleanUtf8(io.RawIOBase):
         return size
 
     def _take(self, size: int) -> bytes:
+        """The next bytes, wide characters already as UTF-8; empty at the end."""
         try:
-            return self._raw.read(size)
+            return self._raw.read(size) if self._wide is None else self._wide.read(size).encode()
+        except UnicodeDecodeError as error:
+            name = self._encoding.name.upper()
+            raise DataError(f"{self._path} begins like {name} but is not: {error}") from None
         except _DAMAGE as error:
             raise DataError(
                 f"{self._path} is damaged, cut short or not what its name says: {error}"
             ) from error
-
-    def _chunk(self) -> bytes:
-        """The next bytes, wide characters already as UTF-8; empty at the end."""
-        while True:
-            taken = self._take(_CHUNK)
-            if self._decoder is None:
-                return taken
-            try:
-                recoded = self._decoder.decode(taken, final=not taken).encode()
-            except UnicodeDecodeError as error:
-                name = self._encoding.name.upper()
-                raise DataError(f"{self._path} begins like {name} but is not: {error}") from None
-            if recoded or not taken:
-                return recoded
 
     def _fill(self) -> None:
         """Take bytes up to the last line break, so that no character is cut in two."""
         pieces = [self._rest]
         cut = 0
         while not cut and not self._done:
-            chunk = self._chunk()
+            chunk = self._take(_CHUNK)
             self._done = not chunk
             cut = max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) + 1
             pieces.append(chunk)
@@ -183,17 +174,17 @@ class _CleanUtf8(io.RawIOBase):
     def _clean(self, block: bytes) -> bytes:
         try:
             block.decode("utf-8")
+            return block
         except UnicodeDecodeError:
-            lines = []
-            for line in block.splitlines(keepends=True):
-                try:
-                    line.decode("utf-8")
-                    lines.append(line)
-                except UnicodeDecodeError:
-                    self._encoding.recoded_lines += 1
-                    lines.append(line.decode("cp1252", errors="replace").encode())
-            block = b"".join(lines)
-        return block
+            return b"".join(map(self._clean_line, block.splitlines(keepends=True)))
+
+    def _clean_line(self, line: bytes) -> bytes:
+        try:
+            line.decode("utf-8")
+            return line
+        except UnicodeDecodeError:
+            self._encoding.recoded_lines += 1
+            return line.decode("cp1252", errors="replace").encode()
 
     def close(self) -> None:
         self._raw.close()

@@ -19,6 +19,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+import numpy as np
 import polars as pl
 
 from palaver.errors import DataError
@@ -32,9 +33,8 @@ from palaver.files import (
     sha256_of,
 )
 
-csv.field_size_limit(
-    1 << 30
-)  # a cell may well be longer than 131,072 characters; here, so that it holds always
+# A cell may well be longer than 131,072 characters. Set here, so that it always holds.
+csv.field_size_limit(1 << 30)
 
 BLOCK = 1 << 23
 BATCH = 1 << 18
@@ -83,7 +83,9 @@ class TableSource:
     def _read(self, progress: Callable[[int], None], coded: Collection[str]) -> Iterator[pl.DataFrame]:
         if self.format == "parquet":
             return _parquet_frames(self, progress, coded)
-        return (_csv_frames if self.format == "csv" else _jsonl_frames)(self, progress)
+        if self.format == "csv":
+            return _csv_frames(self, progress)
+        return _jsonl_frames(self, progress)
 
     def digest(self) -> str:
         """The SHA-256 of the content."""
@@ -221,12 +223,20 @@ def _csv_frames(source: TableSource, progress: Callable[[int], None]) -> Iterato
                 frame = pl.DataFrame(batch)
                 if not frame.height:
                     continue
-                rows, row = _number_rows(row + 1, frame.height, skipped)
+                numbers = np.arange(row + 1, row + 1 + frame.height + len(skipped))
+                rows = np.setdiff1d(numbers, skipped, assume_unique=True)[: frame.height]
+                row = int(rows[-1])
+                skipped[:] = [number for number in skipped if number > row]
                 last = frame.item(-1, -1) or ""
                 numbered = _text_frame(frame.drop(unnamed), pl.Series(ROW, rows, dtype=pl.Int64))
                 yield numbered.filter(~pl.all_horizontal(pl.exclude(ROW).is_null()))
         except pa.ArrowInvalid as error:
-            raise _not_a_table(source.path, error) from None
+            if "straddl" not in str(error):
+                raise DataError(f"{source.path} is not a CSV table: {error}") from None
+            raise DataError(
+                f"{source.path} has a row of more than {BLOCK:,} bytes",
+                "perhaps a quotation mark is never closed, or this is no CSV table",
+            ) from None
     if "\n" in last or "\r" in last:
         _check_quotes_closed(source.path, row)
 
@@ -252,15 +262,6 @@ class _ArrowStream(io.RawIOBase):
         return len(taken)
 
 
-def _not_a_table(path: Path, error: Exception) -> DataError:
-    if "straddl" in str(error):
-        return DataError(
-            f"{path} has a row of more than {BLOCK:,} bytes",
-            "perhaps a quotation mark is never closed, or this is no CSV table",
-        )
-    return DataError(f"{path} is not a CSV table: {error}")
-
-
 def _check_quotes_closed(path: Path, row: int) -> None:
     """Arrow takes the end of the file for the missing quotation mark and all rows before it for one cell."""
     tail = b""
@@ -272,21 +273,6 @@ def _check_quotes_closed(path: Path, row: int) -> None:
             f"{path}, row {row}: a quotation mark is never closed",
             "all that follows it was read as one cell; close it or take it out",
         )
-
-
-def _number_rows(start: int, count: int, skipped: list[int]) -> tuple[Sequence[int], int]:
-    """The numbers of `count` good rows from `start` on, stepping over those skipped, which are used up."""
-    if not skipped:
-        return range(start, start + count), start + count - 1
-    gaps = set(skipped)
-    rows: list[int] = []
-    number = start
-    while len(rows) < count:
-        if number not in gaps:
-            rows.append(number)
-        number += 1
-    skipped[:] = [gap for gap in skipped if gap >= number]
-    return rows, number - 1
 
 
 def _text_frame(frame: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:
@@ -321,15 +307,11 @@ def _jsonl_frames(source: TableSource, progress: Callable[[int], None]) -> Itera
             block = b"".join([*rest, chunk[:cut]]) if cut or not chunk else b""
             rest = [chunk[cut:]] if cut else [*rest, chunk]
             if block.strip():
-                yield _json_frame(block, first_line, source)
+                frame = _plain_json_frame(block, first_line, source)
+                yield _any_json_frame(block, first_line, source) if frame is None else frame
             first_line += block.count(b"\n")
             if not chunk:
                 return
-
-
-def _json_frame(block: bytes, first_line: int, source: TableSource) -> pl.DataFrame:
-    frame = _plain_json_frame(block, first_line, source)
-    return frame if frame is not None else _any_json_frame(block, first_line, source)
 
 
 def _plain_json_frame(block: bytes, first_line: int, source: TableSource) -> pl.DataFrame | None:

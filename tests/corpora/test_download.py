@@ -55,7 +55,7 @@ def test_the_address_of_the_card_is_used(
         "palaver.corpora.download.corpus", lambda name: catalogue.Corpus(card, known.layouts, known.folder)
     )
     told: list[Any] = []
-    get("dream", tmp_path, tell=lambda *x: told.append(x), patience=QUICK)
+    get("dream", tmp_path, progress=lambda *x: told.append(x), patience=QUICK)
     assert ids("dream", tmp_path) == ids("dream", samples)
     assert told
 
@@ -196,10 +196,10 @@ def test_a_known_file_must_have_the_known_hash(shared_data: Path, samples: Path,
 def test_another_version_is_refused_unless_wanted(tmp_path: Path) -> None:
     copy = tmp_path / "dream.jsonl.gz"
     copy.write_bytes(gzip.compress(b'{"id": "x", "split": "dev", "turns": [{"s": "A", "t": "hi"}]}'))
-    with pytest.raises(DataError) as found:
+    with pytest.raises(DataError) as refused:
         get("dream", tmp_path / "to", copy=copy)
-    assert "another version" in found.value.message
-    assert "--no-check" in found.value.hint
+    assert "another version" in refused.value.message
+    assert "--no-check" in refused.value.hint
     got = get("dream", tmp_path / "to", copy=copy, check=False)
     assert "another version" in got.notes[0]
     assert ids("dream", tmp_path / "to") == ["x"]
@@ -210,11 +210,11 @@ def test_another_version_is_refused_unless_wanted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [n for n in corpus_names() if not corpus(n).card.urls])
 def test_what_needs_a_person_says_what_to_do(name: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError) as found:
+    with pytest.raises(UserError) as refused:
         get(name, tmp_path)
-    assert corpus(name).card.manual in found.value.message
-    assert corpus(name).card.source in found.value.hint
-    assert "--from" in found.value.hint
+    assert corpus(name).card.manual in refused.value.message
+    assert corpus(name).card.source in refused.value.hint
+    assert "--from" in refused.value.hint
 
 
 def test_nothing_is_replaced_unasked(samples: Path, tmp_path: Path) -> None:

@@ -34,7 +34,9 @@ def sha(content: bytes) -> str:
 def test_a_whole_file(shop: Shop, tmp_path: Path, patience: Patience) -> None:
     told: list[tuple[str, int, int]] = []
     target = tmp_path / "deep" / "f.bin"
-    got = fetch(shop.url, target, sha256=sha(shop.content), tell=lambda *x: told.append(x), patience=patience)
+    got = fetch(
+        shop.url, target, sha256=sha(shop.content), progress=lambda *x: told.append(x), patience=patience
+    )
     assert got == target
     assert target.read_bytes() == shop.content
     assert os.listdir(target.parent) == ["f.bin"]
@@ -58,9 +60,9 @@ def test_a_cut_connection_goes_on_where_it_stopped(
 
 def test_another_run_goes_on_too(shop: Shop, tmp_path: Path, patience: Patience) -> None:
     shop.cut_after = [500_000, 0, 0, 0]
-    with pytest.raises(UserError) as found:
+    with pytest.raises(UserError) as refused:
         fetch(shop.url, tmp_path / "f", patience=patience)
-    assert "500,000 bytes are kept" in found.value.hint
+    assert "500,000 bytes are kept" in refused.value.hint
     assert not (tmp_path / "f").exists()
     fetch(shop.url, tmp_path / "f", patience=patience)
     assert (tmp_path / "f").read_bytes() == shop.content
@@ -104,7 +106,7 @@ def test_a_server_without_ranges_sends_all_again(shop: Shop, tmp_path: Path, pat
 def test_a_server_that_does_not_say_how_much(shop: Shop, tmp_path: Path, patience: Patience) -> None:
     shop.lengths = False
     told: list[Any] = []
-    fetch(shop.url, tmp_path / "f", tell=lambda *x: told.append(x), patience=patience)
+    fetch(shop.url, tmp_path / "f", progress=lambda *x: told.append(x), patience=patience)
     assert (tmp_path / "f").read_bytes() == shop.content
     assert told[-1] == ("f", len(shop.content), 0)
 
@@ -135,9 +137,9 @@ def test_a_part_of_nobody_knows_what_is_not_used(
 
 
 def test_a_wrong_hash_keeps_nothing(shop: Shop, tmp_path: Path, patience: Patience) -> None:
-    with pytest.raises(DataError) as found:
+    with pytest.raises(DataError) as refused:
         fetch(shop.url, tmp_path / "f", sha256="0" * 64, patience=patience)
-    assert sha(shop.content) in found.value.message
+    assert sha(shop.content) in refused.value.message
     assert os.listdir(tmp_path) == []
     assert len(shop.asked) == 1
 
@@ -156,10 +158,10 @@ def test_what_is_not_there_is_not_tried_again(
     status: int, shop: Shop, tmp_path: Path, patience: Patience
 ) -> None:
     shop.statuses = [status]
-    with pytest.raises(UserError) as found:
+    with pytest.raises(UserError) as refused:
         fetch(shop.url, tmp_path / "f", patience=patience)
-    assert f"the server answers {status}" in found.value.message
-    assert "--from" in found.value.hint
+    assert f"the server answers {status}" in refused.value.message
+    assert "--from" in refused.value.hint
     assert len(shop.asked) == 1
     assert os.listdir(tmp_path) == []
 
@@ -199,23 +201,21 @@ def test_a_full_disk_keeps_the_part(shop: Shop, tmp_path: Path, patience: Patien
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, before[1]))
     try:
-        with pytest.raises(UserError) as found:
+        with pytest.raises(UserError) as refused:
             fetch(shop.url, tmp_path / "f", patience=patience)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)
-    assert "cannot write" in found.value.message
+    assert "cannot write" in refused.value.message
     fetch(shop.url, tmp_path / "f", patience=patience)
     assert (tmp_path / "f").read_bytes() == shop.content
 
 
-def test_pauses_double_up_to_a_limit() -> None:
+def test_pauses_double_up_to_a_limit(tmp_path: Path) -> None:
     pauses: list[float] = []
-    patience = Patience(first_pause=1, longest_pause=5, sleep=pauses.append)
-    for failures in (1, 2, 3, 4):
-        patience.pause(failures)
-    patience.pause(1, asked=100)
-    assert pauses == [1, 2, 4, 5, 5]
+    with pytest.raises(UserError, match="8 times in a row"):
+        fetch("http://127.0.0.1:1/f", tmp_path / "f", patience=Patience(tries=8, sleep=pauses.append))
+    assert pauses == [1, 2, 4, 8, 16, 30, 30]
 
 
 def test_names_of_files() -> None:

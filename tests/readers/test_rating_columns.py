@@ -164,7 +164,7 @@ def test_one_column_per_criterion() -> None:
     )
     layout = find_layout(sample.columns[:-1], FILE, sample=sample)
     assert layout.kind == "criteria"
-    assert dict(layout.criteria) == {"naturalness": "nat", "check": "check_those_that_apply"}
+    assert dict(layout.criteria) == {"naturalness": ("nat",), "check": ("check_those_that_apply",)}
     rows = layout.to_long(sample).select("system", "criterion", "value").rows()
     assert rows == [("a", "naturalness", "3"), ("a", "check", "ok")]
 

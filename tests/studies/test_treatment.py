@@ -87,7 +87,7 @@ def test_not_a_number_is_no_word(values: list[str], tmp_path: Path) -> None:
 )
 def test_a_scale_checks_a_column_as_it_checks_a_cell(scale: Scale, good: list[str], bad: list[str]) -> None:
     rows = pl.DataFrame({"value": [float(v) for v in good + bad]})
-    treatment, fits, problem = treat("q", rows, scale, screens=False)
+    treatment, fits, problem = treat(rows, scale, screens=False)
     assert rows.filter(fits).height == rows.head(len(good)).filter(fits).height == len(good)
     assert (treatment.kind, treatment.level, problem) == (
         "number",
@@ -125,9 +125,9 @@ def test_several_on_a_screen_are_rankme(tmp_path: Path) -> None:
 
 
 def test_default_normalisation() -> None:
-    magnitude = Treatment("q", "number", "ratio", Magnitude(reference=50), "")
+    magnitude = Treatment(Magnitude(reference=50))
     assert (magnitude.is_magnitude, magnitude.default_normalisation, magnitude.reference) == (True, "log", 50)
-    likert = Treatment("q", "number", "ordinal", Likert(), "")
+    likert = Treatment(Likert())
     assert (likert.is_magnitude, likert.default_normalisation) == (False, "raw")
     assert "scores are z values" in likert.describe("z")
     assert "scores are" not in likert.describe("raw")

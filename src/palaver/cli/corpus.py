@@ -189,7 +189,7 @@ def get(
             url=url,
             check=check,
             force=force,
-            tell=lambda what, done, total: tell(what, done, max(done, total)),
+            progress=lambda what, done, total: tell(what, done, max(done, total)),
         )
     typer.echo(f"{card.title} is in {got.folder}")
     typer.echo(f"licence: {card.licence}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -22,10 +22,10 @@ from palaver.readers.rating_files import iter_ratings, write_ratings
 from palaver.readers.ratings import kinds_of
 from palaver.reports import print_analysis, write_report
 from palaver.schema import Study
+from palaver.statistics.correlation import METHODS
 from palaver.statistics.normalise import NORMALISATIONS
 from palaver.studies import RatingTable, load_study, read_ratings, write_long
 from palaver.studies import analyse as run_analysis
-from palaver.studies.analyse import Method
 from palaver.studies.describe import describe as run_description
 from palaver.tables import TableSource, open_table
 
@@ -53,7 +53,7 @@ def analyse(
         ),
     ] = "auto",
     correlation: Annotated[
-        str, typer.Option(help="Between criteria.", **options.choices(get_args(Method)))
+        str, typer.Option(help="Between criteria.", **options.choices(METHODS))
     ] = "spearman",
     confidence: options.Confidence = 0.95,
     replicates: options.Replicates = None,
@@ -194,15 +194,15 @@ def describe(
         table.add_column(name)
     for name in ("ratings", "mean", "sd", "lowest", "highest", "not numbers"):
         table.add_column(name, justify="right")
-    for cell in sorted(description.cells.values(), key=lambda c: (c.criterion, c.system)):
-        numbers = [f"{v:.4g}" for v in (cell.mean, cell.sd, cell.low, cell.high)] if cell.n else ["–"] * 4
+    for cell in description.cells.iter_rows(named=True):
+        moments = ("mean", "sd", "low", "high")
         table.add_row(
-            escape(cell.criterion),
-            cell.kind,
-            escape(cell.system),
-            f"{cell.n + cell.n_words:,}",
-            *numbers,
-            f"{cell.n_words:,}",
+            escape(cell["criterion"]),
+            cell["kind"],
+            escape(cell["system"]),
+            f"{cell['n'] + cell['n_words']:,}",
+            *(f"{cell[name]:.4g}" if cell["n"] else "–" for name in moments),
+            f"{cell['n_words']:,}",
         )
     console.print(table)
 

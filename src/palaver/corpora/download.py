@@ -7,7 +7,6 @@ dialogue can be read. So there is never half a corpus under its name.
 from __future__ import annotations
 
 import fnmatch
-import os
 import shutil
 import tarfile
 import tempfile
@@ -23,7 +22,7 @@ from palaver.corpora.catalogue import Corpus, CorpusCard, cache_root, corpus
 from palaver.corpora.transfer import Patience, fetch, name_of
 from palaver.errors import DataError, UserError
 from palaver.files import sha256_of
-from palaver.progress import Progress
+from palaver.progress import Progress, no_progress
 
 _ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar")
 
@@ -44,7 +43,7 @@ def get(
     url: str | None = None,
     check: bool = True,
     force: bool = False,
-    tell: Progress | None = None,
+    progress: Progress = no_progress,
     patience: Patience | None = None,
 ) -> Download:
     """Put the corpus `name` into `to/name`, from `copy` (a file or folder), `url`, or the makers' address."""
@@ -76,7 +75,7 @@ def get(
                 # a name of its own, beside the folder, so that the next run finds what this one began
                 file = root / f"{name}-{name_of(address)}"
                 pinned = card.sha256.get(name_of(address))
-                fetch(address, file, sha256=pinned if check else None, tell=tell, patience=patience)
+                fetch(address, file, sha256=pinned if check else None, progress=progress, patience=patience)
                 if not pinned:
                     notes.append(f"{name_of(address)}: not pinned, its sha256 is {sha256_of(file)}")
                 _put(file, fresh, name_of(address), known)
@@ -88,19 +87,20 @@ def get(
 @contextmanager
 def _beside(folder: Path) -> Iterator[Path]:
     """A folder to fill, which takes the place of `folder` when all went well."""
-    fresh = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
-        yield fresh
-        umask = os.umask(0)
-        os.umask(umask)
-        fresh.chmod(0o777 & ~umask)
-        if folder.is_dir():
-            shutil.rmtree(folder)
-        fresh.replace(folder)
-    except OSError as error:
-        raise UserError(f"cannot write {folder}: {error.strerror or error}", "is the disk full?") from error
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+    with tempfile.TemporaryDirectory(
+        prefix=f".{folder.name}-", dir=folder.parent, ignore_cleanup_errors=True
+    ) as around:
+        fresh = Path(around) / "content"
+        try:
+            fresh.mkdir()
+            yield fresh
+            if folder.is_dir():
+                shutil.rmtree(folder)
+            fresh.replace(folder)
+        except OSError as error:
+            raise UserError(
+                f"cannot write {folder}: {error.strerror or error}", "is the disk full?"
+            ) from error
 
 
 def _take(copy: Path, fresh: Path, known: Corpus, check: bool, notes: list[str]) -> None:
@@ -183,8 +183,8 @@ def _unpack(archive: Path, folder: Path, keep: tuple[str, ...] = ()) -> None:
                 count = _extract(names, packed.open, folder, keep)
         else:
             with tarfile.open(archive) as packed_tar:
-                members = {m.name: m for m in packed_tar if m.isfile()}  # no links, no devices
-                count = _extract(members, lambda n: packed_tar.extractfile(members[n]), folder, keep)
+                names = [member.name for member in packed_tar if member.isfile()]  # no links, no devices
+                count = _extract(names, packed_tar.extractfile, folder, keep)
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error, RuntimeError) as error:
         raise DataError(f"{archive.name} is damaged or not an archive: {error}") from None
     if not count:

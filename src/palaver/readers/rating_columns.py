@@ -62,7 +62,7 @@ class Layout:
     kind: str
     columns: Mapping[str, str]
     """Field -> column, for the fields that are one column."""
-    criteria: Mapping[str, str | tuple[str, ...]]
+    criteria: Mapping[str, tuple[str, ...]]
     """Criterion -> its column, or its numbered columns on a screen."""
     systems: tuple[str, ...] = ()
     """The numbered system columns of a screen."""
@@ -82,7 +82,7 @@ class Layout:
             }
             return pl.format("{} {}", position, criterion).replace(cells)
         if self.kind == "criteria" and field == "value":
-            return criterion.replace(self.criteria)
+            return criterion.replace({name: columns[0] for name, columns in self.criteria.items()})
         return pl.lit(self.columns.get(field, field))
 
     def describe(self) -> str:
@@ -99,29 +99,16 @@ class Layout:
         """`frame` with one judgement a row, in the order they were made."""
         shared = [pl.col(c).alias(f) for f, c in self.columns.items()]
         if self.kind == "long":
-            return frame.select([*shared, pl.col(ROW)])
-        parts: list[pl.DataFrame] = []
-        if self.kind == "criteria":
-            for criterion, column in self.criteria.items():
-                parts.append(
-                    frame.select(
-                        [*shared, pl.lit(criterion).alias("criterion"), pl.col(column).alias("value"), ROW]
-                    )
-                )
-        for position, system in enumerate(self.systems):
+            return frame.select(*shared, ROW)
+        parts = []
+        for position in range(max(1, len(self.systems))):
+            output = []
+            if self.systems:
+                place = pl.lit(str(position)).alias("shown_position")
+                output = [pl.col(self.systems[position]).alias("system"), place]
             for criterion, columns in self.criteria.items():
-                parts.append(
-                    frame.select(
-                        [
-                            *shared,
-                            pl.col(system).alias("system"),
-                            pl.lit(criterion).alias("criterion"),
-                            pl.col(columns[position]).alias("value"),
-                            pl.lit(str(position)).alias("shown_position"),
-                            ROW,
-                        ]
-                    )
-                )
+                value = pl.col(columns[position]).alias("value")
+                parts.append(frame.select(*shared, *output, pl.lit(criterion).alias("criterion"), value, ROW))
         return pl.concat(parts).sort(ROW, maintain_order=True)
 
 
@@ -137,15 +124,14 @@ def find_layout(
 
     Of a wide file only the columns named by `criteria` count, unless none of them is.
     """
-    renamed = dict(renamed or {})
-    for field, column in renamed.items():
+    fields = dict(renamed or {})
+    for field, column in fields.items():
         if field not in FIELDS:
             raise DataError(
                 f"there is no field {field!r}{nearest(field, FIELDS)}", f"known: {', '.join(FIELDS)}"
             )
         if column not in columns:
             raise DataError(f"{path} has no column {column!r}{nearest(column, columns)}")
-    fields = dict(renamed)
     for field in FIELDS:
         names = (field, *ALIASES.get(field, ()))
         known = next((c for c in names if c in columns and c not in fields.values()), None)
@@ -153,7 +139,7 @@ def find_layout(
             fields[field] = known
     numbered = _numbered(columns)
     screen = next((s for s in ("system", "team", "model") if len(numbered.get(s, ())) > 1), None)
-    wide = {field: column for field, column in fields.items() if field in WIDE or field in renamed}
+    wide = {field: column for field, column in fields.items() if field in WIDE or field in (renamed or {})}
     if screen is not None and "value" not in fields:
         return _only(criteria, _screens(wide, numbered, screen, columns, path))
     if "criterion" not in fields and "value" not in fields and "system" in fields:
@@ -206,9 +192,9 @@ def _screens(
 
 def _criterion_columns(
     columns: Sequence[str], taken: set[str], sample: pl.DataFrame | None
-) -> dict[str, str]:
+) -> dict[str, tuple[str, ...]]:
     """Columns of numbers, and check boxes by their name, that are neither fields nor ids."""
-    criteria: dict[str, str] = {}
+    criteria: dict[str, tuple[str, ...]] = {}
     for column in columns:
         if column in taken or _NOT_CRITERIA.search(column):
             continue
@@ -219,7 +205,7 @@ def _criterion_columns(
                 values.len() > 0 and values.cast(pl.Float64, strict=False).null_count() < values.len() / 2
             )
         if numeric or column.startswith("check"):
-            criteria[SHORT.get(column, column)] = column
+            criteria[SHORT.get(column, column)] = (column,)
     return criteria
 
 

@@ -19,7 +19,7 @@ from palaver.readers.rating_columns import SCHEMA
 from palaver.readers.ratings import long_frames, parsed_time
 from palaver.schema import Rating
 from palaver.schema.rating import value_text
-from palaver.tables import ROW, open_table
+from palaver.tables import ROW, as_text, open_table
 
 
 def iter_ratings(path: str | Path, *, columns: Mapping[str, str] | None = None) -> Iterator[Rating]:
@@ -28,6 +28,7 @@ def iter_ratings(path: str | Path, *, columns: Mapping[str, str] | None = None) 
     for layout, frame in long_frames(source, columns):
         if layout.kind != "long":  # an empty cell of a wide file: nobody answered there
             frame = frame.filter(pl.col("value").is_not_null())
+        frame = as_text(frame, source.path)
         for row in frame.with_columns(parsed_time().alias("given_at")).iter_rows(named=True):
             number = row.pop(ROW)
             try:
@@ -123,29 +124,11 @@ def _json_line(row: Mapping[str, Any], boxes: Collection[str]) -> bytes:
     return json.dumps(plain, ensure_ascii=False).encode(errors="replace") + b"\n"
 
 
-class _Sink(io.RawIOBase):
-    """Where a Parquet writer writes; what has come in can be taken out at any time."""
-
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self._pieces.append(bytes(data))
-        return len(self._pieces[-1])
-
-    def take(self) -> bytes:
-        taken, self._pieces = b"".join(self._pieces), []
-        return taken
-
-
 def _parquet(frames: Iterator[pl.DataFrame]) -> Iterator[bytes]:
     import pyarrow
     import pyarrow.parquet
 
-    sink = _Sink()
+    sink = io.BytesIO()
     writer: Any = None
     for frame in frames:
         table = frame.to_arrow()
@@ -153,10 +136,12 @@ def _parquet(frames: Iterator[pl.DataFrame]) -> Iterator[bytes]:
             pyarrow.PythonFile(sink, mode="w"), table.schema, compression="zstd"
         )
         writer.write_table(table)
-        yield sink.take()
+        yield sink.getvalue()
+        sink.seek(0)
+        sink.truncate()
     if writer is not None:
         writer.close()
-        yield sink.take()
+        yield sink.getvalue()
 
 
 def ratings_frame(batch: Sequence[Rating]) -> pl.DataFrame:

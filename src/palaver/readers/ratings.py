@@ -15,7 +15,7 @@ import polars as pl
 
 from palaver.errors import DataError, UserError, nearest
 from palaver.progress import Progress, no_progress
-from palaver.readers.rating_columns import ALIASES, FIELDS, Layout, find_layout
+from palaver.readers.rating_columns import ALIASES, FIELDS, SCHEMA, Layout, find_layout
 from palaver.schema.rating import KINDS, Kind
 from palaver.tables import ROW, TableSource, as_text, open_table
 
@@ -29,21 +29,16 @@ FILE = "file"
 
 NAMES = ("item", "system", "rater", "criterion")
 """What every rating has besides its value."""
-_CODED = (*NAMES, "against", "signature", "context", "version")
+
+_COMPACT = {pl.String: pl.Categorical, pl.Float64: pl.Float32}
 TYPES: dict[str, Any] = {
-    **dict.fromkeys(("item", "system", "against", "rater", "criterion"), pl.Categorical),
+    **{name: _COMPACT.get(kind, kind) for name, kind in SCHEMA.items() if name not in ("study", "output")},
     "value": pl.Float64,
     "text": pl.Categorical,
-    "given_at": pl.Datetime("us"),
-    "seconds": pl.Float32,
-    "shown_position": pl.Int32,
     "kind": pl.Enum(KINDS),
-    **dict.fromkeys(("signature", "context"), pl.Categorical),
-    **dict.fromkeys(("turn", "repeat"), pl.Int32),
-    "version": pl.Categorical,
-    "probability": pl.Float32,
 }
 """The columns of a typed frame. `value` has the numbers, `text` what is no finite number."""
+_CODED = [name for name, kind in TYPES.items() if kind == pl.Categorical and name != "text"]
 
 BAD = {FILE: pl.String, ROW: pl.Int64, "column": pl.String, "value": pl.String, "problem": pl.String}
 """The columns of a list of bad rows."""
@@ -51,25 +46,25 @@ _WHO = f"expected {', '.join(KINDS[:-1])} or {KINDS[-1]}"
 _WHOLE = "expected a whole number from 0"
 
 
-@dataclass(frozen=True)
+@dataclass
 class RatingFrame:
     """The ratings of one or more files, names and kinds checked, values as they were given."""
 
-    frame: pl.DataFrame
-    """The columns of `TYPES`, and `order`, `file` and `row`."""
-    bad: pl.DataFrame
-    """Rows left out because something in them is wrong: file, row, column, value, problem."""
-    files: Mapping[str, str]
-    """Name of each file -> the hash of its content."""
     paths: tuple[str, ...]
     """The files as they were named."""
-    layouts: tuple[Layout, ...]
+    frame: pl.DataFrame = field(default_factory=pl.DataFrame)
+    """The columns of `TYPES`, and `order`, `file` and `row`."""
+    bad: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=BAD))
+    """Rows left out because something in them is wrong: file, row, column, value, problem."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Name of each file -> the hash of its content."""
+    layouts: list[Layout] = field(default_factory=list)
     """One for each file."""
-    n_rows: int
-    n_bad: int
-    n_empty: int
+    n_rows: int = 0
+    n_bad: int = 0
+    n_empty: int = 0
     """Empty cells of wide files: nobody answered there."""
-    notes: tuple[str, ...]
+    notes: list[str] = field(default_factory=list)
 
 
 def read_rating_frame(
@@ -83,34 +78,73 @@ def read_rating_frame(
     """Read rating files. `kinds` says who rated, file by file, and overrules the column `kind`."""
     named = [sources] if isinstance(sources, str | Path | TableSource) else list(sources)
     tables = [source if isinstance(source, TableSource) else open_table(source) for source in named]
-    paths = tuple(_text(table.path) for table in tables)
-    names = _short_names(tables)
-    given = kinds_of(tables, kinds or {})
     total = sum(table.size for table in tables)
-    intake = _Intake()
+    ratings = RatingFrame(tuple(_text(table.path) for table in tables))
+    parts: list[pl.DataFrame] = []
     done = 0
-    for name, table, kind in zip(names, tables, given, strict=True):
+    for name, table, kind in zip(_short_names(tables), tables, kinds_of(tables, kinds or {}), strict=True):
 
         def report(used: int, before: int = done) -> None:
             progress("reading ratings", before + used, total)
 
-        for layout, frame in typed_ratings(table, columns, report, criteria=criteria):
-            intake.take(layout, frame, name, kind)
-        intake.finish(table, name)
+        frames = typed_ratings(table, columns, report, criteria=criteria)
+        parts += _usable_parts(ratings, table, name, frames, kind)
         done += table.size
-    if not intake.frames and not intake.bad:
-        raise DataError(f"{', '.join(paths)}: there is no rating in it")
-    return RatingFrame(
-        frame=intake.table(),
-        bad=pl.concat([pl.DataFrame(schema=BAD), *intake.bad]),
-        files={name: table.digest() for name, table in zip(names, tables, strict=True)},
-        paths=paths,
-        layouts=tuple(intake.layouts),
-        n_rows=intake.n_rows,
-        n_bad=intake.n_bad,
-        n_empty=intake.n_empty,
-        notes=tuple(intake.notes),
-    )
+    if not parts and not ratings.n_bad:
+        raise DataError(f"{', '.join(ratings.paths)}: there is no rating in it")
+    ratings.frame = _one_table(parts)
+    return ratings
+
+
+def _usable_parts(
+    ratings: RatingFrame,
+    table: TableSource,
+    name: str,
+    frames: Iterator[tuple[Layout, pl.DataFrame]],
+    kind: Kind | None,
+) -> list[pl.DataFrame]:
+    """What can be used of a file, frame by frame. What cannot is counted and listed in `ratings`."""
+    number = pl.lit(len(ratings.layouts), dtype=pl.UInt16).alias(FILE)
+    layout = Layout("long", {}, {})
+    parts: list[pl.DataFrame] = []
+    bad = [ratings.bad]
+    n_untimed = 0
+    for layout, frame in frames:
+        if kind is not None:
+            frame = frame.with_columns(pl.lit(kind).alias("kind"))
+        if layout.kind == "long":
+            ratings.n_rows += frame.height
+        else:
+            ratings.n_rows += frame[ROW].n_unique()
+            answered = frame.filter(pl.col("value").is_not_null() | pl.col("text").is_not_null())
+            ratings.n_empty += frame.height - answered.height
+            frame = answered
+        good, wrong = _check_fields(frame, layout, name)
+        ratings.n_bad += frame.height - good.height
+        bad += wrong
+        if "untimed" in good.columns:
+            n_untimed += int(good["untimed"].sum())
+        needed = (*NAMES, "value", ROW)
+        held = [c for c in good.columns if c in needed or good[c].null_count() < good.height]
+        typed = good.select(pl.col(c).cast(TYPES.get(c, pl.Int64)) for c in held if c != "untimed")
+        parts.append(typed.with_columns(number))
+    broken = [(name, row, "", "", text) for row, text in table.problems]
+    ratings.bad = pl.concat([*bad, pl.DataFrame(broken, schema=BAD, orient="row")])
+    ratings.n_rows += len(broken)
+    ratings.n_bad += len(broken)
+    ratings.layouts.append(layout)
+    ratings.files[name] = table.digest()
+    ratings.notes += _notes(table, name, n_untimed)
+    return parts
+
+
+def _one_table(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """All parts under each other. Columns that no file has are constants, which take no memory."""
+    types = {**TYPES, ROW: pl.Int64, FILE: pl.UInt16}
+    table = pl.concat(parts, how="diagonal") if parts else pl.DataFrame(schema=types)
+    absent = [pl.lit(None, dtype=types[c]).alias(c) for c in types if c not in table.columns]
+    table = table.with_columns(absent).with_columns(pl.col("kind").fill_null("human"))
+    return table.select(*types).with_row_index(ORDER)
 
 
 def _text(path: str | Path) -> str:
@@ -135,74 +169,6 @@ def kinds_of(tables: Sequence[TableSource], kinds: Mapping[str, Kind]) -> list[K
     return [kinds.get(_text(t.path), kinds.get(_text(t.path.name))) for t in tables]
 
 
-@dataclass
-class _Intake:
-    """What has been read so far, over all files."""
-
-    frames: list[pl.DataFrame] = field(default_factory=list)
-    bad: list[pl.DataFrame] = field(default_factory=list)
-    layouts: list[Layout] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    n_rows: int = 0
-    n_bad: int = 0
-    n_empty: int = 0
-    _layout: Layout = field(default_factory=lambda: Layout("long", {}, {}))
-    _n_untimed: int = 0
-
-    def take(self, layout: Layout, frame: pl.DataFrame, name: str, kind: Kind | None) -> None:
-        """Keep what is usable of a frame, and a note of what is not."""
-        self._layout = layout
-        if kind is not None:
-            frame = frame.with_columns(pl.lit(kind).alias("kind"))
-        if layout.kind == "long":
-            self.n_rows += frame.height
-        else:
-            self.n_rows += frame[ROW].n_unique()
-            answered = frame.filter(pl.col("value").is_not_null() | pl.col("text").is_not_null())
-            self.n_empty += frame.height - answered.height
-            frame = answered
-        good, wrong = _check_fields(frame, layout, name)
-        self.n_bad += frame.height - good.height
-        self._n_untimed += int(good["untimed"].sum()) if "untimed" in good.columns else 0
-        held = [c for c in good.columns if c in (*NAMES, "value", ROW) or good[c].null_count() < good.height]
-        number = pl.lit(len(self.layouts), dtype=pl.UInt16).alias(FILE)
-        typed = good.select(pl.col(c).cast(TYPES.get(c, pl.Int64)) for c in held if c != "untimed")
-        self.frames.append(typed.with_columns(number))
-        if wrong.height:
-            self.bad.append(wrong)
-
-    def finish(self, source: TableSource, name: str) -> None:
-        """What is known of a file once it has been read to its end."""
-        self.layouts.append(self._layout)
-        self.notes += _encoding_notes(source, name)
-        if self._n_untimed:
-            self.notes.append(f"{name}: {count(self._n_untimed, 'time')} of given_at could not be read")
-        if source.problems:
-            broken = [(name, row, "", "", text) for row, text in source.problems]
-            self.bad.append(pl.DataFrame(broken, schema=BAD, orient="row"))
-        self.n_rows += len(source.problems)
-        self.n_bad += len(source.problems)
-        self._n_untimed = 0
-
-    def table(self) -> pl.DataFrame:
-        """All frames as one. Columns that no file has are constants, which take no memory."""
-        held = {c for frame in self.frames for c in frame.columns}
-        types = {**TYPES, ROW: pl.Int64, FILE: pl.UInt16}
-        parts = []
-        while self.frames:
-            part = self.frames.pop(0)
-            missing = [c for c in types if c in held and c not in part.columns]
-            part = part.with_columns(pl.lit(None, dtype=types[c]).alias(c) for c in missing)
-            parts.append(part.select(c for c in types if c in held))
-        if not parts:
-            return pl.DataFrame(schema={ORDER: pl.UInt32, **types})
-        table = pl.concat(parts)
-        absent = [c for c in types if c not in held]
-        table = table.with_columns(pl.lit(None, dtype=types[c]).alias(c) for c in absent)
-        kind = pl.col("kind").fill_null("human") if "kind" in held else pl.lit("human", dtype=TYPES["kind"])
-        return table.with_columns(kind.alias("kind")).select(*types).with_row_index(ORDER)
-
-
 def typed_ratings(
     source: TableSource,
     columns: Mapping[str, str] | None = None,
@@ -214,10 +180,9 @@ def typed_ratings(
 
     Of a wide file only the columns named by `criteria` are read, where there are any.
     """
-    for layout, frame in long_frames(source, columns, progress, criteria=criteria, typed=True):
-        if frame.is_empty():  # nothing but blank rows
-            continue
-        yield layout, frame.select(*_typed_columns(frame), ROW)
+    for layout, frame in long_frames(source, columns, progress, criteria=criteria):
+        if not frame.is_empty():  # nothing but blank rows
+            yield layout, frame.select(*_typed_columns(frame), ROW)
 
 
 def long_frames(
@@ -226,13 +191,14 @@ def long_frames(
     progress: Callable[[int], None] | None = None,
     *,
     criteria: Sequence[str] | None = None,
-    typed: bool = False,
 ) -> Iterator[tuple[Layout, pl.DataFrame]]:
-    """The file's rows in the long format, with every field as text or, if `typed`, as the file has it."""
+    """The file's rows in the long format, with every field as the file has it."""
     layout: Layout | None = None
     known = list(source.columns)
+    aliases = [alias for name in _CODED for alias in ALIASES.get(name, ())]
+    coded = [*_CODED, *aliases, *(columns or {}).values()]
     try:
-        for frame in _frames(source, columns, progress, typed):
+        for frame in source.typed_frames(progress, coded=coded):
             # A field that the rows of a JSON file had not yet:
             late = [c for c in frame.columns if c not in known and c != ROW]
             known += late
@@ -241,30 +207,15 @@ def long_frames(
                 layout = find_layout(known, source.path, renamed=columns, sample=sample, criteria=criteria)
             if layout.kind != "long":  # its columns are laid under each other, whatever their types
                 frame = as_text(frame, source.path)
-            missing = [c for c in known if c not in frame.columns]
-            frame = frame.with_columns(pl.lit(None, dtype=pl.String).alias(c) for c in missing)
-            long = layout.to_long(frame)
-            absent = [f for f in FIELDS if f not in long.columns]
-            yield (
-                layout,
-                long.with_columns(pl.lit(None, dtype=pl.String).alias(f) for f in absent).select(
-                    *FIELDS, ROW
-                ),
-            )
+            long = layout.to_long(_with_all(known, frame))
+            yield layout, _with_all(FIELDS, long).select(*FIELDS, ROW)
     except pl.exceptions.PolarsError as error:
         raise DataError(f"{source.path} cannot be read as a table: {error}") from None
 
 
-def _frames(
-    source: TableSource,
-    columns: Mapping[str, str] | None,
-    progress: Callable[[int], None] | None,
-    typed: bool,
-) -> Iterator[pl.DataFrame]:
-    if not typed:
-        return source.frames(progress)
-    aliases = [alias for name in _CODED for alias in ALIASES.get(name, ())]
-    return source.typed_frames(progress, coded=[*_CODED, *aliases, *(columns or {}).values()])
+def _with_all(columns: Sequence[str], frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame with empty columns for those that it does not have."""
+    return frame.with_columns(pl.lit(None, dtype=pl.String).alias(c) for c in columns if c not in frame)
 
 
 def _typed_columns(frame: pl.DataFrame) -> Iterator[pl.Series | pl.Expr]:
@@ -353,7 +304,7 @@ def _moments(column: pl.Series) -> tuple[pl.Series, pl.Series]:
     return moment.alias("given_at"), (moment.is_null() & column.is_not_null()).alias("untimed")
 
 
-def _check_fields(frame: pl.DataFrame, layout: Layout, file: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _check_fields(frame: pl.DataFrame, layout: Layout, file: str) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
     """Split off rows without a name or value they need, or of a kind that is none.
 
     A screen without a rater is said once.
@@ -367,19 +318,26 @@ def _check_fields(frame: pl.DataFrame, layout: Layout, file: str) -> tuple[pl.Da
         checks.append((name, pl.col(name) < 0, nothing, f"{name}: {_WHOLE}"))
     failed = frame.select(fails.fill_null(False).alias(name) for name, fails, _, _ in checks)
     if not any(column.any() for column in failed.iter_columns()):
-        return frame, pl.DataFrame(schema=BAD)
+        return frame, []
     wrong = [
-        frame.filter(failed[name]).select(
-            pl.lit(file).alias(FILE),
-            pl.col(ROW),
-            layout.column_of(name).alias("column"),
-            value.alias("value"),
-            pl.lit(problem).alias("problem"),
-        )
+        bad_rows(frame.filter(failed[name]), layout, file, name, value, problem)
         for name, _, value, problem in checks
     ]
     good = frame.filter(~failed.select(pl.any_horizontal(pl.all())).to_series())
-    return good, pl.concat([part.cast(BAD) for part in wrong]).unique(maintain_order=True)  # type: ignore[arg-type]
+    return good, [pl.concat(wrong).unique(maintain_order=True)]
+
+
+def bad_rows(
+    rows: pl.DataFrame, layout: Layout, file: str, field: str, value: pl.Expr, problem: str
+) -> pl.DataFrame:
+    """The rows as bad rows, with the name that the field's column has in the file."""
+    return rows.select(
+        pl.lit(file).alias(FILE),
+        pl.col(ROW),
+        layout.column_of(field).alias("column"),
+        value.alias("value"),
+        pl.lit(problem).alias("problem"),
+    ).cast(BAD)  # type: ignore[arg-type]
 
 
 def count(n: int, noun: str) -> str:
@@ -387,11 +345,13 @@ def count(n: int, noun: str) -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
-def _encoding_notes(source: TableSource, name: str) -> list[str]:
-    encoding, notes = source.encoding, []
+def _notes(source: TableSource, name: str, n_untimed: int) -> Iterator[str]:
+    """How a file was encoded, and that times in it could not be read."""
+    encoding = source.encoding
     if encoding.name != "utf-8":
-        notes.append(f"{name} is encoded as {encoding.name}")
+        yield f"{name} is encoded as {encoding.name}"
     if encoding.recoded_lines:
         lines = count(encoding.recoded_lines, "line")
-        notes.append(f"{name}: {lines} not in UTF-8, read as Windows-1252")
-    return notes
+        yield f"{name}: {lines} not in UTF-8, read as Windows-1252"
+    if n_untimed:
+        yield f"{name}: {count(n_untimed, 'time')} of given_at could not be read"

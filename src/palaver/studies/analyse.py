@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 import polars as pl
 
 from palaver.errors import UserError, nearest
 from palaver.progress import Progress, no_progress
-from palaver.schema import RunRecord, Study, record_run
+from palaver.schema import Study, record_run
 from palaver.schema.judge import Direction
 from palaver.statistics.contingency import chi_square
-from palaver.statistics.correlation import correlate
+from palaver.statistics.correlation import Method, correlate
 from palaver.statistics.normalise import NORMALISATIONS
 from palaver.studies.agreement import agree
 from palaver.studies.distributions import summarise
@@ -23,9 +23,9 @@ from palaver.studies.judgements import Judgements, Key, Resampling, cell_means, 
 from palaver.studies.rankings import rank_systems
 from palaver.studies.raters import describe_raters, rater_matrix
 from palaver.studies.ratings import ASKED, RatingTable
-from palaver.studies.results import AgreementRow, Analysis, CorrelationRow, RankingRow, SystemScore, TestRow
+from palaver.studies.results import AgreementRow, Analysis, CorrelationRow, RankingRow, TestRow
 
-Method = Literal["pearson", "spearman", "kendall"]
+PACKAGES = ("palaver", "numpy", "scipy", "numba", "polars")
 
 
 def analyse(
@@ -79,9 +79,18 @@ def analyse(
     correlations = tuple(correlate_criteria([*_comparable(table, judged)], correlation, confidence))
     progress("raters", next(done), total)
     matrices = [rater_matrix(j) for j in judged]
+    config: dict[str, object] = {
+        "normalise": normalise,
+        "correlation": correlation,
+        "confidence": confidence,
+        "replicates": n_replicates,
+        "study": study.model_dump_json() if study else None,
+    }
+    if directions:
+        config["directions"] = dict(directions)
     analysis = Analysis(
         title=(study.title or study.name) if study else _title(table),
-        run=_record(table, study, normalise, correlation, confidence, n_replicates, seed, directions),
+        run=record_run("study analyse", seed=seed, config=config, data=dict(table.hashes), packages=PACKAGES),
         reading=table.reading,
         confidence=confidence,
         criteria=tuple(
@@ -140,45 +149,19 @@ def _rank(judged: Judgements, better: Direction, resampling: Resampling) -> Iter
     for row in rank_systems(turned, resampling):
         row = replace(row, notes=(*row.notes, "lower is better"))
         if row.method == "bootstrap":  # the other methods measure who is ahead
-            scores = (_turned(score, offset) for score in row.scores)
-            row = replace(row, unit=f"{row.unit}, lower is better", scores=tuple(scores))
+            scores = tuple(
+                replace(s, score=offset - s.score, low=offset - s.high, high=offset - s.low)
+                for s in row.scores
+            )
+            row = replace(row, unit=f"{row.unit}, lower is better", scores=scores)
         yield row
-
-
-def _turned(score: SystemScore, offset: float) -> SystemScore:
-    return replace(score, score=offset - score.score, low=offset - score.high, high=offset - score.low)
 
 
 def _title(table: RatingTable) -> str:
     names = list(table.hashes)
-    return "Analysis of " + (
-        ", ".join(names) if len(names) <= 3 else f"{names[0]} and {len(names) - 1} more files"
-    )
-
-
-def _record(
-    table: RatingTable,
-    study: Study | None,
-    normalise: str,
-    correlation: str,
-    confidence: float,
-    n_replicates: int,
-    seed: int,
-    directions: Mapping[str, Direction] | None,
-) -> RunRecord:
-    config: dict[str, object] = {
-        "normalise": normalise,
-        "correlation": correlation,
-        "confidence": confidence,
-        "replicates": n_replicates,
-        "study": study.model_dump_json() if study else None,
-    }
-    if directions:
-        config["directions"] = dict(directions)
-    return record_run("study analyse", seed=seed, config=config, data=dict(table.hashes), packages=PACKAGES)
-
-
-PACKAGES = ("palaver", "numpy", "scipy", "numba", "polars")
+    if len(names) > 3:
+        return f"Analysis of {names[0]} and {len(names) - 1} more files"
+    return f"Analysis of {', '.join(names)}"
 
 
 _OVER: dict[str, tuple[Key, ...]] = {
@@ -257,12 +240,8 @@ def _box_tests(judged: Judgements) -> Iterator[TestRow]:
     reports = [o for o in judged.treatment.options if o not in judged.treatment.exclusive]
     if len(reports) < 2:
         return
-    counts = np.array(
-        [
-            [int(judged.ticked(o)[judged.system == i].sum()) for o in reports]
-            for i in range(len(judged.systems))
-        ]
-    )
+    ticked = np.array([judged.ticked(option) for option in reports])
+    counts = np.array([ticked[:, judged.system == i].sum(axis=1) for i in range(len(judged.systems))])
     result = chi_square(counts, rows=judged.systems, columns=reports)
     yield TestRow(
         criterion=judged.criterion,

@@ -15,15 +15,26 @@ from numpy.typing import NDArray
 
 from palaver.errors import DataError, nearest
 from palaver.progress import Progress, no_progress
-from palaver.readers.ratings import BAD, FILE, ORDER, TYPES, RatingFrame, Source, count, read_rating_frame
-from palaver.schema import Checkboxes, Study
+from palaver.readers.ratings import (
+    BAD,
+    FILE,
+    ORDER,
+    TYPES,
+    RatingFrame,
+    Source,
+    bad_rows,
+    count,
+    read_rating_frame,
+)
+from palaver.schema import Study
 from palaver.schema.rating import KINDS, Kind
+from palaver.statistics.codes import dense_codes
 from palaver.studies.results import Reading
 from palaver.studies.treatment import Treatment, treat
 from palaver.tables import ROW, open_frame
 
-KEYS = ("criterion", "item", "system", "against", "rater", "kind", "turn", "repeat")
-"""What makes two rows the same judgement; the later one counts."""
+KEYS = ("criterion", "item", "system", "against", "rater", "turn", "repeat")
+"""What makes two rows of one kind the same judgement; the later one counts."""
 
 ASKED: tuple[Kind, ...] = ("human", "user")
 """They answer the questions of the study and no others."""
@@ -135,7 +146,7 @@ def _build(ratings: RatingFrame, study: Study | None, skip_bad: bool) -> RatingT
         notes=(*notes, *notes_on_repeats),
     )
     return RatingTable(
-        frame=_labelled(table, held),
+        frame=table.select(ORDER, *TYPES),
         treatments={c.label: c.treatment for c in held},
         kinds={c.label: c.kind for c in held},
         names={c.label: c.name for c in held},
@@ -178,18 +189,20 @@ def _check_values(
         scale = None
         if study is not None and name in asked and kind in ON_THE_SCALE:
             scale = study.question(name).scale
-        if isinstance(scale, Checkboxes):  # a box may be called "1"
+        if scale is not None and scale.form == "boxes":  # a box may be called "1"
             rows = rows.with_columns(_as_given().cast(pl.Categorical).alias("text"))
-        treatment, fits, problem = treat(name, rows, scale, screens=screens)
+        treatment, fits, problem = treat(rows, scale, screens=screens)
         good = rows.select(fits).to_series()
         if not good.all():
             wrong += _marked(ratings, rows.filter(~good), "value", _as_given(), problem)
             rows = rows.filter(good)
+        if label != name:
+            rows = rows.with_columns(pl.lit(label).cast(pl.Categorical).alias("criterion"))
         fitting.append(rows)
         criteria.append(_Criterion(name, kind, label, treatment, rows.height))
-    if len(fitting) == 1:
-        return fitting[0], criteria, pl.concat(wrong)
-    return (pl.concat(fitting).sort(ORDER) if fitting else table.clear()), criteria, pl.concat(wrong)
+    if len(fitting) != 1:  # one is in order already
+        fitting = [pl.concat([table.clear(), *fitting]).sort(ORDER)]
+    return fitting[0], criteria, pl.concat(wrong)
 
 
 def _labels(table: pl.DataFrame) -> dict[tuple[str, Kind], str]:
@@ -218,17 +231,6 @@ def _notes_on_kinds(criteria: Sequence[_Criterion]) -> Iterator[str]:
         if len(several) > 1:
             who = ", ".join(f"{BY[c.kind]} ({c.label})" for c in several)
             yield f"{name} was rated by {who}: kinds of raters are not mixed, each is a criterion of its own"
-
-
-def _labelled(table: pl.DataFrame, criteria: Sequence[_Criterion]) -> pl.DataFrame:
-    """The table's own columns, each criterion under its label."""
-    criterion = pl.col("criterion")
-    for c in criteria:
-        if c.label != c.name:
-            mine = (pl.col("criterion") == c.name) & (pl.col("kind") == c.kind)
-            label = pl.lit(c.label, dtype=pl.String).cast(pl.Categorical)
-            criterion = pl.when(mine).then(label).otherwise(criterion)
-    return table.select(ORDER, *TYPES).with_columns(criterion.alias("criterion"))
 
 
 _PARTS = {
@@ -278,17 +280,11 @@ def _as_given() -> pl.Expr:
 def _marked(
     ratings: RatingFrame, rows: pl.DataFrame, field: str, value: pl.Expr, problem: str
 ) -> list[pl.DataFrame]:
-    """The rows as bad rows, file by file, under the names that the columns have there."""
+    """The rows as bad rows, file by file."""
     files = list(ratings.files)
     return [
-        mine.select(
-            pl.lit(files[number]).alias(FILE),
-            pl.col(ROW),
-            ratings.layouts[number].column_of(field).alias("column"),
-            value.alias("value"),
-            pl.lit(problem).alias("problem"),
-        ).cast(BAD)  # type: ignore[arg-type]
-        for (number,), mine in rows.group_by(FILE, maintain_order=True)
+        bad_rows(of_file, ratings.layouts[number], files[number], field, value, problem)
+        for (number,), of_file in rows.group_by(FILE, maintain_order=True)
     ]
 
 
@@ -309,35 +305,30 @@ def _judgement_codes(table: pl.DataFrame) -> NDArray[np.int64]:
     """One number for each judgement, the same for rows that are the same by `KEYS`."""
     combined = np.zeros(table.height, dtype=np.int64)
     size = 1
-    for codes in _key_codes(table):
-        values = int(codes.max(initial=0)) + 1
-        if size * values >= 2**62:
-            combined = np.unique(combined, return_inverse=True)[1]
-            size = int(combined.max(initial=0)) + 1
-        combined *= values
+    for name, key in _keys(table):
+        codes, n = dense_codes(name, key)
+        if size * n >= 2**62:
+            combined, size = dense_codes("judgement", combined)
+        combined *= n
         combined += codes
-        size *= values
+        size *= n
     return combined
 
 
-def _key_codes(table: pl.DataFrame) -> Iterator[NDArray[np.int32]]:
-    paired = table["against"].null_count() < table.height
-    if paired:  # "a beats b" and "b loses to a" are one judgement
-        system, against = np.split(_codes(pl.concat([table["system"], table["against"]])), 2)
-        yield np.minimum(system, against)
-        yield np.maximum(system, against)
-    for name in KEYS:
-        if table[name].null_count() < table.height and not (paired and name in ("system", "against")):
-            yield _codes(table[name])
+def _keys(table: pl.DataFrame) -> Iterator[tuple[str, NDArray[np.int64]]]:
+    """The columns that have something in them, as numbers; -1 is nothing."""
+    names = [name for name in KEYS if table[name].null_count() < table.height]
+    if "against" in names:  # "a beats b" and "b loses to a" are one judgement
+        system, against = np.split(_numbers(pl.concat([table["system"], table["against"]])), 2)
+        yield "system", np.minimum(system, against)
+        yield "against", np.maximum(system, against)
+        names = [name for name in names if name not in ("system", "against")]
+    for name in names:
+        yield name, _numbers(table[name])
 
 
-def _codes(column: pl.Series) -> NDArray[np.int32]:
-    """Small codes; 0 is nothing."""
-    physical = column.to_physical().cast(pl.Int32).fill_null(-1).to_numpy() + np.int32(1)
-    used = np.zeros(int(physical.max(initial=0)) + 1, dtype=np.int32)
-    used[physical] = 1
-    used[0] = 0
-    return np.cumsum(used, dtype=np.int32)[physical]
+def _numbers(column: pl.Series) -> NDArray[np.int64]:
+    return column.to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
 
 
 def _listed(bad: pl.DataFrame) -> list[str]:

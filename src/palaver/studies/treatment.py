@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from palaver.schema import Binary, Likert, Ordinal, Pairwise, RankMagnitude, Real, Scale
-from palaver.schema.scale import LARGEST, Bounds, Form, Level
+from palaver.schema.scale import Bounds, Form, Level
 
 MAX_OPTIONS = 30
 _NUMBER = f"expected {Real().describe()}"
@@ -20,15 +20,25 @@ _NUMBER = f"expected {Real().describe()}"
 class Treatment:
     """What kind of judgement a criterion is and how it enters statistics."""
 
-    criterion: str
-    kind: Form
-    """A number, a pair (win, tie or loss against another system) or boxes."""
-    level: Level
     scale: Scale | None
-    guessed: str
+    """None: no more is known than that the values are numbers, or words if there are `options`."""
+    guessed: str = ""
     """Why, when no study file said so; empty otherwise."""
     options: tuple[str, ...] = ()
     exclusive: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> Form:
+        """A number, a pair (win, tie or loss against another system) or boxes."""
+        if self.scale is not None:
+            return self.scale.form
+        return "boxes" if self.options else "number"
+
+    @property
+    def level(self) -> Level:
+        if self.scale is not None:
+            return self.scale.level
+        return "nominal" if self.options else "interval"
 
     @property
     def is_magnitude(self) -> bool:
@@ -45,45 +55,33 @@ class Treatment:
 
     def describe(self, normalisation: str) -> str:
         """One sentence for reports."""
-        what = (
-            self.scale.describe()
-            if self.scale is not None
-            else {
-                "number": "numbers",
-                "pair": "win, tie or loss",
-                "boxes": f"any of {', '.join(self.options)}",
-            }[self.kind]
-        )
-        how = (
-            "" if normalisation == "raw" or self.kind != "number" else f", scores are {normalisation} values"
-        )
-        return f"{what} ({self.level}{how})" + (f"; {self.guessed}" if self.guessed else "")
+        if self.scale is not None:
+            what = self.scale.describe()
+        else:
+            what = f"any of {', '.join(self.options)}" if self.options else "numbers"
+        if normalisation != "raw" and self.kind == "number":
+            what += f" ({self.level}, scores are {normalisation} values)"
+        else:
+            what += f" ({self.level})"
+        return f"{what}; {self.guessed}" if self.guessed else what
 
 
-def treat(
-    criterion: str, rows: pl.DataFrame, scale: Scale | None, *, screens: bool
-) -> tuple[Treatment, pl.Expr, str]:
-    """How `criterion` is treated, which rows fit (as an expression), and what was expected of the others."""
+def treat(rows: pl.DataFrame, scale: Scale | None, *, screens: bool) -> tuple[Treatment, pl.Expr, str]:
+    """How a criterion is treated, which of its rows fit (as an expression), and what others lack."""
     if scale is None:
-        return _guess(criterion, rows, screens)
-    choices = scale.choices()
-    treatment = Treatment(
-        criterion,
-        scale.form,
-        scale.level,
-        scale,
-        guessed="",
-        options=tuple(c.value for c in choices) if scale.form == "boxes" else (),
-        exclusive=tuple(c.value for c in choices if c.alone),
-    )
+        return _guess(rows, screens)
     expected = f"expected {scale.describe()}"
     if scale.form == "pair":
-        return treatment, _outcome_fits(scale), f"{expected} and the other system in the column 'against'"
+        problem = f"{expected} and the other system in the column 'against'"
+        return Treatment(scale), _outcome_fits(scale), problem
     if scale.form == "boxes":
+        choices = scale.choices()
+        alone = tuple(c.value for c in choices if c.alone)
+        treatment = Treatment(scale, options=tuple(c.value for c in choices), exclusive=alone)
         texts = rows["text"].unique().drop_nulls().to_list()
         fitting = [text for text in texts if _parses(scale, text)]
         return treatment, pl.col("text").cast(pl.String).is_in(fitting).fill_null(False), expected
-    return treatment, _number_fits(scale.bounds), expected
+    return Treatment(scale), _number_fits(scale.bounds), expected
 
 
 def _number_fits(bounds: Bounds) -> pl.Expr:
@@ -112,59 +110,37 @@ def _outcome_fits(scale: Scale) -> pl.Expr:
     return fits & other.fill_null(False)
 
 
-def _usable() -> pl.Expr:
-    return (pl.col("value").is_finite() & (pl.col("value").abs() <= LARGEST)).fill_null(False)
-
-
-def _guess(criterion: str, rows: pl.DataFrame, screens: bool) -> tuple[Treatment, pl.Expr, str]:
+def _guess(rows: pl.DataFrame, screens: bool) -> tuple[Treatment, pl.Expr, str]:
     if rows["against"].null_count() < rows.height:
         scale = Pairwise()
-        treatment = Treatment(
-            criterion, "pair", scale.level, scale, "a pairwise criterion, as 'against' is given"
-        )
+        treatment = Treatment(scale, "a pairwise criterion, as 'against' is given")
         expected = f"expected {scale.describe()} and the other system in 'against'"
         return treatment, _outcome_fits(scale), expected
+    usable = _number_fits(Bounds())
     n_numbers = rows.height - rows["value"].null_count()  # nan and inf are meant as numbers, too
     if n_numbers * 2 >= rows.height:
-        return _guess_number(criterion, rows.filter(_usable())["value"], screens), _usable(), _NUMBER
+        return _guess_number(rows.filter(usable)["value"], screens), usable, _NUMBER
     texts = rows["text"].cast(pl.String).unique().drop_nulls().to_list()
-    options = sorted(
-        {part.strip() for text in texts for part in text.replace("\n", "|").split("|") if part.strip()}
-    )
+    parts = {part.strip() for text in texts for part in text.replace("\n", "|").split("|")}
+    options = tuple(sorted(parts - {""}))
     if 0 < len(options) <= MAX_OPTIONS:
         alone = ("ok",) if "ok" in options and len(options) > 1 else ()
-        treatment = Treatment(
-            criterion,
-            "boxes",
-            "nominal",
-            None,
-            "words, so a choice among the ones that occur",
-            tuple(options),
-            alone,
-        )
+        treatment = Treatment(None, "words, so a choice among the ones that occur", options, alone)
         return treatment, pl.col("text").is_not_null(), "expected a choice"
-    return Treatment(criterion, "number", "interval", None, "mostly text"), _usable(), _NUMBER
+    return Treatment(None, "mostly text"), usable, _NUMBER
 
 
-def _guess_number(criterion: str, values: pl.Series, screens: bool) -> Treatment:
+def _guess_number(values: pl.Series, screens: bool) -> Treatment:
     low, high = float(values.min() or 0), float(values.max() or 0)  # type: ignore[arg-type]
     whole = bool((values == values.round()).all())
     if screens and low > 0:
         digits = min(max(6, len(str(int(high)))), 15)
         magnitude = RankMagnitude(whole_numbers=whole, max_digits=digits)
-        return Treatment(
-            criterion, "number", "ratio", magnitude, "several outputs on a screen, so read as RankME"
-        )
+        return Treatment(magnitude, "several outputs on a screen, so read as RankME")
     if whole and low >= 0 and high <= 1:
-        return Treatment(criterion, "number", "nominal", Binary(), "only 0 and 1 occur")
+        return Treatment(Binary(), "only 0 and 1 occur")
     if whole and low >= 0 and high <= 10 and high > low:
         steps = Ordinal if low == 0 else Likert
         why = f"whole numbers from {low:.0f} to {high:.0f} occur"
-        return Treatment(criterion, "number", "ordinal", steps(low=int(low), high=int(high)), why)
-    return Treatment(
-        criterion,
-        "number",
-        "interval",
-        None,
-        "no study file says more; for magnitude estimates give one, or --normalise log",
-    )
+        return Treatment(steps(low=int(low), high=int(high)), why)
+    return Treatment(None, "no study file says more; for magnitude estimates give one, or --normalise log")
