@@ -302,7 +302,7 @@ def test_missing_labels_are_dropped_and_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("result", "reason"),
+    ("call", "reason"),
     [
         (lambda: cohen_kappa([], [], n_replicates=5, rng=0), "no item"),
         (lambda: cohen_kappa([math.nan], [1.0]), "no item"),
@@ -315,13 +315,13 @@ def test_missing_labels_are_dropped_and_counted() -> None:
         (lambda: fleiss_kappa_ratings(np.empty((0, 0))), "no item"),
     ],
 )
-def test_undefined_is_nan_with_a_reason(result: object, reason: str) -> None:
-    found = result()  # type: ignore[operator]
-    assert math.isnan(found.value)
-    assert math.isnan(found.low)
-    assert math.isnan(found.p)
-    assert reason in found.reason
-    assert found.boot is None
+def test_undefined_is_nan_with_a_reason(call: object, reason: str) -> None:
+    result = call()  # type: ignore[operator]
+    assert math.isnan(result.value)
+    assert math.isnan(result.low)
+    assert math.isnan(result.p)
+    assert reason in result.reason
+    assert result.boot is None
 
 
 def test_one_item() -> None:
