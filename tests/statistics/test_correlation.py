@@ -20,7 +20,7 @@ from palaver.statistics.correlation import METHODS, correlate
 TUNA_LIGHTNESS = [44.4, 45.9, 41.9, 53.3, 44.7, 44.1, 50.7, 45.2, 60.1]
 TUNA_QUALITY = [2.6, 3.1, 2.5, 5.0, 3.6, 4.0, 5.2, 2.8, 3.8]
 
-SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr}  # tau-b is SciPy's own
+SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
 SETTINGS = settings(max_examples=50, deadline=None)
 
 likert_pairs = st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)), min_size=5, max_size=60)
@@ -58,7 +58,7 @@ def test_anscombe_1973_first_and_fourth_set():
     assert correlate(x4, y4).value == pytest.approx(0.816, abs=1e-3)
 
 
-@pytest.mark.parametrize("method", SCIPY)
+@pytest.mark.parametrize("method", METHODS)
 @SETTINGS
 @given(pairs=st.one_of(likert_pairs, real_pairs))
 def test_equals_scipy(method, pairs):

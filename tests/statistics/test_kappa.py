@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import arrays
 from statsmodels.stats import inter_rater
 
 from palaver.statistics import kappa as module
+from palaver.statistics.bootstrap import Resampling
 from palaver.statistics.kappa import WEIGHTS, KappaResult, cohen_kappa, fleiss_kappa, fleiss_kappa_ratings
 
 quick = settings(max_examples=50, deadline=None)
@@ -262,7 +263,8 @@ def test_cohen_replicates_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
             return drawn
 
     weights = module._agreement_weights(4, "linear")
-    samples = module._cohen_replicates(SKIN.astype(float), weights, 30, Known(np.random.PCG64(1)))
+    resampling = Resampling(0.95, 30, Known(np.random.PCG64(1)))
+    samples = module._cohen_replicates(SKIN.astype(float), weights, resampling)
     for sample, cells in zip(samples, drawn, strict=True):
         table = np.zeros((4, 4), dtype=int)
         table[i, j] = cells

@@ -30,8 +30,9 @@ def random_comparisons(n, n_systems, seed, draws=0.3):
 # One comparison
 
 
-def update(mu1, sigma1, mu2, sigma2, outcome, constants=TrueSkillSettings()):
+def update(mu1, sigma1, mu2, sigma2, outcome, constants=None):
     """New mu1, sigma1, mu2, sigma2 after one comparison."""
+    constants = constants or TrueSkillSettings()
     noise, drift, margin = module._constants(constants, constants.draw_probability)
     new1, var1, new2, var2 = rate(
         float(mu1), float(sigma1) ** 2, float(mu2), float(sigma2) ** 2, outcome, noise, drift, margin
