@@ -15,7 +15,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from palaver.statistics import _agreement_inputs, _value_counts
+from palaver.statistics import _agreement, _value_counts
 from palaver.statistics import alpha as module
 from palaver.statistics.alpha import LEVELS, Level, alpha_long, krippendorff_alpha
 
@@ -317,7 +317,7 @@ def test_patterns_give_the_alpha_of_the_items(level: Level, monkeypatch: pytest.
     """Items with the same ratings are counted together: the same value, and an interval of the same width."""
     item, value = repeated(20_000, 3)
     folded = alpha_long(item, value, level=level, n_replicates=1500, rng=1)
-    monkeypatch.setattr(_agreement_inputs, "MANY", 10**9)
+    monkeypatch.setattr(_agreement, "MANY", 10**9)
     plain = alpha_long(item, value, level=level, n_replicates=1500, rng=1)
     counted = ("n_items", "n_ratings", "n_raters", "dropped", "notes")
     assert [getattr(folded, name) for name in counted] == [getattr(plain, name) for name in counted]
@@ -331,7 +331,7 @@ def test_patterns_give_the_alpha_of_the_items(level: Level, monkeypatch: pytest.
 def test_values_that_do_not_repeat_are_not_folded() -> None:
     rng = np.random.default_rng(4)
     item = np.repeat(np.arange(20_000), 2)
-    assert _agreement_inputs.rated_items(item, rng.normal(size=item.size), 20_000).times is None
-    few = _agreement_inputs.rated_items(item, rng.integers(1, 7, item.size).astype(float), 20_000)
+    assert _agreement.rated_items(item, rng.normal(size=item.size), 20_000).times is None
+    few = _agreement.rated_items(item, rng.integers(1, 7, item.size).astype(float), 20_000)
     assert few.n_codes == 21  # two of six values, in any order
     assert few.n_items == 20_000

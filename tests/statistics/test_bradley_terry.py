@@ -180,8 +180,8 @@ def finite_by_linear_program(beat, tied, has_nu):
         for sign in (1, -1):
             cost = np.zeros(n + 1)
             cost[k] = sign
-            found = linprog(cost, A_ub=np.array(rows), b_ub=np.zeros(len(rows)), bounds=bounds)
-            if found.fun < -1e-9:
+            solution = linprog(cost, A_ub=np.array(rows), b_ub=np.zeros(len(rows)), bounds=bounds)
+            if solution.fun < -1e-9:
                 return False
     return True
 
@@ -403,7 +403,7 @@ def test_resampled_items_are_counted_as_a_loop_counts_them():
     outcome = rng.choice([1, 0, -1], 120)
     item = rng.integers(0, 15, 120)
     data = as_comparisons(first, second, outcome)
-    found = bradley_terry_bootstrap(data, list("abcd"), by=item, n_replicates=6, ties="davidson", rng=7)
+    result = bradley_terry_bootstrap(data, list("abcd"), by=item, n_replicates=6, ties="davidson", rng=7)
     state = np.random.default_rng(7).integers(1, 2**63, dtype=np.uint64)
     weights = np.empty((6, np.unique(item).size))
     draw_weights(weights, np.full(6, weights.shape[1]), state)
@@ -411,7 +411,7 @@ def test_resampled_items_are_counted_as_a_loop_counts_them():
         chosen = np.repeat(np.arange(120), weights[b][np.unique(item, return_inverse=True)[1]].astype(int))
         drawn = as_comparisons(first[chosen], second[chosen], outcome[chosen])
         np.testing.assert_allclose(
-            found.samples[b], bradley_terry(drawn, 4, ties="davidson").strength, atol=1e-6
+            result.samples[b], bradley_terry(drawn, 4, ties="davidson").strength, atol=1e-6
         )
 
 

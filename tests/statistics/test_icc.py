@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from palaver.statistics import _agreement_inputs, _anova
+from palaver.statistics import _agreement, _anova
 from palaver.statistics.icc import FORMS, IccForm, IccResult, icc, icc_long
 
 quick = settings(max_examples=50, deadline=None)
@@ -366,7 +366,7 @@ def test_patterns_give_the_icc_of_the_items(monkeypatch: pytest.MonkeyPatch) -> 
     item = np.repeat(np.arange(20_000), rng.integers(1, 4, 20_000))
     value = np.clip(np.rint(rng.normal(3, 1, 20_000)[item] + rng.normal(size=item.size)), 1, 5)
     folded = icc_long(item, None, value, n_replicates=1500, rng=1)["ICC(1,k)"]
-    monkeypatch.setattr(_agreement_inputs, "MANY", 10**9)
+    monkeypatch.setattr(_agreement, "MANY", 10**9)
     plain = icc_long(item, None, value, n_replicates=1500, rng=1)["ICC(1,k)"]
     for name in ("value", "f", "low", "high", "k"):
         assert getattr(folded, name) == pytest.approx(getattr(plain, name), rel=1e-12)

@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import arrays
 from statsmodels.stats import inter_rater
 
 from palaver.statistics import kappa as module
+from palaver.statistics.bootstrap import Resampling
 from palaver.statistics.kappa import WEIGHTS, KappaResult, cohen_kappa, fleiss_kappa, fleiss_kappa_ratings
 
 quick = settings(max_examples=50, deadline=None)
@@ -262,7 +263,8 @@ def test_cohen_replicates_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
             return drawn
 
     weights = module._agreement_weights(4, "linear")
-    samples = module._cohen_replicates(SKIN.astype(float), weights, 30, Known(np.random.PCG64(1)))
+    resampling = Resampling(0.95, 30, Known(np.random.PCG64(1)))
+    samples = module._cohen_replicates(SKIN.astype(float), weights, resampling)
     for sample, cells in zip(samples, drawn, strict=True):
         table = np.zeros((4, 4), dtype=int)
         table[i, j] = cells
@@ -302,7 +304,7 @@ def test_missing_labels_are_dropped_and_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("result", "reason"),
+    ("call", "reason"),
     [
         (lambda: cohen_kappa([], [], n_replicates=5, rng=0), "no item"),
         (lambda: cohen_kappa([math.nan], [1.0]), "no item"),
@@ -315,13 +317,13 @@ def test_missing_labels_are_dropped_and_counted() -> None:
         (lambda: fleiss_kappa_ratings(np.empty((0, 0))), "no item"),
     ],
 )
-def test_undefined_is_nan_with_a_reason(result: object, reason: str) -> None:
-    found = result()  # type: ignore[operator]
-    assert math.isnan(found.value)
-    assert math.isnan(found.low)
-    assert math.isnan(found.p)
-    assert reason in found.reason
-    assert found.boot is None
+def test_undefined_is_nan_with_a_reason(call: object, reason: str) -> None:
+    result = call()  # type: ignore[operator]
+    assert math.isnan(result.value)
+    assert math.isnan(result.low)
+    assert math.isnan(result.p)
+    assert reason in result.reason
+    assert result.boot is None
 
 
 def test_one_item() -> None:

@@ -149,17 +149,20 @@ def grid_of(*designs):
 
 def test_smallest_design_counts_judgements():
     grid = grid_of((100, 1, 0.7), (50, 3, 0.85), (100, 2, 0.95), (200, 1, 0.9), (75, 2, 0.81))
-    found = smallest_design(grid)
-    assert (found.design.n_items, found.design.n_raters) == (50, 3)  # 150 judgements, stronger than 75 x 2
-    assert found.design.judgements == 150
+    smallest = smallest_design(grid)
+    assert (smallest.design.n_items, smallest.design.n_raters) == (
+        50,
+        3,
+    )  # 150 judgements, stronger than 75 x 2
+    assert smallest.design.judgements == 150
     assert smallest_design(grid, target=0.9).design.power == 0.95
-    assert found.reason == ""
+    assert smallest.reason == ""
 
 
 def test_no_design_reaches_the_target():
-    found = smallest_design(grid_of((10, 1, 0.2), (20, 3, 0.4), (30, 3, math.nan)))
-    assert found.design is None
-    assert found.reason == "no design reaches a power of 0.8; the best is 0.40 with 20 items and 3 raters"
+    smallest = smallest_design(grid_of((10, 1, 0.2), (20, 3, 0.4), (30, 3, math.nan)))
+    assert smallest.design is None
+    assert smallest.reason == "no design reaches a power of 0.8; the best is 0.40 with 20 items and 3 raters"
     assert smallest_design(grid_of((10, 1, math.nan))).reason == "no design has a defined power"
 
 

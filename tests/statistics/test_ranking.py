@@ -243,8 +243,8 @@ def test_comparisons_are_all_pairs_of_a_screen(n, n_systems, seed):
         for i, j in itertools.combinations(rows, 2):
             if system[i] != system[j]:
                 expected.append((system[i], system[j], np.sign(score[i] - score[j]), s))
-    found = list(zip(result.first, result.second, result.outcome, result.screen, strict=True))
-    assert found == expected
+    compared = list(zip(result.first, result.second, result.outcome, result.screen, strict=True))
+    assert compared == expected
     assert result.dropped == np.isnan(score).sum()
     assert len(result) == len(expected)
 

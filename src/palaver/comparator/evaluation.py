@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from palaver.comparator.training_data import Pairs
 from palaver.errors import DataError
-from palaver.statistics.power import wilson
+from palaver.statistics.power import wilson_interval
 
 _REPLICATES = 2000
 _FEWEST_GROUPS = 10
@@ -82,7 +82,7 @@ def evaluate_pairs(scores: ArrayLike, pairs: Pairs) -> PairResult:
     if n_groups >= _FEWEST_GROUPS:
         low, high = _resampled(right, groups, n_groups)
     else:
-        low, high = wilson(accuracy * n, n, 0.95)
+        low, high = wilson_interval(accuracy * n, n, 0.95)
     return PairResult(accuracy, low, high, kappa, se, n, int((difference == 0).sum()), n_groups)
 
 

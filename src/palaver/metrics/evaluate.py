@@ -11,7 +11,7 @@ import numpy as np
 
 from palaver.errors import UserError
 from palaver.metrics.metric import METRICS, Example, Metric
-from palaver.statistics.bootstrap import check_confidence, percentile_interval, resample_sums
+from palaver.statistics.bootstrap import check_fraction, percentile_interval, resample_sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def evaluate(
 
     A reference may be one text or several; an empty `knowledge` sentence is none.
     """
-    check_confidence(confidence)
+    check_fraction("confidence", confidence)
     given = {"references": references, "knowledge": knowledge}
     _check_lengths(predictions, given)
     columns = {need for need, column in given.items() if column is not None}

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from palaver.statistics._agreement_inputs import RatedItems, notes_of
-from palaver.statistics.bootstrap import Floats, resample_sums
+from palaver.statistics._agreement import RatedItems, notes_of
+from palaver.statistics.bootstrap import Floats, Resampling, resample_sums
 
 _ROUNDING = (8 * float(np.finfo(np.float64).eps)) ** 2  # share of squared ratings that is rounding error
 _CANCELLED = 1e-4  # a difference of sums of squares below this share is taken from residuals instead
@@ -60,7 +60,7 @@ class Anova:
     replicates: Replicates | None = None
 
 
-def two_way(table: Floats, n_all: int, n_replicates: int, rng: np.random.Generator) -> Anova:
+def two_way(table: Floats, n_all: int, resampling: Resampling) -> Anova:
     """Analysis of a table without gaps: the complete items out of `n_all`."""
     n, k = table.shape
     facts = Anova(
@@ -94,7 +94,7 @@ def two_way(table: Floats, n_all: int, n_replicates: int, rng: np.random.Generat
         noise=_above(rounding, error) / df2,
         df1=n - 1,
         df2=df2,
-        replicates=_two_way_replicates(centred, item, n_replicates, rng) if n_replicates else None,
+        replicates=_two_way_replicates(centred, item, resampling) if resampling.n_replicates else None,
     )
 
 
@@ -115,7 +115,7 @@ def one_way_of(two: Anova) -> Anova:
     return replace(facts, noise=float(pooled(two.raters, two.noise)), df2=df2, replicates=replicates)
 
 
-def one_way(items: RatedItems, n_missing: int, n_replicates: int, rng: np.random.Generator) -> Anova:
+def one_way(items: RatedItems, n_missing: int, resampling: Resampling) -> Anova:
     """Analysis of ratings grouped by item; codes that have none are left out."""
     counts = np.bincount(items.item, minlength=items.n_codes)
     rated = counts > 0
@@ -144,8 +144,9 @@ def one_way(items: RatedItems, n_missing: int, n_replicates: int, rng: np.random
     deviations = np.square(data.values - (sums / size)[items.item])
     within = np.bincount(items.item, deviations).astype(np.float64, copy=False)
     replicates = None
-    if n_replicates:
-        replicates = _one_way_replicates(items, size, sums, within, n_replicates, rng)
+    if resampling.n_replicates:
+        table = np.column_stack([size, size**2, sums, sums**2 / size, within])
+        replicates = _one_way_replicates(items, table, resampling)
     between = items.total(size * np.square(sums / size - grand_mean))
     return replace(
         facts,
@@ -197,12 +198,11 @@ def _above(rounding: float, squares: float) -> float:
     return squares if squares > rounding else 0.0
 
 
-def _two_way_replicates(
-    centred: Floats, item: Floats, n_replicates: int, rng: np.random.Generator
-) -> Replicates:
+def _two_way_replicates(centred: Floats, item: Floats, resampling: Resampling) -> Replicates:
     n, k = centred.shape
     within_item = np.square(centred - item[:, None]).sum(axis=1)
-    sums = resample_sums(np.column_stack([item**2, within_item, centred]), n_replicates, rng)
+    table = np.column_stack([item**2, within_item, centred])
+    sums = resample_sums(table, resampling.n_replicates, resampling.rng)
     squares, within, rater = sums[:, 0], sums[:, 1], sums[:, 2:] / n
     mean = rater.mean(axis=1)
     raters = _difference(n * np.square(rater).sum(axis=1), n * k * mean**2)
@@ -210,26 +210,20 @@ def _two_way_replicates(
         between=_difference(k * squares, k * n * mean**2) / (n - 1),
         raters=raters / (k - 1),
         noise=_difference(within, raters) / ((n - 1) * (k - 1)),
-        k=np.full(n_replicates, float(k)),
+        k=np.full(resampling.n_replicates, float(k)),
     )
 
 
-def _one_way_replicates(
-    items: RatedItems,
-    size: Floats,
-    sums: Floats,
-    within: Floats,
-    n_replicates: int,
-    rng: np.random.Generator,
-) -> Replicates:
+def _one_way_replicates(items: RatedItems, table: Floats, resampling: Resampling) -> Replicates:
+    """The table holds each item's number of ratings, its square, sum, squared sum / number, deviations."""
     n = items.n_items
-    table = np.column_stack([size, size**2, sums, sums**2 / size, within])
-    total_size, size2, total, squares, noise = resample_sums(table, n_replicates, rng, items.times).T
+    sums = resample_sums(table, resampling.n_replicates, resampling.rng, items.times)
+    total_size, size2, total, squares, noise = sums.T
     df2 = np.where(total_size > n, total_size - n, np.nan)  # all drawn items have one rating: undefined
     return Replicates(
         between=_difference(squares, total**2 / total_size) / (n - 1),
         noise=noise / df2,
-        raters=np.full(n_replicates, np.nan),
+        raters=np.full(resampling.n_replicates, np.nan),
         k=(total_size - size2 / total_size) / (n - 1),
     )
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from palaver.statistics._agreement_inputs import RatedItems
-from palaver.statistics.bootstrap import Floats, Ints, draw_blocks
+from palaver.statistics._agreement import RatedItems
+from palaver.statistics.bootstrap import Floats, Ints, Resampling, draw_blocks
 from palaver.statistics.codes import distinct_values
 
 _DENSE = 8  # a dense matrix of counts may have this many cells per rating
@@ -68,16 +68,15 @@ def count_values(items: RatedItems, size: Floats) -> ValueCounts:
     )
 
 
-def resample_alpha(
-    level: str, counts: ValueCounts, observed: Floats, n_replicates: int, rng: np.random.Generator
-) -> Floats:
+def resample_alpha(level: str, counts: ValueCounts, observed: Floats, resampling: Resampling) -> Floats:
     """Alpha of bootstrap samples of the items; `observed` is each item's own disagreement."""
     matrix = _matrix(counts, counts.count)
     disagreements = _DISAGREEMENTS[level](counts, matrix, observed)
     blocks = []
     n_items = counts.size.size
+    n_replicates = resampling.n_replicates
     block_size = max(1, min(n_replicates, _BLOCK // max(n_items, counts.values.size)))
-    for weights in draw_blocks(n_items, counts.times, n_replicates, block_size, rng):
+    for weights in draw_blocks(n_items, counts.times, n_replicates, block_size, resampling.rng):
         totals = np.asarray(weights @ matrix)  # (replicates, values)
         n = totals.sum(axis=1)
         do, de, largest = disagreements(weights, totals, n)

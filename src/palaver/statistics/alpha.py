@@ -24,10 +24,9 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from palaver.statistics._agreement_inputs import (
+from palaver.statistics._agreement import (
+    Agreement,
     RatedItems,
-    Rng,
-    check_options,
     long_columns,
     notes_of,
     rated_items,
@@ -35,7 +34,14 @@ from palaver.statistics._agreement_inputs import (
 )
 from palaver.statistics._anova import centre
 from palaver.statistics._value_counts import ValueCounts, alpha_of, count_values, resample_alpha
-from palaver.statistics.bootstrap import Floats, Interval, Ints, percentile_interval, resample_sums
+from palaver.statistics.bootstrap import (
+    Floats,
+    Ints,
+    Resampling,
+    Rng,
+    percentile_interval,
+    resample_sums,
+)
 from palaver.statistics.codes import dense_codes, distinct_values
 
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
@@ -43,27 +49,14 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlphaResult:
-    """Krippendorff's alpha; `reason` says why `value` is nan where it is."""
+class AlphaResult(Agreement):
+    """Krippendorff's alpha; `low` and `high` are those of `boot`, and `dropped` items had no two ratings."""
 
-    value: float
-    low: float
-    high: float
-    boot: Interval | None
-    """Percentile interval over resampled items; `low` and `high` are nan without replicates."""
-    confidence: float
-    observed: float
-    expected: float
+    observed: float = math.nan
+    expected: float = math.nan
     level: Level
-    n_items: int
     n_ratings: int
     """Ratings of the items that count."""
-    n_raters: int
-    """Columns with a rating; from codes, the largest number of ratings of an item."""
-    dropped: int
-    """Items with fewer than two ratings."""
-    notes: tuple[str, ...]
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +66,6 @@ class _Ratings:
     items: RatedItems
     size: Floats
     n: int
-    n_raters: int
-    dropped: int
-    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +74,7 @@ class _Disagreement:
 
     observed: float
     expected: float
-    resample: Callable[[int, np.random.Generator], Floats]
+    resample: Callable[[Resampling], Floats]
     unit: float = 1.0
     """Squared unit of the sums."""
 
@@ -95,23 +85,19 @@ def krippendorff_alpha(
     level: Level = "nominal",
     confidence: float = 0.95,
     n_replicates: int = 0,
-    rng: Rng = None,
+    rng: Rng | None = None,
 ) -> AlphaResult:
     """Alpha of an (items, raters) table, nan where a rating is missing.
 
     >>> round(krippendorff_alpha([[1, 1], [1, 2], [3, 3], [4, 4]], level="interval").value, 3)
     0.926
     """
-    _check_level(level)
-    check_options(confidence, n_replicates, rng)
+    resampling = Resampling.of(confidence, n_replicates, rng)
     table = wide_table(ratings)
     given = np.isfinite(table)
-    items, _ = np.nonzero(given)
-    n_raters = int(given.any(axis=0).sum())
-    missing = given.size - items.size
-    return _alpha(
-        _pairable(items, table[given], len(table), missing, n_raters), level, confidence, n_replicates, rng
-    )
+    item, _ = np.nonzero(given)
+    result = _alpha(item, table[given], len(table), given.size - item.size, level, resampling)
+    return replace(result, n_raters=int(given.any(axis=0).sum()))
 
 
 def alpha_long(
@@ -121,14 +107,13 @@ def alpha_long(
     level: Level = "nominal",
     confidence: float = 0.95,
     n_replicates: int = 0,
-    rng: Rng = None,
+    rng: Rng | None = None,
 ) -> AlphaResult:
     """The same from one row per rating: integer item codes and values (nan: missing).
 
     Who gave a rating does not matter to alpha.
     """
-    _check_level(level)
-    check_options(confidence, n_replicates, rng)
+    resampling = Resampling.of(confidence, n_replicates, rng)
     item_column, value_column = long_columns(item=item, value=value)
     items, n_items = dense_codes("item", item_column)
     values = value_column.astype(np.float64, copy=False)
@@ -136,67 +121,47 @@ def alpha_long(
     missing = int(given.size - given.sum())
     if missing:
         items, values = items[given], values[given]
-    ratings = _pairable(items, values, n_items, missing, 0)
-    return _alpha(ratings, level, confidence, n_replicates, rng)
+    return _alpha(items, values, n_items, missing, level, resampling)
 
 
-def _check_level(level: str) -> None:
+def _alpha(
+    item: Ints, value: Floats, n_items: int, missing: int, level: Level, resampling: Resampling
+) -> AlphaResult:
     if level not in LEVELS:
         raise ValueError(f"level must be one of {', '.join(LEVELS)}, not {level!r}")
-
-
-def _pairable(item: Ints, value: Floats, n_items: int, missing: int, n_raters: int) -> _Ratings:
-    """Leave out the items with fewer than two ratings."""
     items = rated_items(item, value, n_items)
     size = np.bincount(items.item, minlength=items.n_codes)
-    keep = size > 1
-    dropped = items.count(~keep)
-    items = items.only(keep)
-    kept_size = size[keep].astype(np.float64)
-    return _Ratings(
-        items=items,
-        size=kept_size,
-        n=int(items.total(kept_size)),
-        n_raters=n_raters or int(size.max(initial=0)),
+    several = size > 1
+    dropped = items.count(~several)
+    items = items.only(several)
+    ratings_of_item = size[several].astype(np.float64)
+    n = int(items.total(ratings_of_item))
+    facts = AlphaResult(
+        confidence=resampling.confidence,
+        level=level,
+        n_items=items.n_items,
+        n_ratings=n,
+        n_raters=int(size.max(initial=0)),
         dropped=dropped,
         notes=notes_of({"items with fewer than two ratings": dropped, "ratings missing": missing}),
+        reason=_why_undefined(items.value, level),
     )
-
-
-def _alpha(ratings: _Ratings, level: Level, confidence: float, n_replicates: int, rng: Rng) -> AlphaResult:
-    value = observed = expected = low = high = math.nan
-    boot = None
-    n = ratings.n
-    reason = _why_undefined(ratings, level)
-    if not reason:
-        parts = _DISAGREEMENT[level](ratings)
-        value = 1 - (n - 1) * parts.observed / parts.expected
-        observed = parts.observed / n * parts.unit
-        expected = parts.expected / (n * (n - 1)) * parts.unit
-        if n_replicates:
-            samples = parts.resample(n_replicates, np.random.default_rng(rng))
-            boot = percentile_interval(samples, confidence)
-            low, high = boot.low, boot.high
-    return AlphaResult(
-        value=value,
-        low=low,
-        high=high,
-        boot=boot,
-        confidence=confidence,
-        observed=observed,
-        expected=expected,
-        level=level,
-        n_items=ratings.items.n_items,
-        n_ratings=n,
-        n_raters=ratings.n_raters,
-        dropped=ratings.dropped,
-        notes=ratings.notes,
-        reason=reason,
+    if facts.reason:
+        return facts
+    parts = _DISAGREEMENT[level](_Ratings(items=items, size=ratings_of_item, n=n))
+    result = replace(
+        facts,
+        value=1 - (n - 1) * parts.observed / parts.expected,
+        observed=parts.observed / n * parts.unit,
+        expected=parts.expected / (n * (n - 1)) * parts.unit,
     )
+    if not resampling.n_replicates:
+        return result
+    boot = percentile_interval(parts.resample(resampling), resampling.confidence)
+    return replace(result, boot=boot, low=boot.low, high=boot.high)
 
 
-def _why_undefined(ratings: _Ratings, level: Level) -> str:
-    value = ratings.items.value
+def _why_undefined(value: Floats, level: Level) -> str:
     if value.size == 0:
         return "no item has two ratings"
     lowest = value.min()
@@ -211,9 +176,9 @@ def _interval(ratings: _Ratings) -> _Disagreement:
     sums, squares = _item_squares(items.item, data.values, size)
     observed = 2 * size * squares / (size - 1)
 
-    def resample(n_replicates: int, rng: np.random.Generator) -> Floats:
+    def resample(resampling: Resampling) -> Floats:
         table = np.column_stack([observed, size, sums, squares + sums**2 / size])
-        do, n, total, square = resample_sums(table, n_replicates, rng, items.times).T
+        do, n, total, square = resample_sums(table, resampling.n_replicates, resampling.rng, items.times).T
         return alpha_of(do, 2 * (n * square - total**2), n, n * square)
 
     return _Disagreement(
@@ -251,7 +216,7 @@ def _nominal(ratings: _Ratings) -> _Disagreement:
 
 
 def _ratio(ratings: _Ratings) -> _Disagreement:
-    from palaver.statistics._agreement_kernels import ratio_pair_sums
+    from palaver.statistics._kernels import ratio_pair_sums
 
     counts = count_values(ratings.items, ratings.size)
     counts = replace(counts, values=counts.values / counts.values[-1])  # so that no sum can overflow
@@ -266,9 +231,9 @@ def _counted(
 ) -> _Disagreement:
     """A disagreement whose bootstrap needs the counts of values; they are made where they are not yet."""
 
-    def resample(n_replicates: int, rng: np.random.Generator) -> Floats:
+    def resample(resampling: Resampling) -> Floats:
         table = counts or count_values(ratings.items, ratings.size)
-        return resample_alpha(level, table, observed, n_replicates, rng)
+        return resample_alpha(level, table, observed, resampling)
 
     return _Disagreement(observed=ratings.items.total(observed), expected=expected, resample=resample)
 

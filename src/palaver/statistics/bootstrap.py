@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Rng = np.random.Generator | int
 
 MANY = 2**14
 """From this many items on it pays to look for equal ones."""
@@ -44,10 +45,35 @@ class Interval:
     """Replicates on which the statistic was undefined; they are left out of the percentiles."""
 
 
-def check_confidence(confidence: float) -> None:
-    """Raise unless 0 < confidence < 1."""
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1, not {confidence}")
+@dataclass(frozen=True, slots=True, eq=False)
+class Resampling:
+    """How intervals are found: confidence, bootstrap replicates (0: none) and their random numbers."""
+
+    confidence: float
+    n_replicates: int
+    rng: np.random.Generator
+
+    @classmethod
+    def of(cls, confidence: float, n_replicates: int, rng: Rng | None) -> Resampling:
+        """Refuse a confidence outside (0, 1), a negative number of replicates, a bootstrap without a seed."""
+        check_fraction("confidence", confidence)
+        if n_replicates < 0:
+            raise ValueError(f"n_replicates must be 0 or more, not {n_replicates}")
+        if n_replicates and rng is None:
+            raise ValueError("a bootstrap needs rng: a numpy Generator or an integer seed")
+        return cls(confidence, n_replicates, np.random.default_rng(rng))
+
+
+def check_fraction(name: str, value: float) -> None:
+    """Raise unless 0 < value < 1."""
+    if not 0 < value < 1:
+        raise ValueError(f"{name} must lie between 0 and 1, not {value}")
+
+
+def check_replicates(n_replicates: int) -> None:
+    """Raise unless there is at least one replicate."""
+    if n_replicates < 1:
+        raise ValueError(f"n_replicates must be at least 1, found {n_replicates}")
 
 
 def pays_to_fold(n_distinct: int, n_items: int) -> bool:

@@ -24,9 +24,10 @@ from palaver.statistics._connectivity import is_finite, obstacle
 from palaver.statistics.bootstrap import (
     Floats,
     Interval,
-    check_confidence,
+    Rng,
+    check_fraction,
+    check_replicates,
     draw_blocks,
-    percentile_interval,
     resample_sums,
 )
 from palaver.statistics.codes import dense_codes
@@ -35,10 +36,8 @@ from palaver.statistics.ranking import (
     Comparisons,
     Ranking,
     WinMatrix,
-    check_replicates,
     counts_by_item,
     number_pairs,
-    rank_groups,
     win_fractions,
     win_matrix,
 )
@@ -85,8 +84,6 @@ class BradleyTerryBootstrap(Ranking):
     """Systems by their strengths over resampled items; without items, comparisons are what is drawn."""
 
     estimate: BradleyTerryResult
-    samples: Floats
-    """Strengths, (replicates, systems); nan where a replicate has no finite estimate."""
     n_undefined: int
 
 
@@ -104,7 +101,7 @@ def bradley_terry(
     `prior` adds that many wins in each direction between every two systems (0.1, say), which makes the
     estimate finite where Ford's condition fails and draws it towards equality everywhere.
     """
-    check_confidence(confidence)
+    check_fraction("confidence", confidence)
     matrix, names = _input(data, n_systems, systems)
     table = _Table.of(matrix, ties, prior)
     beat, tied = table.graphs(table.counts[None])
@@ -159,7 +156,7 @@ def bradley_terry_bootstrap(
     ties: Ties = "half",
     confidence: float = 0.95,
     prior: float = 0.0,
-    rng: np.random.Generator | int,
+    rng: Rng,
 ) -> BradleyTerryBootstrap:
     """Resample, all replicates at once, and rank the systems.
 
@@ -186,18 +183,15 @@ def bradley_terry_bootstrap(
     notes = estimate.notes
     if n_undefined and not estimate.reason:
         notes = (*notes, f"{n_undefined} of {n_replicates} replicates without a finite estimate, left out")
-    wins = win_fractions(samples)
-    return BradleyTerryBootstrap(
-        systems=names,
-        estimate=estimate,
-        intervals=tuple(percentile_interval(column, confidence) for column in samples.T),
-        wins=wins,
-        groups=rank_groups(estimate.strength, wins, names, confidence),
-        samples=samples,
-        n_items=int(estimate.n_comparisons) if by is None else dense_codes("by", np.asarray(by))[1],
-        n_replicates=n_replicates,
-        n_undefined=n_undefined,
+    return BradleyTerryBootstrap.from_samples(
+        samples,
+        estimate.strength,
+        names,
+        wins=win_fractions(samples),
         confidence=confidence,
+        estimate=estimate,
+        n_items=int(estimate.n_comparisons) if by is None else dense_codes("by", np.asarray(by))[1],
+        n_undefined=n_undefined,
         reason=estimate.reason,
         notes=notes,
     )

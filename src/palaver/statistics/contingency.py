@@ -6,45 +6,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from palaver.statistics.bootstrap import Floats
+from palaver.statistics.significance import SignificanceTest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChiSquareTest:
-    """Independence of the rows and columns of a contingency table."""
+class ChiSquareTest(SignificanceTest):
+    """Independence of the rows and columns of a contingency table; `dropped` ones have no counts."""
 
-    statistic: float
+    statistic: float = math.nan
     df: int
-    p: float
     expected: Floats
     """Same shape as the table; 0 in empty rows and columns."""
     smallest_expected: float
-    cramers_v: float
+    cramers_v: float = math.nan
     """From the statistic without Yates' correction."""
     corrected: bool
     n: float
-    dropped: int
-    """Rows and columns without any count."""
-    notes: tuple[str, ...]
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class McNemarTest:
+class McNemarTest(SignificanceTest):
     """Change between paired yes/no answers, from the two discordant counts."""
 
-    statistic: float
+    statistic: float = math.nan
     """min(b, c) if exact, else chi-square with one degree of freedom."""
-    p: float
     b: int
     c: int
     exact: bool
-    reason: str
 
 
 def chi_square(
@@ -72,42 +66,42 @@ def chi_square(
         labels = names if names is not None else range(1, filled.size + 1)
         notes += [f"{kind} {labels[i]} has no counts" for i in np.flatnonzero(~filled).tolist()]
         kept.append(np.flatnonzero(filled))
-    dropped = len(notes)
     cells = np.ix_(*kept)
     observed = counts[cells]
     df = max(kept[0].size - 1, 0) * max(kept[1].size - 1, 0)
     total = float(observed.sum())
     expected = np.zeros(counts.shape)
-    statistic = p = smallest = cramers_v = math.nan
-    corrected, reason = df == 1 and correction is not False, ""
+    smallest = math.nan
     if total > 0:
         expected[cells] = np.outer(observed.sum(axis=1), observed.sum(axis=0)) / total
         smallest = float(expected[cells].min())
-    if df == 0:
-        reason = f"fewer than 2 rows or columns have counts ({kept[0].size} x {kept[1].size})"
-    else:
-        from scipy.special import chdtrc
-
-        gap = np.abs(observed - expected[cells])
-        plain = float((gap**2 / expected[cells]).sum())
-        cramers_v = math.sqrt(plain / total / (min(observed.shape) - 1))
-        gap = np.maximum(gap - 0.5, 0.0) if corrected else gap
-        statistic = float((gap**2 / expected[cells]).sum())
-        p = float(chdtrc(df, statistic))
-        if smallest < 5:
-            notes.append(f"smallest expected count {smallest:.2g} is below 5: p is approximate")
-    return ChiSquareTest(
-        statistic=statistic,
+    result = ChiSquareTest(
         df=df,
-        p=p,
         expected=expected,
         smallest_expected=smallest,
-        cramers_v=cramers_v,
-        corrected=corrected,
+        corrected=df == 1 and correction is not False,
         n=total,
-        dropped=dropped,
+        dropped=len(notes),
         notes=tuple(notes),
-        reason=reason,
+    )
+    if df == 0:
+        shape = f"{kept[0].size} x {kept[1].size}"
+        return replace(result, reason=f"fewer than 2 rows or columns have counts ({shape})")
+    from scipy.special import chdtrc
+
+    gap = np.abs(observed - expected[cells])
+    plain = float((gap**2 / expected[cells]).sum())
+    if result.corrected:
+        gap = np.maximum(gap - 0.5, 0.0)
+    statistic = float((gap**2 / expected[cells]).sum())
+    if smallest < 5:
+        notes.append(f"smallest expected count {smallest:.2g} is below 5: p is approximate")
+    return replace(
+        result,
+        statistic=statistic,
+        p=float(chdtrc(df, statistic)),
+        cramers_v=math.sqrt(plain / total / (min(observed.shape) - 1)),
+        notes=tuple(notes),
     )
 
 
@@ -124,18 +118,15 @@ def mcnemar(table_or_b: ArrayLike, c: int | None = None, *, exact: bool | None =
         raise ValueError(f"discordant counts must be whole numbers of 0 or more, found {pair.tolist()}")
     first, second = int(pair[0]), int(pair[1])
     total = first + second
-    use_exact = total < 25 if exact is None else exact
-    statistic, p, reason = math.nan, math.nan, ""
+    result = McNemarTest(b=first, c=second, exact=total < 25 if exact is None else exact)
     if total == 0:
-        reason = "no discordant pairs"
-    elif use_exact:
+        return replace(result, reason="no discordant pairs")
+    if result.exact:
         from scipy.special import bdtr
 
         statistic = float(min(first, second))
-        p = min(1.0, 2 * float(bdtr(statistic, total, 0.5)))
-    else:
-        from scipy.special import chdtrc
+        return replace(result, statistic=statistic, p=min(1.0, 2 * float(bdtr(statistic, total, 0.5))))
+    from scipy.special import chdtrc
 
-        statistic = max(abs(first - second) - 1, 0) ** 2 / total
-        p = float(chdtrc(1, statistic))
-    return McNemarTest(statistic=statistic, p=p, b=first, c=second, exact=use_exact, reason=reason)
+    statistic = max(abs(first - second) - 1, 0) ** 2 / total
+    return replace(result, statistic=statistic, p=float(chdtrc(1, statistic)))

@@ -1,11 +1,12 @@
 """Pearson's r, Spearman's rho and Kendall's tau-b, each with p, interval and bootstrap.
 
-p: Student's t with n - 2 degrees for r and rho; for tau-b the exact null distribution (Kendall 1938)
-when there are no ties and n <= 33, else the normal approximation with Kendall's (1970) tie correction.
+p: Student's t with n - 2 degrees for r and rho; for tau-b SciPy's, which is that of the exact null
+distribution (Kendall 1938) when there are no ties and n <= 33, else of the normal approximation with
+Kendall's (1970) tie correction.
 
 Intervals: Fisher's z. Its variance is 1 / (n - 3) for r (Fisher 1921), (1 + rho^2 / 2) / (n - 3) for rho
 (Bonett & Wright 2000) and 0.437 / (n - 4) for tau (Fieller, Hartley & Pearson 1957). At |r| = 1 the
-interval is that single point. tau-b takes O(n log n): a sort and one pass with a Fenwick tree.
+interval is that single point.
 """
 
 from __future__ import annotations
@@ -15,15 +16,20 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from palaver.statistics._agreement_inputs import Rng, check_options
-from palaver.statistics.bootstrap import Floats, Interval, percentile_interval, resample_sums
+from palaver.statistics.bootstrap import (
+    Floats,
+    Interval,
+    Resampling,
+    Rng,
+    percentile_interval,
+    resample_sums,
+)
 
 Method = Literal["pearson", "spearman", "kendall"]
 METHODS: tuple[Method, ...] = get_args(Method)
 
-_EXACT_BELOW = 34  # pairs; SciPy's choice, so that both give the same p
 _NO_VARIANCE = 1e-12  # share of a replicate's sum of squares below which its variance is rounding error
 
 
@@ -53,7 +59,7 @@ def correlate(
     method: Method = "pearson",
     confidence: float = 0.95,
     n_replicates: int = 0,
-    rng: Rng = None,
+    rng: Rng | None = None,
 ) -> CorrelationResult:
     """Correlation of the pairs (x, y); pairs with a missing or infinite value are dropped and counted.
 
@@ -63,7 +69,7 @@ def correlate(
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
-    check_options(confidence, n_replicates, rng)
+    resampling = Resampling.of(confidence, n_replicates, rng)
     a, b, dropped = _complete_pairs(x, y)
 
     value, p, reason = math.nan, math.nan, _why_undefined(a, b)
@@ -74,9 +80,6 @@ def correlate(
     low, high = _fisher_interval(value, a.size, method, confidence)
     if math.isnan(low) and not reason:
         reason = f"the interval needs at least {_least_for_interval(method)} pairs, found {a.size}"
-    boot = None
-    if n_replicates:
-        boot = _bootstrap(a, b, method, confidence, n_replicates, np.random.default_rng(rng))
     return CorrelationResult(
         method=method,
         value=value,
@@ -88,7 +91,7 @@ def correlate(
         dropped=dropped,
         notes=(f"{dropped} pairs with a missing or infinite value",) if dropped else (),
         reason=reason,
-        boot=boot,
+        boot=_bootstrap(a, b, method, resampling) if n_replicates else None,
     )
 
 
@@ -137,54 +140,10 @@ def _mid_ranks(values: Floats) -> Floats:
 
 
 def _kendall(a: Floats, b: Floats) -> tuple[float, float]:
-    from palaver.statistics._correlation_kernels import concordance
+    from scipy.stats import kendalltau
 
-    x, y, ties_x, ties_y = _sorted_codes(a, b)
-    n, weight = x.size, np.ones(x.size, dtype=np.int64)
-    score = int(concordance(x, y, weight, ties_y.size))
-    pairs = n * (n - 1) // 2
-    untied_x = pairs - float((ties_x * (ties_x - 1) / 2).sum())
-    untied_y = pairs - float((ties_y * (ties_y - 1) / 2).sum())
-    tau = min(1.0, max(-1.0, score / math.sqrt(untied_x) / math.sqrt(untied_y)))
-    fewest = (pairs - abs(score)) // 2  # discordant or concordant pairs, whichever are fewer
-    if untied_x == untied_y == pairs and (n < _EXACT_BELOW or fewest <= 1):
-        return tau, _kendall_exact_p(fewest, n)
-    return tau, _kendall_normal_p(score, n, ties_x, ties_y)
-
-
-def _sorted_codes(a: Floats, b: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats, Floats]:
-    """Dense codes of both sides in ascending order of the first, and the size of each group of ties."""
-    _, x, ties_x = np.unique(a, return_inverse=True, return_counts=True)
-    _, y, ties_y = np.unique(b, return_inverse=True, return_counts=True)
-    order = np.argsort(x, kind="stable")
-    return x[order], y[order], ties_x.astype(np.float64), ties_y.astype(np.float64)
-
-
-def _kendall_exact_p(fewest: int, n: int) -> float:
-    """Twice the chance of at most `fewest` inversions in a random order of n, capped at 1."""
-    if n >= _EXACT_BELOW:  # only reached with at most one inversion: (1 or n) of n! orders
-        return 2 * math.exp(-math.lgamma(n + 1 - fewest))
-    chance = np.ones(1)
-    for k in range(2, n + 1):  # the k-th value adds 0..k-1 inversions, each equally likely
-        chance = np.convolve(chance, np.full(k, 1 / k))
-    return min(1.0, 2 * float(chance[: fewest + 1].sum()))
-
-
-def _kendall_normal_p(score: int, n: int, ties_x: Floats, ties_y: Floats) -> float:
-    def pairs(t: Floats) -> float:
-        return float((t * (t - 1)).sum())
-
-    def triples(t: Floats) -> float:
-        return float((t * (t - 1) * (t - 2)).sum())
-
-    def corrected(t: Floats) -> float:
-        return float((t * (t - 1) * (2 * t + 5)).sum())
-
-    m = float(n) * (n - 1)
-    variance = (m * (2 * n + 5) - corrected(ties_x) - corrected(ties_y)) / 18
-    variance += pairs(ties_x) * pairs(ties_y) / (2 * m)
-    variance += triples(ties_x) * triples(ties_y) / (9 * m * (n - 2))
-    return math.erfc(abs(score) / math.sqrt(2 * variance))
+    result = kendalltau(a, b)
+    return float(result.statistic), float(result.pvalue)
 
 
 _COMPUTE = {"pearson": _pearson, "spearman": _spearman, "kendall": _kendall}
@@ -201,41 +160,45 @@ def _fisher_interval(value: float, n: int, method: Method, confidence: float) ->
         return math.nan, math.nan
     if abs(value) == 1:
         return value, value
-    variance = {
-        "pearson": lambda: 1 / (n - 3),
-        "spearman": lambda: (1 + value**2 / 2) / (n - 3),
-        "kendall": lambda: 0.437 / (n - 4),
-    }[method]()
+    if method == "pearson":
+        variance = 1 / (n - 3)
+    elif method == "spearman":
+        variance = (1 + value**2 / 2) / (n - 3)
+    else:
+        variance = 0.437 / (n - 4)
     reach = float(ndtri(0.5 + confidence / 2)) * math.sqrt(variance)
     centre = math.atanh(value)
     return math.tanh(centre - reach), math.tanh(centre + reach)
 
 
-def _bootstrap(
-    a: Floats, b: Floats, method: Method, confidence: float, n_replicates: int, rng: np.random.Generator
-) -> Interval:
+def _bootstrap(a: Floats, b: Floats, method: Method, resampling: Resampling) -> Interval:
     if _why_undefined(a, b):
-        return percentile_interval(np.full(n_replicates, np.nan), confidence)
-    if method == "pearson":
-        return percentile_interval(_pearson_replicates(a, b, n_replicates, rng), confidence)
+        samples = np.full(resampling.n_replicates, np.nan)
+    elif method == "pearson":
+        samples = _pearson_replicates(a, b, resampling)
+    else:
+        from palaver.statistics._kernels import rank_replicates
 
-    from palaver.statistics._correlation_kernels import kendall_replicates, spearman_replicates
+        values_x, x = np.unique(a, return_inverse=True)
+        values_y, y = np.unique(b, return_inverse=True)
+        order = np.argsort(x, kind="stable")
+        n_codes = (values_x.size, values_y.size)
+        seed = resampling.rng.integers(1, 2**63, dtype=np.uint64)
+        kendall = method == "kendall"
+        samples = rank_replicates(x[order], y[order], n_codes, kendall, resampling.n_replicates, seed)
+    return percentile_interval(samples, resampling.confidence)
 
-    x, y, ties_x, ties_y = _sorted_codes(a, b)
-    replicates = spearman_replicates if method == "spearman" else kendall_replicates
-    seed = rng.integers(1, 2**63, dtype=np.uint64)
-    return percentile_interval(replicates(x, y, ties_x.size, ties_y.size, n_replicates, seed), confidence)
 
-
-def _pearson_replicates(a: Floats, b: Floats, n_replicates: int, rng: np.random.Generator) -> Floats:
+def _pearson_replicates(a: Floats, b: Floats, resampling: Resampling) -> Floats:
     """r of each replicate from five sums; standardised first, so that little cancels in the spreads."""
     x, y = _standardise(a), _standardise(b)
     columns = np.stack([x, y, x * x, y * y, x * y], axis=1)
-    sum_x, sum_y, sum_xx, sum_yy, sum_xy = resample_sums(columns, n_replicates, rng).T
+    sums = resample_sums(columns, resampling.n_replicates, resampling.rng)
+    sum_x, sum_y, sum_xx, sum_yy, sum_xy = sums.T
     spread_x = a.size * sum_xx - sum_x**2
     spread_y = a.size * sum_yy - sum_y**2
     varies = (spread_x > _NO_VARIANCE * a.size * sum_xx) & (spread_y > _NO_VARIANCE * a.size * sum_yy)
-    r = np.full(n_replicates, np.nan)
+    r = np.full(resampling.n_replicates, np.nan)
     product = a.size * sum_xy - sum_x * sum_y
     r[varies] = product[varies] / np.sqrt(spread_x[varies]) / np.sqrt(spread_y[varies])
     return np.asarray(np.clip(r, -1.0, 1.0))

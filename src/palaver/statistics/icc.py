@@ -13,21 +13,14 @@ k0 = (N - sum k_i^2 / N) / (n - 1) in the place of k (Donner 1986, International
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from palaver.statistics._agreement_inputs import (
-    Rng,
-    check_options,
-    long_columns,
-    rated_items,
-    wide_table,
-)
+from palaver.statistics._agreement import Agreement, long_columns, rated_items, wide_table
 from palaver.statistics._anova import Anova, one_way, one_way_of, two_way
-from palaver.statistics.bootstrap import Floats, Interval, Ints, percentile_interval
+from palaver.statistics.bootstrap import Floats, Ints, Resampling, Rng, percentile_interval
 from palaver.statistics.codes import dense_codes
 
 FORMS = ("ICC(1,1)", "ICC(2,1)", "ICC(3,1)", "ICC(1,k)", "ICC(2,k)", "ICC(3,k)")
@@ -39,30 +32,17 @@ _SLOTS = "raters are not crossed with items: a two-way form needs the same rater
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IccForm:
-    """One form of the ICC; `reason` says why `value`, or else the interval, is nan where it is."""
+class IccForm(Agreement):
+    """One form; `dropped` counts missing ratings (one-way) or incomplete items (two-way), see `notes`."""
 
     form: str
-    value: float
-    f: float
+    f: float = math.nan
     """F of the test that the true value is 0; inf where raters never differ on an item."""
-    df1: int
-    df2: int
-    p: float
-    low: float
-    high: float
-    confidence: float
-    boot: Interval | None
-    """Percentile interval over resampled items, where replicates were asked for."""
+    df1: int = 0
+    df2: int = 0
+    p: float = math.nan
     k: float
     """Ratings per item; the effective number where items have unequal numbers."""
-    n_items: int
-    n_raters: int
-    """Distinct raters; the largest number of ratings of an item where raters are not known."""
-    dropped: int
-    """Missing ratings for the one-way forms, incomplete items for the two-way forms; see `notes`."""
-    notes: tuple[str, ...]
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +65,7 @@ def icc(
     crossed: bool = True,
     confidence: float = 0.95,
     n_replicates: int = 0,
-    rng: Rng = None,
+    rng: Rng | None = None,
 ) -> IccResult:
     """Intraclass correlation of an (items, raters) table, nan where a rating is missing.
 
@@ -96,19 +76,20 @@ def icc(
     >>> [round(form.value, 2) for form in icc(table).forms]
     [0.17, 0.29, 0.71, 0.44, 0.62, 0.91]
     """
-    check_options(confidence, n_replicates, rng)
-    generator = np.random.default_rng(rng)
+    resampling = Resampling.of(confidence, n_replicates, rng)
     table = wide_table(ratings)
     given = np.isfinite(table)
     if given.all():
-        two = two_way(table, len(table), n_replicates, generator)
+        two = two_way(table, len(table), resampling)
         return _result(one_way_of(two), two, crossed, confidence)
     items, _ = np.nonzero(given)
     rated = rated_items(items, table[given], len(table))
-    one = one_way(rated, given.size - items.size, n_replicates, generator)
+    one = one_way(rated, given.size - items.size, resampling)
     raters = given.any(axis=0)
     complete = given[:, raters].all(axis=1) & raters.any()
-    two = two_way(table[complete][:, raters], len(table), n_replicates if crossed else 0, generator)
+    if not crossed:
+        resampling = replace(resampling, n_replicates=0)
+    two = two_way(table[complete][:, raters], len(table), resampling)
     return _result(replace(one, n_raters=two.n_raters), two, crossed, confidence)
 
 
@@ -120,7 +101,7 @@ def icc_long(
     crossed: bool = True,
     confidence: float = 0.95,
     n_replicates: int = 0,
-    rng: Rng = None,
+    rng: Rng | None = None,
 ) -> IccResult:
     """The same from one row per rating: integer codes of item and rater, and the value (nan: missing).
 
@@ -128,8 +109,7 @@ def icc_long(
     the items that every rater rated exactly once; where there are fewer than two of those, the two-way
     forms are undefined. `rater=None` says that raters are unknown.
     """
-    check_options(confidence, n_replicates, rng)
-    generator = np.random.default_rng(rng)
+    resampling = Resampling.of(confidence, n_replicates, rng)
     crossed = crossed and rater is not None
     item_column, rater_column, value_column = long_columns(
         item=item, rater=item if rater is None else rater, value=value
@@ -140,14 +120,14 @@ def icc_long(
     if not given.all():
         items, rater_column, values = items[given], rater_column[given], values[given]
     rated = rated_items(items, values, n_items)
-    one = one_way(rated, given.size - values.size, n_replicates, generator)
+    one = one_way(rated, given.size - values.size, resampling)
     if rater is not None:
         raters, n_raters = dense_codes("rater", rater_column)
         one = replace(one, n_raters=n_raters)
     table = np.empty((0, one.n_raters))
     if crossed:
         table = _complete_items(items, raters, values, n_items, n_raters)
-    return _result(one, two_way(table, n_items, n_replicates, generator), crossed, confidence)
+    return _result(one, two_way(table, n_items, resampling), crossed, confidence)
 
 
 def _complete_items(items: Ints, raters: Ints, values: Floats, n_items: int, n_raters: int) -> Floats:
@@ -166,21 +146,17 @@ def _complete_items(items: Ints, raters: Ints, values: Floats, n_items: int, n_r
 def _result(one: Anova, two: Anova, crossed: bool, confidence: float) -> IccResult:
     if not crossed:
         two = replace(two, reason=_SLOTS)
-    forms = {
-        form.form: form
-        for form in (
-            *_consistency_forms(("ICC(1,1)", "ICC(1,k)"), one, confidence),
-            *_absolute_forms(("ICC(2,1)", "ICC(2,k)"), two, confidence),
-            *_consistency_forms(("ICC(3,1)", "ICC(3,k)"), two, confidence),
-        )
-    }
-    return IccResult(forms=tuple(forms[name] for name in FORMS), crossed=crossed)
+    single_1, average_1 = _consistency_forms("1", one, confidence)
+    single_2, average_2 = _absolute_forms(two, confidence)
+    single_3, average_3 = _consistency_forms("3", two, confidence)
+    forms = (single_1, single_2, single_3, average_1, average_2, average_3)
+    return IccResult(forms=forms, crossed=crossed)
 
 
-def _consistency_forms(names: tuple[str, str], anova: Anova, confidence: float) -> Iterator[IccForm]:
+def _consistency_forms(number: str, anova: Anova, confidence: float) -> list[IccForm]:
     """ICC(1,1) and ICC(1,k) of a one-way, ICC(3,1) and ICC(3,k) of a two-way analysis."""
     if anova.reason:
-        return _undefined(names, anova, confidence)
+        return _empty_forms(number, anova, confidence)
     from scipy.special import fdtri
 
     k, f = anova.k, _f_ratio(anova)
@@ -195,21 +171,21 @@ def _consistency_forms(names: tuple[str, str], anova: Anova, confidence: float) 
     if anova.replicates is not None:
         samples = _consistency(anova.replicates.between, anova.replicates.noise, anova.replicates.k)
     values = _consistency(anova.between, anova.noise, k)
-    return _forms(names, anova, confidence, values, bounds, samples)
+    return _forms(_empty_forms(number, anova, confidence), anova, values, bounds, samples)
 
 
-def _absolute_forms(names: tuple[str, str], anova: Anova, confidence: float) -> Iterator[IccForm]:
+def _absolute_forms(anova: Anova, confidence: float) -> list[IccForm]:
     """ICC(2,1) and ICC(2,k)."""
+    facts = _empty_forms("2", anova, confidence)
     if anova.reason:
-        return _undefined(names, anova, confidence)
-    k = anova.k
-    values = _absolute(anova.between, anova.noise, anova.raters, k, anova.n_items)
+        return facts
+    values = _absolute(anova.between, anova.noise, anova.raters, anova.k, anova.n_items)
     bounds = _absolute_bounds(anova, float(values[0]), 0.5 + confidence / 2)
     samples = None
     if anova.replicates is not None:
         r = anova.replicates
-        samples = _absolute(r.between, r.noise, r.raters, k, anova.n_items)
-    return _forms(names, anova, confidence, values, bounds, samples)
+        samples = _absolute(r.between, r.noise, r.raters, anova.k, anova.n_items)
+    return _forms(facts, anova, values, bounds, samples)
 
 
 def _absolute_bounds(anova: Anova, value: float, tail: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -266,42 +242,51 @@ def _f_ratio(anova: Anova) -> float:
     return math.inf if anova.between > 0 else math.nan
 
 
-def _forms(
-    names: tuple[str, str],
-    anova: Anova,
-    confidence: float,
-    values: tuple[Floats, Floats],
-    bounds: tuple[tuple[float, ...], ...],
-    samples: tuple[Floats, Floats] | None,
-) -> Iterator[IccForm]:
-    from scipy.special import fdtrc
-
-    f = _f_ratio(anova)
-    p = 0.0 if f == math.inf else float(fdtrc(anova.df1, anova.df2, f))
-    for i, name in enumerate(names):
-        value, (low, high) = float(values[i]), bounds[i]
-        defined = not math.isnan(value)
-        reason = "" if defined else _why_undefined(anova)
-        if defined and (math.isnan(low) or math.isnan(high)):
-            reason = "no interval: mean squares like these leave it unbounded"
-        yield IccForm(
-            form=name,
-            value=value,
-            f=f,
-            df1=anova.df1,
-            df2=anova.df2,
-            p=p,
-            low=low if defined else math.nan,
-            high=high if defined else math.nan,
+def _empty_forms(number: str, anova: Anova, confidence: float) -> list[IccForm]:
+    """A form of one rating and one of k, with what does not depend on their values."""
+    return [
+        IccForm(
+            form=f"ICC({number},{size})",
             confidence=confidence,
-            boot=percentile_interval(samples[i], confidence) if samples and defined else None,
             k=anova.k,
             n_items=anova.n_items,
             n_raters=anova.n_raters,
             dropped=anova.dropped,
             notes=anova.notes,
-            reason=reason,
+            reason=anova.reason,
         )
+        for size in ("1", "k")
+    ]
+
+
+def _forms(
+    facts: list[IccForm],
+    anova: Anova,
+    values: tuple[Floats, Floats],
+    bounds: tuple[tuple[float, ...], ...],
+    samples: tuple[Floats, Floats] | None,
+) -> list[IccForm]:
+    from scipy.special import fdtrc
+
+    f = _f_ratio(anova)
+    p = 0.0 if f == math.inf else float(fdtrc(anova.df1, anova.df2, f))
+    forms = []
+    for i, form in enumerate(facts):
+        form = replace(form, value=float(values[i]), f=f, df1=anova.df1, df2=anova.df2, p=p)
+        low, high = bounds[i]
+        if math.isnan(form.value):
+            form = replace(form, reason=_why_undefined(anova))
+        else:
+            unbounded = math.isnan(low) or math.isnan(high)
+            form = replace(
+                form,
+                low=low,
+                high=high,
+                boot=percentile_interval(samples[i], form.confidence) if samples else None,
+                reason="no interval: mean squares like these leave it unbounded" if unbounded else "",
+            )
+        forms.append(form)
+    return forms
 
 
 def _why_undefined(anova: Anova) -> str:
@@ -310,25 +295,3 @@ def _why_undefined(anova: Anova) -> str:
     if anova.between == 0:
         return "the items' mean ratings do not vary"
     return "the estimated total variance is not positive"
-
-
-def _undefined(names: tuple[str, str], anova: Anova, confidence: float) -> Iterator[IccForm]:
-    for name in names:
-        yield IccForm(
-            form=name,
-            value=math.nan,
-            f=math.nan,
-            df1=0,
-            df2=0,
-            p=math.nan,
-            low=math.nan,
-            high=math.nan,
-            confidence=confidence,
-            boot=None,
-            k=anova.k,
-            n_items=anova.n_items,
-            n_raters=anova.n_raters,
-            dropped=anova.dropped,
-            notes=anova.notes,
-            reason=anova.reason,
-        )

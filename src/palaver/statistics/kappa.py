@@ -14,18 +14,26 @@ Mathematical and Statistical Psychology 61:29-48), which needs neither.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from palaver.statistics._agreement_inputs import Rng, check_options, long_columns, notes_of, wide_table
-from palaver.statistics.bootstrap import Floats, Interval, Ints, percentile_interval, resample_sums
+from palaver.statistics._agreement import Agreement, long_columns, notes_of, wide_table
+from palaver.statistics.bootstrap import (
+    Floats,
+    Ints,
+    Resampling,
+    Rng,
+    percentile_interval,
+    resample_sums,
+)
 
 Weights = Literal["none", "linear", "quadratic"]
 WEIGHTS: tuple[Weights, ...] = get_args(Weights)
 
+_NO_PAIR = "no item has two ratings"
 _ONE_CATEGORY = "all ratings fall into one category"
 _NO_CHANCE = 1e-12  # 1 - expected agreement of a replicate below which it used one category only
 _MOST_CATEGORIES = 2000
@@ -33,44 +41,20 @@ _BLOCK = 2**20  # numbers in one block of resampled tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KappaResult:
-    """Kappa of two (`cohen`) or more (`fleiss`) raters; `reason` says why `value` is nan where it is."""
+class KappaResult(Agreement):
+    """Kappa of two (`cohen`) or more (`fleiss`) raters."""
 
     method: Literal["cohen", "fleiss"]
-    value: float
-    se: float
-    se0: float
-    """Standard error if raters agreed by chance only; `z` and the two-sided `p` rest on it."""
-    z: float
-    p: float
-    low: float
-    high: float
-    confidence: float
-    boot: Interval | None
-    """Percentile interval over resampled items, where replicates were asked for."""
-    observed: float
-    """(Weighted) share of agreement."""
-    expected: float
-    weights: Weights
-    n_items: int
-    n_categories: int
-    n_raters: int
-    """For Fleiss' kappa the largest number of ratings of an item."""
-    dropped: int
-    notes: tuple[str, ...]
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Estimate:
-    """The numbers of a kappa before they are dressed."""
-
-    value: float = math.nan
     se: float = math.nan
     se0: float = math.nan
+    """Standard error if raters agreed by chance only; `z` and the two-sided `p` rest on it."""
+    z: float = math.nan
+    p: float = math.nan
     observed: float = math.nan
+    """(Weighted) share of agreement."""
     expected: float = math.nan
-    samples: Floats | None = None
+    weights: Weights = "none"
+    n_categories: int
 
 
 def cohen_kappa(
@@ -81,7 +65,7 @@ def cohen_kappa(
     categories: ArrayLike | None = None,
     confidence: float = 0.95,
     n_replicates: int = 0,
-    rng: Rng = None,
+    rng: Rng | None = None,
 ) -> KappaResult:
     """Agreement of two raters' labels (numbers, nan where missing, or strings) of the same items.
 
@@ -94,7 +78,7 @@ def cohen_kappa(
     """
     if weights not in WEIGHTS:
         raise ValueError(f"weights must be one of {', '.join(WEIGHTS)}, not {weights!r}")
-    check_options(confidence, n_replicates, rng)
+    resampling = Resampling.of(confidence, n_replicates, rng)
     first, second = long_columns(a=a, b=b)
     both = _given(first) & _given(second)
     dropped = int(both.size - both.sum())
@@ -105,26 +89,22 @@ def cohen_kappa(
     _check_number(labels.size)
     table = np.bincount(codes[0] * labels.size + codes[1], minlength=labels.size**2)
     counts = table.reshape(labels.size, labels.size).astype(np.float64)
-    estimate, reason = _Estimate(), "no item has two ratings"
-    if counts.sum() > 0:
-        generator = np.random.default_rng(rng)
-        estimate, reason = _cohen(counts, _agreement_weights(labels.size, weights), n_replicates, generator)
-    return _dress(
-        "cohen",
-        estimate,
-        reason,
-        confidence,
+    facts = KappaResult(
+        method="cohen",
+        confidence=confidence,
         weights=weights,
         n_items=int(counts.sum()),
         n_categories=labels.size,
         n_raters=2,
         dropped=dropped,
         notes=notes,
+        reason="" if counts.any() else _NO_PAIR,
     )
+    return facts if facts.reason else _cohen(facts, counts, resampling)
 
 
 def fleiss_kappa(
-    counts: ArrayLike, *, confidence: float = 0.95, n_replicates: int = 0, rng: Rng = None
+    counts: ArrayLike, *, confidence: float = 0.95, n_replicates: int = 0, rng: Rng | None = None
 ) -> KappaResult:
     """Agreement of many raters from an (items, categories) table: how many put the item there.
 
@@ -132,7 +112,7 @@ def fleiss_kappa(
     all items count the same, and categories' shares are of all ratings. Items with fewer than two are
     dropped.
     """
-    check_options(confidence, n_replicates, rng)
+    resampling = Resampling.of(confidence, n_replicates, rng)
     table = np.asarray(counts, dtype=np.float64)
     if table.ndim != 2:
         raise ValueError(f"counts must be a table of (items, categories), not of shape {table.shape}")
@@ -148,25 +128,21 @@ def fleiss_kappa(
         notes += ("one item: no se and no interval",)
     if size.size and not equal:
         notes += ("items have unequal numbers of ratings: no se0 and no test",)
-    estimate, reason = _Estimate(), "no item has two ratings"
-    if size.size:
-        estimate, reason = _fleiss(table, size, equal, n_replicates, np.random.default_rng(rng))
-    return _dress(
-        "fleiss",
-        estimate,
-        reason,
-        confidence,
-        weights="none",
+    facts = KappaResult(
+        method="fleiss",
+        confidence=confidence,
         n_items=size.size,
         n_categories=int((table.sum(axis=0) > 0).sum()),
         n_raters=int(size.max(initial=0)),
         dropped=dropped,
         notes=notes,
+        reason="" if size.size else _NO_PAIR,
     )
+    return facts if facts.reason else _fleiss(facts, table, size, equal, resampling)
 
 
 def fleiss_kappa_ratings(
-    ratings: ArrayLike, *, confidence: float = 0.95, n_replicates: int = 0, rng: Rng = None
+    ratings: ArrayLike, *, confidence: float = 0.95, n_replicates: int = 0, rng: Rng | None = None
 ) -> KappaResult:
     """The same from an (items, raters) table of category numbers, nan where a rating is missing."""
     table = wide_table(ratings)
@@ -230,27 +206,29 @@ def _agreement_weights(k: int, weights: Weights) -> Floats:
     return np.asarray(1 - (steps if weights == "linear" else steps**2))
 
 
-def _cohen(counts: Floats, w: Floats, n_replicates: int, rng: np.random.Generator) -> tuple[_Estimate, str]:
+def _cohen(facts: KappaResult, counts: Floats, resampling: Resampling) -> KappaResult:
+    w = _agreement_weights(facts.n_categories, facts.weights)
     n = counts.sum()
     p = counts / n
     row, column = p.sum(axis=1), p.sum(axis=0)
     if np.count_nonzero(row + column) == 1:
-        return _Estimate(observed=1.0, expected=1.0), _ONE_CATEGORY
+        return replace(facts, observed=1.0, expected=1.0, reason=_ONE_CATEGORY)
     mean_row, mean_column = w @ column, row @ w  # w-bar of each row and of each column
     observed, expected = float((w * p).sum()), float(row @ mean_row)
     value = (observed - expected) / (1 - expected)
     means = mean_row[:, None] + mean_column
     variance = (p * np.square(w - means * (1 - value))).sum() - (value - expected * (1 - value)) ** 2
     variance0 = (np.outer(row, column) * np.square(w - means)).sum() - expected**2
-    estimate = _Estimate(
+    estimate = replace(
+        facts,
         value=value,
         se=_root(variance) / (1 - expected) / math.sqrt(n),
         se0=_root(variance0) / (1 - expected) / math.sqrt(n),
         observed=observed,
         expected=expected,
-        samples=_cohen_replicates(counts, w, n_replicates, rng) if n_replicates else None,
     )
-    return estimate, ""
+    samples = _cohen_replicates(counts, w, resampling) if resampling.n_replicates else None
+    return _with_test_and_intervals(estimate, samples)
 
 
 def _root(variance: float) -> float:
@@ -258,7 +236,7 @@ def _root(variance: float) -> float:
     return math.sqrt(variance) if variance > 1e-14 else 0.0
 
 
-def _cohen_replicates(counts: Floats, w: Floats, n_replicates: int, rng: np.random.Generator) -> Floats:
+def _cohen_replicates(counts: Floats, w: Floats, resampling: Resampling) -> Floats:
     """Drawing items is drawing cells of the table: one multinomial over the cells in use."""
     n = int(counts.sum())
     i, j = np.nonzero(counts)
@@ -269,8 +247,9 @@ def _cohen_replicates(counts: Floats, w: Floats, n_replicates: int, rng: np.rand
     w_used = w[np.ix_(rows, columns)]
     blocks = []
     step = max(1, _BLOCK // i.size)
-    for start in range(0, n_replicates, step):
-        drawn = rng.multinomial(n, share, size=min(step, n_replicates - start)) / n
+    for start in range(0, resampling.n_replicates, step):
+        size = min(step, resampling.n_replicates - start)
+        drawn = resampling.rng.multinomial(n, share, size=size) / n
         row = np.add.reduceat(drawn, row_starts, axis=1)
         column = np.add.reduceat(drawn[:, by_column], column_starts, axis=1)
         expected = np.einsum("bj,bj->b", row @ w_used, column)
@@ -285,32 +264,33 @@ def _beyond_chance(observed: Floats, expected: Floats) -> Floats:
 
 
 def _fleiss(
-    table: Floats, size: Floats, equal: bool, n_replicates: int, rng: np.random.Generator
-) -> tuple[_Estimate, str]:
+    facts: KappaResult, table: Floats, size: Floats, equal: bool, resampling: Resampling
+) -> KappaResult:
     n, n_ratings = size.size, size.sum()
     share = table.sum(axis=0) / n_ratings
     agreement = (np.square(table).sum(axis=1) - size) / (size * (size - 1))
     observed, expected = float(agreement.mean()), float(share @ share)
     if np.count_nonzero(share) == 1:
-        return _Estimate(observed=1.0, expected=1.0), _ONE_CATEGORY
+        return replace(facts, observed=1.0, expected=1.0, reason=_ONE_CATEGORY)
     value = (observed - expected) / (1 - expected)
     # what each item adds to kappa when its weight grows: through observed, and through the shares
     drift = 2 * (table @ share - size * expected) / size.mean()
     influence = (agreement - observed - (1 - value) * drift) / (1 - expected)
     samples = None
-    if n_replicates:
-        sums = resample_sums(np.column_stack([agreement, table]), n_replicates, rng)
+    if resampling.n_replicates:
+        columns = np.column_stack([agreement, table])
+        sums = resample_sums(columns, resampling.n_replicates, resampling.rng)
         shares = sums[:, 1:] / sums[:, 1:].sum(axis=1, keepdims=True)
         samples = _beyond_chance(sums[:, 0] / n, np.square(shares).sum(axis=1))
-    estimate = _Estimate(
+    estimate = replace(
+        facts,
         value=value,
         se=_root(float(influence @ influence) / (n - 1)) / math.sqrt(n) if n > 1 else math.nan,
         se0=_fleiss_se0(share, n, float(size[0])) if equal else math.nan,
         observed=observed,
         expected=expected,
-        samples=samples,
     )
-    return estimate, ""
+    return _with_test_and_intervals(estimate, samples)
 
 
 def _fleiss_se0(share: Floats, n: int, m: float) -> float:
@@ -321,45 +301,21 @@ def _fleiss_se0(share: Floats, n: int, m: float) -> float:
     return math.sqrt(2 * max(squared, 0.0) / (n * m * (m - 1))) / spread
 
 
-def _dress(
-    method: Literal["cohen", "fleiss"],
-    estimate: _Estimate,
-    reason: str,
-    confidence: float,
-    *,
-    weights: Weights,
-    n_items: int,
-    n_categories: int,
-    n_raters: int,
-    dropped: int,
-    notes: tuple[str, ...],
-) -> KappaResult:
-    """Test, interval and bootstrap interval of an estimate."""
+def _with_test_and_intervals(estimate: KappaResult, samples: Floats | None) -> KappaResult:
+    """The estimate with its test, its interval and, from bootstrap samples, their interval."""
     from scipy.special import ndtr, ndtri
 
     z = estimate.value / estimate.se0 if estimate.se0 > 0 else math.nan
-    if not reason and estimate.se0 == 0:
+    notes = estimate.notes
+    if estimate.se0 == 0:
         notes += ("the standard error under chance agreement is zero: no test",)
-    reach = float(ndtri(0.5 + confidence / 2)) * estimate.se
-    samples = estimate.samples
-    return KappaResult(
-        method=method,
-        value=estimate.value,
-        se=estimate.se,
-        se0=estimate.se0,
+    reach = float(ndtri(0.5 + estimate.confidence / 2)) * estimate.se
+    return replace(
+        estimate,
         z=z,
         p=2 * float(ndtr(-abs(z))),
         low=estimate.value - reach,
         high=estimate.value + reach,
-        confidence=confidence,
-        boot=None if samples is None else percentile_interval(samples, confidence),
-        observed=estimate.observed,
-        expected=estimate.expected,
-        weights=weights,
-        n_items=n_items,
-        n_categories=n_categories,
-        n_raters=n_raters,
-        dropped=dropped,
+        boot=None if samples is None else percentile_interval(samples, estimate.confidence),
         notes=notes,
-        reason=reason,
     )

@@ -16,9 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from palaver.progress import Progress
-from palaver.statistics.bootstrap import Floats, check_confidence, resample_sums
+from palaver.statistics.bootstrap import Floats, Rng, check_fraction, resample_sums
 
-Rng = np.random.Generator | int
 Draw = Callable[[int, int, np.random.Generator], Floats]
 """draw(n_items, n_raters, rng) -> (items, 2) mean scores; second column minus first is the difference."""
 
@@ -91,7 +90,7 @@ def estimate_power(
             "n_items, n_raters, n_studies and n_replicates must be at least 1, "
             f"found {n_items}, {n_raters}, {n_studies}, {n_replicates}"
         )
-    check_confidence(confidence)
+    check_fraction("confidence", confidence)
     generator = np.random.default_rng(rng)
     means, n_separated, dropped = [], 0, 0
     for study in range(n_studies):
@@ -107,7 +106,7 @@ def estimate_power(
     if 0 < len(means) < n_studies:
         notes.append(f"{n_studies - len(means)} simulated studies with fewer than two usable items")
     power = n_separated / len(means) if means else math.nan
-    low, high = wilson(n_separated, len(means), confidence)
+    low, high = wilson_interval(n_separated, len(means), confidence)
     return PowerResult(
         power=power,
         low=low,
@@ -159,8 +158,7 @@ def power_grid(
 
 def smallest_design(grid: PowerGrid, target: float = 0.8) -> SmallestDesign:
     """The design of fewest judgements whose estimated power reaches `target`; of equals the strongest."""
-    if not 0 < target < 1:
-        raise ValueError(f"target must lie between 0 and 1, not {target}")
+    check_fraction("target", target)
     enough = [result for result in grid.results if result.power >= target]
     if enough:
         best = min(enough, key=lambda result: (result.judgements, -result.power))
@@ -217,8 +215,8 @@ def _second_wins(difference: Floats, n_replicates: int, rng: np.random.Generator
     return float((sums > 0).mean() + (sums >= 0).mean()) / 2
 
 
-def wilson(successes: float, n: int, confidence: float) -> tuple[float, float]:
-    """Wilson's score interval of a share."""
+def wilson_interval(successes: float, n: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Wilson's (1927) score interval of a share of n; nan without any."""
     from scipy.special import ndtri
 
     if n == 0:

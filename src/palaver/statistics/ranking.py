@@ -10,21 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from palaver.statistics._agreement import notes_of
 from palaver.statistics.bootstrap import (
     Floats,
     Interval,
     Ints,
-    check_confidence,
+    Rng,
+    check_fraction,
+    check_replicates,
     percentile_interval,
     resample_sums,
 )
 
 Codes = NDArray[np.int32]
-Seed = np.random.Generator | int
 
 MOST_CELLS = 2**25
 """A table of items and kinds of comparisons may have this many cells (256 MB)."""
@@ -64,7 +67,7 @@ def rank_groups(
     >>> format_groups(rank_groups([3.0, 2.9, 1.0], better, ["a", "b", "c"]))
     '1.–2. a + b, 3. c'
     """
-    check_confidence(confidence)
+    check_fraction("confidence", confidence)
     values = np.asarray(means, dtype=np.float64)
     fractions = np.asarray(better, dtype=np.float64)
     n = len(systems)
@@ -107,6 +110,8 @@ class Ranking:
     """What bootstrap samples of items say of systems: intervals, how often each beat each, and the places."""
 
     systems: tuple[str, ...]
+    samples: Floats
+    """Scores, (replicates, systems); nan where a replicate gives a system none."""
     intervals: tuple[Interval, ...]
     wins: Floats
     """Fraction of replicates in which the row's score is above the column's; ties count half."""
@@ -116,6 +121,29 @@ class Ranking:
     confidence: float
     reason: str = ""
     notes: tuple[str, ...] = ()
+
+    @classmethod
+    def from_samples(
+        cls,
+        samples: Floats,
+        score: Floats,
+        systems: Sequence[str],
+        *,
+        wins: Floats,
+        confidence: float,
+        **more: Any,
+    ) -> Self:
+        """Rank systems by `score`; `more` are the other fields."""
+        return cls(
+            samples=samples,
+            systems=tuple(systems),
+            intervals=tuple(percentile_interval(column, confidence) for column in samples.T),
+            wins=wins,
+            groups=rank_groups(score, wins, systems, confidence),
+            n_replicates=len(samples),
+            confidence=confidence,
+            **more,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -132,7 +160,7 @@ def paired_bootstrap(
     *,
     n_replicates: int = 1000,
     confidence: float = 0.95,
-    rng: Seed,
+    rng: Rng,
 ) -> PairedBootstrap:
     """Resample the items of `scores` (items x systems, nan where there is none) and compare the means.
 
@@ -145,14 +173,15 @@ def paired_bootstrap(
         raise ValueError(f"scores must be (items, {n_systems} systems), not of shape {table.shape}")
     if np.isinf(table).any():
         raise ValueError("scores must be finite, or nan where there is none; found inf")
-    check_confidence(confidence)
+    check_fraction("confidence", confidence)
     check_replicates(n_replicates)
     known = ~np.isnan(table)
     kept = known.any(axis=1)
     table, known = table[kept], known[kept]
     counts = known.sum(axis=0)
     usable = counts >= 2
-    notes = _count_note(int((~kept).sum()), "item without any score", "items without any score")
+    dropped = int((~kept).sum())
+    notes = [*notes_of({"items without any score": dropped})]
     for name, count in zip(systems, counts.tolist(), strict=True):
         if count < 2:
             items = "item" if count == 1 else "items"
@@ -169,17 +198,15 @@ def paired_bootstrap(
         samples = np.full((n_replicates, n_systems), np.nan)
         reason = "no system has two scored items: there is nothing to resample"
     tolerance = _ROUNDING * float(np.abs(centred).max(initial=0.0))
-    wins = win_fractions(samples, tolerance)
-    return PairedBootstrap(
-        systems=tuple(systems),
-        means=means,
-        intervals=tuple(percentile_interval(column + centre, confidence) for column in samples.T),
-        wins=wins,
-        groups=rank_groups(means, wins, systems, confidence),
-        n_items=int(kept.sum()),
-        n_replicates=n_replicates,
+    return PairedBootstrap.from_samples(
+        samples + centre,
+        means,
+        systems,
+        wins=win_fractions(samples, tolerance),
         confidence=confidence,
-        dropped=int((~kept).sum()),
+        means=means,
+        n_items=int(kept.sum()),
+        dropped=dropped,
         reason=reason,
         notes=tuple(notes),
     )
@@ -258,10 +285,7 @@ def comparisons_from_scores(screen: ArrayLike, system: ArrayLike, score: ArrayLi
         outcome=outcome[:kept],
         screen=at[:kept],
         dropped=dropped,
-        notes=(
-            *_count_note(dropped, "row without a score", "rows without a score"),
-            *_count_note(total - kept, "pair of a system with itself", "pairs of a system with itself"),
-        ),
+        notes=notes_of({"rows without a score": dropped, "pairs of a system with itself": total - kept}),
     )
 
 
@@ -335,12 +359,6 @@ def check_codes(comparisons: Comparisons, n_systems: int) -> None:
             )
 
 
-def check_replicates(n_replicates: int) -> None:
-    """Raise unless there is at least one replicate."""
-    if n_replicates < 1:
-        raise ValueError(f"n_replicates must be at least 1, found {n_replicates}")
-
-
 def _codes(values: ArrayLike, name: str) -> Codes:
     """Integer codes as int32."""
     array = np.asarray(values)
@@ -349,7 +367,3 @@ def _codes(values: ArrayLike, name: str) -> Codes:
     if array.size and not 0 <= array.min() <= array.max() < 2**31:
         raise ValueError(f"{name} must be codes from 0 to 2**31 - 1; found {array.min()} to {array.max()}")
     return array.astype(np.int32, copy=False)
-
-
-def _count_note(count: int, one: str, many: str) -> list[str]:
-    return [f"{count} {one if count == 1 else many}"] if count else []

@@ -14,49 +14,59 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, islice
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from palaver.statistics.bootstrap import Floats, check_confidence, percentile_interval, resample_sums
-
-Rng = np.random.Generator | int
+from palaver.statistics.bootstrap import (
+    Floats,
+    Rng,
+    check_fraction,
+    check_replicates,
+    percentile_interval,
+    resample_sums,
+)
 
 _BLOCK_CELLS = 2**21  # permutations are made in blocks of about this many numbers (16 MB)
 _TIE = 1e-12  # relative: a permutation this close to the observed difference counts as equally large
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeveneTest:
-    """Are the variances of several groups equal?"""
+class SignificanceTest:
+    """What every test says: p, what was left out, and the `reason` why p is nan where it is."""
 
-    statistic: float
-    df_between: int
-    df_within: int
-    p: float
-    center: str
-    n: tuple[int, ...]
-    dropped: int
-    notes: tuple[str, ...]
-    reason: str
+    p: float = math.nan
+    dropped: int = 0
+    notes: tuple[str, ...] = ()
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeanTest:
+class LeveneTest(SignificanceTest):
+    """Are the variances of several groups equal?"""
+
+    statistic: float = math.nan
+    df_between: int
+    df_within: int
+    center: str
+    n: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeanTest(SignificanceTest):
     """Student's or Welch's t for two independent samples, whichever Levene's test called for."""
 
     test: Literal["student", "welch"]
-    statistic: float
-    df: float
-    p: float
-    mean_difference: float
-    low: float
-    high: float
+    statistic: float = math.nan
+    df: float = math.nan
+    mean_difference: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
     confidence: float
-    cohens_d: float
+    cohens_d: float = math.nan
     """The difference in units of the pooled standard deviation, whichever test was used."""
     levene_statistic: float
     levene_p: float
@@ -64,42 +74,31 @@ class MeanTest:
     """Welch is used when Levene's p is below this."""
     n_a: int
     n_b: int
-    dropped: int
-    notes: tuple[str, ...]
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BootstrapTest:
+class BootstrapTest(SignificanceTest):
     """Paired bootstrap of a mean difference."""
 
-    mean_difference: float
-    p: float
-    low: float
-    high: float
+    mean_difference: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
     confidence: float
     n: int
     n_replicates: int
-    dropped: int
-    notes: tuple[str, ...]
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PermutationTest:
+class PermutationTest(SignificanceTest):
     """Permutation test of a mean difference; `exact` when every arrangement was looked at."""
 
     mean_difference: float
-    p: float
     paired: bool
     exact: bool
     n_a: int
     n_b: int
     n_permutations: int
     """Arrangements looked at."""
-    dropped: int
-    notes: tuple[str, ...]
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,34 +123,23 @@ def levene(*groups: ArrayLike, center: Literal["median", "mean"] = "median") -> 
     finite, dropped, notes = _finite(*groups)
     n = tuple(group.size for group in finite)
     df_between, df_within = len(n) - 1, sum(n) - len(n)
-    statistic, p, reason = math.nan, math.nan, ""
-    if min(n) < 2:
-        reason = f"each group needs at least 2 values, found {min(n)}"
-    else:
-        middle = np.median if center == "median" else np.mean
-        distances = [np.abs(group - middle(group)) for group in finite]
-        grand = np.concatenate(distances).mean()
-        means = [distance.mean() for distance in distances]
-        between = sum(d.size * (m - grand) ** 2 for d, m in zip(distances, means, strict=True))
-        within = sum(((d - m) ** 2).sum() for d, m in zip(distances, means, strict=True))
-        if within > _TIE * sum((d**2).sum() for d in distances):
-            from scipy.special import fdtrc
-
-            statistic = float(between / df_between / (within / df_within))
-            p = float(fdtrc(df_between, df_within, statistic))
-        else:
-            reason = f"within each group all values lie equally far from the {center}"
-    return LeveneTest(
-        statistic=statistic,
-        df_between=df_between,
-        df_within=df_within,
-        p=p,
-        center=center,
-        n=n,
-        dropped=dropped,
-        notes=notes,
-        reason=reason,
+    result = LeveneTest(
+        df_between=df_between, df_within=df_within, center=center, n=n, dropped=dropped, notes=notes
     )
+    if min(n) < 2:
+        return replace(result, reason=f"each group needs at least 2 values, found {min(n)}")
+    middle = np.median if center == "median" else np.mean
+    distances = [np.abs(group - middle(group)) for group in finite]
+    grand = np.concatenate(distances).mean()
+    means = [distance.mean() for distance in distances]
+    between = sum(d.size * (m - grand) ** 2 for d, m in zip(distances, means, strict=True))
+    within = sum(((d - m) ** 2).sum() for d, m in zip(distances, means, strict=True))
+    if within <= _TIE * sum((d**2).sum() for d in distances):
+        return replace(result, reason=f"within each group all values lie equally far from the {center}")
+    from scipy.special import fdtrc
+
+    statistic = float(between / df_between / (within / df_within))
+    return replace(result, statistic=statistic, p=float(fdtrc(df_between, df_within, statistic)))
 
 
 def compare_means(
@@ -166,48 +154,15 @@ def compare_means(
 
     Where Levene's test is undefined Welch is used, which assumes less.
     """
-    _check_fraction("alpha", alpha)
-    check_confidence(confidence)
+    check_fraction("alpha", alpha)
+    check_fraction("confidence", confidence)
     (x, y), dropped, notes = _finite(a, b)
     spread = levene(x, y, center=center)
     student = spread.p >= alpha
-    difference = statistic = df = p = low = high = effect = math.nan
-    reason = ""
-    if min(x.size, y.size) >= 1:
-        difference = float(x.mean() - y.mean())
-    if min(x.size, y.size) < 2:
-        reason = f"each sample needs at least 2 values, found {x.size} and {y.size}"
-    else:
-        var_x, var_y = _variance(x), _variance(y)
-        pooled = ((x.size - 1) * var_x + (y.size - 1) * var_y) / (x.size + y.size - 2)
-        part_x, part_y = (pooled, pooled) if student else (var_x, var_y)
-        part_x, part_y = part_x / x.size, part_y / y.size
-        if pooled == 0:
-            reason = "neither sample varies"
-        else:
-            from scipy.special import stdtr, stdtrit
-
-            effect = difference / math.sqrt(pooled)
-            error = math.sqrt(part_x + part_y)
-            df = float(x.size + y.size - 2)
-            if not student:  # Welch-Satterthwaite
-                df = (part_x + part_y) ** 2 / (part_x**2 / (x.size - 1) + part_y**2 / (y.size - 1))
-            statistic = difference / error
-            p = 2 * float(stdtr(df, -abs(statistic)))
-            reach = float(stdtrit(df, 0.5 + confidence / 2)) * error
-            low, high = difference - reach, difference + reach
-            if spread.reason:
-                notes = (*notes, f"Welch's test, as Levene's is undefined: {spread.reason}")
-    return MeanTest(
+    result = MeanTest(
         test="student" if student else "welch",
-        statistic=statistic,
-        df=df,
-        p=p,
-        mean_difference=difference,
-        low=low,
-        high=high,
+        mean_difference=float(x.mean() - y.mean()) if x.size and y.size else math.nan,
         confidence=confidence,
-        cohens_d=effect,
         levene_statistic=spread.statistic,
         levene_p=spread.p,
         alpha=alpha,
@@ -215,7 +170,35 @@ def compare_means(
         n_b=y.size,
         dropped=dropped,
         notes=notes,
-        reason=reason,
+    )
+    if min(x.size, y.size) < 2:
+        return replace(result, reason=f"each sample needs at least 2 values, found {x.size} and {y.size}")
+    var_x, var_y = _variance(x), _variance(y)
+    df = float(x.size + y.size - 2)
+    pooled = ((x.size - 1) * var_x + (y.size - 1) * var_y) / df
+    if pooled == 0:
+        return replace(result, reason="neither sample varies")
+    from scipy.special import stdtr, stdtrit
+
+    if student:
+        var_x = var_y = pooled
+    part_x, part_y = var_x / x.size, var_y / y.size
+    if not student:  # Welch-Satterthwaite
+        df = (part_x + part_y) ** 2 / (part_x**2 / (x.size - 1) + part_y**2 / (y.size - 1))
+    if spread.reason:
+        notes = (*notes, f"Welch's test, as Levene's is undefined: {spread.reason}")
+    error = math.sqrt(part_x + part_y)
+    statistic = result.mean_difference / error
+    reach = float(stdtrit(df, 0.5 + confidence / 2)) * error
+    return replace(
+        result,
+        statistic=statistic,
+        df=df,
+        p=2 * float(stdtr(df, -abs(statistic))),
+        low=result.mean_difference - reach,
+        high=result.mean_difference + reach,
+        cohens_d=result.mean_difference / math.sqrt(pooled),
+        notes=notes,
     )
 
 
@@ -223,34 +206,28 @@ def paired_bootstrap_test(
     a: ArrayLike, b: ArrayLike, n_replicates: int, rng: Rng, *, confidence: float = 0.95
 ) -> BootstrapTest:
     """Is the mean of a - b over paired items different from 0? Items are resampled."""
-    check_confidence(confidence)
-    if n_replicates < 1:
-        raise ValueError(f"n_replicates must be at least 1, not {n_replicates}")
+    check_fraction("confidence", confidence)
+    check_replicates(n_replicates)
     d, dropped, notes = _differences(a, b)
-    p = low = high = math.nan
-    reason = "" if d.size >= 2 else f"the bootstrap needs at least 2 pairs, found {d.size}"
-    mean = float(d.mean()) if d.size else math.nan
-    if not reason:
-        if (d == d[0]).all():
-            notes = (*notes, "all differences are equal: resampling them shows no uncertainty")
-        # one set of replicates serves both: their shifts are the null, and around the mean the interval
-        shifts = resample_sums((d - mean)[:, None], n_replicates, np.random.default_rng(rng))[:, 0] / d.size
-        as_large = np.abs(shifts) >= abs(mean) - _TIE * np.abs(d).max()
-        p = (1 + int(as_large.sum())) / (1 + n_replicates)
-        interval = percentile_interval(mean + shifts, confidence)
-        low, high = interval.low, interval.high
-    return BootstrapTest(
-        mean_difference=mean,
-        p=p,
-        low=low,
-        high=high,
+    result = BootstrapTest(
+        mean_difference=float(d.mean()) if d.size else math.nan,
         confidence=confidence,
         n=d.size,
         n_replicates=n_replicates,
         dropped=dropped,
         notes=notes,
-        reason=reason,
     )
+    if d.size < 2:
+        return replace(result, reason=f"the bootstrap needs at least 2 pairs, found {d.size}")
+    if (d == d[0]).all():
+        notes = (*notes, "all differences are equal: resampling them shows no uncertainty")
+    # one set of replicates serves both: their shifts are the null, and around the mean the interval
+    mean = result.mean_difference
+    shifts = resample_sums((d - mean)[:, None], n_replicates, np.random.default_rng(rng))[:, 0] / d.size
+    as_large = np.abs(shifts) >= abs(mean) - _TIE * np.abs(d).max()
+    p = (1 + int(as_large.sum())) / (1 + n_replicates)
+    interval = percentile_interval(mean + shifts, confidence)
+    return replace(result, p=p, low=interval.low, high=interval.high, notes=notes)
 
 
 def permutation_test(
@@ -277,18 +254,9 @@ def permutation_test(
         # around the grand mean the first group's sum alone orders the differences of means
         values = values - values.mean() if values.size else values
         observed = values[:n_a].sum()
-    p, exact, reason = math.nan, bool(size <= n_permutations), ""
-    if not n_a or not n_b:
-        reason = f"the test needs values on both sides, found {n_a} and {n_b}"
-    else:
-        generator = None if exact else np.random.default_rng(rng)
-        sums = (_flipped_sums if paired else _group_sums)(values, n_a, n_permutations, generator)
-        least = abs(observed) - _TIE * np.abs(values).sum()
-        as_large = sum(int((np.abs(block) >= least).sum()) for block in sums)
-        p = as_large / size if exact else (1 + as_large) / (1 + n_permutations)
-    return PermutationTest(
+    exact = bool(size <= n_permutations)
+    result = PermutationTest(
         mean_difference=difference,
-        p=p,
         paired=paired,
         exact=exact,
         n_a=n_a,
@@ -296,8 +264,14 @@ def permutation_test(
         n_permutations=int(size) if exact else n_permutations,
         dropped=dropped,
         notes=notes,
-        reason=reason,
     )
+    if not n_a or not n_b:
+        return replace(result, reason=f"the test needs values on both sides, found {n_a} and {n_b}")
+    generator = None if exact else np.random.default_rng(rng)
+    sums = (_flipped_sums if paired else _group_sums)(values, n_a, n_permutations, generator)
+    least = abs(observed) - _TIE * np.abs(values).sum()
+    as_large = sum(int((np.abs(block) >= least).sum()) for block in sums)
+    return replace(result, p=as_large / size if exact else (1 + as_large) / (1 + n_permutations))
 
 
 def holm(p_values: ArrayLike, alpha: float = 0.05) -> HolmResult:
@@ -306,7 +280,7 @@ def holm(p_values: ArrayLike, alpha: float = 0.05) -> HolmResult:
     >>> holm([0.01, 0.04, 0.03]).adjusted.tolist()
     [0.03, 0.06, 0.06]
     """
-    _check_fraction("alpha", alpha)
+    check_fraction("alpha", alpha)
     p = np.asarray(p_values, dtype=np.float64)
     if p.ndim != 1 or (p < 0).any() or (p > 1).any():
         raise ValueError(f"expected a 1-D array of p values between 0 and 1, found {p.tolist()}")
@@ -325,11 +299,6 @@ def holm(p_values: ArrayLike, alpha: float = 0.05) -> HolmResult:
         dropped=dropped,
         notes=(f"{dropped} undefined p values",) if dropped else (),
     )
-
-
-def _check_fraction(name: str, value: float) -> None:
-    if not 0 < value < 1:
-        raise ValueError(f"{name} must lie between 0 and 1, not {value}")
 
 
 def _finite(*samples: ArrayLike) -> tuple[list[Floats], int, tuple[str, ...]]:

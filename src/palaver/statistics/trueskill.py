@@ -19,8 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 from palaver.statistics.bootstrap import (
     Floats,
     Ints,
-    check_confidence,
-    percentile_interval,
+    Rng,
+    check_fraction,
+    check_replicates,
     resample_sums,
 )
 from palaver.statistics.codes import dense_codes
@@ -30,10 +31,8 @@ from palaver.statistics.ranking import (
     Ranking,
     as_comparisons,
     check_codes,
-    check_replicates,
     counts_by_item,
     number_pairs,
-    rank_groups,
     win_fractions,
     win_matrix,
 )
@@ -77,8 +76,6 @@ class TrueSkillResult:
 
     mu: Floats
     sigma: Floats
-    conservative: Floats
-    """mu - 3 sigma: a skill the system very probably has."""
     games: NDArray[np.int64]
     """Comparisons each system took part in."""
     n_systems: int
@@ -100,28 +97,6 @@ class TrueSkillGroups(Ranking):
     settings: TrueSkillSettings
 
 
-def update(
-    mu1: float,
-    sigma1: float,
-    mu2: float,
-    sigma2: float,
-    outcome: int,
-    settings: TrueSkillSettings = _DEFAULT,
-) -> tuple[float, float, float, float]:
-    """New mu1, sigma1, mu2, sigma2 after one comparison (1: the first won, 0: a draw, -1: the second won)."""
-    from palaver.statistics._ranking_kernels import rate
-
-    if outcome not in (-1, 0, 1):
-        raise ValueError(f"outcome must be 1, 0 or -1, found {outcome}")
-    if settings.draw_probability == "observed":
-        raise ValueError("one comparison has no share of draws to observe: give a draw_probability")
-    constants = _constants(settings, settings.draw_probability)
-    new1, var1, new2, var2 = rate(
-        float(mu1), float(sigma1) ** 2, float(mu2), float(sigma2) ** 2, int(outcome), *constants
-    )
-    return new1, var1**0.5, new2, var2**0.5
-
-
 def trueskill(
     comparisons: Comparisons | tuple[ArrayLike, ArrayLike, ArrayLike],
     n_systems: int,
@@ -135,12 +110,10 @@ def trueskill(
     mu, var = np.full(n_systems, settings.mu), np.full(n_systems, settings.sigma**2)
     games = np.zeros(n_systems, dtype=np.int64)
     rate_all(data.first, data.second, data.outcome, mu, var, games, *_constants(settings, share))
-    sigma = np.sqrt(var)
     idle = int((games == 0).sum())
     return TrueSkillResult(
         mu=mu,
-        sigma=sigma,
-        conservative=mu - 3 * sigma,
+        sigma=np.sqrt(var),
         games=games,
         n_systems=n_systems,
         n_comparisons=len(data),
@@ -161,14 +134,14 @@ def trueskill_groups(
     n_replicates: int = 1000,
     confidence: float = 0.95,
     settings: TrueSkillSettings = _DEFAULT,
-    rng: np.random.Generator | int,
+    rng: Rng,
 ) -> TrueSkillGroups:
     """Rank groups by bootstrap over items: all comparisons of a drawn item come along, in random order.
 
     `by` is the item's code of each comparison, `item_of_screen[comparisons.screen]`; without it the
     screens are resampled, which takes raters of the same item for independent.
     """
-    check_confidence(confidence)
+    check_fraction("confidence", confidence)
     check_replicates(n_replicates)
     n_systems = len(systems)
     data = _checked(comparisons, n_systems)
@@ -176,34 +149,31 @@ def trueskill_groups(
     if items.shape != data.first.shape:
         raise ValueError(f"by must give one item for each of {len(data)} comparisons, found {items.shape}")
     item, n_items = dense_codes("by", items)
-    share = _draw_share(data, settings)
+    games = _Games(data, item, n_items, n_systems, settings, _draw_share(data, settings))
     samples = np.full((n_replicates, n_systems), np.nan)
     reason = ""
     if n_items < 2:
         reason = f"{'one item' if n_items else 'no comparisons'}: there is nothing to resample"
     else:
-        generator = np.random.default_rng(rng)
         n_kinds = 3 * n_systems * (n_systems - 1) // 2
         together = len(data) > _MOST_SINGLE and settings.tau == 0 and n_items * n_kinds <= MOST_CELLS
         resample = _resample_counts if together else _resample_comparisons
-        samples = resample(data, item, n_items, n_systems, settings, share, n_replicates, generator)
+        samples = resample(games, n_replicates, np.random.default_rng(rng))
     matrix = win_matrix(data, n_systems)
     n_met = (matrix.wins + matrix.wins.T + matrix.ties).sum(axis=1)
     defined = np.isfinite(samples)
     mu = np.where(defined, samples, 0.0).sum(axis=0) / np.maximum(defined.sum(axis=0), 1)
     mu[~defined.any(axis=0)] = np.nan
-    wins = win_fractions(samples)
-    return TrueSkillGroups(
-        systems=tuple(systems),
+    return TrueSkillGroups.from_samples(
+        samples,
+        mu,
+        systems,
+        wins=win_fractions(samples),
+        confidence=confidence,
         mu=mu,
-        intervals=tuple(percentile_interval(column, confidence) for column in samples.T),
-        wins=wins,
-        groups=rank_groups(mu, wins, systems, confidence),
         n_items=n_items,
         n_comparisons=len(data),
-        n_replicates=n_replicates,
-        confidence=confidence,
-        draw_probability=share,
+        draw_probability=games.draw_probability,
         settings=settings,
         reason=reason,
         notes=(
@@ -213,45 +183,40 @@ def trueskill_groups(
     )
 
 
-def _resample_comparisons(
-    data: Comparisons,
-    item: Ints,
-    n_items: int,
-    n_systems: int,
-    settings: TrueSkillSettings,
-    draw_probability: float,
-    n_replicates: int,
-    rng: np.random.Generator,
-) -> Floats:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Games:
+    """Comparisons by item, and the model that rates them."""
+
+    data: Comparisons
+    item: Ints
+    n_items: int
+    n_systems: int
+    settings: TrueSkillSettings
+    draw_probability: float
+
+
+def _resample_comparisons(games: _Games, n_replicates: int, rng: np.random.Generator) -> Floats:
     """Final skills of bootstrap samples of items, every comparison rated by itself."""
     from palaver.statistics._ranking_kernels import rate_replicates
 
-    order = np.argsort(item, kind="stable")
+    data, settings = games.data, games.settings
+    order = np.argsort(games.item, kind="stable")
     return np.asarray(
         rate_replicates(
             data.first[order],
             data.second[order],
             data.outcome[order],
-            np.searchsorted(item[order], np.arange(n_items + 1)),
-            np.full(n_systems, settings.mu),
-            np.full(n_systems, settings.sigma**2),
-            *_constants(settings, draw_probability),
+            np.searchsorted(games.item[order], np.arange(games.n_items + 1)),
+            np.full(games.n_systems, settings.mu),
+            np.full(games.n_systems, settings.sigma**2),
+            *_constants(settings, games.draw_probability),
             n_replicates,
             rng.integers(1, 2**63, dtype=np.uint64),
         )
     )
 
 
-def _resample_counts(
-    data: Comparisons,
-    item: Ints,
-    n_items: int,
-    n_systems: int,
-    settings: TrueSkillSettings,
-    draw_probability: float,
-    n_replicates: int,
-    rng: np.random.Generator,
-) -> Floats:
+def _resample_counts(games: _Games, n_replicates: int, rng: np.random.Generator) -> Floats:
     """The same for very many comparisons, which are counted first and then rated in growing blocks.
 
     In a random order only the number of comparisons of each kind matters. Without drift each comparison
@@ -260,17 +225,18 @@ def _resample_counts(
     """
     from palaver.statistics._ranking_kernels import rate_counts
 
-    left, right = np.triu_indices(n_systems, 1)
-    adds = counts_by_item(data, item, n_items, number_pairs(left, right, n_systems))
-    noise, _, margin = _constants(settings, draw_probability)
+    left, right = np.triu_indices(games.n_systems, 1)
+    pair = number_pairs(left, right, games.n_systems)
+    adds = counts_by_item(games.data, games.item, games.n_items, pair)
+    noise, _, margin = _constants(games.settings, games.draw_probability)
     return np.asarray(
         rate_counts(
             left,
             right,
             resample_sums(adds, n_replicates, rng),
-            settings.mu,
-            settings.sigma**2,
-            n_systems,
+            games.settings.mu,
+            games.settings.sigma**2,
+            games.n_systems,
             noise,
             margin,
             _N_SINGLE,

@@ -1,20 +1,37 @@
-"""What the agreement statistics accept: a table of (items, raters), or one row per rating with codes."""
+"""What the agreement statistics share: the ratings they accept, grouped by item, and what results say."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from palaver.statistics.bootstrap import MANY, Floats, Ints, check_confidence, pays_to_fold
-
-Rng = np.random.Generator | int | None
+from palaver.statistics.bootstrap import MANY, Floats, Interval, Ints, pays_to_fold
 
 _MOST_STEPS = 50
 """A scale of more values does not repeat its patterns; its keys would not fit a double either."""
 _CHUNK = 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """A measure of agreement; `reason` says why `value`, or else the interval, is nan where it is."""
+
+    value: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    confidence: float
+    boot: Interval | None = None
+    """Percentile interval over resampled items, where replicates were asked for."""
+    n_items: int
+    n_raters: int
+    """Distinct raters; the largest number of ratings of an item where raters are not known."""
+    dropped: int
+    notes: tuple[str, ...]
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -89,15 +106,6 @@ def rated_items(item: Ints, value: Floats, n_items: int) -> RatedItems:
         times=times.astype(np.float64),
         n_codes=patterns.size,
     )
-
-
-def check_options(confidence: float, n_replicates: int, rng: Rng) -> None:
-    """Refuse a confidence outside (0, 1), a negative number of replicates, a bootstrap without a seed."""
-    check_confidence(confidence)
-    if n_replicates < 0:
-        raise ValueError(f"n_replicates must be 0 or more, not {n_replicates}")
-    if n_replicates and rng is None:
-        raise ValueError("a bootstrap needs rng: a numpy Generator or an integer seed")
 
 
 def wide_table(ratings: ArrayLike) -> Floats:
