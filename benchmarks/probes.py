@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks.harness import machine
 from palaver.models.encoders import Places, open_encoder
 from palaver.probes.evaluate import evaluate
-from palaver.probes.inputs import SAMPLE
+from palaver.probes.probe import SAMPLE
 from palaver.probes.triplet_files import read_triplets
 
 LIMIT = 0.05

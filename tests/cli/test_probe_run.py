@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from palaver.cli.main import app
 from palaver.errors import UsageError, UserError
-from palaver.probes.inputs import SAMPLE
+from palaver.probes.probe import SAMPLE
 
 MODULE = """
 import zlib

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.errors import UserError
-from palaver.models.encoders import Encoder, Places
-from palaver.probes.evaluate import RULES, TIE, compare, evaluate, share_of
-from palaver.probes.inputs import SAMPLE, find_triplets
+from palaver.models.encoders import Encoder
+from palaver.probes.evaluate import TIE, compare, evaluate, share_of
+from palaver.probes.probe import SAMPLE
 from palaver.probes.recipe import SETS, Triplet
 from palaver.probes.triplet_files import read_triplets
 from palaver.text.words import words
@@ -123,10 +123,6 @@ def test_scores_by_brute_force(rows: list[Any], name: str) -> None:
             assert math.isnan(spread.mean)
 
 
-def test_every_set_has_a_rule() -> None:
-    assert set(RULES) == set(SETS)
-
-
 def test_rounding_decides_nothing() -> None:
     rng = np.random.default_rng(0)
     triplets = [triplet("fixed-point-reorder", f"{n}", f"{n}+", f"{n}*", n) for n in range(50)]
@@ -215,33 +211,3 @@ def test_nothing_to_do_is_told() -> None:
         evaluate([encoder(bag_of_words)], [])
     with pytest.raises(UserError, match="same name"):
         evaluate([encoder(bag_of_words)] * 2, read_triplets(SAMPLE))
-
-
-def test_triplets_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PALAVER_DATA", raising=False)
-    sample = find_triplets(None, Places())
-    assert "sample" in sample.notes[0]
-    assert {t.set for t in sample.triplets} == set(SETS)
-    assert find_triplets(SAMPLE, Places()).notes == ()
-    with pytest.raises(UserError, match="none of the corpora"):
-        find_triplets(None, Places(tmp_path))
-
-
-def test_triplets_of_a_corpus_are_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from palaver.probes import inputs
-    from palaver.probes.triplets import TripletCollection
-
-    (tmp_path / "SICK.txt").write_text("x")
-    calls = []
-
-    def make(folder: Path, recipe: Any, **_: Any) -> TripletCollection:
-        calls.append(recipe.seed)
-        return TripletCollection(recipe, triplets=read_triplets(SAMPLE))
-
-    monkeypatch.setattr(inputs, "generate", make)
-    for seed in (0, 0, 1):
-        find_triplets(None, Places(tmp_path), seed=seed, keep=tmp_path / "kept")
-    assert calls == [0, 1]
-    (tmp_path / "SICK.txt").write_text("y")
-    find_triplets(None, Places(tmp_path), keep=tmp_path / "kept")
-    assert calls == [0, 1, 0]

@@ -6,8 +6,7 @@ import pytest
 
 from palaver.errors import MissingExtra
 from palaver.probes import verbs
-from palaver.probes.rules.synonym import best_synonym
-from palaver.probes.rules.synonym_pairs import PAIRS, WIDER
+from palaver.probes.rules.synonym import PAIRS, WIDER, best_synonym
 
 
 def test_senses_come_by_frequency() -> None:
@@ -35,13 +34,13 @@ def test_kinds_of_nouns() -> None:
     assert kinds == ["animal", "person", "artifact", "time", ""]
 
 
-@pytest.mark.parametrize("pair", [*PAIRS, *WIDER], ids="-".join)
-def test_every_pair_is_in_wordnet_and_can_come_out(pair: tuple[str, str]) -> None:
-    verb, synonym = pair
-    assert all(best_synonym(verb, letter) == synonym for letter in (PAIRS | WIDER)[pair])
+@pytest.mark.parametrize("verb", [*PAIRS, *WIDER])
+def test_every_pair_is_in_wordnet_and_can_come_out(verb: str) -> None:
+    for synonym, patterns in (PAIRS | WIDER)[verb].items():
+        assert all(best_synonym(verb, letter) == synonym for letter in patterns)
 
 
-def test_no_pair_is_in_both_tables() -> None:
+def test_no_verb_is_in_both_tables() -> None:
     assert not PAIRS.keys() & WIDER.keys()
 
 

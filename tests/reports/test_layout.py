@@ -12,7 +12,7 @@ import pytest
 from palaver.comparator.cleaning import Cleaning, RaterVerdict, RatingVerdict
 from palaver.models.encoders.encoder import Encoder
 from palaver.probes.evaluate import evaluate
-from palaver.probes.inputs import SAMPLE
+from palaver.probes.probe import SAMPLE
 from palaver.probes.triplet_files import read_triplets
 from palaver.reports.compare import clean_page
 from palaver.reports.personality import render_personality_report

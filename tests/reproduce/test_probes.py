@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from palaver.models.encoders import Encoder, Places
-from palaver.probes.inputs import SAMPLE
+from palaver.probes.probe import SAMPLE
 from palaver.probes.recipe import SETS
 from palaver.reproduce import probes
 

@@ -132,7 +132,7 @@ def triplets(
     if set_size is not None:
         recipe = Recipe(seed=seed, sizes=tuple((name, set_size) for name in SETS))
     with progress() as tell:
-        made = generate(data, recipe, texts=text or (), workers=workers, tell=tell)
+        made = generate(data, recipe, texts=text or (), workers=workers, progress=tell)
     for name, kind in SETS.items():
         wanted = recipe.size(name)
         short = f"  (asked for {wanted})" if made.made[name] < wanted else ""

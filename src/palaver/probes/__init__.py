@@ -5,7 +5,7 @@ X. Zhu, T. Li, G. de Melo: Exploring Semantic Properties of Sentence Embeddings.
 
 from palaver.probes.recipe import SETS, Recipe, Triplet
 from palaver.probes.refusals import REASONS, NotApplicable
-from palaver.probes.transform import RULES, Transformed, transform
+from palaver.probes.transform import RULES, Transformation, transform
 from palaver.probes.triplet_files import read_triplets, write_triplets
 from palaver.probes.triplets import TripletCollection, generate
 
@@ -15,7 +15,7 @@ __all__ = [
     "SETS",
     "NotApplicable",
     "Recipe",
-    "Transformed",
+    "Transformation",
     "Triplet",
     "TripletCollection",
     "generate",

@@ -12,7 +12,7 @@ It fits the rule of the other sets, which is used here; the other count stands b
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from palaver.models.encoders.encoder import Encoder, Vectors
 from palaver.probes.recipe import SETS, Triplet
 from palaver.probes.results import EncoderRow, Failure, PairTest, Part, ProbeResult, SetScore, Share, Spread
 from palaver.probes.vectors import encode_texts
-from palaver.progress import Progress
+from palaver.progress import Progress, no_progress
 from palaver.schema.run import record_run
 from palaver.statistics.bootstrap import percentile_interval
 from palaver.statistics.contingency import mcnemar
@@ -40,26 +40,6 @@ _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _MOST_FAILURES = 10
 
 
-def _nearer_to_plus(plus: Floats, star: Floats, between: Floats) -> Floats:
-    return plus - star
-
-
-def _negations_together(plus: Floats, star: Floats, between: Floats) -> Floats:
-    return between - np.maximum(plus, star)
-
-
-def _plus_above_between(plus: Floats, star: Floats, between: Floats) -> Floats:
-    return plus - between
-
-
-Margin = Callable[[Floats, Floats, Floats], Floats]
-RULES: dict[str, Margin] = {
-    name: _negations_together if name == "negation-variants" else _nearer_to_plus for name in SETS
-}
-"""Set -> by how much a triplet is ordered as desired; above 0 it counts."""
-OTHER_RULES: dict[str, Margin] = {"argument-sensitivity": _plus_above_between}
-
-
 def evaluate(
     encoders: Sequence[Encoder],
     triplets: Sequence[Triplet],
@@ -69,7 +49,7 @@ def evaluate(
     n_replicates: int = 10_000,
     data: dict[str, str] | None = None,
     notes: Sequence[str] = (),
-    tell: Progress | None = None,
+    progress: Progress = no_progress,
 ) -> ProbeResult:
     """Every encoder on every set there are triplets of; vectors are kept in `cache`."""
     if not encoders:
@@ -85,11 +65,11 @@ def evaluate(
     scores: list[SetScore] = []
     right: dict[tuple[str, str], NDArray[np.bool_]] = {}
     for encoder in encoders:
-        encoded = encode_texts(encoder, texts, folder=cache, tell=tell)
+        encoded = encode_texts(encoder, texts, folder=cache, progress=progress)
         rng = np.random.default_rng(seed)
         own = []
         for name, members in by_set.items():
-            score, right[encoder.name, name] = score_set(
+            score, right[encoder.name, name] = _score_set(
                 encoder.name, name, members, encoded.vectors, rng, n_replicates
             )
             own.append(score)
@@ -123,36 +103,40 @@ def evaluate(
     )
 
 
-def score_set(
+def _score_set(
     encoder: str,
     name: str,
     triplets: Sequence[Triplet],
     vectors: dict[str, Vectors],
     rng: np.random.Generator,
-    n_replicates: int = 10_000,
+    n_replicates: int,
 ) -> tuple[SetScore, NDArray[np.bool_]]:
     """One encoder on one set, and which triplets it orders as desired."""
-    cosines = cosines_of(triplets, vectors)
+    cosines = _cosines_of(triplets, vectors)
     plus, star, between = cosines
-    margin = RULES[name](*cosines)
-    right = np.nan_to_num(margin, nan=-1.0) > TIE
-    other = OTHER_RULES.get(name)
+    margin = between - np.maximum(plus, star) if name == "negation-variants" else plus - star
+    right = np.nan_to_num(margin, nan=-1.0) > TIE  # more than a tie: ordered as desired
     parts = []
     for by, labels in (("case", [t.case for t in triplets]), ("corpus", [t.corpus for t in triplets])):
         for label in sorted(set(labels)):
             chosen = np.array([x == label for x in labels])
             if label and (by == "case" or len(set(labels)) > 1):
-                share = share_of(right[chosen], rng, n_replicates)
-                parts.append(Part(by, label, share, _mean(plus[chosen]), _mean(star[chosen])))
+                part_share = share_of(right[chosen], rng, n_replicates)
+                means = _spread(plus[chosen]).mean, _spread(star[chosen]).mean
+                parts.append(Part(by, label, part_share, *means))
     worst = np.argsort(np.nan_to_num(margin, nan=np.inf), kind="stable")[:_MOST_FAILURES]
+    share = share_of(right, rng, n_replicates)
+    other_rule = None
+    if name == "argument-sensitivity":
+        other_rule = share_of(plus - between > TIE, rng, n_replicates)
     score = SetScore(
         encoder=encoder,
         set=name,
         plus=_spread(plus),
         star=_spread(star),
         between=_spread(between),
-        share=share_of(right, rng, n_replicates),
-        other_rule=share_of(other(*cosines) > TIE, rng, n_replicates) if other else None,
+        share=share,
+        other_rule=other_rule,
         parts=tuple(parts),
         failures=tuple(_failure(triplets[i], cosines, margin, i) for i in worst if margin[i] <= TIE),
         n_undefined=int(np.isnan(margin).sum()),
@@ -160,7 +144,7 @@ def score_set(
     return score, right
 
 
-def cosines_of(triplets: Sequence[Triplet], vectors: dict[str, Vectors]) -> Cosines:
+def _cosines_of(triplets: Sequence[Triplet], vectors: dict[str, Vectors]) -> Cosines:
     """The three cosines of every triplet; nan where a vector is zero."""
     first, plus, star = (
         np.stack([vectors[getattr(t, part)] for t in triplets]).astype(np.float64)
@@ -185,11 +169,6 @@ def share_of(right: NDArray[np.bool_], rng: np.random.Generator, n_replicates: i
         return Share(k, n, low, high, "exact")
     interval = percentile_interval(rng.binomial(n, k / n, n_replicates) / n)
     return Share(k, n, interval.low, interval.high, "bootstrap")
-
-
-def _mean(values: Floats) -> float:
-    defined = values[np.isfinite(values)]
-    return float(defined.mean()) if defined.size else float("nan")
 
 
 def _spread(values: Floats) -> Spread:

@@ -16,6 +16,7 @@ from palaver.probes.words import word_set
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
 
+QUOTES = frozenset(('"', "“", "”", "``", "''"))
 SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass", "expl")
 PERSONAL = {"i": "me", "he": "him", "she": "her", "we": "us", "they": "them", "it": "it", "you": "you"}
 OBJECTIVE = {"me": "I", "him": "he", "her": "she", "us": "we", "them": "they", "it": "it", "you": "you"}
@@ -67,7 +68,7 @@ def root(doc: Doc) -> Token:
     if len(heads) != 1:
         raise NotApplicable("several-sentences" if heads else "no-verb")
     head = heads[0]
-    if sum(t.text in ('"', "“", "”", "``", "''") for t in doc) % 2:
+    if sum(t.text in QUOTES for t in doc) % 2:
         raise NotApplicable("quotation")
     if head.pos_ not in ("VERB", "AUX"):
         raise NotApplicable("no-verb")
@@ -99,13 +100,26 @@ def span(token: Token) -> list[Token]:
     return tokens
 
 
+def is_reflexive(token: Token) -> bool:
+    return token.lower_.endswith(("self", "selves"))
+
+
+def in_case(phrase: list[Token], cases: dict[str, str]) -> list[Token | str]:
+    """A noun phrase as it stands, a pronoun in another case: `PERSONAL` or `OBJECTIVE`."""
+    if len(phrase) == 1 and phrase[0].pos_ == "PRON" and phrase[0].lower_ in cases:
+        return [cases[phrase[0].lower_]]
+    if any(t.tag_ == "PRP" for t in phrase):
+        raise NotApplicable("pronoun")
+    return list(phrase)
+
+
 def forbid(tokens: Iterable[Token], words: frozenset[str], reason: str) -> None:
     if any(t.lower_ in words for t in tokens):
         raise NotApplicable(reason)
 
 
 def refuse_quotes(tokens: Iterable[Token]) -> None:
-    if any(t.text in ('"', "``", "''", "“", "”", "‘", "`") or t.tag_ == "``" for t in tokens):
+    if any(t.text in QUOTES or t.text in ("‘", "`") or t.tag_ == "``" for t in tokens):
         raise NotApplicable("quotation")
 
 

@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 
 
 def _head(doc: Doc) -> Token | None:
+    """The main verb, if there is one and its subject agrees with it."""
     try:
-        return grammar.root(doc)
+        head = grammar.root(doc)
     except NotApplicable:
         return None
+    return head if _agrees(head) else None
 
 
-def agrees(head: Token) -> bool:
+def _agrees(head: Token) -> bool:
     """Whether subject and finite verb agree, as far as the tags can tell."""
     clause = clause_of(head)
     subject, finite = clause.subject, clause.finite
@@ -34,7 +36,7 @@ def agrees(head: Token) -> bool:
     if any(t.dep_ == "conj" for t in subject.children) or subject.lower_ in ("i", "you"):
         return finite.lower_ not in ("is", "was") or subject.lower_ == "i"
     if finite.tag_ == "VBZ" or finite.lower_ == "was":
-        return subject.tag_ not in ("NNS",)
+        return subject.tag_ != "NNS"
     if finite.lower_ in ("are", "were", "have", "do"):
         return subject.tag_ != "NN" or any(t.dep_ in ("prep", "nummod") for t in subject.children)
     return True
@@ -50,9 +52,7 @@ def _same_verb(source: Doc, head: Token) -> bool:
 
 def _negation(source: Doc, output: Doc) -> bool:
     head = _head(output)
-    if head is None or not agrees(head):
-        return False
-    return _same_verb(source, head)
+    return head is not None and _same_verb(source, head)
 
 
 def _existence(source: Doc, output: Doc) -> bool:
@@ -72,7 +72,7 @@ def _synonym(source: Doc, output: Doc) -> bool:
 
 def _clause(source: Doc, output: Doc) -> bool:
     head = _head(output)
-    if head is None or not agrees(head):
+    if head is None:
         return False
     outer = grammar.root(source)
     return head.lower_ in {t.lower_ for t in outer.children if t.dep_ == "ccomp"} | {outer.lower_}
@@ -80,7 +80,7 @@ def _clause(source: Doc, output: Doc) -> bool:
 
 def _passive(source: Doc, output: Doc) -> bool:
     head = _head(output)
-    if head is None or not agrees(head) or head.tag_ not in ("VBN", "VBD"):
+    if head is None or head.tag_ not in ("VBN", "VBD"):
         return False
     kinds = {t.dep_ for t in head.children}
     by = any(t.lower_ == "by" and t.i > head.i for t in output)
@@ -89,9 +89,7 @@ def _passive(source: Doc, output: Doc) -> bool:
 
 def _reorder(source: Doc, output: Doc) -> bool:
     head = _head(output)
-    if head is None or not agrees(head):
-        return False
-    return _same_verb(source, head) and len(source) == len(output)
+    return head is not None and _same_verb(source, head) and len(source) == len(output)
 
 
 CHECKS: dict[str, Callable[[Doc, Doc], bool]] = {

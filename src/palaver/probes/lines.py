@@ -11,29 +11,13 @@ import unicodedata
 from dataclasses import dataclass
 
 from palaver.probes.refusals import NotApplicable
-from palaver.probes.words import word_set
+from palaver.probes.words import LISTS, word_set
 
 MAX_WORDS = 60
-_ENGLISH = word_set(
-    """
-    a an the and or but of to in on at by for with from is are was were be been has have had do does
-    did not no it its he she they we you i his her their our my this that these those there will
-    would can could as who which than then into over said says about after before while some any all
-    if when
-    """
+_ENGLISH = LISTS["english"]
+_FOREIGN = (
+    LISTS["foreign"] - _ENGLISH - word_set("do to i he me am so or on en de la le el o y z w al es die den")
 )
-_OTHERS = word_set(
-    """
-    der das und ist nicht ein eine einen dem den mit auf für sich auch wird von zu wir ich sie er es
-    im le la les des une est pas que qui dans pour sur avec nous vous je il elle au du sont et ce
-    cette un el los las una es y por para con del se su al lo como más pero muy está son il della
-    che di non per una gli sono nel questo è dei delle più het een van niet zijn wij maar ook voor
-    naar aan de op dat o os uma não em do da dos com para está são och det att som inte på jag är
-    ett av til og ikke en af i w na nie jest się z do to
-    """
-)
-"""Small words of other languages in Latin letters."""
-_FOREIGN = _OTHERS - _ENGLISH - word_set("do to i he me am so or on en de la le el o y z w al es die den")
 _EMOJI = re.compile(
     "[\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff\u2300-\u23ff\ufe0f\u200d\U0001f1e6-\U0001f1ff]"
 )

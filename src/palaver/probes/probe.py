@@ -1,15 +1,33 @@
-"""The whole probe: encoders by name, triplets from wherever they are, the result."""
+"""The whole probe: encoders by name, triplets from a file, from the corpora or from a sample, the result."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from palaver.artefacts import digest, digest_files
+from palaver.errors import UserError
+from palaver.files import sha256_of
 from palaver.models.encoders import Encoder, Places, open_encoders
 from palaver.probes.evaluate import evaluate
-from palaver.probes.inputs import find_triplets
+from palaver.probes.recipe import Recipe, Triplet
 from palaver.probes.results import ProbeResult
-from palaver.progress import Progress
+from palaver.probes.sources import CORPORA, first_with_corpora
+from palaver.probes.triplet_files import read_triplets, write_triplets
+from palaver.probes.triplets import generate
+from palaver.progress import Progress, no_progress
+
+SAMPLE = Path(__file__).parent / "sample.jsonl"
+
+
+@dataclass(frozen=True)
+class TripletSource:
+    """Triplets, the hash of where they come from, and what should be said about them."""
+
+    triplets: list[Triplet]
+    data: dict[str, str]
+    notes: tuple[str, ...] = ()
 
 
 def probe(
@@ -22,7 +40,7 @@ def probe(
     seed: int = 0,
     n_replicates: int = 10_000,
     workers: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
 ) -> ProbeResult:
     """Which differences in meaning encoders notice (Zhu et al. 2018).
 
@@ -31,15 +49,60 @@ def probe(
     """
     places = Places(data, device)
     named = open_encoders([one for one in encoders if isinstance(one, str)], places)
-    given = [one for one in encoders if isinstance(one, Encoder)]
-    source = find_triplets(triplets, places, seed=seed, keep=cache, workers=workers, tell=progress)
+    opened = [one for one in encoders if isinstance(one, Encoder)]
+    source = find_triplets(triplets, places, seed=seed, cache=cache, workers=workers, progress=progress)
     return evaluate(
-        [*named, *given],
+        [*named, *opened],
         source.triplets,
         cache=cache,
         seed=seed,
         n_replicates=n_replicates,
         data=source.data,
         notes=source.notes,
-        tell=progress,
+        progress=progress,
     )
+
+
+def find_triplets(
+    file: Path | None,
+    places: Places,
+    *,
+    seed: int = 0,
+    cache: Path | None = None,
+    workers: int = 0,
+    progress: Progress = no_progress,
+) -> TripletSource:
+    """Those of `file`; else of the corpora in the data folder; else the sample.
+
+    Making them takes a minute, so `cache` keeps them, by the recipe, the corpora and the code of the rules.
+    """
+    if file is not None:
+        return TripletSource(read_triplets(file), {file.name: sha256_of(file)})
+    folder = first_with_corpora(places.folders())
+    if folder is None and places.data is not None:
+        raise UserError(
+            f"{places.data} holds none of the corpora",
+            f"expected one of {', '.join(CORPORA)}, or give --triplets FILE",
+        )
+    if folder is None:
+        sample = read_triplets(SAMPLE)
+        note = (
+            f"these {len(sample)} triplets are a small sample written for Palaver, for a first look only: "
+            "give --data FOLDER (SICK, MSR Paraphrase, Treebank) or --triplets FILE for figures to quote"
+        )
+        return TripletSource(sample, {SAMPLE.name: sha256_of(SAMPLE)}, (note,))
+    recipe = Recipe(seed=seed)
+    prefixes = ("SICK", "msr_", "treebank", "sts-")
+    corpora = [path for path in folder.iterdir() if path.is_file() and path.name.startswith(prefixes)]
+    here = Path(__file__).parent
+    signature = digest(
+        recipe.signature, digest_files(corpora), digest_files([*here.rglob("*.py"), here / "words.toml"])
+    )
+    path = cache / f"triplets-{signature}.jsonl" if cache is not None else None
+    if path is not None and path.is_file():
+        triplets = read_triplets(path)
+    else:
+        triplets = generate(folder, recipe, workers=workers, progress=progress).triplets
+        if path is not None:
+            write_triplets(triplets, path)
+    return TripletSource(triplets, {f"triplets of {folder.name}, recipe {recipe.signature}": signature})

@@ -7,7 +7,6 @@ same files gives the same triplets.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from palaver.artefacts import digest
 
@@ -58,9 +57,6 @@ class Triplet:
     case: str = ""
     """Of Clause Relatedness: "a" where the report comes first, "b" where the clause does (section 3.3)."""
 
-    def to_dict(self) -> dict[str, str]:
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class Recipe:
@@ -81,10 +77,7 @@ class Recipe:
     def size(self, name: str) -> int:
         return dict(self.sizes)[name]
 
-    def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "sizes": dict(self.sizes)}
-
     @property
     def signature(self) -> str:
         """A short hash of the recipe."""
-        return digest(self.to_dict())[:12]
+        return digest({**asdict(self), "sizes": dict(self.sizes)})[:12]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from dataclasses import dataclass
-from typing import Any
+
+from pydantic_core import to_jsonable_python
 
 from palaver.schema.run import RunRecord
 
@@ -71,7 +71,7 @@ class SetScore:
     between: Spread
     share: Share
     other_rule: Share | None
-    """Argument Sensitivity by the wording of section 2.2; see `evaluate.RULES`."""
+    """Argument Sensitivity by the wording of section 2.2; see `evaluate`."""
     parts: tuple[Part, ...]
     failures: tuple[Failure, ...]
     n_undefined: int
@@ -126,22 +126,10 @@ class ProbeResult:
     def sets(self) -> tuple[str, ...]:
         return tuple(self.n_triplets)
 
-    def to_dict(self) -> dict[str, Any]:
-        plain = dataclasses.asdict(dataclasses.replace(self, run=None))  # type: ignore[arg-type]
+    def to_json(self) -> str:
+        """`results.json`: undefined numbers are null."""
+        plain = to_jsonable_python(self, inf_nan_mode="null")
         for row, score in zip(plain["scores"], self.scores, strict=True):
             row["share"]["accuracy"] = score.share.accuracy
-        return {**plain, "run": {**self.run.model_dump(mode="json"), "signature": self.run.signature}}
-
-    def to_json(self) -> str:
-        """Numbers that are not defined become null."""
-        return json.dumps(_plain(self.to_dict()), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    return value
+        plain["run"]["signature"] = self.run.signature
+        return json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

@@ -16,6 +16,9 @@ from palaver.files import TextStream
 CORPORA = ("SICK_full.txt", "SICK.txt", "msr_paraphrase_train.txt", "treebank.zip")
 """A folder with one of these (they may be packed) holds sentences to make triplets of."""
 
+_SICK_COLUMNS = ("pair_ID", "sentence_A", "sentence_B", "entailment_label", "relatedness_score")
+_SICK_COLUMNS += ("entailment_AB", "entailment_BA")
+
 
 @dataclass(frozen=True)
 class Sentence:
@@ -33,6 +36,8 @@ class Pair:
     relatedness: float
     entailment: str
     both_ways: bool
+    captions: tuple[Sentence, ...]
+    """The captions the two were made from, which the full release carries along."""
 
 
 def read_text(path: Path) -> list[Sentence]:
@@ -74,46 +79,29 @@ def read_sick(folder: Path) -> list[Pair]:
         return []
     rows = _rows(path)
     header = next(rows)
-    wanted = (
-        "pair_ID",
-        "sentence_A",
-        "sentence_B",
-        "entailment_label",
-        "relatedness_score",
-        "entailment_AB",
-        "entailment_BA",
-    )
-    missing = [name for name in wanted if name not in header]
+    missing = [name for name in _SICK_COLUMNS if name not in header]
     if missing:
         raise DataError(f"{path} has no column {', '.join(missing)}", "expected SICK as it is published")
-    at = {name: header.index(name) for name in wanted}
     pairs = []
-    for number, row in enumerate(rows, 2):
-        if len(row) < len(header):
-            raise DataError(f"{path}:{number}: expected {len(header)} fields, found {len(row)}")
-        id = row[at["pair_ID"]]
+    for number, fields in enumerate(rows, 2):
+        if len(fields) < len(header):
+            raise DataError(f"{path}:{number}: expected {len(header)} fields, found {len(fields)}")
+        row = dict(zip(header, fields, strict=False))
+        id = row["pair_ID"]
+        captions = {x: row.get(f"sentence_{x}_original") for x in "AB"}
         pairs.append(
             Pair(
-                Sentence("sick", f"{id}A", row[at["sentence_A"]]),
-                Sentence("sick", f"{id}B", row[at["sentence_B"]]),
-                float(row[at["relatedness_score"]]),
-                row[at["entailment_label"]],
-                row[at["entailment_AB"]] == "A_entails_B" and row[at["entailment_BA"]] == "B_entails_A",
+                first=Sentence("sick", f"{id}A", row["sentence_A"]),
+                second=Sentence("sick", f"{id}B", row["sentence_B"]),
+                relatedness=float(row["relatedness_score"]),
+                entailment=row["entailment_label"],
+                both_ways=(row["entailment_AB"], row["entailment_BA"]) == ("A_entails_B", "B_entails_A"),
+                captions=tuple(
+                    Sentence("sick-captions", f"{id}{x}", c) for x, c in captions.items() if c is not None
+                ),
             )
         )
     return pairs
-
-
-def read_captions(folder: Path) -> list[Sentence]:
-    """The captions SICK was made from, which its full release carries along."""
-    path = find(folder, "SICK_full.txt", "SICK.txt")
-    if path is None:
-        return []
-    rows = _rows(path)
-    header = next(rows)
-    columns = [(x, f"sentence_{x}_original") for x in "AB" if f"sentence_{x}_original" in header]
-    at = [(x, header.index(name)) for x, name in columns]
-    return [Sentence("sick-captions", f"{row[0]}{x}", row[i]) for row in rows for x, i in at if len(row) > i]
 
 
 def read_msrp(folder: Path) -> list[Sentence]:
@@ -138,12 +126,11 @@ def read_treebank(folder: Path) -> list[Sentence]:
     sentences = []
     with zipfile.ZipFile(path) as archive:
         for name in sorted(n for n in archive.namelist() if "/raw/wsj_" in n):
+            file = name.rpartition("/")[2]
             lines = archive.read(name).decode("latin-1").splitlines()
             for number, line in enumerate(lines, 1):
                 if line.strip() and not line.startswith(".START"):
-                    sentences.append(
-                        Sentence("treebank", f"{name.rpartition('/')[2]}:{number}", line.strip())
-                    )
+                    sentences.append(Sentence("treebank", f"{file}:{number}", line.strip()))
     return sentences
 
 
@@ -155,7 +142,6 @@ def read_sts(folder: Path) -> list[Sentence]:
         if path is not None:
             for number, row in enumerate(_rows(path), 1):
                 if len(row) >= 7 and row[0] == "main-captions":
-                    sentences += [
-                        Sentence("sts", f"{part}:{number}{x}", row[i]) for x, i in (("A", 5), ("B", 6))
-                    ]
+                    sentences.append(Sentence("sts", f"{part}:{number}A", row[5]))
+                    sentences.append(Sentence("sts", f"{part}:{number}B", row[6]))
     return sentences

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import cycle, islice
 from typing import TYPE_CHECKING, Any
 
 from palaver.errors import UserError, nearest
@@ -41,7 +41,7 @@ _BATCH = 512
 
 
 @dataclass(frozen=True)
-class Transformed:
+class Transformation:
     """One sentence under one rule: an output, or the reason why there is none."""
 
     source: str
@@ -70,7 +70,7 @@ def transform(
     *,
     check: bool = True,
     max_words: int = MAX_WORDS,
-) -> Iterator[Transformed]:
+) -> Iterator[Transformation]:
     """Every text under every rule, in order. `check` reads each output again and refuses doubtful ones."""
     for rule in rules:
         rules_named(rule)
@@ -81,53 +81,41 @@ def transform(
 
 def _transform_chunk(
     texts: Sequence[str], rules: Sequence[str], check: bool, max_words: int
-) -> Iterator[Transformed]:
-    lines = [_prepared(text, max_words) for text in texts]
+) -> Iterator[Transformation]:
+    lines = [_prepare(text, max_words) for text in texts]
     docs = parse(line.text for line in lines if isinstance(line, Line))
     parsed = [next(docs) if isinstance(line, Line) else None for line in lines]
-    outcomes: list[tuple[str, str] | NotApplicable] = []
-    for line, doc in zip(lines, parsed, strict=True):
+    outcomes = [
+        line if isinstance(line, NotApplicable) else apply_rule(rule, doc)
+        for line, doc in zip(lines, parsed, strict=True)
+        for rule in rules
+    ]
+    checks = grammatical.CHECKS if check else {}
+    to_check = [out for out, rule in zip(outcomes, cycle(rules), strict=False) if rule in checks]
+    again = parse(out for out in to_check if isinstance(out, str))
+    remaining = iter(outcomes)
+    for text, line, doc in zip(texts, lines, parsed, strict=True):
         for rule in rules:
-            outcomes.append(line if isinstance(line, NotApplicable) else apply_rule(rule, doc))
-    if check:
-        outcomes = _checked(outcomes, [(rule, doc) for doc in parsed for rule in rules])
-    results = iter(outcomes)
-    for text, line in zip(texts, lines, strict=True):
-        for rule in rules:
-            result = next(results)
-            if isinstance(result, NotApplicable):
-                yield Transformed(text, rule, reason=result.reason)
+            outcome = next(remaining)
+            if isinstance(outcome, NotApplicable):
+                yield Transformation(text, rule, reason=outcome.reason)
+            elif rule in checks and not checks[rule](doc, next(again)):
+                yield Transformation(text, rule, reason="doubtful")
             else:
                 assert isinstance(line, Line)
-                yield Transformed(text, rule, output=line.dress(result[1]))
+                yield Transformation(text, rule, output=line.dress(outcome))
 
 
-def _prepared(text: str, max_words: int) -> Line | NotApplicable:
+def _prepare(text: str, max_words: int) -> Line | NotApplicable:
     try:
         return prepare(text, max_words=max_words)
     except NotApplicable as refused:
         return refused
 
 
-def apply_rule(rule: str, doc: Doc | None) -> tuple[str, str] | NotApplicable:
-    """(rule, output), or the refusal."""
+def apply_rule(rule: str, doc: Doc | None) -> str | NotApplicable:
+    """What the rule makes of the sentence, or the refusal."""
     try:
-        return rule, RULES[rule](doc)
+        return RULES[rule](doc)
     except NotApplicable as refused:
         return refused
-
-
-def _checked(
-    outcomes: list[tuple[str, str] | NotApplicable], sources: Sequence[tuple[str, Doc | None]]
-) -> list[tuple[str, str] | NotApplicable]:
-    outputs = [f[1] for f in outcomes if not isinstance(f, NotApplicable) and f[0] in grammatical.CHECKS]
-    again = parse(outputs)
-    checked: list[tuple[str, str] | NotApplicable] = []
-    for result, (rule, source) in zip(outcomes, sources, strict=True):
-        if not isinstance(result, NotApplicable) and rule in grammatical.CHECKS:
-            assert source is not None
-            fits = grammatical.CHECKS[rule](source, next(again))
-            checked.append(result if fits else NotApplicable("doubtful"))
-        else:
-            checked.append(result)
-    return checked

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from palaver.errors import DataError
 from palaver.files import format_by_name, write_atomically
@@ -18,7 +18,7 @@ def write_triplets(triplets: Sequence[Triplet], path: Path) -> None:
         raise DataError(
             "there are no triplets to write", "see the counts of reasons: no sentence fitted any set"
         )
-    rows: list[dict[str, Any]] = [t.to_dict() for t in triplets]
+    rows = [asdict(t) for t in triplets]
     kind = format_by_name(path)
     if kind == "jsonl":
         with write_atomically(path) as file:
@@ -26,9 +26,10 @@ def write_triplets(triplets: Sequence[Triplet], path: Path) -> None:
         return
     import polars as pl
 
+    frame = pl.DataFrame(rows)
+    write = frame.write_parquet if kind == "parquet" else frame.write_csv
     with write_atomically(path, "wb") as file:
-        frame = pl.DataFrame(rows)
-        _ = frame.write_parquet(file) if kind == "parquet" else frame.write_csv(file)
+        write(file)
 
 
 def write_items(triplets: Sequence[Triplet], path: Path) -> None:
@@ -46,7 +47,8 @@ def read_triplets(path: Path) -> list[Triplet]:
 
     source = open_table(path)
     rows = [row for frame in source.frames() for row in frame.iter_rows(named=True)]
-    problems, triplets = list(source.problems), []
+    problems = list(source.problems)
+    triplets = []
     for row in rows:
         number = row.pop(ROW)
         missing = [name for name in ("set", "original", "plus", "star") if not row.get(name)]
@@ -56,7 +58,7 @@ def read_triplets(path: Path) -> list[Triplet]:
             problems.append((number, f"there is no set {row['set']!r}"))
         else:
             kind = SETS[row["set"]]
-            made = {
+            defaults = {
                 "plus_rule": kind.plus_rule,
                 "star_rule": kind.star_rule,
                 "corpus": path.stem,
@@ -64,9 +66,9 @@ def read_triplets(path: Path) -> list[Triplet]:
                 "source": row["original"],
                 "id": f"{kind.name}:{number}",
             }
-            known = {k: v for k, v in row.items() if k in Triplet.__dataclass_fields__ and v is not None}
-            triplets.append(Triplet(**(made | known)))
+            own = {k: v for k, v in row.items() if k in Triplet.__dataclass_fields__ and v is not None}
+            triplets.append(Triplet(**(defaults | own)))
     if problems:
-        told = [f"row {number}: {what}" for number, what in sorted(problems)]
-        raise DataError(f"{path} does not hold triplets", f"known sets: {', '.join(SETS)}", told[:20])
+        details = [f"row {number}: {what}" for number, what in sorted(problems)]
+        raise DataError(f"{path} does not hold triplets", f"known sets: {', '.join(SETS)}", details[:20])
     return triplets

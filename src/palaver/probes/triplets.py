@@ -37,20 +37,25 @@ _FILLERS = ("sick-captions", "sts")
 
 @dataclass
 class TripletCollection:
-    """The triplets, and for every set how many there could be, were refused, and are."""
+    """The triplets, and what became of all the sentences and candidates."""
 
     recipe: Recipe
     triplets: list[Triplet] = field(default_factory=list)
     candidates: dict[str, int] = field(default_factory=dict)
-    made: dict[str, int] = field(default_factory=dict)
     reasons: dict[str, Counter[str]] = field(default_factory=dict)
     """Rule -> why it did not apply -> how often."""
-    n_sentences: dict[str, int] = field(default_factory=dict)
+    n_sentences: Counter[str] = field(default_factory=Counter)
     """Corpus -> sentences read, each counted once."""
     left_out: Counter[str] = field(default_factory=Counter)
     """Sentences that were not looked at: repeated, too short or long, with mark-up."""
     doubtful: Counter[str] = field(default_factory=Counter)
     """Set -> candidates that were read again and refused."""
+
+    @property
+    def made(self) -> dict[str, int]:
+        """Set -> how many triplets it has."""
+        counts = Counter(t.set for t in self.triplets)
+        return {name: counts[name] for name in SETS}
 
 
 @dataclass
@@ -69,16 +74,17 @@ def generate(
     *,
     texts: Sequence[Path] = (),
     workers: int = 0,
-    tell: Progress | None = None,
+    progress: Progress = no_progress,
 ) -> TripletCollection:
     """The five sets from the corpora in `folder` (or in `folder/sentences`) and from text files."""
     recipe = recipe or Recipe()
+    collection = TripletCollection(recipe)
+    pairs: list[Pair] = []
+    sentences: list[Sentence] = []
     if folder is not None:
         folder = sources.first_with_corpora((folder, folder / "sentences")) or folder
-    collection = TripletCollection(recipe)
-    pairs = sources.read_sick(folder) if folder is not None else []
-    sentences = [s for pair in pairs for s in (pair.first, pair.second)]
-    if folder is not None:
+        pairs = sources.read_sick(folder)
+        sentences += [s for pair in pairs for s in (pair.first, pair.second)]
         sentences += sources.read_msrp(folder) + sources.read_treebank(folder)
     for path in texts:
         sentences += sources.read_text(path)
@@ -88,8 +94,9 @@ def generate(
             "expected SICK_full.txt, msr_paraphrase_train.txt or treebank.zip, packed or not, or --text FILE",
         )
     if folder is not None and recipe.size(_FILLED):
-        sentences += sources.read_captions(folder) + sources.read_sts(folder)
-    read = _apply_all(_distinct(sentences, recipe, collection.left_out), collection, workers, tell)
+        sentences += [caption for pair in pairs for caption in pair.captions]
+        sentences += sources.read_sts(folder)
+    read = _apply_all(_distinct(sentences, recipe, collection.left_out), collection, workers, progress)
     draws = {}
     for name, kind in SETS.items():
         if name == "fixed-point-reorder":
@@ -98,9 +105,8 @@ def generate(
             candidates = _candidates(kind, read, recipe)
         collection.candidates[name] = len(candidates)
         draws[name] = _Draw(kind, candidates, recipe.size(name))
-    _take(draws, collection, workers, tell)
-    for name, draw in draws.items():
-        collection.made[name] = len(draw.triplets)
+    _take(draws, collection, workers, progress)
+    for draw in draws.values():
         collection.triplets += draw.triplets
     return collection
 
@@ -131,19 +137,16 @@ def _distinct(sentences: Iterable[Sentence], recipe: Recipe, left_out: Counter[s
 
 
 def _apply_all(
-    sentences: list[Sentence], collection: TripletCollection, workers: int, tell: Progress | None
+    sentences: list[Sentence], collection: TripletCollection, workers: int, progress: Progress
 ) -> list[_Source]:
     shards = [sentences[n : n + _SHARD] for n in range(0, len(sentences), _SHARD)]
     sources_read: list[_Source] = []
-
-    applied = map_shards(_apply_shard, shards, workers=workers, what="parsing", progress=tell or no_progress)
+    applied = map_shards(_apply_shard, shards, workers=workers, what="parsing", progress=progress)
     for results, reasons in applied:
         sources_read += results
         for rule, counts in reasons.items():
             collection.reasons.setdefault(rule, Counter()).update(counts)
-    for source in sources_read:
-        corpus = source.sentence.corpus
-        collection.n_sentences[corpus] = collection.n_sentences.get(corpus, 0) + 1
+    collection.n_sentences.update(source.sentence.corpus for source in sources_read)
     return sources_read
 
 
@@ -151,12 +154,12 @@ def _apply_shard(sentences: list[Sentence]) -> tuple[list[_Source], dict[str, Co
     reasons: dict[str, Counter[str]] = {rule: Counter() for rule in RULES}
     applied = _apply_to(sentences, reasons)
     # What somebody said is a sentence of its own; set 4 needs every one in which somebody does something.
-    said = [
+    reported = [
         Sentence(f"{s.sentence.corpus}-clauses", s.sentence.id, s.outputs["clause"])
         for s in applied
         if "clause" in s.outputs and s.sentence.corpus not in _FILLERS
     ]
-    return applied + _apply_to(said, reasons), reasons
+    return applied + _apply_to(reported, reasons), reasons
 
 
 def _apply_to(sentences: list[Sentence], reasons: dict[str, Counter[str]]) -> list[_Source]:
@@ -177,7 +180,7 @@ def _apply_to(sentences: list[Sentence], reasons: dict[str, Counter[str]]) -> li
             if isinstance(result, NotApplicable):
                 reasons[rule][result.reason] += 1
             else:
-                source.outputs[rule] = result[1]
+                source.outputs[rule] = result
         if "clause" in source.outputs:
             source.case = "b" if clause.embedded(doc).i <= grammar.root(doc).i else "a"
         applied.append(source)
@@ -205,16 +208,14 @@ class _Candidate:
     star: str
 
 
-def _rank(seed: int, name: str, text: str) -> bytes:
-    """Where a sentence stands in the order of a set: by chance, but always the same chance."""
-    return hashlib.sha256(f"{seed}|{name}|{text}".encode()).digest()
-
-
 def _ordered(seed: int, kind: TripletSet, candidates: Iterable[_Candidate]) -> list[_Candidate]:
+    """Fillers last; else in an order of chance, but always the same chance."""
+
     def rank(candidate: _Candidate) -> tuple[bool, bool, bytes]:
         sentence = candidate.source.sentence
         later = bool(kind.first) and sentence.corpus != kind.first
-        return _is_filler(sentence), later, _rank(seed, kind.name, candidate.source.text)
+        chance = hashlib.sha256(f"{seed}|{kind.name}|{candidate.source.text}".encode()).digest()
+        return _is_filler(sentence), later, chance
 
     return sorted(candidates, key=rank)
 
@@ -230,19 +231,21 @@ def _candidates(kind: TripletSet, read: list[_Source], recipe: Recipe) -> list[_
     if kind.plus_rule != "synonym":
         return ordered
     used: Counter[tuple[str, ...]] = Counter()
-    kept = []
+    varied = []
     for candidate in ordered:
         swapped = _swapped(candidate.source.text, candidate.plus)
         used[swapped] += 1
         if used[swapped] <= recipe.per_synonym:
-            kept.append(candidate)
-    return kept
+            varied.append(candidate)
+    return varied
 
 
 def _swapped(text: str, other: str) -> tuple[str, ...]:
     """The two words in which a sentence and its synonym version differ."""
-    words = zip(text.lower().split(), other.lower().split(), strict=False)
-    return next((tuple(w.strip('.,:;"') for w in two) for two in words if two[0] != two[1]), ())
+    for word, other_word in zip(text.lower().split(), other.lower().split(), strict=False):
+        if word != other_word:
+            return word.strip('.,:;"'), other_word.strip('.,:;"')
+    return ()
 
 
 def _equivalents(pairs: list[Pair], read: list[_Source], recipe: Recipe) -> list[_Candidate]:
@@ -250,16 +253,12 @@ def _equivalents(pairs: list[Pair], read: list[_Source], recipe: Recipe) -> list
     by_text = {_key(s.sentence.text): s for s in read}
     equivalents: dict[str, _Candidate] = {}
     for pair in pairs:
+        if pair.entailment != "ENTAILMENT" or not pair.both_ways or pair.relatedness < recipe.relatedness:
+            continue
         source, other = by_text.get(_key(pair.first.text)), by_text.get(_key(pair.second.text))
         if source is None or other is None or source is other or "inversion" not in source.outputs:
             continue
-        alike = similarity(source.text.lower().split(), other.text.lower().split())
-        if (
-            pair.entailment == "ENTAILMENT"
-            and pair.both_ways
-            and pair.relatedness >= recipe.relatedness
-            and alike >= recipe.structure
-        ):
+        if similarity(source.text.lower().split(), other.text.lower().split()) >= recipe.structure:
             equivalents.setdefault(source.text, _Candidate(source, other.text, source.outputs["inversion"]))
     return _ordered(recipe.seed, SETS["fixed-point-reorder"], equivalents.values())
 
@@ -288,14 +287,14 @@ class _Draw:
         """As many candidates as will probably do; 0 wanted means all."""
         missing = max(0, self.wanted - len(self.triplets))
         size = missing * 5 // 4 + 20 if missing else 0
-        batch = self.candidates[self.at : self.at + (size if self.wanted else len(self.candidates))]
-        self.at += len(batch)
+        if not self.wanted:
+            size = len(self.candidates)
+        batch = self.candidates[self.at : self.at + size]
+        self.at += size
         return batch
 
 
-def _take(
-    draws: dict[str, _Draw], collection: TripletCollection, workers: int, tell: Progress | None
-) -> None:
+def _take(draws: dict[str, _Draw], collection: TripletCollection, workers: int, progress: Progress) -> None:
     """For every set, the first candidates in its order that stand up to reading again."""
     while batches := {name: batch for name, draw in draws.items() if (batch := draw.next_batch())}:
         shards = [
@@ -304,31 +303,29 @@ def _take(
             for n in range(0, len(batch), _SHARD)
         ]
         small = sum(map(len, batches.values())) < 2 * _SHARD  # not worth the start of processes
-        checked = map_shards(_check_shard, shards, workers=1 if small else workers)
-        for done, ((name, shard), fits) in enumerate(zip(shards, checked, strict=True), 1):
+        checked = map_shards(
+            _check_shard, shards, workers=1 if small else workers, what="reading again", progress=progress
+        )
+        for (name, shard), fits in zip(shards, checked, strict=True):
             draw = draws[name]
             for candidate, fit in zip(shard, fits, strict=True):
                 if not fit:
                     collection.doubtful[name] += 1
                 elif len(draw.triplets) < draw.wanted or not draw.wanted:
                     draw.triplets.append(_triplet(draw.kind, candidate))
-            if tell is not None:
-                tell("reading again", done, len(shards))
 
 
 def _check_shard(shard: tuple[str, list[_Candidate]]) -> list[bool]:
     name, batch = shard
-    plus_rule, star_rule = SETS[name].plus_rule, SETS[name].star_rule
-    rules = [r for r in (plus_rule, star_rule) if r in grammatical.CHECKS]
-    if not rules:
+    plus_check = grammatical.CHECKS.get(SETS[name].plus_rule)
+    star_check = grammatical.CHECKS.get(SETS[name].star_rule)
+    if plus_check is None and star_check is None:
         return [True] * len(batch)
-    texts = [t for c in batch for t in (c.source.text, c.plus, c.star)]
-    docs = list(parse(texts))
+    docs = parse(t for c in batch for t in (c.source.text, c.plus, c.star))
     fits = []
-    for n in range(len(batch)):
-        source, plus, star = docs[3 * n : 3 * n + 3]
-        outputs = {plus_rule: plus, star_rule: star}
-        fits.append(all(grammatical.CHECKS[rule](source, outputs[rule]) for rule in rules))
+    for source, plus, star in zip(docs, docs, docs, strict=True):
+        plus_fits = plus_check is None or plus_check(source, plus)
+        fits.append(plus_fits and (star_check is None or star_check(source, star)))
     return fits
 
 

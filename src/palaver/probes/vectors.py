@@ -23,7 +23,7 @@ import numpy as np
 from palaver.artefacts import lock_file
 from palaver.errors import DataError, UserError
 from palaver.models.encoders.encoder import Encoder, Vectors, checked
-from palaver.progress import Progress
+from palaver.progress import Progress, no_progress
 
 _HASH = 16
 _CHUNK = 512
@@ -50,7 +50,7 @@ def text_hash(text: str) -> bytes:
 
 
 def encode_texts(
-    encoder: Encoder, texts: Sequence[str], *, folder: Path | None = None, tell: Progress | None = None
+    encoder: Encoder, texts: Sequence[str], *, folder: Path | None = None, progress: Progress = no_progress
 ) -> TextVectors:
     """A vector for each distinct text; what `folder` holds is not encoded again, new ones go there."""
     distinct = list(dict.fromkeys(texts))
@@ -71,8 +71,7 @@ def encode_texts(
         if store is not None:
             store.append([hashes[text] for text in part], rows)
         known.update(zip((hashes[text] for text in part), rows, strict=True))
-        if tell is not None:
-            tell(encoder.name, begin + len(part), len(missing))
+        progress(encoder.name, begin + len(part), len(missing))
     return TextVectors({text: known[hashes[text]] for text in distinct}, len(missing), seconds)
 
 

@@ -15,25 +15,9 @@ from functools import cache
 from pathlib import Path
 
 from palaver.errors import MissingExtra
-from palaver.probes.words import word_set
+from palaver.probes.words import TABLES, word_set
 
-_KINDS = {
-    5: "animal",
-    6: "artifact",
-    8: "body",
-    13: "food",
-    14: "group",
-    15: "location",
-    18: "person",
-    28: "time",
-    23: "quantity",
-    20: "plant",
-    17: "object",
-    7: "attribute",
-    4: "act",
-    11: "event",
-    27: "substance",
-}
+_KINDS = {number: kind for kind, number in TABLES["noun_kinds"].items()}
 _TOPS = 3
 """The words that name the kinds themselves: person, animal ..."""
 CONCRETE = word_set("person animal artifact food object plant body substance")

@@ -1,6 +1,10 @@
-"""Lists of words, written as running text."""
+"""The word lists of the rules: short ones are written where they are used, long ones stand in words.toml."""
 
 from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -8,7 +12,8 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def word_map(text: str) -> dict[str, tuple[str, ...]]:
-    """`look: at after | laugh: at` as a mapping."""
-    entries = (entry.partition(":") for line in text.strip().splitlines() for entry in line.split("|"))
-    return {key.strip(): tuple(words.split()) for key, _, words in entries}
+TABLES: dict[str, Any] = tomllib.loads((Path(__file__).parent / "words.toml").read_text(encoding="utf-8"))
+LISTS = {name: word_set(text) for name, text in TABLES["lists"].items()}
+MAPS = {
+    name: {key: word_set(text) for key, text in entries.items()} for name, entries in TABLES["maps"].items()
+}

@@ -1,10 +1,14 @@
-"""Published cells beside ours, for any paper."""
+"""Published figures beside ours: what the papers have in common."""
 
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -14,25 +18,43 @@ from rich.table import Table
 TOLERANCE = 0.02
 Groups = tuple[frozenset[str], ...]
 
+paper_table = partial(Table, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+
+
+def load_figures(paper: str) -> dict[str, Any]:
+    """The published figures of a paper, from the file beside this one."""
+    return tomllib.loads((Path(__file__).parent / f"{paper}.toml").read_text(encoding="utf-8"))
+
+
+def print_line(console: Console, text: str, style: str | None = None) -> None:
+    """Text as it is: brackets are no mark-up and numbers have no colour of their own."""
+    console.print(text, style=style, highlight=False, markup=False)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NumberCell:
-    """One published number and ours."""
-
+class _Cell:
     table: str
     row: str
+    convention: str
+    """How ours was computed."""
+    why: str = ""
+    """Why it is known to differ; the others are known to match."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberCell(_Cell):
+    """One published number and ours."""
+
     column: str
     paper: float
     paper_star: bool
     """Whether the paper marks it as significant (p < 0.05)."""
     ours: float
     p: float
-    convention: str
-    """How ours was computed."""
-    known: bool
-    """Whether it is known to match; if it stops doing so, something broke."""
-    why: str = ""
-    """Why it differs, where it does."""
+
+    @property
+    def place(self) -> str:
+        return f"{self.row}, {self.column}"
 
     @property
     def matches(self) -> bool:
@@ -40,18 +62,17 @@ class NumberCell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupCell:
+class GroupCell(_Cell):
     """One published ranking and ours; the order inside a group does not matter."""
 
-    table: str
-    row: str
     paper: Groups
     paper_label: str
     ours: Groups
     ours_label: str
-    convention: str
-    known: bool
-    why: str = ""
+
+    @property
+    def place(self) -> str:
+        return self.row
 
     @property
     def matches(self) -> bool:
@@ -73,43 +94,37 @@ class Comparison:
     @property
     def lost(self) -> tuple[Cell, ...]:
         """Cells that matched before and no longer do."""
-        return tuple(cell for cell in self.cells if cell.known and not cell.matches)
+        return tuple(cell for cell in self.cells if not cell.why and not cell.matches)
 
     def of(self, table: str) -> tuple[Cell, ...]:
         return tuple(cell for cell in self.cells if cell.table == table)
 
 
-def print_comparison(found: Comparison, console: Console) -> None:
+def print_comparison(comparison: Comparison, console: Console) -> None:
     """Every table with a mark per cell, the reasons for what differs, and the count."""
-    console.print(found.paper, style="bold", highlight=False, markup=False)
-    for name in dict.fromkeys(cell.table for cell in found.cells):
-        cells = found.of(name)
+    print_line(console, comparison.paper, "bold")
+    for name in dict.fromkeys(cell.table for cell in comparison.cells):
+        cells = comparison.of(name)
+        count = f"{name}: {sum(cell.matches for cell in cells)} of {len(cells)} match"
         if isinstance(cells[0], NumberCell):
-            _print_numbers(name, [c for c in cells if isinstance(c, NumberCell)], console)
+            console.print(_number_table(count, [c for c in cells if isinstance(c, NumberCell)]))
         else:
-            _print_groups(name, [c for c in cells if isinstance(c, GroupCell)], console)
+            console.print(_group_table(count, [c for c in cells if isinstance(c, GroupCell)]))
         for cell in cells:
             if not cell.matches:
-                place = f"{cell.row}, {cell.column}" if isinstance(cell, NumberCell) else cell.row
-                why = cell.why or "not explained"
-                console.print(f"  differs: {place}: {why}", style="yellow", highlight=False, markup=False)
-    for remark in found.remarks:
-        console.print(remark, highlight=False, markup=False)
-    for cell in found.lost:
-        place = f"{cell.row}, {cell.column}" if isinstance(cell, NumberCell) else cell.row
-        text = f"LOST: {cell.table}: {place} matched before and no longer does"
-        console.print(text, style="bold red", markup=False)
-    console.print(found.signature, style="dim", highlight=False, markup=False)
+                print_line(console, f"  differs: {cell.place}: {cell.why or 'not explained'}", "yellow")
+    for remark in comparison.remarks:
+        print_line(console, remark)
+    for cell in comparison.lost:
+        lost = f"LOST: {cell.table}: {cell.place} matched before and no longer does"
+        print_line(console, lost, "bold red")
+    print_line(console, comparison.signature, "dim")
 
 
-def _count(cells: Sequence[Cell]) -> str:
-    return f"{sum(cell.matches for cell in cells)} of {len(cells)} match"
-
-
-def _print_numbers(name: str, cells: Sequence[NumberCell], console: Console) -> None:
-    table = _table(f"{name}: {_count(cells)} within {TOLERANCE} (* p < 0.05)")
-    table.add_column("", no_wrap=True)
-    table.add_column("set-up", no_wrap=True)
+def _number_table(count: str, cells: Sequence[NumberCell]) -> Table:
+    table = paper_table(title=f"{count} within {TOLERANCE} (* p < 0.05)", padding=(0, 1, 0, 0))
+    for heading in ("", "set-up"):
+        table.add_column(heading, no_wrap=True)
     for heading in ("paper ", "ours "):
         table.add_column(heading, justify="right", no_wrap=True)
     for heading in ("", "how"):
@@ -123,20 +138,14 @@ def _print_numbers(name: str, cells: Sequence[NumberCell], console: Console) -> 
             "=" if cell.matches else "≠",
             cell.convention,
         )
-    console.print(table)
+    return table
 
 
-def _print_groups(name: str, cells: Sequence[GroupCell], console: Console) -> None:
-    table = _table(f"{name}: {_count(cells)} (the order inside a group does not matter)")
+def _group_table(count: str, cells: Sequence[GroupCell]) -> Table:
+    table = paper_table(title=f"{count} (the order inside a group does not matter)", padding=(0, 1, 0, 0))
     for heading in ("", "paper", "ours", "", "how"):
         table.add_column(heading)
     for cell in cells:
         mark = "=" if cell.matches else "≠"
         table.add_row(*map(escape, (cell.row, cell.paper_label, cell.ours_label, mark, cell.convention)))
-    console.print(table)
-
-
-def _table(title: str) -> Table:
-    return Table(
-        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
-    )
+    return table

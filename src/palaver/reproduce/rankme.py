@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from palaver.errors import DataError
-from palaver.reproduce.comparison import Cell, Comparison, GroupCell, Groups, NumberCell, print_comparison
+from palaver.reproduce.comparison import Cell, Comparison, GroupCell, Groups, NumberCell, load_figures
 from palaver.schema import record_run
 from palaver.statistics.contingency import chi_square
 from palaver.statistics.correlation import correlate
@@ -25,81 +25,10 @@ from palaver.studies.judgements import Floats, Judgements, judgements_of
 from palaver.studies.rankings import STATIC, compare_within_screens, item_means
 from palaver.studies.ratings import RatingTable, read_ratings
 
-__all__ = ["print_comparison", "reproduce"]
-
 METHODS = {"Likert": "likert", "Plain ME": "plainME", "RankME": "rankME"}
 CRITERIA = {"naturalness": "nat", "quality": "qual", "informativeness": "inf"}
 SYSTEMS = {"slug2slug": "Slug2Slug", "baseline": "TGen", "sheffield_v2": "Sheffield NLP"}
-SLUG, TGEN, SHEFFIELD = "Slug2Slug", "TGen", "Sheffield NLP"
-
-# (correlation, significant) per method: Setup 1, Setup 2
-TABLE_2 = {
-    ("naturalness", "quality"): {
-        "Likert": ((0.54, True), (-0.01, False)),
-        "Plain ME": ((0.44, True), (-0.03, False)),
-        "RankME": ((0.28, True), (-0.04, False)),
-    },
-    ("informativeness", "quality"): {
-        "Likert": ((0.00, False), (0.54, True)),
-        "Plain ME": ((0.48, True), (0.71, True)),
-        "RankME": ((0.55, True), (0.74, True)),
-    },
-    ("naturalness", "informativeness"): {
-        "Likert": ((0.15, True), (-0.18, True)),
-        "Plain ME": ((0.03, False), (-0.07, False)),
-        "RankME": ((0.09, False), (-0.08, False)),
-    },
-}
-
-# (ICC, significant) per criterion: Setup 1, Setup 2
-TABLE_3 = {
-    "Likert": {
-        "naturalness": ((0.07, False), (0.12, False)),
-        "quality": ((0.02, False), (0.41, True)),
-        "informativeness": ((0.93, True), (0.78, True)),
-    },
-    "Plain ME": {
-        "naturalness": ((-0.03, False), (0.27, True)),
-        "quality": ((0.22, True), (0.60, True)),
-        "informativeness": ((0.59, True), (0.79, True)),
-    },
-    "RankME": {
-        "naturalness": ((0.11, False), (0.42, True)),
-        "quality": ((0.10, False), (0.68, True)),
-        "informativeness": ((0.72, True), (0.82, True)),
-    },
-}
-
-_CLEAR: Groups = (frozenset({SLUG}), frozenset({TGEN}), frozenset({SHEFFIELD}))
-_TOP_TWO: Groups = (frozenset({SLUG, TGEN}), frozenset({SHEFFIELD}))
-_NONE: Groups = (frozenset({SLUG, TGEN, SHEFFIELD}),)
-TABLE_4: dict[tuple[str, str], Groups] = {
-    ("Likert", "naturalness"): (frozenset({SLUG, SHEFFIELD}), frozenset({TGEN})),
-    ("Likert", "quality"): _TOP_TWO,
-    ("Likert", "informativeness"): _TOP_TWO,
-    ("Plain ME", "naturalness"): _NONE,
-    ("Plain ME", "quality"): _TOP_TWO,
-    ("Plain ME", "informativeness"): _CLEAR,
-    ("RankME", "naturalness"): _NONE,
-    ("RankME", "quality"): _CLEAR,
-    ("RankME", "informativeness"): _TOP_TWO,
-    ("TrueSkill", "naturalness"): _NONE,
-    ("TrueSkill", "quality"): _CLEAR,
-    ("TrueSkill", "informativeness"): _TOP_TWO,
-    ("RankME", "added information"): _CLEAR,
-    ("RankME", "missing information"): (frozenset({TGEN}), frozenset({SLUG}), frozenset({SHEFFIELD})),
-}
-
-WHY = {
-    ("Table 3", "RankME quality", "Setup 2"): (
-        "the released file gives about 0.1 however it is normalised, so the published 0.68 "
-        "cannot have come from it"
-    ),
-    ("Table 4", "Plain ME informativeness"): (
-        "on the edge: Slug2Slug is ahead of TGen in {share:.3f} of the replicates, just below 0.95"
-    ),
-}
-"""Cells that do not follow from the released files. All the others are known to match."""
+FIGURES = load_figures("rankme")
 
 
 @dataclass(frozen=True)
@@ -151,20 +80,16 @@ def reproduce(folder: str | Path, *, seed: int = 0, n_replicates: int = 10_000) 
 
 
 def _table_2(release: _Release) -> Iterator[NumberCell]:
-    for (a, b), methods in TABLE_2.items():
+    for criteria, methods in FIGURES["table_2"].items():
         for method, setups in methods.items():
-            for setup, (paper, star) in enumerate(setups, start=1):
-                single = setup == 2 and (a, b) == ("naturalness", "quality")
-                side = [release.judged(method, setup, c, "raw") for c in (a, b)]
-                if single:
-                    x, y = (_single_ratings(j) for j in side)
+            for setup, published in enumerate(setups, start=1):
+                sides = [release.judged(method, setup, c, "raw") for c in criteria.split("–")]
+                if setup == 2 and criteria == "naturalness–quality":
+                    how, (x, y) = "ratings", map(_single_ratings, sides)
                 else:
-                    x, y = (_output_means(j) for j in side)
-                found = correlate(x, y, method="spearman")
-                yield _number(
-                    "Table 2", f"{method} {a}–{b}", setup, paper, star, found.value, found.p,
-                    "ratings" if single else "item means",
-                )  # fmt: skip
+                    how, (x, y) = "item means", map(_output_means, sides)
+                ours = correlate(x, y, method="spearman")
+                yield _number("Table 2", f"{method} {criteria}", setup, published, ours.value, ours.p, how)
 
 
 def _output_means(judged: Judgements) -> Floats:
@@ -180,22 +105,21 @@ def _single_ratings(judged: Judgements) -> Floats:
 
 
 def _table_3(release: _Release) -> Iterator[NumberCell]:
-    for method, criteria in TABLE_3.items():
+    for method, criteria in FIGURES["table_3"].items():
         for criterion, setups in criteria.items():
-            for setup, (paper, star) in enumerate(setups, start=1):
+            for setup, published in enumerate(setups, start=1):
                 raw = method == "Likert" or (setup == 2 and criterion == "informativeness")
-                judged = release.judged(method, setup, criterion, "raw" if raw else "log")
+                scores = "raw" if raw else "log"
+                judged = release.judged(method, setup, criterion, scores)
                 form = icc_long(judged.unit, judged.rater, judged.score)["ICC(1,k)"]
-                yield _number(
-                    "Table 3", f"{method} {criterion}", setup, paper, star, form.value, form.p,
-                    "ICC(1,k), raw" if raw else "ICC(1,k), log",
-                )  # fmt: skip
+                row, how = f"{method} {criterion}", f"ICC(1,k), {scores}"
+                yield _number("Table 3", row, setup, published, form.value, form.p, how)
 
 
 def _number(
-    table: str, row: str, setup: int, paper: float, star: bool, ours: float, p: float, how: str
+    table: str, row: str, setup: int, published: tuple[float, bool], ours: float, p: float, how: str
 ) -> NumberCell:
-    why = WHY.get((table, row, f"Setup {setup}"), "")
+    paper, star = published
     return NumberCell(
         table=table,
         row=row,
@@ -205,14 +129,15 @@ def _number(
         ours=ours,
         p=p,
         convention=how,
-        known=not why,
-        why=why,
+        why=FIGURES["why"].get(f"{table}, {row}, Setup {setup}", ""),
     )
 
 
 def _table_4(release: _Release, rng: np.random.Generator, n_replicates: int) -> Iterator[GroupCell]:
-    for (method, criterion), paper in TABLE_4.items():
+    for published_row, ranking in FIGURES["table_4"].items():
+        method, criterion = published_row.split(": ")
         row = f"{method} {criterion}"
+        paper = tuple(frozenset(group) for group in ranking)
         if criterion.endswith(" information"):
             boxes = judgements_of(release.tables["stp2_rankME_qual"], "check", "raw")
             score = (~boxes.ticked(criterion.removesuffix(" information"))).astype(np.float64)
@@ -224,15 +149,14 @@ def _table_4(release: _Release, rng: np.random.Generator, n_replicates: int) -> 
         if method == "TrueSkill":
             compared, item = compare_within_screens(judged)
             skill = trueskill_groups(
-                compared, systems, by=item, n_replicates=n_replicates,
-                settings=STATIC, rng=rng,
-            )  # fmt: skip
+                compared, systems, by=item, n_replicates=n_replicates, settings=STATIC, rng=rng
+            )
             groups, wins, how = skill.groups, skill.wins, "wins, draws, losses"
         else:
             table = item_means(score, judged.item, judged.system, len(judged.items), len(judged.systems))
             boot = paired_bootstrap(table, systems, n_replicates=n_replicates, rng=rng)
             groups, wins = boot.groups, boot.wins
-        why = WHY.get(("Table 4", row), "")
+        share = wins[systems.index("Slug2Slug"), systems.index("TGen")]
         yield GroupCell(
             table="Table 4",
             row=row,
@@ -241,8 +165,7 @@ def _table_4(release: _Release, rng: np.random.Generator, n_replicates: int) -> 
             ours=tuple(frozenset(group.systems) for group in groups),
             ours_label=format_groups(groups),
             convention=how,
-            known=not why,
-            why=why.format(share=wins[systems.index(SLUG), systems.index(TGEN)]),
+            why=FIGURES["why"].get(f"Table 4, {row}", "").format(share=share),
         )
 
 

@@ -8,38 +8,15 @@ from typing import TYPE_CHECKING
 from palaver.probes import grammar
 from palaver.probes.grammar import Clause, clause_of
 from palaver.probes.refusals import NotApplicable
-from palaver.probes.rules.lexicon import (
-    CONTROL,
-    DATES,
-    GOVERNED,
-    IDIOMS,
-    MEASURES,
-    PLACING,
-    STATIVE,
-    TELLING,
-    WITH_PREPOSITION,
-)
 from palaver.probes.verbs import CONCRETE, kind_of_noun, senses
-from palaver.probes.words import word_set
+from palaver.probes.words import LISTS, MAPS, word_set
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
 
-_REFLEXIVE = ("self", "selves")
-_KNOWN = (
-    "dobj",
-    "dative",
-    "prt",
-    "prep",
-    "advmod",
-    "npadvmod",
-    "advcl",
-    "xcomp",
-    "ccomp",
-    "neg",
-    "oprd",
-    "acomp",
-)
+_KNOWN = word_set("dobj dative prt prep advmod npadvmod advcl xcomp ccomp neg oprd acomp")
+_FRONTED = word_set("cc advmod npadvmod prep punct intj")
+"""What may stand before the subject."""
 _NEGATIVE = word_set("nobody none no neither nor few nothing hardly")
 _MAX_WORDS, _MAX_PHRASE = 36, 12
 
@@ -86,23 +63,16 @@ def transitive(doc: Doc) -> Transitive:
         raise NotApplicable("unclear-parse")
     patient, infinitive, preposition = _patient(head)
     lemma = head.lemma_.lower()
-    if lemma in STATIVE:
+    if lemma in LISTS["stative"]:
         raise NotApplicable("stative")
-    if patient.lemma_.lower() in IDIOMS.get(lemma, ()):
+    if patient.lemma_.lower() in MAPS["idioms"].get(lemma, ()):
         raise NotApplicable("idiom")
-    _check(patient, subject)
-    whole = _object(head, patient, infinitive)
+    _check(patient)
+    whole = _object(head, patient)
     if not subject.i < head.i < whole[0].i:
         raise NotApplicable("unclear-parse")
     left = grammar.span(subject)
-    if left[0].i and _under(head, doc[left[0].i - 1]).dep_ not in (
-        "cc",
-        "advmod",
-        "npadvmod",
-        "prep",
-        "punct",
-        "intj",
-    ):
+    if left[0].i and _under(head, doc[left[0].i - 1]).dep_ not in _FRONTED:
         raise NotApplicable("unclear-parse")
     if left[-1].i > clause.finite.i:
         raise NotApplicable("unclear-parse")
@@ -130,26 +100,24 @@ def _under(head: Token, token: Token) -> Token:
     return token
 
 
-def _object(head: Token, patient: Token, infinitive: Token | None) -> list[Token]:
+def _object(head: Token, patient: Token) -> list[Token]:
     """The object without the phrases that say where to, of what or what for: *put meat | in a pan*."""
     tokens = grammar.span(patient)
-    lemma = head.lemma_.lower()
+    lemma, kind = head.lemma_.lower(), kind_of_noun(patient.lemma_.lower())
     for child in patient.children:
         if child.i < patient.i or child.i > tokens[-1].i:
             continue
         to = child.dep_ in ("acl", "relcl") and any(t.tag_ == "TO" for t in child.children)
-        if to and kind_of_noun(patient.lemma_.lower()) not in ("person", "group", "animal"):
+        if to and kind not in ("person", "group", "animal"):
             if lemma in ("use", "take", "implement", "send"):
                 raise NotApplicable("unclear-parse")
             continue
-        concrete = kind_of_noun(patient.lemma_.lower()) in CONCRETE
-        moves = child.dep_ in ("prep", "prt") and child.lower_ != "of" and lemma in PLACING and concrete
-        moves = moves or (child.lower_ == "to" and child.dep_ == "prep" and concrete)
-        moves = (
-            moves
-            or child.lower_ in GOVERNED.get(lemma, ())
-            or (child.lower_ == "as" and child.dep_ == "prep")
-        )
+        concrete = kind in CONCRETE
+        placed = child.dep_ in ("prep", "prt") and child.lower_ != "of" and lemma in LISTS["placing"]
+        directed = child.dep_ == "prep" and child.lower_ == "to"
+        governed = child.lower_ in MAPS["governed"].get(lemma, ())
+        moves = (concrete and (placed or directed)) or governed
+        moves = moves or (child.lower_ == "as" and child.dep_ == "prep")
         if moves or to or child.dep_ == "prt":
             start = min(t.i for t in child.subtree)
             tokens = [t for t in tokens if t.i < start]
@@ -159,12 +127,8 @@ def _object(head: Token, patient: Token, infinitive: Token | None) -> list[Token
 def _check_rest(head: Token, whole: list[Token], infinitive: Token | None) -> None:
     """Nothing after the object that the verb does not plainly govern."""
     for child in head.children:
-        if (
-            child.i > whole[-1].i
-            and child.dep_ not in _KNOWN
-            and child is not infinitive
-            and not child.is_punct
-        ):
+        known = child.dep_ in _KNOWN or child is infinitive or child.is_punct
+        if child.i > whole[-1].i and not known:
             raise NotApplicable("unclear-parse")
         if child.dep_ == "npadvmod" and child.i > head.i and kind_of_noun(child.lemma_.lower()) != "time":
             raise NotApplicable("measure")
@@ -185,10 +149,10 @@ def _patient(head: Token) -> tuple[Token, Token | None, Token | None]:
         for t in head.children
         if t.dep_ in ("xcomp", "ccomp", "advcl") and t.i > head.i and any(c.tag_ == "TO" for c in t.children)
     ]
-    control = head.lemma_.lower() in CONTROL
+    control = head.lemma_.lower() in LISTS["control"]
     if len(objects) == 1:
         told = [t for t in head.children if t.dep_ == "ccomp" and t.i > objects[0].i]
-        if told and not to and head.lemma_.lower() in TELLING:
+        if told and not to and head.lemma_.lower() in LISTS["telling"]:
             return objects[0], told[0], None
         if to and to[0].dep_ != "advcl" and not control:
             raise NotApplicable("complement")
@@ -199,37 +163,31 @@ def _patient(head: Token) -> tuple[Token, Token | None, Token | None]:
             return inner[0], to[0], None
     if any(t.dep_ in ("ccomp", "xcomp") for t in head.children):
         raise NotApplicable("clausal-object")
+    with_verb = MAPS["with_preposition"].get(head.lemma_.lower(), ())
     for prep in head.children:
-        if (
-            prep.dep_ == "prep"
-            and prep.i == head.i + 1
-            and prep.lower_ in WITH_PREPOSITION.get(head.lemma_.lower(), ())
-        ):
+        if prep.dep_ == "prep" and prep.i == head.i + 1 and prep.lower_ in with_verb:
             inner = [t for t in prep.children if t.dep_ == "pobj"]
             if len(inner) == 1 and not objects:
                 return inner[0], None, prep
     raise NotApplicable("intransitive" if not objects else "unclear-parse")
 
 
-def _check(patient: Token, subject: Token) -> None:
-    if patient.lower_.endswith(_REFLEXIVE) or patient.lower_ in ("other", "another"):
+def _check(patient: Token) -> None:
+    if grammar.is_reflexive(patient) or patient.lower_ in ("other", "another"):
         raise NotApplicable("reflexive")
     if patient.pos_ not in ("NOUN", "PROPN", "PRON") or patient.tag_ in ("WP", "WDT", "DT", "EX"):
         raise NotApplicable("clausal-object" if patient.pos_ == "VERB" else "unclear-parse")
-    if patient.lemma_.lower() in MEASURES or any(
+    if patient.lemma_.lower() in LISTS["measures"] or any(
         t.dep_ == "quantmod" or t.text in "$%£" for t in patient.children
     ):
         raise NotApplicable("measure")
     inner = [t for t in patient.subtree if t.i != patient.i]
-    if any(t.lower_ in grammar.OF_OTHERS or t.lower_.endswith(_REFLEXIVE) for t in inner):
+    if any(t.lower_ in grammar.OF_OTHERS or grammar.is_reflexive(t) or t.tag_ == "PRP" for t in inner):
         raise NotApplicable("pronoun")
-    if any(t.tag_ == "PRP" and t.i != patient.i for t in patient.subtree):
-        raise NotApplicable("pronoun")
-    if any(
-        t.lower_.rstrip(".") in DATES and t.head.i == patient.i and t.dep_ != "poss" for t in patient.subtree
-    ):
+    near = [t for t in patient.subtree if t.head.i == patient.i and t.dep_ != "poss"]
+    if any(t.lower_.rstrip(".") in LISTS["dates"] for t in near):
         raise NotApplicable("unclear-parse")  # told the Star April 20
     if patient.head.lemma_ == "order" and any(t.dep_ == "acl" and t.tag_ == "VBN" for t in patient.children):
         raise NotApplicable("complement")  # ordered the men released
-    if patient.head.lemma_ in ("graduate",):
+    if patient.head.lemma_ == "graduate":
         raise NotApplicable("intransitive")

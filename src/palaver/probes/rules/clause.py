@@ -6,24 +6,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palaver.probes import grammar
-from palaver.probes.grammar import clause_of
+from palaver.probes.grammar import QUOTES, clause_of
 from palaver.probes.refusals import NotApplicable
-from palaver.probes.words import word_set
+from palaver.probes.words import LISTS, word_set
 from palaver.probes.writing import write
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
 
-REPORTS = word_set(
-    """
-    say think believe know suggest report add note announce argue claim explain estimate hope
-    predict feel show warn state insist acknowledge indicate conclude contend maintain reveal
-    declare assert admit confirm learn realize realise hear expect fear agree complain recall
-    testify write speculate caution concede observe tell suspect assume understand guess imagine
-    remember reply respond mean stress emphasize
-    """
-)
-_QUOTES = frozenset(['"', "“", "”", "``", "''"])
+REPORTS = LISTS["reports"]
 _ASIDE = ("appos", "relcl", "acl", "prep", "amod")
 _WH = word_set("whether if how what why who when where which whose")
 
@@ -52,7 +43,7 @@ def _inserted(head: Token) -> list[Token]:
 
 
 def _without(doc: Doc, inserted: list[Token]) -> list[Token]:
-    if any(t.text in _QUOTES for t in doc):
+    if any(t.text in QUOTES for t in doc):
         raise NotApplicable("quotation")
     first, last = inserted[0].i - 1, inserted[-1].i + 1
     fronted = doc[first - 1]
@@ -86,25 +77,20 @@ def embedded(doc: Doc) -> Token:
         raise NotApplicable("coordination")
     if any(t.dep_ == "dobj" for t in head.children) and head.lemma_.lower() != "tell":
         raise NotApplicable("unclear-parse")
-    if (
-        clause.finite.tag_ in ("VB", "VBP")
-        and clause.subject.tag_ in ("NN", "NNP")
-        and clause.finite.lemma_ != "be"
-    ):
+    base = clause.finite.tag_ in ("VB", "VBP") and clause.finite.lemma_ != "be"
+    if base and clause.subject.tag_ in ("NN", "NNP"):
         raise NotApplicable("not-a-statement")  # it suggests that Congress consider this
-    reporter = clause_of(head).subject
+    report = clause_of(head)
+    reporter = report.subject
+    assert reporter is not None  # root() saw to it
     apart = verb.i > head.i > 0 and doc[head.i - 1].text == ","
-    if (
-        apart
-        and reporter is not None
-        and not any(t.dep_ in _ASIDE for t in reporter.children if t.i > reporter.i)
-    ):
+    if apart and not any(t.dep_ in _ASIDE for t in reporter.children if t.i > reporter.i):
         raise NotApplicable("unclear-parse")  # The main change, said the president, is ...
     if verb.i > head.i and any(t.i < head.i and _could_be_the_clauses(t) for t in head.children):
         raise NotApplicable("unclear-parse")  # In London, he said sales were falling: where?
     if first.dep_ == "mark" and first.lower_ != "that":
         raise NotApplicable("not-a-statement")
-    if clause_of(head).negation is not None:
+    if report.negation is not None:
         raise NotApplicable("negated")
     if any(t.dep_ == "conj" and any(c.dep_ == "mark" for c in t.children) for t in verb.children):
         raise NotApplicable("coordination")  # that sales fell and that profits rose
@@ -140,18 +126,14 @@ def _words(verb: Token) -> list[Token]:
             tokens.pop(0)
     while tokens and (tokens[-1].is_punct or tokens[-1].is_space) and tokens[-1].text not in (")", "%"):
         tokens.pop()
-    quotes = [t for t in tokens if t.text in _QUOTES]
+    quotes = [t for t in tokens if t.text in QUOTES]
     if len(quotes) % 2 or any(t.text in ("'", "`", "’") and t.is_punct for t in tokens):
         raise NotApplicable("quotation")
     if len(tokens) < 3 or (tokens[-1].i < head.i and tokens[0].i > 2):
         raise NotApplicable("unclear-parse")
-    if tokens[0].i > head.i and any(
-        not t.is_punct and t.text not in _QUOTES for t in doc[tokens[-1].i + 1 :]
-    ):
+    if tokens[0].i > head.i and any(not t.is_punct and t.text not in QUOTES for t in doc[tokens[-1].i + 1 :]):
         raise NotApplicable("unclear-parse")  # something of the clause was left behind
-    if tokens[-1].i < head.i and not (
-        doc[tokens[-1].i + 1].is_punct or doc[tokens[-1].i + 1].text in _QUOTES
-    ):
+    if tokens[-1].i < head.i and not (doc[tokens[-1].i + 1].is_punct or doc[tokens[-1].i + 1].text in QUOTES):
         raise NotApplicable("unclear-parse")  # part of it was taken for something else
     if any(t.text in (":", ";", "--", "-", "(", ")") for t in tokens):
         raise NotApplicable("unclear-parse")
@@ -165,9 +147,9 @@ def _without_gap(tokens: list[Token], inner: set[int], head: Token) -> list[Toke
         raise NotApplicable("unclear-parse")
     before = [t for t in tokens if t.i <= gaps[0].i]
     after = [t for t in tokens if t.i > gaps[0].i]
-    while before and (before[-1].text == "," or before[-1].text in _QUOTES):
+    while before and (before[-1].text == "," or before[-1].text in QUOTES):
         before.pop()
-    while after and (after[0].text == "," or after[0].text in _QUOTES):
+    while after and (after[0].text == "," or after[0].text in QUOTES):
         after.pop(0)
     if not before or not after:
         raise NotApplicable("unclear-parse")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from palaver.probes.grammar import QUOTES
 from palaver.probes.refusals import NotApplicable
 from palaver.probes.writing import inside, write
 
@@ -24,11 +25,11 @@ _BEFORE_A_COMMA = ("det", "poss", *_LAST_RESORT)
 def apply(doc: Doc) -> str:
     """The two parts of the sentence exchanged at the pivot."""
     words: list[Token] = [t for t in doc if not t.is_space]
-    while words and (words[-1].is_punct or words[-1].text in "\"'”’") and words[-1].text not in ("%",):
+    while words and (words[-1].is_punct or words[-1].text in "\"'”’") and words[-1].text != "%":
         words.pop()
     if len([t for t in words if not t.is_punct]) < 4:
         raise NotApplicable("too-short")
-    if any(t.text in ('"', "“", "”", "``", "''", "(", ")") for t in words):
+    if any(t.text in QUOTES or t.text in ("(", ")") for t in words):
         raise NotApplicable("quotation")
     middle = len(words) / 2
     pivots = [n for n in range(1, len(words)) if _severs(words, n, _SEVERED)]
@@ -57,4 +58,4 @@ def _severs(words: list[Token], n: int, kinds: tuple[str, ...]) -> bool:
     bound = left.dep_ in kinds and left.head.i >= right.i
     if left.dep_ in kinds and left.dep_ in ("prep", "agent", "dative"):
         bound = any(t.i >= right.i and t.dep_ in ("pobj", "pcomp") for t in left.children)
-    return bound and right.pos_ not in ("PART",)
+    return bound and right.pos_ != "PART"

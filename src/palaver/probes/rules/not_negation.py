@@ -12,44 +12,24 @@ from palaver.probes import grammar
 from palaver.probes.grammar import Clause, clause_of, forbid
 from palaver.probes.inflection import article, inflect, lemma_of
 from palaver.probes.refusals import NotApplicable
-from palaver.probes.words import word_set
+from palaver.probes.verbs import kind_of_noun
+from palaver.probes.words import LISTS, word_set
 from palaver.probes.writing import edit
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
 
-QUANTIFIERS = word_set(
-    """
-    all every each both many most some several few everyone everybody everything much any anyone
-    anybody enough another somebody someone something more less
-    """
-)
-POLARITY = word_set(
-    """
-    also too already still just only even almost once yet ever either anymore until till longer
-    instead rather barely hardly scarcely rarely seldom perhaps maybe merely never nor neither both
-    alike so such because unless again simply nearly largely always often sometimes usually mostly
-    probably certainly clearly apparently allegedly reportedly now about
-    """
-)
+QUANTIFIERS = LISTS["quantifiers"]
+POLARITY = LISTS["polarity"]
 MODALS = word_set("must ought need dare shall better may might")
-NEGATIVES = word_set(
-    """
-    no none nobody nothing nowhere neither nor never hardly scarcely barely rarely seldom without
-    few little n't not
-    """
-)
+NEGATIVES = LISTS["negatives"]
 _CLITICS = {"'re": "are", "'ve": "have", "'ll": "will", "’re": "are", "’ve": "have", "’ll": "will"}
 _POSITIVE = {"nobody": "somebody", "nothing": "something"}
 _SOME = {"any": "some", "anything": "something", "anyone": "someone", "anybody": "somebody"}
-_NPI = word_set(
-    """
-    yet ever either anymore until till longer whatsoever much many only necessarily exactly but
-    because nor or even all both too anywhere nearly
-    """
-)
+_NPI = LISTS["negative_polarity"]
+_DO_TAGS = {"do": "VBP", "does": "VBZ", "did": "VBD"}
 _ANYWHERE = word_set("only just even also already unless")
-_FULL = {"ca": "can", "wo": "will", "sha": "shall", "ai": ""}
+_FULL = {"ca": "can", "wo": "will", "sha": "shall"}
 
 
 def apply(doc: Doc) -> str:
@@ -89,54 +69,38 @@ def _without_no(word: Token, main: Clause) -> str:
     """There is no man playing -> There is a man playing; Nobody is ... -> Somebody is ..."""
     doc = word.doc
     forbid(doc, _NPI | frozenset(["any", "anything"]), "polarity")
-    if word.i + 1 < len(doc) and doc[word.i + 1].lower_ in ("more", "less", "else", "like", "but"):
-        raise NotApplicable("negated-otherwise")  # nothing more than a game
-    if (
-        word.lower_ in _POSITIVE
-        and word.head.i == main.verb.i
-        and word.dep_ in ("nsubj", "nsubjpass", "attr")
-    ):
+    following = doc[word.i + 1 : word.i + 2]
+    forbid(following, word_set("more less else like but"), "negated-otherwise")  # nothing more than a game
+    own_places = ("nsubj", "nsubjpass", "attr")
+    if word.lower_ in _POSITIVE and word.head.i == main.verb.i and word.dep_ in own_places:
         return edit(doc, [(word, _case(_POSITIVE[word.lower_], word))])
     noun = word.head
-    if word.lower_ != "no" or word.dep_ != "det" or word.i + 1 >= len(doc):
+    if word.lower_ != "no" or word.dep_ != "det" or not following:
         raise NotApplicable("negated-otherwise")
-    if noun.head.i != main.verb.i or noun.dep_ not in ("attr", "nsubj", "nsubjpass"):
+    if noun.head.i != main.verb.i or noun.dep_ not in own_places:
         raise NotApplicable("negated-otherwise")
     if noun.dep_ == "attr" and (main.subject is None or main.subject.dep_ != "expl"):
         raise NotApplicable("negated-otherwise")
-    if noun.tag_ == "NN" and doc[word.i + 1].lower_ not in ("one", "longer", "more"):
-        if not _countable(noun):
-            raise NotApplicable("negated-otherwise")
-        return edit(doc, [(word, _case(article(doc[word.i + 1].text), word))])
+    if noun.tag_ == "NN" and following[0].lower_ not in ("one", "longer") and _is_countable(noun):
+        return edit(doc, [(word, _case(article(following[0].text), word))])
     if noun.tag_ == "NNS":
         return edit(doc, [(word, "")])
     raise NotApplicable("negated-otherwise")
 
 
-def _countable(noun: Token) -> bool:
+def _is_countable(noun: Token) -> bool:
     """Whether *a* goes with it. Somebody and animals surely; of things only the plain names of objects."""
-    from palaver.probes.verbs import kind_of_noun
-
     return kind_of_noun(noun.lemma_.lower()) in ("person", "animal", "artifact", "group")
 
 
 def _remove(clause: Clause, word: Token) -> str:
     doc, verb = word.doc, clause.verb
-    if word.i + 1 < len(doc) and doc[word.i + 1].lower_ in (
-        "only",
-        "just",
-        "even",
-        "necessarily",
-        "all",
-        "every",
-    ):
-        raise NotApplicable("negated-otherwise")
+    following = doc[word.i + 1 : word.i + 2]
+    forbid(following, word_set("only just even necessarily all every"), "negated-otherwise")
     if clause.subject is not None and clause.subject.i < word.i:
         forbid(clause.subject.subtree, QUANTIFIERS, "quantified")
     after = [t for t in doc if t.i > word.i]
     forbid(after, _NPI, "polarity")
-    if any(t.lower_ == "at" and t.i + 1 < len(doc) and doc[t.i + 1].lower_ == "all" for t in after):
-        raise NotApplicable("polarity")
     changes: list[tuple[Token, str]] = [(t, _SOME[t.lower_]) for t in after if t.lower_ in _SOME]
     aux = clause.finite
     if word.lower_ == "never":
@@ -150,13 +114,12 @@ def _remove(clause: Clause, word: Token) -> str:
     if aux.lemma_ == "do" and aux.i != verb.i:
         if verb.tag_ != "VB" or len(clause.auxiliaries) > 1:
             raise NotApplicable("not-inflected")
-        tag = {"do": "VBP", "does": "VBZ", "did": "VBD"}.get(aux.lower_)
-        if tag is None:
+        if aux.lower_ not in _DO_TAGS:
             raise NotApplicable("not-inflected")
-        changes += [(aux, ""), (word, ""), (verb, inflect(lemma_of(verb), tag))]
+        positive = inflect(lemma_of(verb), _DO_TAGS[aux.lower_])
         if doc[aux.i - 1].whitespace_ == "" and aux.i:
             raise NotApplicable("unclear-parse")
-        return edit(doc, changes)
+        return edit(doc, [*changes, (aux, ""), (word, ""), (verb, positive)])
     full = _FULL.get(aux.lower_, aux.text)
     if full.lower() in ("can", "could") and verb.lemma_ in ("wait", "help"):
         raise NotApplicable("idiom")  # can't wait to see it, can't help laughing
@@ -174,9 +137,7 @@ def _add(clause: Clause) -> str:
         raise NotApplicable("imperative")
     if finite.i < subject.i and subject.dep_ != "expl" and finite.i != verb.i:
         raise NotApplicable("question")
-    forbid(
-        (t for t in subject.subtree if t.head.i == subject.i or t.i == subject.i), QUANTIFIERS, "quantified"
-    )
+    forbid([subject, *subject.children], QUANTIFIERS, "quantified")
     near = [t for t in doc if t.head.i == verb.i or t.i == verb.i or t.head.head.i == verb.i]
     forbid(near, POLARITY, "polarity")
     if any(t.dep_ == "prep" and t.lower_ == "despite" for t in near):
@@ -195,9 +156,9 @@ def _add(clause: Clause) -> str:
     spoken = grammar.is_informal(doc)
     if finite.i != verb.i or verb.lemma_ == "be":
         return edit(doc, [*changes, (finite, _negated(finite, verb, spoken))])
-    if verb.tag_ not in ("VBZ", "VBP", "VBD"):
+    did = next((form for form, tag in _DO_TAGS.items() if tag == verb.tag_), None)
+    if did is None:
         raise NotApplicable("not-inflected")
-    did = {"VBZ": "does", "VBP": "do", "VBD": "did"}[verb.tag_]
     negated = grammar.CONTRACTED[did] if spoken else f"{did} not"
     first = verb
     while first.i and doc[first.i - 1].head.i == verb.i and doc[first.i - 1].dep_ in ("advmod", "neg"):
@@ -218,7 +179,7 @@ def _add_to_existence(clause: Clause) -> str:
         raise NotApplicable("unclear-parse")
     if any(t.dep_ == "conj" for t in noun.children):
         raise NotApplicable("coordination")
-    forbid((t for t in noun.subtree if t.head.i == noun.i), QUANTIFIERS, "quantified")
+    forbid(noun.children, QUANTIFIERS, "quantified")
     det = next((t for t in noun.children if t.dep_ in ("det", "nummod", "predet")), None)
     if det is not None and det.lower_ in ("a", "an"):
         return edit(doc, [(det, "no")])

@@ -15,11 +15,7 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
 
 _LONG = 7
-_LATER = word_set(
-    """
-    because despite after before during since until without under amid while as
-    """
-)
+_LATER = word_set("because despite after before during since until without under amid while as")
 _LAST = word_set("though too either instead anyway so yet now")
 """At the end of a sentence they stay there: *was washed by me instead*."""
 
@@ -31,29 +27,25 @@ def apply(doc: Doc) -> str:
     others = {t.dep_ for t in verb.children if t.i > verb.i}
     complements = {"oprd", "acomp", "parataxis", "csubj"}
     if sentence.infinitive is None:
-        complements.add("ccomp")
+        complements |= {"ccomp", "xcomp"}
     if others & complements:
-        raise NotApplicable("complement")
-    if "xcomp" in others and sentence.infinitive is None:
         raise NotApplicable("complement")
     receiver = next(
         (t for t in verb.children if t.dep_ == "dative" and t.pos_ != "ADP" and t.i > verb.i), None
     )
-    if receiver is not None and (
-        receiver.lower_.endswith(("self", "selves")) or receiver.i > sentence.patient.i
-    ):
-        raise NotApplicable("reflexive")
-    promoted, patient = (
-        (grammar.span(receiver), receiver) if receiver is not None else (sentence.object, sentence.patient)
-    )
-    if receiver is not None and any(t.lower_ in grammar.OF_OTHERS for t in promoted):
-        raise NotApplicable("pronoun")
+    promoted, patient = sentence.object, sentence.patient
+    if receiver is not None:
+        if grammar.is_reflexive(receiver) or receiver.i > patient.i:
+            raise NotApplicable("reflexive")
+        promoted, patient = grammar.span(receiver), receiver
+        if any(t.lower_ in grammar.OF_OTHERS for t in promoted):
+            raise NotApplicable("pronoun")
     negated = sentence.clause.negation is not None
     if negated and promoted[0].lower_ in ("any", "anything", "anyone", "anybody"):
         raise NotApplicable("polarity")
     group = _verb_group(sentence, patient, promoted)
     before, rest = _around(sentence, promoted)
-    agent: list[Token | str] = ["by", *_cased(sentence.subject, grammar.PERSONAL)]
+    agent: list[Token | str] = ["by", *grammar.in_case(sentence.subject, grammar.PERSONAL)]
     if any(t.dep_ == "relcl" for t in sentence.subject):
         raise NotApplicable("embedded")
     kept: list[Token] = []
@@ -63,22 +55,14 @@ def apply(doc: Doc) -> str:
         kept = sentence.object
         rest = [t for t in rest if t not in kept]
     tail = _tail(sentence, rest, agent)
-    return write([*before, *_cased(promoted, grammar.OBJECTIVE), *group, *kept, *tail], doc)
-
-
-def _cased(phrase: list[Token], cases: dict[str, str]) -> list[Token | str]:
-    if len(phrase) == 1 and phrase[0].lower_ in cases and phrase[0].pos_ == "PRON":
-        return [cases[phrase[0].lower_]]
-    if any(t.tag_ == "PRP" for t in phrase):
-        raise NotApplicable("pronoun")
-    return list(phrase)
+    return write([*before, *grammar.in_case(promoted, grammar.OBJECTIVE), *group, *kept, *tail], doc)
 
 
 def _verb_group(sentence: Transitive, patient: Token, promoted: list[Token]) -> list[Token | str]:
     """Auxiliaries, negation, adverbs and participle for the new subject."""
     clause, verb = sentence.clause, sentence.verb
     first_word = grammar.OBJECTIVE.get(promoted[0].lower_, promoted[0].text)
-    plural = is_plural(patient) if first_word not in ("I", "you") else first_word == "you"
+    plural = is_plural(patient, first_word)
     chain = [t.lemma_.lower() for t in clause.auxiliaries]
     finite = clause.finite
     tense = "past" if finite.tag_ == "VBD" else "present"
@@ -98,17 +82,16 @@ def _verb_group(sentence: Transitive, patient: Token, promoted: list[Token]) -> 
     else:
         raise NotApplicable("perfect-progressive" if "be" in chain else "unclear-parse")
     if clause.negation is not None:
-        if clause.negation.lower_ == "never" or words[0] == "am":
-            words.insert(1, clause.negation.lower_ if clause.negation.lower_ == "never" else "not")
+        if clause.negation.lower_ == "never":
+            words.insert(1, "never")
         elif clause.negation.lower_ in ("n't", "n’t") and words[0] in grammar.CONTRACTED:
             words[0] = grammar.CONTRACTED[words[0]]
         elif words[0] == "can":
             words[0] = "cannot"
         else:
             words.insert(1, "not")
-        grammar.forbid(
-            _between(sentence), frozenset(["just", "only", "even", "merely", "simply"]), "polarity"
-        )
+        between = verb.doc[sentence.subject[-1].i + 1 : verb.i]
+        grammar.forbid(between, word_set("just only even merely simply"), "polarity")
     adverbs = [t for t in verb.children if t.dep_ == "advmod" and sentence.subject[-1].i < t.i < verb.i]
     middle = [w for t in adverbs for w in grammar.span(t)]
     particle = [t for t in verb.children if t.dep_ == "prt"]
@@ -120,11 +103,6 @@ def _verb_group(sentence: Transitive, patient: Token, promoted: list[Token]) -> 
         at = 2 if words[1:2] in (["not"], ["never"]) else 1
         return [*words[:at], *middle, *words[at:], participle, *particle]
     return [*words, *middle, participle, *particle]
-
-
-def _between(sentence: Transitive) -> list[Token]:
-    """The words between subject and verb."""
-    return list(sentence.verb.doc[sentence.subject[-1].i + 1 : sentence.verb.i])
 
 
 def _modal(finite: Token) -> str:
@@ -155,9 +133,7 @@ def _around(sentence: Transitive, promoted: list[Token]) -> tuple[list[Token], l
         t for t in verb.children if t.dep_ in ("npadvmod", "prep") and sentence.subject[-1].i < t.i < verb.i
     ]
     when = {t.i for m in middle for t in m.subtree}
-    if any(t.i < verb.i and t.i not in when for t in rest) or any(
-        t.text == "," for t in rest if t.i < verb.i
-    ):
+    if any(t.i not in when or t.text == "," for t in rest if t.i < verb.i):
         raise NotApplicable("unclear-parse")
     return before, rest
 
@@ -170,7 +146,7 @@ def _tail(sentence: Transitive, rest: list[Token], agent: list[Token | str]) -> 
         purpose = any(c.tag_ == "TO" for c in clause.children)
         if not purpose and not any(c.dep_ in ("nsubj", "nsubjpass") for c in clause.children):
             raise NotApplicable("embedded")  # while singing: by whom?
-    if any(t.lower_ in grammar.OF_OTHERS or t.lower_.endswith(("self", "selves")) for t in rest):
+    if any(t.lower_ in grammar.OF_OTHERS or grammar.is_reflexive(t) for t in rest):
         raise NotApplicable("pronoun")
     if any(t.lower_ == "by" for t in rest):
         raise NotApplicable("complement")

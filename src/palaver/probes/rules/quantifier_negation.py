@@ -8,13 +8,12 @@ from palaver.probes import grammar
 from palaver.probes.grammar import clause_of, forbid
 from palaver.probes.inflection import inflect, lemma_of
 from palaver.probes.refusals import NotApplicable
-from palaver.probes.words import word_set
+from palaver.probes.verbs import kind_of_noun
+from palaver.probes.words import LISTS, word_set
 from palaver.probes.writing import write
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
-
-from palaver.probes.rules.not_negation import NEGATIVES
 
 _WORDS = word_set("also too already still only even never some both just")
 _OF_MANY = word_set("number lot couple few bunch majority dozen")
@@ -27,14 +26,11 @@ def apply(doc: Doc) -> str:
         raise NotApplicable("not-indefinite")
     clause = clause_of(head)
     subject, finite = clause.subject, clause.finite
-    if (
-        subject is None
-        or subject.tag_ != "NN"
-        or doc[0].head.i != subject.i
-        or subject.dep_ not in ("nsubj", "nsubjpass")
-    ):
+    if subject is None or subject.tag_ != "NN" or subject.dep_ not in ("nsubj", "nsubjpass"):
         raise NotApplicable("not-indefinite")
-    forbid(doc, NEGATIVES, "negated")
+    if doc[0].head.i != subject.i:
+        raise NotApplicable("not-indefinite")
+    forbid(doc, LISTS["negatives"], "negated")
     forbid(doc, _WORDS, "polarity")
     forbid([subject], _OF_MANY, "quantified")
     grammar.refuse_quotes(doc)
@@ -47,12 +43,12 @@ def apply(doc: Doc) -> str:
         raise NotApplicable("embedded")  # no man wearing a hat playing: hard to read
     if any(t.pos_ == "VERB" and t.tag_ in ("VBZ", "VBD", "VBP") for t in noun):
         raise NotApplicable("embedded")
-    joined = _joined(head, subject)
-    past = finite.tag_ == "VBD"
-    opening = "There was no" if past else "There is no"
-    who = "who" if _person(subject) else "that"
-    between = [t for t in doc if noun[-1].i < t.i < finite.i]
-    relative = [opening, *noun[1:], who, *_rest(doc, between, finite)]
+    joined = _joined(head)
+    opening = "There was no" if finite.tag_ == "VBD" else "There is no"
+    who = "who" if kind_of_noun(subject.lemma_.lower()) == "person" else "that"
+    between = doc[noun[-1].i + 1 : finite.i]
+    rest = [t for t in doc[finite.i :] if not _is_end(t)]
+    relative = [opening, *noun[1:], who, *between, *rest]
     drop = {finite.i} if finite.lemma_ == "be" and finite.dep_ != "ROOT" else set()
     if finite.lemma_ == "have":
         raise NotApplicable("complement")
@@ -61,9 +57,8 @@ def apply(doc: Doc) -> str:
             raise NotApplicable("modal")
         return write(relative, doc)
     if finite.i == head.i and head.lemma_ == "be":
-        if not any(t.dep_ == "prep" for t in head.children) or any(
-            t.dep_ in ("attr", "acomp") for t in head.children
-        ):
+        kinds = {t.dep_ for t in head.children}
+        if "prep" not in kinds or kinds & {"attr", "acomp"}:
             return write(relative, doc)
         drop = {head.i}
     elif finite.i == head.i:
@@ -73,7 +68,6 @@ def apply(doc: Doc) -> str:
         return write(relative, doc)
     elif head.tag_ not in ("VBG", "VBN"):
         raise NotApplicable("complement")
-    parts: list[Token | str] = [opening, *noun[1:], *between]
     changed = {}
     for verb in joined:
         own = clause_of(verb)
@@ -85,11 +79,11 @@ def apply(doc: Doc) -> str:
             changed[verb.i] = inflect(lemma_of(verb), "VBG")
         elif verb.tag_ != head.tag_:
             raise NotApplicable("coordination")
-    parts += [changed.get(t.i, t) for t in doc if t.i >= finite.i and t.i not in drop and not _is_end(t)]
-    return write(parts, doc)
+    participial = [changed.get(t.i, t) for t in rest if t.i not in drop]
+    return write([opening, *noun[1:], *between, *participial], doc)
 
 
-def _joined(head: Token, subject: Token) -> list[Token]:
+def _joined(head: Token) -> list[Token]:
     """Verbs joined to the main verb that share its subject."""
     joined, left = [], [head]
     while left:
@@ -105,15 +99,5 @@ def _joined(head: Token, subject: Token) -> list[Token]:
     return joined
 
 
-def _rest(doc: Doc, between: list[Token], finite: Token) -> list[Token | str]:
-    return [*between, *(t for t in doc if t.i >= finite.i and not _is_end(t))]
-
-
 def _is_end(token: Token) -> bool:
     return token.is_punct and token.i >= len(token.doc) - 2 and token.text in (".", "!", "...")
-
-
-def _person(noun: Token) -> bool:
-    from palaver.probes.verbs import kind_of_noun
-
-    return kind_of_noun(noun.lemma_.lower()) == "person"

@@ -14,52 +14,20 @@ from palaver.probes.parse import names_in
 from palaver.probes.refusals import NotApplicable
 from palaver.probes.rules.arguments import transitive
 from palaver.probes.verbs import kind_of_noun
-from palaver.probes.words import word_set
+from palaver.probes.words import LISTS, word_set
 from palaver.probes.writing import write
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
 
-_SOMEBODY = word_set(
-    """
-    somebody someone anybody anyone everybody everyone he she him her they them we us i me you who
-    people crowd team family couple audience police child kid pair person persons animal animals
-    human humans creature climber climbers gamer gamers octopus octopuses guy guys one authority
-    authorities coalition driver drivers biker bikers skier skiers
-    """
-)
-_NOBODY = word_set(
-    """
-    egg fish shrimp cricket strip prawn chicken lobster crab seafood dummy star guard pitcher host
-    corner case model head tail wing fur paw hide hoof horn antler nest beak skin leg feather bone
-    back party turkey duck lamb peel master flier afghan pole trailer virus bacteria germ protocol
-    subject character figure shell coat bug worm
-    """
-)
-"""Nouns whose first sense in WordNet is a person or an animal, and which mostly are food or things."""
-_BODIES = word_set(
-    """
-    company court government committee agency firm bank union police army force council judge jury
-    group panel commission department administration ministry team band gang crew staff class family
-    couple crowd audience opposition regulator military troop
-    """
-)
-_MUTUAL = word_set(
-    """
-    meet marry resemble date divorce encounter play battle fight face join attend
-    """
-)
+_SOMEBODY = LISTS["somebody"]
+_NOBODY = LISTS["nobody"]
+_BODIES = LISTS["bodies"]
+_MUTUAL = word_set("meet marry resemble date divorce encounter play battle fight face join attend")
 """What A does to B, B does to A: exchanged, the sentence says the same."""
 _OF_ONE = word_set("he him she her it")
 """Pronouns that fit one of the two only."""
-_WORN = word_set(
-    """
-    uniform shirt t-shirt dress jacket coat hat cap suit pants trousers costume shorts jeans helmet jersey
-    number hair beard collar glasses sunglasses fur stripe spot shoe boot scarf mask vest sweater clothes
-    outfit bikini swimsuit robe mohawk tattoo blue red black white green yellow brown pink orange
-    """
-)
-"""What somebody wears or is known by; a phrase with it goes along, wherever the parser hung it."""
+_WORN = LISTS["worn"]
 _NAMES = ("PERSON", "ORG", "NORP", "GPE")
 
 
@@ -72,14 +40,11 @@ def apply(doc: Doc) -> str:
     everyone = [subject, *subject.conjuncts, sentence.patient, *sentence.patient.conjuncts]
     if not all(is_somebody(noun) for noun in everyone):
         raise NotApplicable("not-somebody")
-    if any(t.tag_ == "PRP$" for t in [*sentence.subject, *sentence.object]):
-        raise NotApplicable("pronoun")
     before = doc[: sentence.subject[0].i]
-    if any(t.tag_ == "PRP$" for t in before):
+    if any(t.tag_ == "PRP$" for t in [*before, *sentence.subject, *sentence.object]):
         raise NotApplicable("pronoun")
-    if any(t.pos_ == "VERB" and t.dep_ == "pcomp" for t in before) or any(
-        t.tag_ == "VBG" and t.dep_ != "prep" for t in before
-    ):
+    participles = [t for t in before if t.tag_ == "VBG" and t.dep_ != "prep"]
+    if participles or any(t.pos_ == "VERB" and t.dep_ == "pcomp" for t in before):
         raise NotApplicable("embedded")  # While giving a test, she spotted him: who gave it?
     if verb.lemma_.lower() in _MUTUAL:
         raise NotApplicable("same")
@@ -90,20 +55,18 @@ def apply(doc: Doc) -> str:
     object = _without_tool(sentence.object)
     object += _worn(doc, object[-1].i + 1)
     after = doc[object[-1].i + 1 :]
-    if any(t.tag_ == "PRP$" or t.lower_ in _OF_ONE or t.lower_.endswith(("self", "selves")) for t in after):
+    if any(t.tag_ == "PRP$" or t.lower_ in _OF_ONE or grammar.is_reflexive(t) for t in after):
         raise NotApplicable("pronoun")
     grammar.forbid(sentence.object, frozenset(("any", "anyone", "anybody")), "polarity")
-    new_subject = _cased(object, grammar.OBJECTIVE)
-    new_object = _cased(sentence.subject, grammar.PERSONAL)
+    new_subject = grammar.in_case(object, grammar.OBJECTIVE)
+    new_object = grammar.in_case(sentence.subject, grammar.PERSONAL)
     if [str(t).lower() for t in new_subject] == [t.lower_ for t in sentence.subject]:
         raise NotApplicable("same")  # they beat them
     first = str(new_subject[0])
     plural = False
     if clause.finite.tag_ in ("VBZ", "VBP") or clause.finite.lemma_ == "be":
-        plural = is_plural(sentence.patient) if first not in ("I", "you") else first == "you"
-    subject_at = sentence.subject[0].i
-    parts: list[Token | str] = [t for t in doc if t.i < subject_at]
-    parts += new_subject
+        plural = is_plural(sentence.patient, first)
+    parts: list[Token | str] = [*before, *new_subject]
     for token in doc[sentence.subject[-1].i + 1 : sentence.object[0].i]:
         parts.append(_agreeing(token, first, plural) if token.i == clause.finite.i else token)
     parts += new_object
@@ -115,12 +78,9 @@ def apply(doc: Doc) -> str:
 def _without_tool(phrase: list[Token]) -> list[Token]:
     """*whacking a man | with a sword*: the sword belongs to the deed, which stays where it is."""
     for at, token in enumerate(phrase):
-        things = [t for t in token.children if t.dep_ == "pobj" and t.lemma_.lower() not in _WORN]
-        if (
-            at
-            and token.lower_ == "with"
-            and any(kind_of_noun(t.lemma_.lower()) == "artifact" for t in things)
-        ):
+        things = [t.lemma_.lower() for t in token.children if t.dep_ == "pobj"]
+        tool = any(thing not in _WORN and kind_of_noun(thing) == "artifact" for thing in things)
+        if at and token.lower_ == "with" and tool:
             return phrase[:at]
     return list(phrase)
 
@@ -132,14 +92,6 @@ def _worn(doc: Doc, start: int) -> list[Token]:
     if not any(t.dep_ == "pobj" and t.lemma_.lower() in _WORN for t in doc[start].children):
         return []
     return grammar.span(doc[start])
-
-
-def _cased(phrase: list[Token], cases: dict[str, str]) -> list[Token | str]:
-    if len(phrase) == 1 and phrase[0].pos_ == "PRON" and phrase[0].lower_ in cases:
-        return [cases[phrase[0].lower_]]
-    if any(t.tag_ == "PRP" for t in phrase):
-        raise NotApplicable("pronoun")
-    return list(phrase)
 
 
 def _agreeing(finite: Token, first: str, plural: bool) -> Token | str:

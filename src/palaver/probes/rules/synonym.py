@@ -1,7 +1,7 @@
 """Synonym substitution (section 2.1): the main verb replaced by a WordNet synonym, inflected to fit.
 
 WordNet proposes: the verb's most frequent senses in turn, synonyms of one word whose sentence frames allow
-the pattern at hand, the most used first. A table of pairs that were read disposes (`synonym_pairs`).
+the pattern at hand, the most used first. A table of pairs that were read disposes (`pairs` in words.toml).
 """
 
 from __future__ import annotations
@@ -12,25 +12,21 @@ from typing import TYPE_CHECKING
 from palaver.probes import grammar, verbs
 from palaver.probes.inflection import inflect, lemma_of
 from palaver.probes.refusals import NotApplicable
-from palaver.probes.rules.not_negation import NEGATIVES
 from palaver.probes.rules.reorder import is_somebody
-from palaver.probes.rules.synonym_pairs import CONCRETE, FIXED, PAIRS, PERSONAL, THINGS, WIDER
-from palaver.probes.words import word_set
+from palaver.probes.words import LISTS, MAPS, TABLES, word_set
 from palaver.probes.writing import edit
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
 
-LIGHT = word_set(
-    """
-    be have do get go come make take let give keep set become
-    """
-)
-_PARTICLES = word_set(
-    """
-    away down up off on out in back over aside apart together forward
-    """
-)
+PAIRS: dict[str, dict[str, str]] = TABLES["pairs"]
+WIDER: dict[str, dict[str, str]] = TABLES["wider"]
+_LIGHT = word_set("be have do get go come make take let give keep set become")
+_PARTICLES = word_set("away down up off on out in back over aside apart together forward")
+_THINGS = word_set("lift raise")
+"""Verbs that mean something else of people: to raise a child."""
+_PERSONAL = word_set("note find")
+"""Verbs that mean it of somebody only: a report finds, but it does not discover."""
 _SENSES = 6
 """How far down the list of senses, ordered by frequency, a verb or a synonym may mean it."""
 
@@ -38,21 +34,21 @@ _SENSES = 6
 def apply(doc: Doc) -> str:
     """The sentence with another verb of the same meaning."""
     head = grammar.root(doc)
-    if head.pos_ == "AUX" or head.lemma_.lower() in LIGHT:
+    if head.pos_ == "AUX" or head.lemma_.lower() in _LIGHT:
         raise NotApplicable("light-verb")
     lemma = lemma_of(head)
     after = [t for t in head.children if t.i > head.i]
     if any(t.dep_ == "prt" or (t.dep_ == "advmod" and t.lower_ in _PARTICLES) for t in after):
         raise NotApplicable("idiom")
     objects = [t for t in head.children if t.dep_ in ("dobj", "nsubjpass")]
-    if lemma in CONCRETE and not all(_can_be_touched(t) for t in objects):
+    if lemma in LISTS["concrete_verbs"] and not all(_can_be_touched(t) for t in objects):
         raise NotApplicable("idiom")
     subject = grammar.clause_of(head).subject
-    if lemma in PERSONAL and subject is not None and subject.dep_ == "nsubj" and not is_somebody(subject):
+    if lemma in _PERSONAL and subject is not None and subject.dep_ == "nsubj" and not is_somebody(subject):
         raise NotApplicable("idiom")
-    if lemma in THINGS and any(is_somebody(t) for t in objects):
+    if lemma in _THINGS and any(is_somebody(t) for t in objects):
         raise NotApplicable("idiom")
-    if any(t.lemma_.lower() in FIXED.get(lemma, ()) for t in objects):
+    if any(t.lemma_.lower() in MAPS["fixed_phrases"].get(lemma, ()) for t in objects):
         raise NotApplicable("idiom")
     if lemma in ("think", "believe", "feel") and any(t.text == '"' for t in doc):
         raise NotApplicable("quotation")
@@ -61,8 +57,8 @@ def apply(doc: Doc) -> str:
     synonym = best_synonym(lemma, pattern(head))
     if synonym is None:
         raise NotApplicable("no-synonym")
-    if (lemma, synonym) in WIDER:
-        grammar.forbid(doc, NEGATIVES, "polarity")  # who does not slice it may still cut it
+    if synonym in WIDER.get(lemma, {}):
+        grammar.forbid(doc, LISTS["negatives"], "polarity")  # who does not slice it may still cut it
     return edit(doc, [(head, inflect(synonym, head.tag_))])
 
 
@@ -71,7 +67,7 @@ def _can_be_touched(noun: Token) -> bool:
 
 
 def pattern(head: Token) -> str:
-    """What the verb governs here, as a letter of `synonym_pairs`; d for two objects."""
+    """What the verb governs here, as a letter of `PAIRS`; d for two objects."""
     kinds = {t.dep_ for t in head.children}
     if "ccomp" in kinds and not any(_is_statement(t) for t in head.children if t.dep_ == "ccomp"):
         kinds = {*kinds - {"ccomp"}, "xcomp"}  # allows him to leave
@@ -101,7 +97,7 @@ def best_synonym(lemma: str, pattern: str) -> str | None:
         synset = verbs.synset(number)
         options = []
         for word in synset.words:
-            if pattern not in table.get((lemma, word), "") or word in LIGHT:
+            if pattern not in table.get(lemma, {}).get(word, "") or word in _LIGHT:
                 continue
             same = next(s for s in verbs.senses(word) if s.synset == number)
             if same.number <= _SENSES and _fits(synset.frames[word], pattern):
