@@ -56,7 +56,7 @@ class Problems:
     def __len__(self) -> int:
         return self.count
 
-    def error(self, path: Path, noun: str, word: Word, hint: str) -> DataError:
+    def error(self, path: Path, noun: str, word: Word, hint: str = "") -> DataError:
         """One error for all of them, in the order of the file."""
         listed = [f"{word} {row}: {text}" for row, text in sorted(self.first, key=lambda one: one[0])]
         if self.count > len(listed):
