@@ -28,11 +28,9 @@ from palaver.tables import open_table
 
 Norms = dict[str, dict[str, float]]
 
-_MRC_NAMES = (
-    "NLET NPHON NSYL K-F-FREQ K-F-NCATS K-F-NSAMP T-L-FREQ BROWN-FREQ FAM CONC IMAG MEANC MEANP AOA"
-).split()
+_MRC_NAMES = "NLET NPHON NSYL K-F-FREQ K-F-NCATS K-F-NSAMP T-L-FREQ BROWN-FREQ FAM CONC IMAG MEANC MEANP AOA"
 _MRC_BORDERS = (0, 2, 4, 5, 10, 12, 15, 21, 25, 28, 31, 34, 37, 40, 43)
-MRC_COLUMNS = dict(zip(_MRC_NAMES, pairwise(_MRC_BORDERS), strict=True))
+MRC_COLUMNS = dict(zip(_MRC_NAMES.split(), pairwise(_MRC_BORDERS), strict=True))
 """Where each property stands in a line of mrc2.dct, counted from nought."""
 _MRC_WORD = 51
 
