@@ -32,12 +32,8 @@ def read_pools(
     `root` is the folder of the corpora, for a corpus by name; `n_words` are the words of the bag, 0 for none.
     """
     path = Path(source)
-    options: dict[str, Any] = {
-        "n_words": n_words,
-        "workers": workers,
-        "progress": progress,
-        "source": str(source),
-    }
+    options: dict[str, Any] = {"source": str(source), "n_words": n_words, "workers": workers}
+    options["progress"] = progress or no_progress
     if str(source) not in corpus_names() and path.exists() and is_responses(path):
         return read_responses(path, recogniser, choice or Choice(), **options)
     return read_transcripts(read_corpus(source, root=root), recogniser, choice or Choice(), **options)
