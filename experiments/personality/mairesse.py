@@ -32,12 +32,30 @@ sys.path.insert(0, str(Path(__file__).parent))
 from fit import FILE, essays  # type: ignore[import-not-found]
 
 from palaver.files import sha256_of, write_atomically
-from palaver.personality.counts import Counter
+from palaver.personality.counts import KNOWN, Counter
 from palaver.personality.lexicon import open_lexicon
-from palaver.personality.mairesse import FEATURES, MRC, NEVER_PUBLISHED, OPEN_NAMES
+from palaver.personality.mairesse import FEATURES, MRC
 from palaver.personality.norms import read_norms
 
 PUBLISHED = "essays_mairesse_features.csv.gz"
+NEVER_PUBLISHED = ("BROWN-FREQ", "K-F-FREQ", "K-F-NCATS", "K-F-NSAMP", "T-L-FREQ")
+"""In the list of attributes, but without values and so without weights."""
+OPEN_NAMES = {
+    "Dic": KNOWN,
+    "Sixltr": "long_words",
+    "Pronoun": "pronoun",
+    "I": "i",
+    "Self": "self",
+    "Article": "article",
+    "Preps": "preposition",
+    "Affect": "affect",
+    "Posemo": "positive",
+    "Cogmech": "cognitive",
+    "Time": "time",
+    "Present": "present",
+    "Incl": "inclusive",
+}
+"""Our own names of what comes near to a feature: where the search for its mean begins."""
 NAMES = [name for name in FEATURES if name not in NEVER_PUBLISHED]
 
 

@@ -280,7 +280,7 @@ def test_the_published_regression_is_the_published_scores(shared_data: Path) -> 
         rows = [line.split(",")[1:] for line in file][:50]
     table = np.array(rows, dtype=float)
     names = [n for n in FEATURES if n not in ("BROWN-FREQ", "K-F-FREQ", "K-F-NCATS", "K-F-NSAMP", "T-L-FREQ")]
-    weights = np.array([judge._table[n][2:] if n in judge._table else np.zeros(5) for n in names])
+    weights = np.array([judge._regression[n][2:] if n in judge._regression else np.zeros(5) for n in names])
     found = table[:, :79] @ weights + judge._intercepts
     np.testing.assert_allclose(found, table[:, [83, 82, 79, 81, 80]], atol=1e-5)
 

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from palaver.personality.results import prf
-from palaver.personality.svm import Fold, Job, Side, choose_c, cross_folds, run_job, stratified
+from palaver.personality.svm import Fold, Side, choose_c, cross_folds, run_folds, stratified
 from palaver.personality.svm import _kernels as kernels
 
 
@@ -30,7 +30,7 @@ def blobs(n: int = 40, classes: int = 3, d: int = 5, apart: float = 1.0, seed: i
 def test_the_same_predictions_as_scikit_learn(scaled: bool) -> None:
     side = blobs()
     folds = cross_folds(side, 5, np.random.default_rng(1))
-    ours = run_job(Job(folds=folds, n_classes=3, grid=(1.0,), scaled=scaled)).confusion
+    ours = run_folds(folds, 3, (1.0,), scaled=scaled).confusion
     theirs = np.zeros((3, 3), dtype=int)
     for fold in folds:
         machine = SVC(C=1.0, gamma=1 / 5)
@@ -43,7 +43,6 @@ def test_the_same_predictions_as_scikit_learn(scaled: bool) -> None:
 def test_c_is_the_one_with_most_right_answers_on_held_out_samples() -> None:
     side = blobs(n=60, apart=0.7, seed=4)
     grid = (0.001, 1.0, 1000.0)
-    job = Job(folds=[], n_classes=3, grid=grid)
     whole = StandardScaler().fit_transform(side.vectors)
     held = next(stratified(side.label, 3, np.random.default_rng(9)))
     fit = np.setdiff1d(np.arange(side.label.size), held)
@@ -54,8 +53,8 @@ def test_c_is_the_one_with_most_right_answers_on_held_out_samples() -> None:
         for c in grid
     ]
     own, _ = kernels(side, side, True)
-    found = choose_c(Fold(side, side), own, job, np.random.default_rng(9))
-    assert found == grid[int(np.argmax(right))]
+    chosen = choose_c(Fold(side, side), own, grid, np.random.default_rng(9))
+    assert chosen == grid[int(np.argmax(right))]
     assert len(set(right)) == 3  # so that the choice means something
 
 
@@ -64,19 +63,19 @@ def test_c_is_tuned_on_what_is_given_for_it() -> None:
     wrong = Side(
         train.vectors, (train.label + 1) % 3
     )  # learnt from wrong labels, only a tiny C is ever right
-    job = Job(folds=[], n_classes=3, grid=(1e-6, 10.0))
+    grid = (1e-6, 10.0)
     own, _ = kernels(train, train, True)
     rng = np.random.default_rng(0)
-    assert choose_c(Fold(train, test, (train, test)), own, job, rng) == 10.0
-    assert choose_c(Fold(train, test, (wrong, test)), own, job, rng) == 1e-6
+    assert choose_c(Fold(train, test, (train, test)), own, grid, rng) == 10.0
+    assert choose_c(Fold(train, test, (wrong, test)), own, grid, rng) == 1e-6
 
 
 def test_a_trait_that_never_varies() -> None:
     side = blobs(d=3)
     flat = Side(np.column_stack([side.vectors, np.full(side.label.size, 4.0)]), side.label)
-    found = run_job(Job(folds=cross_folds(flat, 5, np.random.default_rng(0)), n_classes=3))
-    assert found.confusion.sum() == side.label.size
-    assert len(found.chosen) == 5
+    outcome = run_folds(cross_folds(flat, 5, np.random.default_rng(0)), 3, (0.1, 1.0, 10.0))
+    assert outcome.confusion.sum() == side.label.size
+    assert len(outcome.chosen) == 5
 
 
 @given(st.integers(2, 40), st.integers(2, 5), st.integers(0, 99))
@@ -95,15 +94,15 @@ def test_folds_are_stratified(n: int, n_folds: int, seed: int) -> None:
 def test_precision_recall_f1(confusion: Any) -> None:
     true = [i for i in range(4) for j in range(4) for _ in range(confusion[i, j])]
     predicted = [j for i in range(4) for j in range(4) for _ in range(confusion[i, j])]
-    found = prf(confusion)
+    scores = prf(confusion)
     for k in range(4):  # by counting
         right = sum(t == p == k for t, p in zip(true, predicted, strict=True))
         said, is_k = predicted.count(k), true.count(k)
         precision, recall = right / said if said else 0, right / is_k if is_k else 0
-        assert found[0, k] == pytest.approx(precision)
-        assert found[1, k] == pytest.approx(recall)
+        assert scores[0, k] == pytest.approx(precision)
+        assert scores[1, k] == pytest.approx(recall)
         both = precision + recall
-        assert found[2, k] == pytest.approx(2 * precision * recall / both if both else 0)
+        assert scores[2, k] == pytest.approx(2 * precision * recall / both if both else 0)
     if true:
         theirs = precision_recall_fscore_support(true, predicted, labels=range(4), zero_division=0)
-        assert np.allclose(found, np.array(theirs[:3]))
+        assert np.allclose(scores, np.array(theirs[:3]))

@@ -26,17 +26,17 @@ def pools(centre: float, spread: float, n: int = 21) -> Any:
     ("real", "spread", "answer"), [(0.6, 0.2, "yes"), (0.6, 0.5, "no"), (0.2, 0.1, "no"), (0.1, 0.05, "no")]
 )
 def test_yes_only_if_all_of_the_interval_is_above_nought(real: float, spread: float, answer: str) -> None:
-    found = judge(conditions(real, 0.2), pools(0.9, spread), "scene", 0.9, "")
-    assert found.answer == answer
-    assert (found.answer == "yes") == (found.low > 0)
+    verdict = judge(conditions(real, 0.2), pools(0.9, spread), "scene", 0.9, "")
+    assert verdict.answer == answer
+    assert (verdict.answer == "yes") == (verdict.low > 0)
     # the spread is put around the difference found, wherever the resampled pools lie
-    assert found.low == pytest.approx(real - 0.2 - 0.9 * spread)
-    assert found.high == pytest.approx(real - 0.2 + 0.9 * spread)
+    assert verdict.low == pytest.approx(real - 0.2 - 0.9 * spread)
+    assert verdict.high == pytest.approx(real - 0.2 + 0.9 * spread)
 
 
 def test_the_words() -> None:
-    found = judge(conditions(0.5, 0.2), pools(0.5, 0.08), "episode", 0.5, "")
-    assert found.text == (
+    verdict = judge(conditions(0.5, 0.2), pools(0.5, 0.08), "episode", 0.5, "")
+    assert verdict.text == (
         "Distinguishable beyond chance resampling: yes. On episodes that the classifier has not seen, F1 is "
         "0.50 for the characters and 0.20 for pseudo-characters of the same utterances, a difference of 0.30 "
         "[0.26, 0.34]. Of the F1 of 0.70 under the paper’s protocol, pseudo-characters reach 0.30 already."

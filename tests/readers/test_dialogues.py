@@ -56,7 +56,9 @@ def test_what_is_written_is_read_back(
         [repr(t.labels) for t in d.turns] for d in written
     ]
     assert reader.n_dialogues == len(written)
-    assert reader.n_duplicates == len(written) - len({d.id for d in written})
+    assert reader.tally["dialogues with the id of an earlier one"] == len(written) - len(
+        {d.id for d in written}
+    )
     assert os.listdir(path.parent) == [path.name]
 
 
@@ -229,7 +231,7 @@ def test_mistakes_come_together_after_the_last_row(tmp_path: Path) -> None:
     assert caught.value.problems[-1] == "… and 4 more"
     lenient = read_dialogues(path, skip_bad=True)
     assert [number for number, _ in lenient.numbered()] == [1, 16]
-    assert lenient.left_out == {"rows that are no dialogues": 14}
+    assert lenient.tally["rows that are no dialogues"] == 14
     assert "rows that are no dialogues: 14" in lenient.notes
 
 
@@ -248,7 +250,7 @@ def test_what_comes_before_a_mistake_is_given(tmp_path: Path) -> None:
         assert next(dialogues).id == "g"
         with pytest.raises(DataError, match="line 3"):
             next(dialogues)
-        assert (reader.n_dialogues, reader.n_duplicates) == (2, 1)
+        assert (reader.n_dialogues, reader.tally["dialogues with the id of an earlier one"]) == (2, 1)
         assert reader.notes[0] == "dialogues with the id of an earlier one: 1"
 
 
@@ -383,7 +385,7 @@ def test_two_dialogues_of_one_id_one_after_the_other(tmp_path: Path) -> None:
         put(tmp_path / "t.csv", "dialogue,turn,speaker,text\nd,1,a,x\nd,1,a,y\nd,2,a,z\n")
     )
     assert [len(found.turns) for found in reader] == [1, 2]
-    assert reader.n_duplicates == 1
+    assert reader.tally["dialogues with the id of an earlier one"] == 1
 
 
 def test_rows_of_other_sources_are_other_dialogues(tmp_path: Path) -> None:
@@ -497,7 +499,10 @@ def test_the_shared_dialogues(shared_data: Path, tmp_path: Path) -> None:
     for name, (n_dialogues, n_duplicates) in counted.items():
         reader = read_dialogues(folder / name)
         splits = {found.labels["split"] for found in reader}
-        assert (reader.n_dialogues, reader.n_duplicates) == (n_dialogues, n_duplicates), name
+        assert (reader.n_dialogues, reader.tally["dialogues with the id of an earlier one"]) == (
+            n_dialogues,
+            n_duplicates,
+        ), name
         assert splits <= {"train", "dev", "valid", "validation", "test"}
     first = [found for found, _ in zip(read_dialogues(folder / "cmu_dog.jsonl.gz"), range(50), strict=False)]
     for ending in ENDINGS:

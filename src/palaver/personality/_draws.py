@@ -44,21 +44,10 @@ def draw_rows(pool: Any, size: int, seed: Any, out: Any) -> None:
 
 
 @numba.njit(cache=True, nogil=True)
-def draw_totals(pool: Any, size: int, seed: Any, pointers: Any, indices: Any, data: Any, out: Any) -> None:
-    """out (n, columns): sums of the rows of a sparse matrix over the samples that `draw_rows` would draw."""
-    state = np.uint64(seed)
-    for k in range(out.shape[0]):
-        state = _shuffle(pool, size, state)
-        row = out[k]
-        for i in range(size):
-            r = pool[i]
-            for j in range(pointers[r], pointers[r + 1]):
-                row[indices[j]] += data[j]
-
-
-@numba.njit(cache=True, nogil=True)
 def draw_packed_totals(pool: Any, size: int, seed: Any, pointers: Any, packed: Any, out: Any) -> Any:
-    """The same for columns and whole counts packed into one number.
+    """out (n, columns): sums of rows over the samples that `draw_rows` would draw.
+
+    The rows are those of a sparse matrix, its columns and whole counts packed into one number.
 
     Rows of a matrix of gigabytes are far apart, and waiting for one after the other would take most of the
     time: first all rows of a sample are touched, so that the processor fetches many of them at once.

@@ -13,7 +13,6 @@ import numpy as np
 SPACE, WORD, SEPARATOR, FIRST_MARK = 0, 1, 2, 3
 PERIOD, APOSTROPHE, ELLIPSIS, QUESTION, EXCLAMATION = 3, 4, 5, 6, 7
 # What a question and an exclamation count as, behind the marks.
-N_MARKS = 14
 ASKED, EXCLAIMED = 12, 13
 # Statistics that every utterance has, in the order of `counts.SURFACE`.
 WORDS, LETTERS, SENTENCES, LONG, REPEATS = range(5)
@@ -254,7 +253,7 @@ def accumulate(
     return n
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def sum_rows(pointers: Any, indices: Any, data: Any, samples: Any, out: Any) -> int:
     """out[k] = the sum of the rows samples[k]; samples (k, size) int64, out (k, columns) float64.
 

@@ -19,6 +19,7 @@ from palaver.errors import DataError
 from palaver.personality.counts import Counter
 from palaver.personality.features import Standard
 from palaver.personality.recogniser import HIGHEST, LOWEST, LinearRecogniser
+from palaver.readers.rows import Problems
 from palaver.readers.shapes import Tally
 
 PENALTIES = tuple(float(p) for p in np.logspace(0.5, 4, 15))
@@ -48,7 +49,7 @@ def read_scored_texts(path: Path) -> tuple[list[str], np.ndarray]:
     letter."""
     texts: list[str] = []
     scores: list[list[float]] = []
-    problems: list[str] = []
+    problems = Problems()
     columns: list[str] = []
     for number, row in csv_rows(path, ["text"], Tally()):
         if not columns:
@@ -61,20 +62,15 @@ def read_scored_texts(path: Path) -> tuple[list[str], np.ndarray]:
                 )
             columns = [folded.get(t, folded.get(t[0], "")) for t in TRAITS]
         values = [_score(row[column]) for column in columns]
-        wrong = [
-            f"{column} should be a number from 1 to 7, found {row[column]!r}"
-            for column, value in zip(columns, values, strict=True)
-            if value is None
-        ]
+        for column, value in zip(columns, values, strict=True):
+            if value is None:
+                problems.add(number, f"{column} should be a number from 1 to 7, found {row[column]!r}")
         if not any(c.isalnum() for c in row["text"]):
-            wrong.append("the text has no words")
-        problems += [f"row {number}: {what}" for what in wrong]
+            problems.add(number, "the text has no words")
         texts.append(row["text"])
         scores.append([value or 0.0 for value in values])
     if problems:
-        count = "1 mistake" if len(problems) == 1 else f"{len(problems):,} mistakes"
-        shown = problems[:20] + ([f"and {len(problems) - 20:,} more"] if len(problems) > 20 else [])
-        raise DataError(f"{path} has {count}:", problems=shown)
+        raise problems.error(path, "text with its scores", "row")
     return texts, np.array(scores).reshape(-1, 5)
 
 

@@ -15,42 +15,33 @@ The recogniser that ships needs none of them.
 
 from __future__ import annotations
 
-import csv
-import math
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
+
+import polars as pl
 
 from palaver.errors import DataError
 from palaver.files import TextStream
+from palaver.readers.rows import Problems
+from palaver.tables import open_table
 
 Norms = dict[str, dict[str, float]]
 
-MRC_COLUMNS = {
-    "NLET": (0, 2),
-    "NPHON": (2, 4),
-    "NSYL": (4, 5),
-    "K-F-FREQ": (5, 10),
-    "K-F-NCATS": (10, 12),
-    "K-F-NSAMP": (12, 15),
-    "T-L-FREQ": (15, 21),
-    "BROWN-FREQ": (21, 25),
-    "FAM": (25, 28),
-    "CONC": (28, 31),
-    "IMAG": (31, 34),
-    "MEANC": (34, 37),
-    "MEANP": (37, 40),
-    "AOA": (40, 43),
-}
+_MRC_NAMES = "NLET NPHON NSYL K-F-FREQ K-F-NCATS K-F-NSAMP T-L-FREQ BROWN-FREQ FAM CONC IMAG MEANC MEANP AOA"
+_MRC_BORDERS = (0, 2, 4, 5, 10, 12, 15, 21, 25, 28, 31, 34, 37, 40, 43)
+MRC_COLUMNS = dict(zip(_MRC_NAMES.split(), pairwise(_MRC_BORDERS), strict=True))
 """Where each property stands in a line of mrc2.dct, counted from nought."""
 _MRC_WORD = 51
 
-_TABLES = {
-    ("word", "conc.m"): {"concreteness": "conc.m"},
-    ("word", "rating.mean"): {"age_of_acquisition": "rating.mean"},
-    ("word", "v.mean.sum"): {"valence": "v.mean.sum", "arousal": "a.mean.sum", "dominance": "d.mean.sum"},
-    ("word", "lg10wf"): {"frequency": "lg10wf"},
-}
-_MISSING = {"", "na", "#n/a", "nan"}
+_TABLES = (
+    {"concreteness": "conc.m"},
+    {"age_of_acquisition": "rating.mean"},
+    {"valence": "v.mean.sum", "arousal": "a.mean.sum", "dominance": "d.mean.sum"},
+    {"frequency": "lg10wf"},
+)
+"""Norm -> its column; the first column tells the tables apart."""
+_MISSING = ("na", "#n/a", "nan")
 
 
 def read_norms(*paths: Path) -> Norms:
@@ -58,8 +49,9 @@ def read_norms(*paths: Path) -> Norms:
     norms: Norms = {}
     for path in paths:
         with TextStream(path) as stream:
-            lines = stream.read().decode().splitlines()
-        read = _mrc(lines, path) if _looks_like_mrc(lines) else _table(lines, path)
+            first = stream.readline().decode()
+            is_mrc = len(first) > _MRC_WORD and "|" in first and first[:43].isdecimal()
+            read = _mrc((first, *(line.decode() for line in stream)), path) if is_mrc else _table(path)
         twice = sorted(set(norms) & set(read))
         if twice:
             raise DataError(f"{path}: {', '.join(twice)} came from another file already")
@@ -67,21 +59,17 @@ def read_norms(*paths: Path) -> Norms:
     return norms
 
 
-def _looks_like_mrc(lines: list[str]) -> bool:
-    return bool(lines) and len(lines[0]) > _MRC_WORD and "|" in lines[0] and lines[0][:43].isdecimal()
-
-
 def _mrc(lines: Iterable[str], path: Path) -> Norms:
     """A word may have several lines (as noun, as verb); its greatest value counts, as most lines have
     none."""
     norms: Norms = {name: {} for name in MRC_COLUMNS}
-    problems = []
+    problems = Problems()
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         word, bar, _ = line[_MRC_WORD:].partition("|")
         if not bar or not line[:43].isdecimal():
-            problems.append(f"line {number}: expected 43 digits, marks and word|sound|sound|stress")
+            problems.add(number, "expected 43 digits, marks and word|sound|sound|stress")
             continue
         word = word.lower()
         for name, (begin, end) in MRC_COLUMNS.items():
@@ -89,53 +77,39 @@ def _mrc(lines: Iterable[str], path: Path) -> Norms:
             if value and value > norms[name].get(word, 0):
                 norms[name][word] = value
     if problems:
-        raise _broken(path, problems)
+        raise problems.error(path, "word of the MRC database", "line")
     return norms
 
 
-def _table(lines: list[str], path: Path) -> Norms:
-    head = lines[0].casefold() if lines else ""
-    mark = "\t" if "\t" in head else ","
-    rows = csv.reader(lines, delimiter=mark)
-    header = [cell.strip() for cell in next(csv.reader([head], delimiter=mark), [])]
-    wanted = next((norms for needed, norms in _TABLES.items() if set(needed) <= set(header)), None)
+def _table(path: Path) -> Norms:
+    source = open_table(path)
+    columns = {name.casefold(): name for name in source.columns}
+    wanted = next((norms for norms in _TABLES if {"word", next(iter(norms.values()))} <= set(columns)), None)
     if wanted is None:
         raise DataError(
             f"{path}: these are no word norms that are known here",
             "expected mrc2.dct, or a table with Word and one of Conc.M, Rating.Mean, V.Mean.Sum, Lg10WF",
         )
-    absent = [column for column in wanted.values() if column not in header]
+    absent = [column for column in wanted.values() if column not in columns]
     if absent:
         raise DataError(f"{path}, line 1: there is no column {', '.join(absent)}")
-    next(rows)
-    read: Norms = {name: {} for name in wanted}
-    problems = []
-    for cells in rows:
-        if len(cells) == 1 and rows.line_num >= len(lines):
-            continue  # SUBTLEX-US ends in half a line
-        word = cells[header.index("word")].strip().lower() if len(cells) == len(header) else ""
-        if not word:
-            if any(cell.strip() for cell in cells):
-                problems.append(f"line {rows.line_num}: expected {len(header)} cells with a word among them")
-            continue
-        for name, column in wanted.items():
-            cell = cells[header.index(column)].strip()
-            if cell.casefold() in _MISSING:
-                continue
-            try:
-                value = float(cell)
-            except ValueError:
-                value = math.nan
-            if math.isfinite(value):
-                read[name][word] = value
-            else:
-                problems.append(f"line {rows.line_num}: {column}: expected a number, found {cell!r}")
+    frame = pl.concat(source.frames())
+    problems = Problems()
+    for row, text in source.problems:
+        if row < frame["row"][-1] or "found 1:" not in text:  # SUBTLEX-US ends in half a line
+            problems.add(row, text)
+    words = frame[columns["word"]].str.to_lowercase()
+    for row in frame["row"].filter(words.is_null()):
+        problems.add(row, "there is no word")
+    norms: Norms = {}
+    for name, column in wanted.items():
+        cells = frame[columns[column]]
+        values = cells.cast(pl.Float64, strict=False)
+        is_missing = cells.is_null() | cells.str.to_lowercase().is_in(_MISSING)
+        is_number = ~is_missing & values.is_finite().fill_null(False)
+        for row, cell in frame.filter(~is_missing & ~is_number).select("row", cells.name).iter_rows():
+            problems.add(row, f"{column}: expected a number, found {cell!r}")
+        norms[name] = dict(zip(words.filter(is_number), values.filter(is_number), strict=True))
     if problems:
-        raise _broken(path, problems)
-    return read
-
-
-def _broken(path: Path, problems: list[str]) -> DataError:
-    shown = problems[:20] + ([f"and {len(problems) - 20:,} more"] if len(problems) > 20 else [])
-    count = "1 broken line" if len(problems) == 1 else f"{len(problems):,} broken lines"
-    return DataError(f"{path} has {count}:", problems=shown)
+        raise problems.error(path, "norm of a word", "row")
+    return norms

@@ -18,7 +18,7 @@ from palaver.errors import UserError
 from palaver.personality.pools import Pools
 from palaver.personality.samples import Floats, Rows, Vectors
 from palaver.personality.splits import by_fold, fold_groups, resample_groups, shuffle_pools, smallest_side
-from palaver.personality.svm import Fold, Job, Outcome, Side, cross_folds, run_job
+from palaver.personality.svm import Fold, Outcome, Side, cross_folds, run_folds
 
 LEAST = 50
 """Utterances in a sample below which a split by group is not worth looking at."""
@@ -125,9 +125,9 @@ class Plan:
 
     def replicates(self, c: float) -> list[Task]:
         """The split by group in resampled pools, with a C that was good for all of the data."""
-        return [
-            partial(self._resampled, r, c) for r in range(0 if self.no_groups else self.settings.replicates)
-        ]
+        if self.no_groups:
+            return []
+        return [partial(self._resampled, r, c) for r in range(self.settings.replicates)]
 
     def _fold_groups(self, members: Sequence[Rows], *key: str | int) -> Rows:
         rng = generator(self.settings.seed, *key)
@@ -143,7 +143,7 @@ class Plan:
 
         def cross(kind: Kind, vectors: Floats, label: Rows) -> None:
             folds = cross_folds(Side(vectors, label), s.folds, generator(s.seed, "folds", repetition))
-            outcomes.append((kind, run_job(self._job(kind, folds, repetition))))
+            outcomes.append((kind, run_folds(folds, n, s.grid, scaled=kind.scaled, seed=repetition)))
 
         traits = pools.traits.of(pools.members, s.samples, s.size, seeds)
         cross(Kind(), traits, label)
@@ -191,20 +191,17 @@ class Plan:
         rng: np.random.Generator,
     ) -> list[Result]:
         """The characters and, the utterances dealt out anew within each part, as many pseudo-characters."""
-        outcomes = []
+        n = len(self.pools.characters)
         tuned = len(grid) > 1
-        for name, folds in group_folds(sides, features, samples, size, rng, tuned=tuned).items():
-            kind = Kind(features=name, split="groups")
-            outcomes.append((kind, run_job(self._job(kind, folds, 0, grid))))
+        folds = group_folds(sides, features, samples, size, rng, tuned=tuned)
+        outcomes = [
+            (Kind(features=name, split="groups"), run_folds(folds[name], n, grid)) for name in features
+        ]
         dealt = [shuffle_pools(side, rng) for side in sides]
         pseudo = group_folds(dealt, {"traits": self.pools.traits}, samples, size, rng, tuned=tuned)
         kind = Kind(labels="pseudo-characters", split="groups")
-        outcomes.append((kind, run_job(self._job(kind, pseudo["traits"], 0, grid))))
+        outcomes.append((kind, run_folds(pseudo["traits"], n, grid)))
         return outcomes
-
-    def _job(self, kind: Kind, folds: Sequence[Fold], seed: int, grid: tuple[float, ...] = ()) -> Job:
-        n = len(self.pools.characters)
-        return Job(folds=folds, n_classes=n, grid=grid or self.settings.grid, scaled=kind.scaled, seed=seed)
 
     def notes(self) -> Iterator[str]:
         """What a reader should know about the pools' sizes."""

@@ -15,6 +15,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 
@@ -39,17 +40,18 @@ from palaver.statistics.significance import compare_means
 
 
 def run_protocol(
-    pools: Pools, settings: Settings | None = None, *, tell: Progress | None = None
+    pools: Pools, settings: Settings | None = None, *, progress: Progress | None = None
 ) -> Distinguishability:
     """Run the whole protocol on the pools of some characters."""
     s = settings or Settings()
     check_sizes(pools, s.size)
     plan = Plan(pools, s)
+    progress = progress or no_progress
     outcomes: dict[Kind, list[Outcome]] = {}
-    for kind, outcome in _run(plan.tasks(), s, "classifying samples", tell):
+    for kind, outcome in _run(plan.tasks(), s, "classifying samples", progress):
         outcomes.setdefault(kind, []).append(outcome)
     best = _usual_c(outcomes.get(Kind(split="groups"), []))
-    replicates = list(_run(plan.replicates(best), s, "resampling pools", tell))
+    replicates = list(_run(plan.replicates(best), s, "resampling pools", progress))
     conditions = {
         kind.name: _condition(kind, results, pools, s, plan.size_by_group)
         for kind, results in outcomes.items()
@@ -79,18 +81,11 @@ def run_protocol(
     )
 
 
-def _run(tasks: Sequence[Task], settings: Settings, what: str, tell: Progress | None) -> Iterator[Result]:
+def _run(tasks: Sequence[Task], settings: Settings, what: str, progress: Progress) -> Iterator[Result]:
     """In threads, for drawing and training let go of Python's lock; the matrix library then needs none."""
-    limits = require("threadpoolctl", "models").threadpool_limits
-    with limits(1, "blas"):
-        for results in map_shards(
-            lambda task: task(),
-            tasks,
-            workers=settings.workers,
-            backend="threads",
-            what=what,
-            progress=tell or no_progress,
-        ):
+    options: Any = {"workers": settings.workers, "backend": "threads", "what": what, "progress": progress}
+    with require("threadpoolctl", "models").threadpool_limits(1, "blas"):
+        for results in map_shards(lambda task: task(), tasks, **options):
             yield from results
 
 
@@ -125,10 +120,7 @@ def _condition(
     sigma = mean.std(axis=1, ddof=1).tolist()
     return Condition(
         name=kind.name,
-        labels=kind.labels,
-        features=kind.features,  # type: ignore[arg-type]
-        split=kind.split,
-        scaled=kind.scaled,
+        **asdict(kind),
         n_samples=settings.samples,
         size=size_by_group if kind.split == "groups" else settings.size,
         precision=precision,

@@ -22,7 +22,7 @@ from palaver.generation.common import common_responses
 from palaver.personality.bag import Bag
 from palaver.personality.pools import Choice, Pools, choose_characters
 from palaver.personality.utterances import UtteranceShard, build_pools, count_texts
-from palaver.progress import Progress
+from palaver.progress import Progress, no_progress
 from palaver.readers import responses
 from palaver.readers.responses import ResponseTable, Shard
 
@@ -38,16 +38,11 @@ def read_responses(
     source: str,
     n_words: int = 200,
     workers: int = 0,
-    tell: Progress | None = None,
+    progress: Progress = no_progress,
 ) -> Pools:
     """The responses of one system as each character."""
     size = path.stat().st_size
     table = ResponseTable.open(path)
-
-    def progress(done: int) -> None:
-        if tell is not None:
-            tell("counting responses", done, size)
-
     drop: frozenset[str] = frozenset()
     notes: list[str] = []
     if choice.drop_common:
@@ -65,30 +60,45 @@ def read_responses(
             notes.append(f"the most frequent words are those of the first {PROBE:,} responses")
     shards = map_shards(
         partial(_count, table=table, choice=choice, drop=drop, recogniser=recogniser, bag=bag),
-        table.shards(progress),
+        table.shards(lambda done: progress("counting responses", done, size)),
         workers=workers,
         backend="processes" if size > 2 * responses.SHARD else "serial",
         name=lambda _, shard: f"the rows of {path} from {shard.first:,} on",
     )
-    total = _Total()
-    for shard in shards:
-        total.add(shard)
-    total.check(path, choice)
-    chosen, spelled = choose_characters(total.counts, choice.characters, source=source)
-    if not total.has_ids:
+    parts = list(shards)
+    left_out: Counter[str] = sum((part.left_out for part in parts), Counter())
+    systems = sorted({system for part in parts for system in part.systems})
+    names, code = _joined([part.who for part in parts])
+    if not names:
+        reasons = [f"{reason}: {n:,}" for reason, n in left_out.items()]
+        hint = f"systems in the file: {', '.join(systems)}" if choice.system else ""
+        raise DataError(f"{path}: there is no response to look at", hint, reasons)
+    if choice.by != "system" and choice.system is None and len(systems) > 1:
+        raise DataError(
+            f"{path} holds responses of {len(systems)} systems: {', '.join(systems)}",
+            "choose one with --system, or compare the systems with --by system",
+        )
+    characters = [choice.rename.get(name, name) for name in names]
+    counts: Counter[str] = Counter()
+    for name, n in zip(characters, np.bincount(code).tolist(), strict=True):  # two names may be one now
+        counts[name] += n
+    chosen, spelled = choose_characters(counts, choice.characters, source=source)
+    place = {name: i for i, name in enumerate(chosen)}
+    has_ids = any(part.has_ids for part in parts)
+    if not has_ids:
         notes.append("the rows have no id, so each response is a group of its own")
-    others = sum(n for name, n in total.counts.items() if name not in chosen)
+    others = sum(n for name, n in counts.items() if name not in place)
     return build_pools(
-        total.counted,
+        [part.counted for part in parts],
         recogniser,
         bag,
         characters=chosen,
-        label=total.labels(chosen),
-        groups=np.concatenate(total.groups),
-        group_noun="context" if total.has_ids else "response",
+        label=np.array([place.get(name, -1) for name in characters], dtype=np.int32)[code],
+        groups=np.concatenate([part.group for part in parts]),
+        group_noun="context" if has_ids else "response",
         source=source,
         path=path,
-        left_out={**total.left_out, "responses of others": others},
+        left_out={**left_out, "responses of others": others},
         notes=(*notes, *spelled),
     )
 
@@ -135,8 +145,8 @@ def _without_empty(column: Any) -> Any:
 class _Part:
     """A shard of responses, counted."""
 
-    names: list[str]
-    label: Any
+    who: Any
+    """A dictionary array: the different names, and whose each response is."""
     group: Any
     counted: UtteranceShard
     left_out: Counter[str]
@@ -169,20 +179,24 @@ def _count(
         common = pc.is_in(rows["response"], value_set=pa.array(sorted(drop), pa.string()))
         reason = f"responses among the {len(drop)} most frequent ones common to all"
         rows = keep(rows, pc.invert(common), reason)
-    names, label = _encoded(rows["who"])
-    ids, place = _encoded(rows["id"])
+    ids, place = _joined([_encoded(rows["id"])])
     has_ids = any(name is not None for name in ids)
-    codes = np.array([_code(name) for name in ids], dtype=np.int64)[place] if ids else np.zeros(0, np.int64)
+    codes = np.array([_code(name) for name in ids], dtype=np.int64)[place]
     group = np.where(codes >= 0, codes, shard.first + np.arange(codes.size))  # without an id, by itself
     counted = count_texts(rows["response"].to_pylist(), recogniser, bag)
-    characters = [choice.rename.get(str(name), str(name)) for name in names]
-    return _Part(characters, label, group, counted, left, systems, has_ids)
+    return _Part(_encoded(rows["who"]), group, counted, left, systems, has_ids)
 
 
-def _encoded(column: Any) -> tuple[list[str | None], Any]:
-    """The different values of a column, and the number of the value in each row."""
-    coded = column.combine_chunks().dictionary_encode(null_encoding="encode")
-    return coded.dictionary.to_pylist(), np.asarray(coded.indices, dtype=np.int32)
+def _encoded(column: Any) -> Any:
+    return column.combine_chunks().dictionary_encode(null_encoding="encode")
+
+
+def _joined(columns: list[Any]) -> tuple[list[Any], Any]:
+    """The different values of encoded columns, and the number of the value in each row of all of them."""
+    import pyarrow as pa
+
+    chunks = pa.chunked_array(columns).unify_dictionaries().chunks
+    return chunks[0].dictionary.to_pylist(), np.concatenate([np.asarray(chunk.indices) for chunk in chunks])
 
 
 def _code(name: str | None) -> int:
@@ -190,46 +204,3 @@ def _code(name: str | None) -> int:
     if name is None:
         return -1
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=7).digest())
-
-
-class _Total:
-    """All shards together; a character has one number in all of them."""
-
-    def __init__(self) -> None:
-        self._number: dict[str, int] = {}
-        self._labels: list[Any] = []
-        self.groups: list[Any] = []
-        self.counted: list[UtteranceShard] = []
-        self.counts: Counter[str] = Counter()
-        self.left_out: Counter[str] = Counter()
-        self.systems: set[str] = set()
-        self.has_ids = False
-
-    def add(self, part: _Part) -> None:
-        place = [self._number.setdefault(name, len(self._number)) for name in part.names]
-        self._labels.append(np.array(place, dtype=np.int32)[part.label])
-        self.groups.append(part.group)
-        self.counted.append(part.counted)
-        n_each = np.bincount(part.label, minlength=len(part.names)).tolist()
-        for name, n in zip(part.names, n_each, strict=True):  # two names may have become one
-            self.counts[name] += n
-        self.left_out.update(part.left_out)
-        self.systems |= part.systems
-        self.has_ids |= part.has_ids
-
-    def labels(self, chosen: tuple[str, ...]) -> Any:
-        """The place of each response's character among the chosen, -1 for others."""
-        place = [chosen.index(name) if name in chosen else -1 for name in self._number]
-        return np.array(place, dtype=np.int32)[np.concatenate(self._labels)]
-
-    def check(self, path: Path, choice: Choice) -> None:
-        """Something is there to look at, and of one system only."""
-        if not self.counts:
-            reasons = [f"{reason}: {n:,}" for reason, n in self.left_out.items()]
-            hint = f"systems in the file: {', '.join(sorted(self.systems))}" if choice.system else ""
-            raise DataError(f"{path}: there is no response to look at", hint, reasons)
-        if choice.by != "system" and choice.system is None and len(self.systems) > 1:
-            raise DataError(
-                f"{path} holds responses of {len(self.systems)} systems: {', '.join(sorted(self.systems))}",
-                "choose one with --system, or compare the systems with --by system",
-            )

@@ -91,14 +91,14 @@ class Verdict:
     """The reading in plain words, from the split by group against its pseudo-characters."""
 
     answer: Literal["yes", "no", "cannot say"]
-    f1: float
-    control: float
-    difference: float
-    low: float
-    high: float
+    f1: float = math.nan
+    control: float = math.nan
+    difference: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
     """Interval of the difference over resampled pools."""
     confidence: float
-    n_replicates: int
+    n_replicates: int = 0
     text: str
     reason: str = ""
 

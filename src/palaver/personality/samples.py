@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palaver.errors import DataError
+from palaver.personality.counts import sum_rows
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.integer[Any]]
@@ -76,7 +77,7 @@ class CountVectors:
             elif self._packed is not None:
                 _draws.draw_packed_totals(rows, size, np.uint64(seed), m.indptr, self._packed, part)
             else:
-                _draws.draw_totals(rows, size, np.uint64(seed), m.indptr, m.indices, m.data, part)
+                part[:] = sum_rows(m, draw_rows(pool, n, size, seed))
         return out if dense is not None or self.columns is None else out[:, self.columns]
 
     @cached_property

@@ -13,7 +13,7 @@ from palaver.personality.recogniser import AnyRecogniser, load_recogniser
 from palaver.personality.responses import read_responses
 from palaver.personality.results import Distinguishability
 from palaver.personality.transcripts import read_transcripts
-from palaver.progress import Progress
+from palaver.progress import Progress, no_progress
 from palaver.readers import is_responses
 
 
@@ -25,14 +25,15 @@ def read_pools(
     root: str | Path | None = None,
     n_words: int = 200,
     workers: int = 0,
-    tell: Progress | None = None,
+    progress: Progress | None = None,
 ) -> Pools:
     """The utterances of a source, counted by a recogniser and, for the controls, by words.
 
     `root` is the folder of the corpora, for a corpus by name; `n_words` are the words of the bag, 0 for none.
     """
     path = Path(source)
-    options: dict[str, Any] = {"n_words": n_words, "workers": workers, "tell": tell, "source": str(source)}
+    options: dict[str, Any] = {"source": str(source), "n_words": n_words, "workers": workers}
+    options["progress"] = progress or no_progress
     if str(source) not in corpus_names() and path.exists() and is_responses(path):
         return read_responses(path, recogniser, choice or Choice(), **options)
     return read_transcripts(read_corpus(source, root=root), recogniser, choice or Choice(), **options)
@@ -55,6 +56,6 @@ def distinguish(
     settings = settings or Settings()
     judge = load_recogniser(recogniser) if isinstance(recogniser, str) else recogniser
     pools = read_pools(
-        source, judge, choice, root=root, n_words=n_words, workers=settings.workers, tell=progress
+        source, judge, choice, root=root, n_words=n_words, workers=settings.workers, progress=progress
     )
-    return run_protocol(pools, settings, tell=progress)
+    return run_protocol(pools, settings, progress=progress)

@@ -7,18 +7,16 @@ With folds of whole groups no utterance, and no scene, is on both sides.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Ints = NDArray[np.integer[Any]]
+from palaver.personality.samples import Rows
 
 _BALANCED_UP_TO = 5000
 """With more groups than this a random split is even enough, and much faster."""
 
 
-def members(label: Ints, n_characters: int) -> list[Ints]:
+def members(label: Rows, n_characters: int) -> list[Rows]:
     """The rows of each character, in order."""
     order = np.argsort(label, kind="stable")
     ends = np.cumsum(np.bincount(label, minlength=n_characters))
@@ -26,8 +24,8 @@ def members(label: Ints, n_characters: int) -> list[Ints]:
 
 
 def fold_groups(
-    pools: Sequence[Ints], group: Ints, n_groups: int, n_folds: int, rng: np.random.Generator
-) -> Ints:
+    pools: Sequence[Rows], group: Rows, n_groups: int, n_folds: int, rng: np.random.Generator
+) -> Rows:
     """A fold for each group, at random, so that each character has about as many utterances in each fold.
 
     In random order each group goes to the fold where those who speak in it have said least so far.
@@ -44,9 +42,9 @@ def fold_groups(
     return fold
 
 
-def by_fold(pools: Sequence[Ints], group: Ints, fold: Ints, n_folds: int) -> list[list[Ints]]:
+def by_fold(pools: Sequence[Rows], group: Rows, fold: Rows, n_folds: int) -> list[list[Rows]]:
     """Rows of each character in each fold: [fold][character]."""
-    folds: list[list[Ints]] = [[] for _ in range(n_folds)]
+    folds: list[list[Rows]] = [[] for _ in range(n_folds)]
     for rows in pools:
         where = fold[group[rows]]
         for k in range(n_folds):
@@ -54,18 +52,18 @@ def by_fold(pools: Sequence[Ints], group: Ints, fold: Ints, n_folds: int) -> lis
     return folds
 
 
-def smallest_side(folds: Sequence[Sequence[Ints]]) -> int:
+def smallest_side(folds: Sequence[Sequence[Rows]]) -> int:
     """How many utterances the poorest character has in its poorest fold."""
     return min(rows.size for fold in folds for rows in fold)
 
 
-def shuffle_pools(pools: Sequence[Ints], rng: np.random.Generator) -> list[Ints]:
+def shuffle_pools(pools: Sequence[Rows], rng: np.random.Generator) -> list[Rows]:
     """Pseudo-characters: the same utterances dealt out anew, to pools of the same sizes."""
     dealt = rng.permutation(np.concatenate(pools))
     return np.split(dealt, np.cumsum([rows.size for rows in pools])[:-1])
 
 
-def resample_groups(pools: Sequence[Ints], group: Ints, rng: np.random.Generator) -> list[Ints]:
+def resample_groups(pools: Sequence[Rows], group: Rows, rng: np.random.Generator) -> list[Rows]:
     """The pools as they might have been: for each character its groups, drawn with replacement.
 
     A group drawn twice stands twice in the pool; it keeps its number, so its copies stay in one fold.

@@ -9,15 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from palaver.errors import require
-from palaver.personality.samples import Floats
-
-Ints = NDArray[np.integer[Any]]
+from palaver.personality.samples import Floats, Rows
 
 HELD_OUT = 3
 """One in so many training samples chooses C. Of 1,200 that are 400, enough to tell three values apart."""
@@ -28,7 +24,7 @@ class Side:
     """Vectors and whose they are."""
 
     vectors: Floats
-    label: Ints
+    label: Rows
 
 
 @dataclass(frozen=True)
@@ -41,64 +37,57 @@ class Fold:
     """To fit on and to choose by: for splits by group, which no division of `train` would respect."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Job:
-    """One repetition: its folds, and how the classifier is made."""
-
-    folds: Sequence[Fold]
-    n_classes: int
-    grid: tuple[float, ...] = (0.1, 1.0, 10.0)
-    scaled: bool = True
-    """Each column to mean 0 and variance 1 of the training side."""
-    seed: int = 0
-
-
 @dataclass(frozen=True)
 class Outcome:
     """What became of a repetition: true x predicted counts, and the C of each fold."""
 
-    confusion: Ints
+    confusion: Rows
     chosen: tuple[float, ...]
 
 
-def run_job(job: Job) -> Outcome:
-    """Train and test on every fold; the predictions of all folds are counted together."""
-    confusion = np.zeros((job.n_classes, job.n_classes), dtype=np.int64)
-    rng = np.random.default_rng(job.seed)
+def run_folds(
+    folds: Sequence[Fold], n_classes: int, grid: Sequence[float], *, scaled: bool = True, seed: int = 0
+) -> Outcome:
+    """Train and test on every fold; the predictions of all folds are counted together.
+
+    `grid` are the values of C to choose among. `scaled` brings each column to mean 0 and variance 1 of the
+    training side.
+    """
+    confusion = np.zeros((n_classes, n_classes), dtype=np.int64)
+    rng = np.random.default_rng(seed)
     chosen = []
-    for fold in job.folds:
-        kernels = _kernels(fold.train, fold.test, job.scaled)
-        c = choose_c(fold, kernels[0], job, rng)
+    for fold in folds:
+        kernels = _kernels(fold.train, fold.test, scaled)
+        c = choose_c(fold, kernels[0], grid, rng, scaled=scaled)
         predicted = _predict(kernels, fold.train.label, c)
         np.add.at(confusion, (fold.test.label, predicted), 1)
         chosen.append(c)
     return Outcome(confusion, tuple(chosen))
 
 
-def choose_c(fold: Fold, own: Floats, job: Job, rng: np.random.Generator) -> float:
+def choose_c(
+    fold: Fold, own: Floats, grid: Sequence[float], rng: np.random.Generator, *, scaled: bool = True
+) -> float:
     """The C with most right answers on held-out training samples; of equals the smallest.
 
     `own` is the kernel of the training side with itself, scaled as a whole.
     """
-    if len(job.grid) == 1:
-        return job.grid[0]
-    right = np.zeros(len(job.grid), dtype=np.int64)
+    if len(grid) == 1:
+        return grid[0]
     if fold.tune is not None:
         fit, held = fold.tune
-        kernels = _kernels(fit, held, job.scaled)
-        for i, c in enumerate(job.grid):
-            right[i] = (_predict(kernels, fit.label, c) == held.label).sum()
+        kernels = _kernels(fit, held, scaled)
+        fit_label, held_label = fit.label, held.label
     else:
-        label = fold.train.label
-        held_rows = next(stratified(label, HELD_OUT, rng))
-        fit_rows = np.setdiff1d(np.arange(label.size), held_rows, assume_unique=True)
-        inner = (own[np.ix_(fit_rows, fit_rows)], own[np.ix_(held_rows, fit_rows)])
-        for i, c in enumerate(job.grid):
-            right[i] = (_predict(inner, label[fit_rows], c) == label[held_rows]).sum()
-    return job.grid[int(right.argmax())]
+        held_rows = next(stratified(fold.train.label, HELD_OUT, rng))
+        fit_rows = np.delete(np.arange(fold.train.label.size), held_rows)
+        kernels = (own[np.ix_(fit_rows, fit_rows)], own[np.ix_(held_rows, fit_rows)])
+        fit_label, held_label = fold.train.label[fit_rows], fold.train.label[held_rows]
+    right = [(_predict(kernels, fit_label, c) == held_label).sum() for c in grid]
+    return grid[int(np.argmax(right))]
 
 
-def stratified(label: Ints, n_folds: int, rng: np.random.Generator) -> Iterator[Ints]:
+def stratified(label: Rows, n_folds: int, rng: np.random.Generator) -> Iterator[Rows]:
     """Rows of each fold; every class is spread evenly over the folds."""
     fold = np.empty(label.size, dtype=np.int64)
     for which in np.unique(label):
@@ -112,9 +101,8 @@ def cross_folds(side: Side, n_folds: int, rng: np.random.Generator) -> list[Fold
     """Stratified cross-validation of all samples, as the paper has it."""
     folds = []
     for test in stratified(side.label, n_folds, rng):
-        train = np.setdiff1d(np.arange(side.label.size), test, assume_unique=True)
-        a, b = (Side(side.vectors[rows], side.label[rows]) for rows in (train, test))
-        folds.append(Fold(a, b))
+        train = np.delete(np.arange(side.label.size), test)
+        folds.append(Fold(*(Side(side.vectors[rows], side.label[rows]) for rows in (train, test))))
     return folds
 
 
@@ -142,7 +130,7 @@ def _rbf(a: Floats, b: Floats, gamma: float) -> Floats:
     return np.exp(distance, out=distance)
 
 
-def _predict(kernels: Kernels, label: Ints, c: float) -> Ints:
+def _predict(kernels: Kernels, label: Rows, c: float) -> Rows:
     own, other = kernels
     return np.asarray(
         require("sklearn.svm", "models").SVC(C=c, kernel="precomputed").fit(own, label).predict(other)

@@ -31,7 +31,7 @@ def read_transcripts(
     source: str,
     n_words: int = 200,
     workers: int = 0,
-    tell: Progress | None = None,
+    progress: Progress = no_progress,
 ) -> Pools:
     """Everything the chosen characters say."""
     if choice.drop_common or choice.system:
@@ -51,7 +51,7 @@ def read_transcripts(
         [texts[i : i + SHARD] for i in range(0, len(texts), SHARD)],
         workers=workers,
         what="counting words",
-        progress=tell or no_progress,
+        progress=progress,
     )
     others = f"turns of {len(counts) - len(chosen):,} other speakers"
     return build_pools(

@@ -51,11 +51,6 @@ def stacked(parts: list[Any]) -> Any:
     return csr_matrix((data, indices, ends), shape=(ends.size - 1, width), copy=False)
 
 
-def numbered(groups: Any) -> Any:
-    """Any codes as numbers from 0 on."""
-    return np.unique(groups, return_inverse=True)[1].astype(np.int32).ravel()
-
-
 def build_pools(
     counted: list[UtteranceShard],
     recogniser: Any,
@@ -89,7 +84,7 @@ def build_pools(
     return Pools(
         characters=characters,
         label=label,
-        group=numbered(groups),
+        group=np.unique(groups, return_inverse=True)[1].astype(np.int32),
         group_noun=group_noun,
         traits=traits,
         words=bags,

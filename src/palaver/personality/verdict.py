@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Literal
 
 import numpy as np
 
@@ -31,8 +32,13 @@ def judge(
     difference that was found.
     """
     real, pseudo = conditions.get("characters by group"), conditions.get("pseudo-characters by group")
+    paper, chance = conditions.get("characters"), conditions.get("pseudo-characters")
     if real is None or pseudo is None:
-        return _cannot_say(conditions, no_groups, confidence)
+        text = "Distinguishable beyond chance resampling: cannot say, for there is no split by group."
+        if paper is not None and chance is not None:
+            both = f"{_two(paper.f1)}, and {_two(chance.f1)} for pseudo-characters"
+            text += f" Under the paper’s protocol F1 is {both}."
+        return Verdict(answer="cannot say", confidence=confidence, text=text, reason=no_groups)
     difference = real.f1 - pseudo.f1
     low = high = math.nan
     reason = ""
@@ -42,7 +48,8 @@ def judge(
         low, high = (difference + np.quantile(differences - differences.mean(), tails)).tolist()
     else:
         reason = f"an interval needs {FEWEST} resampled pools or more, there are {len(replicates)}"
-    answer, span = "cannot say", ""
+    answer: Literal["yes", "no", "cannot say"] = "cannot say"
+    span = ""
     if not math.isnan(low):
         answer = "yes" if low > 0 else "no"
         span = f" [{_two(low)}, {_two(high)}]"
@@ -52,15 +59,13 @@ def judge(
         f"characters and {_two(pseudo.f1)} for pseudo-characters of the same utterances, a difference of "
         f"{_two(difference)}{span}."
     )
-    paper = conditions.get("characters")
-    chance = conditions.get("pseudo-characters")
     if paper is not None and chance is not None:
         text += (
             f" Of the F1 of {_two(paper.f1)} under the paper’s protocol, pseudo-characters reach "
             f"{_two(chance.f1)} already."
         )
     return Verdict(
-        answer=answer,  # type: ignore[arg-type]
+        answer=answer,
         f1=real.f1,
         control=pseudo.f1,
         difference=difference,
@@ -69,23 +74,6 @@ def judge(
         confidence=confidence,
         n_replicates=len(replicates),
         text=text,
-        reason=reason,
-    )
-
-
-def _cannot_say(conditions: Mapping[str, Condition], reason: str, confidence: float) -> Verdict:
-    paper, pseudo = conditions["characters"], conditions["pseudo-characters"]
-    return Verdict(
-        answer="cannot say",
-        f1=math.nan,
-        control=math.nan,
-        difference=math.nan,
-        low=math.nan,
-        high=math.nan,
-        confidence=confidence,
-        n_replicates=0,
-        text="Distinguishable beyond chance resampling: cannot say, for there is no split by group. Under "
-        f"the paper’s protocol F1 is {_two(paper.f1)}, and {_two(pseudo.f1)} for pseudo-characters.",
         reason=reason,
     )
 

@@ -26,16 +26,15 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from pydantic import ValidationError
 
-from palaver.config import dotted
 from palaver.errors import DataError, nearest
-from palaver.files import Encoding, format_by_name, write_atomically
-from palaver.readers.dialogue_tables import write_csv, write_parquet
-from palaver.readers.rows import Problems, RowFile
+from palaver.files import format_by_name, write_atomically
+from palaver.readers.rows import RowReader, file_stem
 from palaver.readers.shapes import (
     ID_KEYS,
     PROMPT,
@@ -44,6 +43,7 @@ from palaver.readers.shapes import (
     first_of,
     is_turn,
     is_turns,
+    json_list,
     labels_of,
     number_or_text,
     take_prompt,
@@ -51,7 +51,7 @@ from palaver.readers.shapes import (
     turns_of,
     unpack,
 )
-from palaver.readers.turn_rows import Draft, add_exchange, add_turn, is_exchange, is_turn_row
+from palaver.readers.turn_rows import Draft, add_exchange, add_turn, is_exchange, is_turn_row, write_csv
 from palaver.schema import Dialogue
 from palaver.schema.response import SYSTEM
 
@@ -61,34 +61,32 @@ EXPECTED = (
 )
 _OWN = frozenset(Dialogue.model_fields)
 _HISTORY_KEYS = ("history", "context", "prompt")
-_TOO_MANY = 1000
-"""So many mistakes and no dialogue: the file is something else, and is not read to its end."""
+_BATCH = 1000
+"""Dialogues in a row group of Parquet, which is what `datasets` writes as well."""
+_REPEATED = "dialogues with the id of an earlier one"
 
 Fields = dict[str, Any]
 
 
-class DialogueReader(Iterable[Dialogue]):
-    """Dialogues one by one, as often as it is gone through. The counts are about the last time.
+class DialogueReader(RowReader, Iterable[Dialogue]):
+    """Dialogues one by one, as often as it is gone through.
 
     A row that is no dialogue is an error after the last row, which lists ten; with `skip_bad` it is left out.
     """
 
+    noun = "dialogue"
+    expected = EXPECTED
+
     def __init__(
         self, path: str | Path, columns: Mapping[str, str] | None = None, *, skip_bad: bool = False
     ) -> None:
-        self.file = RowFile(path, columns)
-        self.path = self.file.path
+        super().__init__(path, columns)
         self.skip_bad = skip_bad
-        self._start()
 
     def _start(self) -> None:
+        super()._start()
         self.n_dialogues = 0
-        self.n_duplicates = 0
-        """Dialogues with the id of an earlier one."""
-        self.n_empty_turns = 0
-        self._tally = Tally()
         self._ids: set[str] = set()
-        self._found = ""
 
     def __iter__(self) -> Iterator[Dialogue]:
         return (dialogue for _, dialogue in self.numbered())
@@ -99,13 +97,14 @@ class DialogueReader(Iterable[Dialogue]):
         for draft in self._drafts():
             dialogue = self._build(draft)
             if dialogue is None:
-                if not self.n_dialogues and len(self.problems) >= _TOO_MANY:
+                if self._is_hopeless(self.n_dialogues):
                     break
                 continue
             self.n_dialogues += 1
-            self.n_duplicates += dialogue.id in self._ids
+            if dialogue.id in self._ids:
+                self._tally[_REPEATED] += 1
             self._ids.add(dialogue.id)
-            self.n_empty_turns += sum(not turn.text.strip() for turn in dialogue.turns)
+            self._tally["turns without text"] += sum(not turn.text.strip() for turn in dialogue.turns)
             yield draft.places[0], dialogue
         if self.problems and not self.skip_bad:
             raise self.error()
@@ -113,41 +112,8 @@ class DialogueReader(Iterable[Dialogue]):
             raise DataError(f"{self.path}: there is no dialogue in it", EXPECTED)
 
     @property
-    def problems(self) -> Problems:
-        """Rows that are no dialogues, so far."""
-        return self.file.problems
-
-    def error(self) -> DataError:
-        """One error that says what is wrong, where, and what was expected."""
-        hint = f"{EXPECTED}\nfound {self._found}" if self._found else EXPECTED
-        return self.problems.error(self.path, "dialogue", self.file.word, hint)
-
-    @property
-    def encoding(self) -> Encoding:
-        return self.file.encoding
-
-    @property
-    def left_out(self) -> dict[str, int]:
-        """Rows that were left out, by reason."""
-        return {"rows that are no dialogues": len(self.problems)} if self.problems else {}
-
-    @property
     def tally(self) -> Tally:
-        """What a reader of the dialogues should know about the file, and how often it is so."""
-        tally = Tally(self._tally)
-        if self.n_duplicates:
-            tally["dialogues with the id of an earlier one"] = self.n_duplicates
-        if self.n_empty_turns:
-            tally["turns without text"] = self.n_empty_turns
-        if self.encoding.recoded_lines:
-            tally["lines that were not UTF-8, read as Windows-1252"] = self.encoding.recoded_lines
-        tally.update(self.left_out)
-        return tally
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The same in words."""
-        return tuple(f"{what}: {count:,}" for what, count in self.tally.items())
+        return super().tally + Tally({"rows that are no dialogues": len(self.problems)})
 
     def _build(self, draft: Draft) -> Dialogue | None:
         fields = draft.fields
@@ -158,20 +124,13 @@ class DialogueReader(Iterable[Dialogue]):
                 fields = self._fields(fields)
             if fields.get("id") is None:
                 self._tally["dialogues without an id, named after file and place"] += 1
-                fields = {**fields, "id": made_id(self.path, draft.places[0])}
+                fields = {**fields, "id": f"{file_stem(self.path)}:{draft.places[0]}"}
             return Dialogue.model_validate(fields)
         except ValidationError as error:
-            for mistake in error.errors():
-                what = dotted(mistake["loc"]) or "dialogue"
-                row = draft.row or draft.fields
-                self._mistake(draft.place_of(mistake["loc"]), f"{what}: {mistake['msg']}", row)
+            self._mistakes(error, draft.row or draft.fields, draft.place_of)
         except ValueError as error:
             self._mistake(draft.places[0], str(error), draft.row)
         return None
-
-    def _mistake(self, number: int, text: str, row: Any) -> None:
-        self.problems.add(number, text)
-        self._found = self._found or _shortened(row)
 
     def _drafts(self) -> Iterator[Draft]:
         """Dialogues as plain values, put together from their rows, which stand together."""
@@ -260,11 +219,6 @@ class DialogueReader(Iterable[Dialogue]):
         return fields
 
 
-def made_id(path: Path, number: int) -> str:
-    """`chats:7`, for what has no id of its own."""
-    return f"{path.name.partition('.')[0]}:{number}"
-
-
 def _looks_ours(row: Any) -> bool:
     """Whether the check of the noun can be asked at once, by the look of the first turn."""
     if not isinstance(row, dict) or not row.keys() <= _OWN or not isinstance(row.get("turns"), list):
@@ -280,13 +234,10 @@ def _unpacked(row: Fields) -> Fields:
             continue
         if name in ("labels", "turns", "speakers"):
             row[name] = unpack(value, name)
-        elif value.lstrip()[:1] == "[":
-            try:
-                inner = json.loads(value)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(inner, list) and (name == "knowledge" or (inner and turn_list({name: inner}))):
-                row[name] = inner
+            continue
+        inner = json_list(value)
+        if inner is not None and (name == "knowledge" or (inner and turn_list({name: inner}))):
+            row[name] = inner
     return row
 
 
@@ -295,11 +246,6 @@ def _answerer(turns: Sequence[Any]) -> str:
     names = [turn["speaker"] for turn in turns if isinstance(turn, dict) and "speaker" in turn]
     others = [name for name in reversed(names) if name != names[-1]]
     return others[0] if others else SYSTEM
-
-
-def _shortened(row: Any) -> str:
-    text = json.dumps(row, ensure_ascii=False, default=str)
-    return text if len(text) <= 120 else f"{text[:119]}…"
 
 
 def read_dialogues(
@@ -315,7 +261,7 @@ def write_dialogues(dialogues: Iterable[Dialogue], path: str | Path) -> int:
     kind = format_by_name(path)
     with write_atomically(path, "wb" if kind == "parquet" else "w") as file:
         if kind == "parquet":
-            count = write_parquet(dialogues, file)
+            count = _write_parquet(dialogues, file)
         elif kind == "csv":
             count = write_csv(dialogues, file, "\t" if ".tsv" in path.suffixes else ",")
         else:
@@ -325,3 +271,31 @@ def write_dialogues(dialogues: Iterable[Dialogue], path: str | Path) -> int:
         if not count:
             raise DataError(f"there are no dialogues to write to {path}")
     return count
+
+
+def _write_parquet(dialogues: Iterable[Dialogue], file: IO[bytes]) -> int:
+    """Write the dialogues in row groups; how many there were."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    text, texts = pa.string(), pa.list_(pa.string())
+    turn = pa.struct({"speaker": text, "text": text, "knowledge": texts, "labels": text})
+    own = {"id": text, "turns": pa.list_(turn), "speakers": texts}
+    schema = pa.schema({**own, "source": text, "knowledge": text, "labels": text})
+    count = 0
+    left = iter(dialogues)
+    with pyarrow.parquet.ParquetWriter(file, schema, compression="zstd") as writer:
+        while batch := [_parquet_row(dialogue) for dialogue in islice(left, _BATCH)]:
+            writer.write_table(pa.Table.from_pylist(batch, schema=schema))
+            count += len(batch)
+    return count
+
+
+def _parquet_row(dialogue: Dialogue) -> dict[str, Any]:
+    row = dialogue.model_dump(mode="json")
+    if dialogue.knowledge is not None:
+        row["knowledge"] = json.dumps(row["knowledge"], ensure_ascii=False)
+    row["labels"] = json.dumps(row["labels"], ensure_ascii=False)
+    for turn in row["turns"]:
+        turn["labels"] = json.dumps(turn["labels"], ensure_ascii=False)
+    return row

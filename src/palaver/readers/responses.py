@@ -22,16 +22,16 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from palaver.config import dotted
 from palaver.errors import DataError, nearest
-from palaver.files import Encoding, TextStream
-from palaver.readers.rows import Problems, RowFile
+from palaver.files import TextStream
+from palaver.readers.rows import Problems, RowFile, RowReader, file_stem
 from palaver.readers.shapes import (
     FIELDS,
     PROMPT,
     Tally,
     as_name,
     first_of,
+    json_list,
     labels_of,
     take_prompt,
     turn_list,
@@ -66,31 +66,30 @@ _ROWS = 50_000
 """Rows of a table that are read at a time."""
 _LOOK = 100
 """Rows that are looked at to tell what a file holds."""
-_TOO_MANY = 1000
 
 Fields = dict[str, Any]
 
 
-class ResponseReader(Iterable[Response]):
-    """Responses one by one, as often as it is gone through. The counts are about the last time.
+class ResponseReader(RowReader, Iterable[Response]):
+    """Responses one by one, as often as it is gone through.
 
     A row that is no response, or one that is there already, is an error after the last row, which lists ten.
     """
 
+    noun = "response"
+    expected = EXPECTED
+
     def __init__(self, path: str | Path, columns: Mapping[str, str] | None = None) -> None:
-        self.file = RowFile(path, columns)
-        self.path = self.file.path
+        super().__init__(path, columns)
         self.systems_in_columns = system_columns(_sample(self.file))
         """Where each system has a column of its own: these."""
-        self._start()
 
     def _start(self) -> None:
+        super()._start()
         self.n_responses = 0
-        self._tally = Tally()
         self._rows: dict[int, int] = {}
         self._contexts: dict[bytes, str] = {}
         self._repeats: Tally = Tally()
-        self._found = ""
 
     def __iter__(self) -> Iterator[Response]:
         self._start()
@@ -100,36 +99,19 @@ class ResponseReader(Iterable[Response]):
                 if response is not None:
                     self.n_responses += 1
                     yield response
-            if not self.n_responses and len(self.problems) >= _TOO_MANY:
+            if self._is_hopeless(self.n_responses):
                 break
         if self.problems:
-            hint = f"{EXPECTED}\nfound {self._found}" if self._found else EXPECTED
-            raise self.problems.error(self.path, "response", self.file.word, hint)
+            raise self.error()
         if not self.n_responses:
             raise DataError(f"{self.path}: there is no response in it", EXPECTED)
 
     @property
-    def problems(self) -> Problems:
-        """Rows that are no responses, so far."""
-        return self.file.problems
-
-    @property
-    def encoding(self) -> Encoding:
-        return self.file.encoding
-
-    @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the responses should know about the file."""
-        notes = [f"{what}: {count:,}" for what, count in self._tally.items()]
-        if self.systems_in_columns:
-            notes.append(f"each of these columns is a system: {', '.join(self.systems_in_columns)}")
-        if self.encoding.recoded_lines:
-            notes.append(f"lines that were not UTF-8, read as Windows-1252: {self.encoding.recoded_lines:,}")
-        return tuple(notes)
-
-    def _mistake(self, number: int, text: str, row: Any) -> None:
-        self.problems.add(number, text)
-        self._found = self._found or json.dumps(row, ensure_ascii=False, default=str)[:120]
+        """What a user should know about the file."""
+        if not self.systems_in_columns:
+            return super().notes
+        return (*super().notes, f"each of these columns is a system: {', '.join(self.systems_in_columns)}")
 
     def _fields(self, number: int, row: Any) -> Iterator[Fields]:
         """The plain values of the responses in a row."""
@@ -156,44 +138,35 @@ class ResponseReader(Iterable[Response]):
             self._mistake(number, f"there is no 'response'{close}", row)
             return None
         if fields.get("system") is None:
-            self._tally[f"responses that name no system, taken as {_stem(self.path)!r}"] += 1
-            fields["system"] = _stem(self.path)
-        made = fields.get("id") is None
-        if made:
+            fields["system"] = file_stem(self.path)
+            self._tally[f"responses that name no system, taken as {fields['system']!r}"] += 1
+        if fields.get("id") is None:
             fields["id"] = self._made_id(number, fields)
         try:
             response = Response.model_validate(fields)
         except ValidationError as error:
-            for mistake in error.errors():
-                what = dotted(mistake["loc"]) or "response"
-                self._mistake(number, f"{what}: {mistake['msg']}", row)
+            self._mistakes(error, row, lambda _: number)
             return None
         key = (response.id, response.system, response.speaker)
         first = self._rows.setdefault(hash(key), number)
         if first != number:
             who = f" as {response.speaker!r}" if response.speaker else ""
-            before = f"{self.file.word} {first}"
-            self._mistake(
-                number, f"{response.system!r} answers {response.id!r}{who} already in {before}", row
-            )
+            answers = f"{response.system!r} answers {response.id!r}{who}"
+            self._mistake(number, f"{answers} already in {self.file.word} {first}", row)
             return None
         return response
 
     def _made_id(self, number: int, fields: Fields) -> str:
         """One id for equal contexts, another where the same system answers the same context again."""
         self._tally["responses without an id, which is made of file and place"] += 1
+        made = f"{file_stem(self.path)}:{number}"
         if not fields.get("context"):
-            return f"{_stem(self.path)}:{number}"
+            return made
         digest = hashlib.blake2b(json.dumps(fields["context"], default=str).encode(), digest_size=12).digest()
-        made = self._contexts.setdefault(digest, f"{_stem(self.path)}:{number}")
-        again = (made, fields["system"], fields.get("speaker"))
-        self._repeats[str(again)] += 1
-        time = self._repeats[str(again)]
-        return made if time == 1 else f"{made}#{time}"
-
-
-def _stem(path: Path) -> str:
-    return path.name.partition(".")[0]
+        made = self._contexts.setdefault(digest, made)
+        answer = str((made, fields["system"], fields.get("speaker")))
+        self._repeats[answer] += 1
+        return made if self._repeats[answer] == 1 else f"{made}#{self._repeats[answer]}"
 
 
 def _canonical(row: Fields, tally: Tally) -> Fields:
@@ -231,15 +204,9 @@ def _canonical(row: Fields, tally: Tally) -> Fields:
 
 
 def _unpacked(cell: Any) -> Any:
-    """The list in a cell of JSON text; any other text is what it is."""
-    if isinstance(cell, str) and cell.startswith("["):
-        try:
-            value = json.loads(cell)
-        except (ValueError, RecursionError):
-            return cell
-        if isinstance(value, list) and value and not isinstance(value[0], int | float):
-            return value
-    return cell
+    """The list in a cell of JSON text, unless it is one of numbers; any other cell is what it is."""
+    values = json_list(cell)
+    return values if values and not isinstance(values[0], int | float) else cell
 
 
 def _scores(value: Any) -> Any:
@@ -371,14 +338,21 @@ class ResponseTable:
         return {name: table[names[name]] for name in fields}
 
     def _rows(self, shard: Shard) -> Iterator[Fields]:
-        values: Iterable[Any] = shard.content
-        if isinstance(shard.content, bytes):
-            values = _lines(shard, self.path)
-        for value in values:
-            if not isinstance(value, dict):
-                kind = type(value).__name__
-                raise DataError(f"{self.path}: expected rows that are objects, found {kind}", EXPECTED)
-            yield value
+        is_text = isinstance(shard.content, bytes)
+        values: Sequence[Any] = (
+            shard.content.split(b"\n") if isinstance(shard.content, bytes) else shard.content
+        )
+        for number, value in enumerate(values, start=shard.first):
+            if is_text and not value.strip():
+                continue
+            place = f"{self.path}, {'line' if is_text else 'row'} {number}"
+            try:
+                row = json.loads(value) if is_text else value
+            except ValueError as error:
+                raise DataError(f"{place}: not JSON: {error}", EXPECTED) from None
+            if not isinstance(row, dict):
+                raise DataError(f"{place}: expected an object, found {type(row).__name__}", EXPECTED)
+            yield row
 
     def _responses(self, row: Fields) -> Iterator[Fields]:
         known = {field: row[name] for field, name in self.names.items() if name in row}
@@ -386,20 +360,6 @@ class ResponseTable:
             yield {**row, **known}
         for system in self.systems_in_columns:
             yield {**row, **known, "system": system, "response": row.get(system)}
-
-
-def _lines(shard: Shard, path: Path) -> Iterator[Any]:
-    assert isinstance(shard.content, bytes)
-    for number, line in enumerate(shard.content.split(b"\n"), start=shard.first):
-        if line.strip():
-            try:
-                value = json.loads(line)
-            except ValueError as error:
-                raise DataError(f"{path}, line {number}: not JSON: {error}", EXPECTED) from None
-            if not isinstance(value, dict):
-                kind = type(value).__name__
-                raise DataError(f"{path}, line {number}: expected an object, found {kind}", EXPECTED)
-            yield value
 
 
 def _as_text(value: Any) -> str | None:

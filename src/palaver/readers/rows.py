@@ -10,12 +10,16 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import ValidationError
+
+from palaver.config import dotted
 from palaver.errors import DataError, nearest
 from palaver.files import Encoding, TextStream, check_readable, detect_format
+from palaver.readers.shapes import Tally
 
 csv.field_size_limit(1 << 30)  # a cell may be longer than 131,072 characters
 
@@ -26,6 +30,9 @@ Word = Literal["line", "row", "entry"]
 
 LISTED = 10
 """Mistakes that an error lists; the others are counted."""
+RECODED = "lines that were not UTF-8, read as Windows-1252"
+_TOO_MANY = 1000
+"""So many mistakes and nothing else: the file is something else, and is not read to its end."""
 _CHUNK = 1 << 20
 _BATCH = 1000
 _BINARY = {
@@ -56,7 +63,7 @@ class Problems:
     def __len__(self) -> int:
         return self.count
 
-    def error(self, path: Path, noun: str, word: Word, hint: str) -> DataError:
+    def error(self, path: Path, noun: str, word: Word, hint: str = "") -> DataError:
         """One error for all of them, in the order of the file."""
         listed = [f"{word} {row}: {text}" for row, text in sorted(self.first, key=lambda one: one[0])]
         if self.count > len(listed):
@@ -146,6 +153,69 @@ class RowFile:
                 self.problems.add(number, f"not JSON: {error}")
             else:
                 yield number, row
+
+
+class RowReader:
+    """What the readers of dialogues and of responses share; the counts are about the last time of reading."""
+
+    noun = ""
+    expected = ""
+    """The hint of every error about the file."""
+
+    def __init__(self, path: str | Path, columns: Mapping[str, str] | None = None) -> None:
+        self.file = RowFile(path, columns)
+        self.path = self.file.path
+        self._start()
+
+    def _start(self) -> None:
+        self._tally = Tally()
+        self._bad_row = ""
+        """The first row with a mistake, for the error."""
+
+    @property
+    def problems(self) -> Problems:
+        """Rows that are wrong, so far."""
+        return self.file.problems
+
+    def error(self) -> DataError:
+        """One error that says what is wrong, where, and what was expected."""
+        hint = f"{self.expected}\nfound {self._bad_row}" if self._bad_row else self.expected
+        return self.problems.error(self.path, self.noun, self.file.word, hint)
+
+    @property
+    def tally(self) -> Tally:
+        """What a user should know about the file, and how often it is so."""
+        tally = Tally(self._tally)
+        if self.file.encoding.recoded_lines:
+            tally[RECODED] = self.file.encoding.recoded_lines
+        return tally
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The same in words."""
+        return tuple(f"{what}: {count:,}" for what, count in self.tally.items() if count)
+
+    def _mistake(self, number: int, text: str, row: Any) -> None:
+        self.problems.add(number, text)
+        if not self._bad_row:
+            row_text = json.dumps(row, ensure_ascii=False, default=str)
+            self._bad_row = row_text if len(row_text) <= 120 else f"{row_text[:119]}…"
+
+    def _mistakes(
+        self, error: ValidationError, row: Any, place_of: Callable[[tuple[int | str, ...]], int]
+    ) -> None:
+        """Everything that the check of the noun found wrong in a row."""
+        for mistake in error.errors():
+            what = dotted(mistake["loc"]) or self.noun
+            self._mistake(place_of(mistake["loc"]), f"{what}: {mistake['msg']}", row)
+
+    def _is_hopeless(self, n_good: int) -> bool:
+        return not n_good and len(self.problems) >= _TOO_MANY
+
+
+def file_stem(path: Path) -> str:
+    """`chats` of `chats.jsonl.gz`: names what has no name of its own."""
+    return path.name.partition(".")[0]
 
 
 def _check_no_binary(path: Path) -> None:

@@ -63,11 +63,7 @@ def labels_of(row: Mapping[str, Any], taken: frozenset[str] | set[str]) -> dict[
     """
     own = row.get("labels")
     own = own if isinstance(own, dict) else {}
-    labels = {
-        name: as_label(value)
-        for name, value in row.items()
-        if name not in taken and name != "labels" and _is_there(value)
-    }
+    labels = _further(row, taken)
     known: dict[str, Any] = {}
     for field, names in FIELDS.items():
         for name in names:
@@ -79,9 +75,13 @@ def labels_of(row: Mapping[str, Any], taken: frozenset[str] | set[str]) -> dict[
     return {**labels, **own, **known}
 
 
-def as_label(value: Any) -> Any:
+def _further(row: Mapping[str, Any], taken: frozenset[str] | set[str]) -> dict[str, Any]:
     """Labels are single values; a list or an object is kept as JSON text."""
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+    return {
+        name: json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+        for name, value in row.items()
+        if name not in taken and name != "labels" and _is_there(value)
+    }
 
 
 def is_scalar(value: Any) -> bool:
@@ -100,6 +100,17 @@ def unpack(value: Any, name: str) -> Any:
         return json.loads(value)
     except (ValueError, RecursionError):
         raise ValueError(f"{name}: expected JSON, found {value!r}") from None
+
+
+def json_list(cell: Any) -> list[Any] | None:
+    """The list that a cell of JSON text holds; None for any other cell."""
+    if not isinstance(cell, str) or not cell.lstrip().startswith("["):
+        return None
+    try:
+        value = json.loads(cell)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, list) else None
 
 
 def as_name(value: Any) -> Any:
@@ -221,11 +232,7 @@ def _turn(turn: Any, tally: Tally) -> Any:
         fields["knowledge"] = knowledge
     own = unpack(turn.get("labels"), "labels")
     if len(turn) > len(fields) or own:
-        labels = {
-            name: as_label(value)
-            for name, value in turn.items()
-            if name not in taken and name != "labels" and _is_there(value)
-        }
+        labels = _further(turn, taken)
         fields["labels"] = {**labels, **own} if isinstance(own, dict) else own or labels
     return fields
 

@@ -1,11 +1,12 @@
-"""Dialogues whose turns are rows: tables with one turn a row, and the exchanges of ParlAI."""
+"""Dialogues whose turns are rows: tables with one turn a row, read and written, and ParlAI's exchanges."""
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import IO, Any
 
 from palaver.files import json_object
 from palaver.readers.shapes import (
@@ -17,10 +18,12 @@ from palaver.readers.shapes import (
     as_name,
     first_key,
     is_scalar,
+    json_list,
     labels_of,
     number_or_text,
     turn_list,
 )
+from palaver.schema import Dialogue
 from palaver.schema.response import SYSTEM, USER
 
 COLUMNS = ("dialogue", "turn", "speaker", "text", "knowledge", "labels", "source", "about")
@@ -170,16 +173,13 @@ def _ids(cell: Any) -> list[str]:
         return cell or []
     if not cell.startswith("["):
         return str(cell).split("|")
-    try:
-        ids = json.loads(cell)
-    except (ValueError, RecursionError):
-        ids = None
-    if not isinstance(ids, list) or not all(isinstance(part, str) for part in ids):
+    ids = json_list(cell)
+    if ids is None or not all(isinstance(part, str) for part in ids):
         raise ValueError(f"knowledge: expected ids joined by |, or a JSON list of them, found {cell!r}")
     return ids
 
 
-def join_ids(ids: Sequence[str]) -> str:
+def _join_ids(ids: Sequence[str]) -> str:
     """The cell that `_ids` reads back."""
     joined = "|".join(ids)
     if not joined.startswith("[") and _ids(joined) == list(ids):
@@ -197,3 +197,34 @@ def _object(row: dict[str, Any], name: str) -> dict[str, Any]:
         return json_object(str(cell).encode())
     except ValueError as error:
         raise ValueError(f"{name}: expected a JSON object, found {cell!r} ({error})") from None
+
+
+def write_csv(dialogues: Iterable[Dialogue], file: IO[str], delimiter: str = ",") -> int:
+    """Write a header and the rows of each dialogue; how many dialogues there were."""
+    # Its lines end in CR LF, which also makes it quote a text with a lone CR.
+    writer = csv.writer(file, delimiter=delimiter)
+    writer.writerow(COLUMNS)
+    count = 0
+    for count, dialogue in enumerate(dialogues, start=1):  # noqa: B007
+        about = _json(_about(dialogue))
+        for number, turn in enumerate(dialogue.turns, start=1):
+            cells = (turn.speaker, turn.text, _join_ids(turn.knowledge), _json(turn.labels))
+            writer.writerow((dialogue.id, number, *cells, dialogue.source, about if number == 1 else ""))
+        if not dialogue.turns:
+            writer.writerow((dialogue.id, "", "", "", "", "", dialogue.source, about))
+    return count
+
+
+def _about(dialogue: Dialogue) -> dict[str, Any]:
+    about: dict[str, Any] = {}
+    if dialogue.speakers != tuple(dict.fromkeys(turn.speaker for turn in dialogue.turns)):
+        about["speakers"] = dialogue.speakers
+    if dialogue.labels:
+        about["labels"] = dialogue.labels
+    if dialogue.knowledge is not None:
+        about["knowledge"] = [k.model_dump(mode="json", exclude_defaults=True) for k in dialogue.knowledge]
+    return about
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False) if value else ""

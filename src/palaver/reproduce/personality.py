@@ -122,14 +122,15 @@ def reproduce(
     rows: list[Row] = []
     for show, title in SHOWS.items():
         pools = read_pools(
-            show, recogniser, Choice(min_turns=MIN_TURNS), root=folder, workers=s.workers, tell=tell
+            show, recogniser, Choice(min_turns=MIN_TURNS), root=folder, workers=s.workers, progress=tell
         )
-        results[title] = gold = run_protocol(pools, s, tell=tell)
+        results[title] = gold = run_protocol(pools, s, progress=tell)
         for name, found in generated.items():
-            results[f"{title}, {name}"] = run_protocol(_of_show(found, pools.characters, name), s, tell=tell)
+            of_show = _of_show(found, pools.characters, name)
+            results[f"{title}, {name}"] = run_protocol(of_show, s, progress=tell)
         rows += _table_1(show, title, gold, results)
     if given.extremes is not None:
-        results["Extremes"] = run_protocol(_read(given.extremes, recogniser, s, tell), s, tell=tell)
+        results["Extremes"] = run_protocol(_read(given.extremes, recogniser, s, tell), s, progress=tell)
     rows += _table_2(results.get("Extremes"))
     return Reproduction(
         rows=tuple(rows),
@@ -155,7 +156,7 @@ def _read(path: Path, recogniser: Any, settings: Settings, tell: Tell | None) ->
     """Responses without the 100 most frequent ones common to all, unless the file is clean already."""
     clean = ".cleaned." in path.name
     return read_pools(
-        path, recogniser, Choice(drop_common=0 if clean else DROPPED), workers=settings.workers, tell=tell
+        path, recogniser, Choice(drop_common=0 if clean else DROPPED), workers=settings.workers, progress=tell
     )
 
 
