@@ -77,14 +77,6 @@ class ResponderConfig:
             raise ConfigError(f"the settings of {cls.model} have {count}:", problems=wrong)
         return config
 
-    def problems(self) -> tuple[str, ...]:
-        """Everything that is wrong with the values."""
-        try:
-            self.parse(dataclasses.asdict(self))
-        except ConfigError as error:
-            return error.problems
-        return ()
-
     def contradictions(self) -> list[str]:
         """Values that do not go together."""
         if self.conditioning == "speaker" and not self.speakers:
