@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 sys.path.insert(0, str(Path(__file__).parent))
+from objectives import Decoders, Inference, WordPrediction, set_bigrams
 from reading import Pairs, Text, glove_words, read_pairs, read_text, shuffled
 
 from palaver.models.sentence import (
@@ -35,10 +36,8 @@ from palaver.models.sentence import (
     SkipThought,
     SkipThoughtConfig,
     Words,
+    padded,
 )
-from palaver.models.sentence.infersent import Inference
-from palaver.models.sentence.sentence_model import padded
-from palaver.models.sentence.skipthought import Decoders
 
 MODELS = ("sent2vec", "skipthought", "infersent")
 SHARE = {"sent2vec": 0.25, "skipthought": 0.6, "infersent": 0.15}
@@ -87,7 +86,8 @@ def train_sent2vec(
     words = Words(word for word, n in text.counts.most_common(settings.words) if n >= settings.least)
     rows = text.rows(words, 40)  # (N, T)
     model = Sent2Vec(Sent2VecConfig(size=100, n_bigrams=settings.bigrams), words)
-    model.set_bigrams(frequent_bigrams(rows, len(words), settings.bigrams))
+    set_bigrams(model, frequent_bigrams(rows, len(words), settings.bigrams))
+    prediction = WordPrediction(model).to(device)
     model.to(device)
     counts = torch.bincount(torch.from_numpy(rows.ravel().astype(np.int64)), minlength=len(words)).float()
     counts[:2] = 0
@@ -98,29 +98,29 @@ def train_sent2vec(
     noise = torch.sqrt(counts).to(device)
     chances = (share * keep.cpu()) / (share * keep.cpu()).sum()  # of being a target
     start = (chances / (10 * torch.sqrt(counts) / torch.sqrt(counts).sum())).clamp(min=1e-6)
-    model.target_bias.data.copy_(torch.log(start.nan_to_num(1e-6)))  # where no context tells anything
+    prediction.target_bias.data.copy_(torch.log(start.nan_to_num(1e-6)))  # where no context tells anything
     table = torch.from_numpy(rows).to(device)
-    optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
+    optimiser = torch.optim.Adam([*model.parameters(), *prediction.parameters()], lr=1e-3)
     clock = Clock(seconds, settings.epochs_sent2vec * len(rows) // 1024)
-    shown = Shown("sent2vec", clock)
+    printer = LossPrinter("sent2vec", clock)
     for at in steps_of(clock, len(rows), 1024, optimiser, settings.rate_sent2vec, device):
         ids = trimmed(table[at])
         chosen = (torch.rand(ids.shape, device=device) < keep[ids]).float()
         negatives = torch.multinomial(noise, 1024, replacement=True)
-        loss = model(ids, chosen, negatives)
+        loss = prediction(model, ids, chosen, negatives)
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
         optimiser.step()
-        shown(loss)
-    return model, {"epochs": clock.step * 1024 / len(rows), "loss": shown.mean, "turns": len(rows)}
+        printer(loss)
+    return model, {"epochs": clock.step * 1024 / len(rows), "loss": printer.mean, "turns": len(rows)}
 
 
 def frequent_bigrams(rows: np.ndarray, n_words: int, size: int) -> np.ndarray:
     """(size, 2) most frequent pairs of known words that stand side by side."""
     left, right = rows[:, :-1].astype(np.int64), rows[:, 1:].astype(np.int64)
     keys = (left * n_words + right)[(left > 1) & (right > 1)]
-    found, counts = np.unique(keys, return_counts=True)
-    best = found[np.argsort(-counts, kind="stable")[:size]]
+    distinct, counts = np.unique(keys, return_counts=True)
+    best = distinct[np.argsort(-counts, kind="stable")[:size]]
     return np.stack([best // n_words, best % n_words], axis=1)
 
 
@@ -165,7 +165,7 @@ def train_skipthought(
 
     batch = settings.batch
     clock = Clock(seconds, settings.epochs_skipthought * len(kept) // batch)
-    shown = Shown("skipthought", clock)
+    printer = LossPrinter("skipthought", clock)
     for at in steps_of(clock, len(kept), batch, optimiser, settings.rate_skipthought, device):
         total, count = cost(kept[at])
         loss = total / count.clamp(min=1)
@@ -173,7 +173,7 @@ def train_skipthought(
         loss.backward()
         nn.utils.clip_grad_norm_(parameters, 5.0)
         optimiser.step()
-        shown(loss)
+        printer(loss)
     with torch.inference_mode():
         sums = [cost(part) for part in held.split(256)]
     nats = float(sum(t for t, _ in sums)) / float(sum(c for _, c in sums))
@@ -216,7 +216,7 @@ def train_infersent(
         return top(drop(sides[0]), drop(sides[1])) if model.training else top(*sides), labels
 
     clock = Clock(seconds, settings.epochs_infersent * len(kept) // 64)
-    shown = Shown("infersent", clock)
+    printer = LossPrinter("infersent", clock)
     best, best_state, at_best = -1.0, {}, 0.0
     per_epoch = max(1, len(kept) // 64)
     for at in steps_of(clock, len(kept), 64, optimiser, settings.rate_infersent, "cpu"):
@@ -228,7 +228,7 @@ def train_infersent(
         loss.backward()
         nn.utils.clip_grad_norm_(parameters, 5.0)
         optimiser.step()
-        shown(loss)
+        printer(loss)
         if (clock.step + 1) % per_epoch == 0:
             accuracy = _accuracy(model, top, logits, held)
             print(f"infersent: epoch {(clock.step + 1) / per_epoch:.0f}, held-out accuracy {accuracy:.3f}")
@@ -252,8 +252,8 @@ def _accuracy(model: nn.Module, top: nn.Module, logits: Callable[..., Any], rows
     return right / max(len(rows), 1)
 
 
-class Shown:
-    """The running mean of a loss, told every ten seconds."""
+class LossPrinter:
+    """Prints the running mean of a loss every ten seconds."""
 
     def __init__(self, name: str, clock: Clock) -> None:
         self.name, self.clock, self.last, self.mean = name, clock, time.monotonic(), float("nan")

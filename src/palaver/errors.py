@@ -6,8 +6,9 @@ The library raises `UserError`; the command line renders it once (exit 1 or 2, n
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import ModuleType
+from typing import Any
 
 
 class UserError(Exception):
@@ -62,3 +63,40 @@ def nearest(name: str, known: Sequence[str]) -> str:
     folded = {k.casefold(): k for k in known}
     close = difflib.get_close_matches(name.casefold(), list(folded), n=1, cutoff=0.6)
     return f" (did you mean {folded[close[0]]!r}?)" if close else ""
+
+
+_EXPECTED = {
+    "string_type": "expected a text",
+    "string_too_short": "must not be empty",
+    "int_type": "expected a whole number",
+    "float_type": "expected a number",
+    "finite_number": "expected a finite number",
+    "bool_type": "expected true or false",
+    "list_type": "expected a list",
+    "tuple_type": "expected a list",
+    "too_short": "expected {min_length} or more",
+    "too_long": "expected {max_length} or fewer",
+    "dict_type": "expected a table",
+    "model_type": "expected a table",
+    "literal_error": "expected {expected}",
+    "greater_than": "expected more than {gt:g}",
+    "greater_than_equal": "expected at least {ge:g}",
+    "less_than": "expected less than {lt:g}",
+    "less_than_equal": "expected at most {le:g}",
+}
+
+
+def explain_mistake(mistake: Mapping[str, Any], known: Sequence[str] = ()) -> str:
+    """One of the errors of pydantic in our words; `known` are the names of the fields there are."""
+    kind = mistake["type"]
+    if kind == "missing":
+        return "is missing"
+    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
+        return f"there is no such field{nearest(str(mistake['loc'][-1]), known)}"
+    if kind == "value_error":
+        return str(mistake["ctx"]["error"])
+    value = repr(mistake["input"])
+    if len(value) > 60:
+        value = value[:57] + "..."
+    expected = _EXPECTED.get(kind, mistake["msg"]).format(**mistake.get("ctx", {}))
+    return f"{expected}, found {value}"

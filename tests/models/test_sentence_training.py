@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import importlib.util
+import itertools
 import json
 import subprocess
 import sys
@@ -12,25 +13,51 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+import torch
 
-from palaver.models.sentence import load_sentence_model
+from palaver.models.sentence import (
+    SENTENCE_MODELS,
+    InferSent,
+    InferSentConfig,
+    Sent2Vec,
+    Sent2VecConfig,
+    SkipThought,
+    SkipThoughtConfig,
+    Words,
+    padded,
+)
 
 SCRIPTS = Path(__file__).parents[2] / "experiments" / "probes"
 WORDS = "how are you ? i am fine , thanks . is the dog happy it not a man"
+KNOWN = ["a", "the", "man", "dog", "bites", "is", "not", "happy", ".", ","]
 SICK = (
     "pair_ID sentence_A sentence_B entailment_label relatedness_score sentence_A_original sentence_B_original"
 )
 
 
-@pytest.fixture
-def reading() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("probes_reading", SCRIPTS / "reading.py")
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"probes_{name}", SCRIPTS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["probes_reading"] = module  # dataclasses look their module up
+    sys.modules[f"probes_{name}"] = module  # dataclasses look their module up
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture
+def reading() -> ModuleType:
+    return script("reading")
+
+
+@pytest.fixture
+def objectives() -> ModuleType:
+    return script("objectives")
+
+
+@pytest.fixture
+def words() -> Words:
+    return Words(KNOWN)
 
 
 @pytest.fixture
@@ -68,15 +95,15 @@ def data(tmp_path: Path) -> Path:
 
 
 def test_no_sentence_of_the_probes_is_trained_on(data: Path, reading: ModuleType) -> None:
-    found = reading.read_pairs(data / "sentences", data / "triplets.jsonl")
-    assert dict(found.sources) == {"cad_nli": 30, "SICK": 1}
-    assert dict(found.left_out) == {
+    pairs = reading.read_pairs(data / "sentences", data / "triplets.jsonl")
+    assert dict(pairs.sources) == {"cad_nli": 30, "SICK": 1}
+    assert dict(pairs.left_out) == {
         "cad_nli: a sentence of the triplets": 30,
         "SICK: a sentence of the triplets": 1,
         "SICK: made from a caption of the triplets": 1,
         "SICK: not of the training part": 1,
     }
-    assert [row for row in found.rows if "bird" in row[0]]
+    assert [row for row in pairs.rows if "bird" in row[0]]
     assert reading.read_pairs(data / "sentences", None).sources["SICK"] == 3
 
 
@@ -90,16 +117,84 @@ def test_neighbours_stay_inside_their_dialogue(data: Path, reading: ModuleType) 
 
 
 def test_all_three_are_trained_and_kept(data: Path, tmp_path: Path) -> None:
-    script = SCRIPTS / "train.py"
     ran = subprocess.run(
-        [sys.executable, str(script), "--data", str(data), "--triplets", str(data / "triplets.jsonl"),
-         "--out", str(tmp_path / "out"), "--tiny", "--minutes", "0.03", "--device", "cpu"],
+        [sys.executable, str(SCRIPTS / "train.py"), "--data", str(data),
+         "--triplets", str(data / "triplets.jsonl"), "--out", str(tmp_path / "out"), "--tiny",
+         "--minutes", "0.03", "--device", "cpu"],
         capture_output=True, text=True,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     for kind in ("sent2vec", "skipthought", "infersent"):
-        model = load_sentence_model(tmp_path / "out" / kind)
-        assert model.kind == kind
+        model = SENTENCE_MODELS[kind].load(tmp_path / "out" / kind)
         assert np.isfinite(model.encode(["Is the dog happy?"])).all()
         assert model.trained["triplets_left_out"] is True
     assert model.trained["left_out"]["SICK: a sentence of the triplets"] == 1
+
+
+def test_sent2vec_loss_leaves_the_predicted_word_out(words: Words, objectives: ModuleType) -> None:
+    """Brute force of equation 3 for one target and given negatives."""
+    torch.manual_seed(1)
+    model = Sent2Vec(Sent2VecConfig(size=8, n_bigrams=6), words)
+    bigrams = [("the", "man"), ("man", "bites"), ("the", "dog"), ("bites", "the")]
+    objectives.set_bigrams(model, np.array([[words.numbers[a], words.numbers[b]] for a, b in bigrams]))
+    prediction = objectives.WordPrediction(model)
+    for weight in (model.unigrams.weight, model.bigrams.weight, prediction.targets.weight):
+        torch.nn.init.normal_(weight)
+        weight.data[0] = 0  # padding
+    torch.nn.init.normal_(prediction.target_bias)
+    ids, _ = padded([words.encode("the man bites the dog")])
+
+    def score(context: torch.Tensor, word: int) -> torch.Tensor:
+        return context @ prediction.targets.weight[word] + prediction.target_bias[word]
+
+    noise = torch.tensor([words.numbers["happy"], words.numbers["man"]])
+    for t in range(ids.shape[1]):
+        weights = torch.zeros(ids.shape)
+        weights[0, t] = 1
+        loss = prediction(model, ids, weights, noise, n_negatives=4).item()
+        tokens = ids[0].tolist()
+        pairs = [tuple(map(int, row)) for row in model.pairs.tolist()]
+        rows = [model.unigrams.weight[w] for i, w in enumerate(tokens) if i != t]
+        for i, pair in enumerate(itertools.pairwise(tokens)):
+            if pair in pairs and t not in (i, i + 1):
+                rows.append(model.bigrams.weight[pairs.index(pair) + 1])
+        context = torch.stack(rows).mean(0)
+        cost = torch.nn.functional.softplus(-score(context, tokens[t]))
+        for word in noise.tolist():
+            if word != tokens[t]:
+                cost = cost + 4 / 2 * torch.nn.functional.softplus(score(context, word))
+        assert loss == pytest.approx(cost.item(), rel=1e-5)
+
+
+def test_decoders_count_known_words_and_the_end(words: Words, objectives: ModuleType) -> None:
+    config = SkipThoughtConfig(word_size=5, hidden=7)
+    decoders = objectives.Decoders(config, n_targets=len(words))
+    model = SkipThought(config, words)
+    ids, lengths = padded([words.encode("the dog bites"), words.encode("zebra is happy .")])
+    nats, count = decoders(0, model.vectors(ids, lengths), ids, model.embedding(ids))
+    assert int(count) == (3 + 1) + (3 + 1)  # the zebra costs nothing
+    assert nats.item() / int(count) == pytest.approx(np.log(len(words) + 1), rel=0.3)
+    nats.backward()
+    assert model.encoder.weight_hh_l0.grad is not None
+    assert model.embedding.weight.grad is None
+
+
+def test_models_learn(words: Words, objectives: ModuleType) -> None:
+    """A few steps on a toy task bring the loss down."""
+    torch.manual_seed(0)
+    model = InferSent(InferSentConfig(word_size=5, hidden=8), words)
+    top = objectives.Inference(16, 16, dropout=0.0)
+    ids, lengths = padded(
+        [words.encode(t) for t in ("man is happy", "man is not happy", "dog bites", "the man")]
+    )
+    labels = torch.tensor([0, 1, 2, 0])
+    optimiser = torch.optim.Adam([*model.encoder.parameters(), *top.parameters()], lr=0.02)
+    losses = []
+    for _ in range(30):
+        vectors = model.vectors(ids, lengths)
+        loss = torch.nn.functional.cross_entropy(top(vectors, vectors.roll(1, 0)), labels)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.2 * losses[0]

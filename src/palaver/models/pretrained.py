@@ -7,27 +7,29 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Self, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import torch
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from palaver.artefacts import digest
-from palaver.errors import ConfigError, DataError, UserError, nearest
+from palaver.errors import ConfigError, DataError, UserError, explain_mistake, nearest
 from palaver.files import check_writable, write_atomically
 from palaver.text.vocabulary import PAD, Vocabulary
 
 FORMAT = 1
 Conditioning = Literal["none", "speaker", "personality"]
+Size = Annotated[int, Field(ge=1)]
+Score = Annotated[float, Field(ge=1, le=7)]
 
 
 class TokenLoss(NamedTuple):
@@ -43,38 +45,43 @@ class TokenLoss(NamedTuple):
 class ResponderConfig:
     """What every response model is told. `speakers` are names; a speaker's id is the place in the list."""
 
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
     model: ClassVar[str]
-    vocab_size: int
-    dropout: float = 0.2
+    vocab_size: Size
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.2
     tied: bool = False
-    max_context: int = 50
-    max_response: int = 50
+    max_context: Size = 50
+    max_response: Size = 50
     max_knowledge: int = 0
     knowledge: bool = False
     conditioning: Conditioning = "none"
     speakers: tuple[str, ...] = ()
-    ocean: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    ocean: dict[str, tuple[Score, Score, Score, Score, Score]] = field(default_factory=dict)
     """Personality models: the OCEAN scores of the speakers they were trained on, by name."""
     vocabulary: str = ""
     """`fingerprint` of the vocabulary it was trained with; another of equal size would fit, and babble."""
     history_turns: int = 0
     """How many turns before a response the model was taught to read; 0: all of them."""
 
-    def problems(self) -> list[str]:
-        """Everything that is wrong with the values."""
-        problems = []
-        for name in ("vocab_size", "max_context", "max_response"):
-            if getattr(self, name) < 1:
-                problems.append(f"{name} should be 1 or more, found {getattr(self, name)}")
-        if not 0 <= self.dropout < 1:
-            problems.append(f"dropout should be from 0 to below 1, found {self.dropout}")
-        if self.conditioning not in ("none", "speaker", "personality"):
-            problems.append(
-                f"conditioning should be none, speaker or personality, found {self.conditioning!r}"
-            )
+    @classmethod
+    def parse(cls, values: Mapping[str, Any]) -> Self:
+        """The configuration out of plain values, which may come from a damaged file."""
+        names = [f.name for f in dataclasses.fields(cls)]
+        try:
+            config = TypeAdapter(cls).validate_json(json.dumps(values))  # of JSON, where lists are tuples
+            wrong = config.contradictions()
+        except ValidationError as error:
+            wrong = [f"{m['loc'][0]}: {explain_mistake(m, names)}" for m in error.errors()]
+        if wrong:
+            count = "1 mistake" if len(wrong) == 1 else f"{len(wrong)} mistakes"
+            raise ConfigError(f"the settings of {cls.model} have {count}:", problems=wrong)
+        return config
+
+    def contradictions(self) -> list[str]:
+        """Values that do not go together."""
         if self.conditioning == "speaker" and not self.speakers:
-            problems.append("conditioning on speakers needs their names in `speakers`")
-        return problems
+            return ["conditioning on speakers needs their names in `speakers`"]
+        return []
 
     def to_json(self) -> dict[str, Any]:
         """The content of `config.json`."""
@@ -89,6 +96,11 @@ class Responder(nn.Module, ABC):
 
     config: ResponderConfig
     config_class: ClassVar[type[ResponderConfig]]
+    embed: nn.Embedding
+    output: nn.Linear | None
+    """None: the embeddings serve."""
+    speaker: nn.Embedding
+    personality: nn.Linear
     moving: ClassVar[tuple[str, ...]]
     """Fields of the decoder's state that differ between beams of one example."""
 
@@ -120,9 +132,9 @@ class Responder(nn.Module, ABC):
     ) -> Tensor:
         """Decoder outputs (B, T, C) that predict each token of `response` from those before it."""
 
-    @abstractmethod
     def logits(self, features: Tensor) -> Tensor:
         """(…, C) -> (…, V)."""
+        return F.linear(features, self.embed.weight) if self.output is None else self.output(features)
 
     @abstractmethod
     def start(self, memory: Any, *, speaker: Tensor | None = None, ocean: Tensor | None = None) -> Any:
@@ -146,37 +158,36 @@ class Responder(nn.Module, ABC):
         kind = self.device.type
         return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else self.dtype
 
-    def check_condition(self, speaker: Tensor | None, ocean: Tensor | None) -> None:
-        """A model says at once that it was not told who speaks, not by a wrong shape further down."""
+    def condition(self, speaker: Tensor | None, ocean: Tensor | None) -> Tensor | None:
+        """The vector (B, C) of who speaks; OCEAN scores go from [1, 7] to [-1, 1] (Xing & Fernández 2018).
+
+        A model says at once that it was not told who speaks, not by a wrong shape further down.
+        """
         kind = self.config.conditioning
-        if kind == "speaker" and speaker is None:
-            raise UserError("this model needs a speaker", f"known: {', '.join(self.config.speakers)}")
-        if kind == "personality" and ocean is None:
-            raise UserError("this model needs a personality", "give five OCEAN scores from 1 to 7")
-        if kind == "none" and (speaker is not None or ocean is not None):
+        if kind == "speaker":
+            if speaker is None:
+                raise UserError("this model needs a speaker", f"known: {', '.join(self.config.speakers)}")
+            return self.speaker(speaker)
+        if kind == "personality":
+            if ocean is None:
+                raise UserError("this model needs a personality", "give five OCEAN scores from 1 to 7")
+            return self.personality((ocean.to(self.personality.weight.dtype) - 4) / 3)
+        if speaker is not None or ocean is not None:
             raise UserError("this model was trained without speakers and personalities")
+        return None
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write `config.json` and `model.safetensors`; what was there stays whole until both are written."""
         folder = Path(folder)
         check_writable(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        part = folder / ".model.safetensors.part"
         weights = {name: w.detach().cpu().contiguous() for name, w in self.state_dict().items()}
-        try:
-            save_file(weights, part, metadata={"format": "pt"})
-            with open(part, "rb+") as file:
-                os.fsync(file.fileno())
-            os.chmod(part, 0o644)  # safetensors makes it readable by its owner alone
+        with write_atomically(folder / "model.safetensors", "wb") as file:
+            file.write(save(weights, metadata={"format": "pt"}))
+            file.flush()
+            os.fsync(file.fileno())
             with write_atomically(folder / "config.json") as text:
                 json.dump(self.config.to_json(), text, indent=1, ensure_ascii=False)
                 text.write("\n")
-            os.replace(part, folder / "model.safetensors")
-        except (OSError, SafetensorError) as error:
-            part.unlink(missing_ok=True)
-            raise UserError(
-                f"the model could not be saved in {folder}: {error}", "is the disk full?"
-            ) from None
 
     @classmethod
     def from_pretrained(
@@ -195,15 +206,12 @@ class Responder(nn.Module, ABC):
             weights = load_file(path)
         except (SafetensorError, OSError) as error:
             raise DataError(f"{path} is damaged or cut short: {error}") from None
-        expected = model.state_dict()
-        wrong = [f"{name} is missing" for name in sorted(set(expected) - set(weights))]
-        wrong += [f"{name} is not part of this model" for name in sorted(set(weights) - set(expected))]
-        wrong += [
-            f"{name} has shape {tuple(weights[name].shape)}, expected {tuple(expected[name].shape)}"
-            for name in sorted(set(weights) & set(expected))
-            if weights[name].shape != expected[name].shape
-        ]
-        wrong += [f"{name} holds {w.dtype}" for name, w in weights.items() if not w.is_floating_point()]
+        wrong = [f"{name} holds {w.dtype}" for name, w in weights.items() if not w.is_floating_point()]
+        if not wrong:
+            try:
+                model.load_state_dict(weights)
+            except RuntimeError as error:
+                wrong = [line.strip() for line in str(error).splitlines()[1:]]
         if wrong:
             raise DataError(f"{path} does not fit its config.json:", problems=wrong[:10])
         broken = [name for name, w in weights.items() if not w.isfinite().all()]
@@ -212,7 +220,6 @@ class Responder(nn.Module, ABC):
                 f"{path} holds weights that are no numbers: {', '.join(broken[:3])}",
                 "the training went wrong, or the file is damaged; use another checkpoint",
             )
-        model.load_state_dict(weights)
         return model.to(device=device, dtype=dtype or torch.float32).eval()
 
 
@@ -224,11 +231,6 @@ def token_loss(logits: Tensor, targets: Tensor, label_smoothing: float) -> Token
     if label_smoothing:
         loss = F.cross_entropy(exact, targets, reduction="sum", label_smoothing=label_smoothing)
     return TokenLoss(loss, nll.detach(), torch.tensor(len(targets), device=targets.device))
-
-
-def personality(ocean: Tensor) -> Tensor:
-    """OCEAN scores from [1, 7] to [-1, 1] (Xing & Fernández 2018, section 2.2)."""
-    return (ocean - 4) / 3
 
 
 def _classes() -> dict[str, type[Responder]]:
@@ -246,20 +248,7 @@ def build(config: dict[str, Any]) -> Responder:
         known = ", ".join(classes)
         raise ConfigError(f"there is no model {kind!r}{nearest(str(kind), list(classes))}", f"known: {known}")
     cls = classes[kind]
-    fields = {f.name for f in dataclasses.fields(cls.config_class)}
-    given = {k: v for k, v in config.items() if k not in ("model", "format")}
-    wrong = [f"{k} is no setting of {kind}{nearest(k, sorted(fields))}" for k in given if k not in fields]
-    if "vocab_size" not in given:
-        wrong.append("vocab_size is missing")
-    wrong += _of_another_type(cls.config_class, given)
-    if not wrong:
-        given["speakers"] = tuple(given.get("speakers", ()))
-        given["ocean"] = {name: tuple(scores) for name, scores in given.get("ocean", {}).items()}
-        settings = cls.config_class(**given)
-        wrong = settings.problems()
-    if wrong:
-        count = "1 mistake" if len(wrong) == 1 else f"{len(wrong)} mistakes"
-        raise ConfigError(f"the model's settings have {count}:", problems=wrong)
+    settings = cls.config_class.parse({k: v for k, v in config.items() if k not in ("model", "format")})
     try:
         return cls(settings)
     except (RuntimeError, TypeError) as error:  # torch has no error of its own for memory on the CPU
@@ -268,38 +257,6 @@ def build(config: dict[str, Any]) -> Responder:
         raise UserError(
             "there is not enough memory for a model of this size", "are all sizes of the model meant so?"
         ) from None
-
-
-def _of_another_type(config_class: type[ResponderConfig], given: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with the types of a configuration, which may come from a damaged file."""
-    hints = get_type_hints(config_class)
-    for name, value in given.items():
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        checks: dict[Any, tuple[bool, str]] = {
-            int: (number and isinstance(value, int), "a whole number"),
-            float: (number, "a number"),
-            bool: (isinstance(value, bool), "true or false"),
-            str: (isinstance(value, str), "a text"),
-            tuple[str, ...]: (_is_list(value) and all(isinstance(v, str) for v in value), "a list of names"),
-            dict[str, tuple[float, ...]]: (_is_ocean(value), "names with five numbers from 1 to 7 each"),
-        }
-        fits, expected = checks.get(hints.get(name), (True, ""))  # choices are looked at by `problems`
-        if not fits:
-            shown = repr(value)
-            yield f"{name} should be {expected}, found {shown if len(shown) <= 60 else shown[:57] + '...'}"
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list | tuple)
-
-
-def _is_ocean(value: Any) -> bool:
-    return isinstance(value, dict) and all(
-        _is_list(scores)
-        and len(scores) == 5
-        and all(isinstance(s, int | float) and math.isfinite(s) and 1 <= s <= 7 for s in scores)
-        for scores in value.values()
-    )
 
 
 def _check_access(path: Path) -> None:

@@ -21,7 +21,7 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from palaver.models._input_feeding import InputFeeding
-from palaver.models.pretrained import Responder, ResponderConfig, personality
+from palaver.models.pretrained import Responder, ResponderConfig, Size
 from palaver.text.vocabulary import BOS, PAD
 
 
@@ -30,16 +30,13 @@ class Seq2SeqConfig(ResponderConfig):
     """The paper's sizes by default."""
 
     model: ClassVar[str] = "seq2seq"
-    embedding: int = 1024
-    hidden: int = 1024
-    layers: int = 4
+    embedding: Size = 1024
+    hidden: Size = 1024
+    layers: Size = 4
     init_range: float = 0.1
 
-    def problems(self) -> list[str]:
-        problems = super().problems()
-        for name in ("embedding", "hidden", "layers"):
-            if getattr(self, name) < 1:
-                problems.append(f"{name} should be 1 or more, found {getattr(self, name)}")
+    def contradictions(self) -> list[str]:
+        problems = super().contradictions()
         if self.tied and self.embedding != self.hidden:
             problems.append(
                 f"tied embeddings need embedding = hidden, found {self.embedding} and {self.hidden}"
@@ -117,15 +114,6 @@ class Seq2Seq(Responder):
         bias.masked_fill_(place >= lengths.unsqueeze(1), -torch.inf)
         return Memory(values, self.attention(values), bias, hidden.transpose(0, 1), cells.transpose(0, 1))
 
-    def condition(self, speaker: Tensor | None, ocean: Tensor | None) -> Tensor | None:
-        """v of eq. 3 or 4: (B, H)."""
-        self.check_condition(speaker, ocean)
-        if self.config.conditioning == "speaker":
-            return self.speaker(speaker)
-        if self.config.conditioning == "personality" and ocean is not None:
-            return self.personality(personality(ocean.to(self.personality.weight.dtype)))
-        return None
-
     def features(
         self, memory: Memory, response: Tensor, *, speaker: Tensor | None, ocean: Tensor | None
     ) -> Tensor:
@@ -162,9 +150,6 @@ class Seq2Seq(Responder):
             *biases,
         )  # (T, B, H) each
         return torch.tanh(self.combine(torch.cat((contexts, hidden), 2))).transpose(0, 1)  # (B, T, H)
-
-    def logits(self, features: Tensor) -> Tensor:
-        return F.linear(features, self.embed.weight) if self.output is None else self.output(features)
 
     def start(self, memory: Memory, *, speaker: Tensor | None = None, ocean: Tensor | None = None) -> State:
         none_yet = torch.zeros_like(memory.hidden[:, :1])

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from palaver.models.pretrained import Responder, ResponderConfig, personality
+from palaver.models.pretrained import Responder, ResponderConfig, Size
 from palaver.text.vocabulary import BOS, PAD
 
 Positions = Literal["one-hot", "sinusoidal", "learned", "rotary"]
@@ -31,39 +31,30 @@ class KnowledgeTransformerConfig(ResponderConfig):
     """The paper's sizes by default."""
 
     model: ClassVar[str] = "knowledge-transformer"
-    dim: int = 300
-    heads: int = 2
-    layers: int = 2
-    feed_forward: int = 300
+    dim: Size = 300
+    heads: Size = 2
+    layers: Size = 2
+    feed_forward: Size = 300
     positions: Positions = "one-hot"
     norm: Literal["post", "pre"] = "post"
     knowledge: bool = True
-    max_context: int = 32
+    max_context: Size = 32
     max_knowledge: int = 128
-    max_response: int = 64
+    max_response: Size = 64
 
     @property
     def longest(self) -> int:
         """Of all sequences; a response has the beginning mark in front."""
         return max(self.max_context, self.max_knowledge if self.knowledge else 0, self.max_response + 1)
 
-    def problems(self) -> list[str]:
-        problems = super().problems()
-        for name in ("dim", "heads", "layers", "feed_forward"):
-            if getattr(self, name) < 1:
-                problems.append(f"{name} should be 1 or more, found {getattr(self, name)}")
-        if self.heads > 0 and self.dim % self.heads:
+    def contradictions(self) -> list[str]:
+        problems = super().contradictions()
+        if self.dim % self.heads:
             problems.append(f"dim ({self.dim}) should be a multiple of heads ({self.heads})")
-        if self.positions not in ("one-hot", "sinusoidal", "learned", "rotary"):
-            problems.append(
-                f"positions should be one-hot, sinusoidal, learned or rotary, found {self.positions!r}"
-            )
         if self.positions == "one-hot" and self.dim < self.longest:
             problems.append(f"one-hot positions need dim of {self.longest} or more, found {self.dim}")
-        if self.positions == "rotary" and self.heads > 0 and self.dim // self.heads % 2:
+        if self.positions == "rotary" and self.dim // self.heads % 2:
             problems.append(f"rotary positions need an even size per head, found {self.dim // self.heads}")
-        if self.norm not in ("post", "pre"):
-            problems.append(f"norm should be post or pre, found {self.norm!r}")
         if self.knowledge and self.max_knowledge < 1:
             problems.append(f"max_knowledge should be 1 or more, found {self.max_knowledge}")
         return problems
@@ -275,15 +266,6 @@ class KnowledgeTransformer(Responder):
             values, visible = torch.cat((values, more), 1), torch.cat((visible, also), 1)
         return Memory(values, visible)
 
-    def condition(self, speaker: Tensor | None, ocean: Tensor | None) -> Tensor | None:
-        """What is added to the decoder's input: (B, C)."""
-        self.check_condition(speaker, ocean)
-        if self.config.conditioning == "speaker":
-            return self.speaker(speaker)
-        if self.config.conditioning == "personality" and ocean is not None:
-            return self.personality(personality(ocean.to(self.personality.weight.dtype)))
-        return None
-
     def features(
         self, memory: Memory, response: Tensor, *, speaker: Tensor | None, ocean: Tensor | None
     ) -> Tensor:
@@ -303,9 +285,6 @@ class KnowledgeTransformer(Responder):
             x = layer.after(x, layer.cross.attend(query, keys, values, visible), 1)
             x = layer.after(x, layer.feed(layer.before(x, 2)), 2)
         return x if self.last is None else self.last[1](x)
-
-    def logits(self, features: Tensor) -> Tensor:
-        return F.linear(features, self.embed.weight) if self.output is None else self.output(features)
 
     def start(self, memory: Memory, *, speaker: Tensor | None = None, ocean: Tensor | None = None) -> State:
         size, dim = len(memory.values), self.config.dim

@@ -178,7 +178,7 @@ def _config_class(kind: str) -> type[ResponderConfig]:
 def model_table(kind: str) -> type[BaseModel]:
     """The settings of a model as a table, read off the model's own configuration."""
     config = _config_class(kind)
-    hints = get_type_hints(config)
+    hints = get_type_hints(config, include_extras=True)
     fields: dict[str, Any] = {
         field.name: (
             hints[field.name],
@@ -211,7 +211,7 @@ def _contradictions(experiment: Experiment) -> Iterator[tuple[Location, str]]:
     settings: Any = model_table(experiment.model.kind)(**experiment.model_fields_given)
     conditioning, wants_knowledge = settings.conditioning, bool(settings.knowledge)
     filled = _config_class(experiment.model.kind)(vocab_size=1, speakers=("anybody",), **dict(settings))
-    yield from ((("model",), problem) for problem in filled.problems())
+    yield from ((("model",), problem) for problem in filled.contradictions())
     yield from _another_kind(experiment)
     if data.task == "windows" and conditioning != "none":
         yield ("data", "task"), "windows of text have no speaker: set model.conditioning to none"

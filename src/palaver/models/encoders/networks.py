@@ -89,7 +89,7 @@ def open_skipthought(arguments: list[str], places: Places) -> Encoder:
 def _official_skipthought(folder: Path, places: Places) -> Encoder:
     """combine-skip: the unidirectional and the bidirectional vector, each of length 1, side by side."""
     torch = require("torch", "models")
-    from palaver.models.sentence.skipthought import official_gru
+    from palaver.models.sentence import official_gru
 
     names = ("dictionary.txt", "utable.npy", "btable.npy", "uni_skip.npz", "bi_skip.npz")
     missing = [f"no file {name}" for name in names if not (folder / name).is_file()]
@@ -139,7 +139,7 @@ def open_infersent(arguments: list[str], places: Places) -> Encoder:
     if len(arguments) != 2:
         return _ours("infersent", _one_path("infersent", arguments), arguments, places)
     torch = require("torch", "models")
-    from palaver.models.sentence.infersent import max_states, official_lstm
+    from palaver.models.sentence import max_states, official_lstm
 
     path, vectors = Path(arguments[0]), read_vectors(Path(arguments[1]))
     try:
@@ -193,18 +193,16 @@ def _one_path(name: str, arguments: list[str]) -> Path:
 
 def _ours(name: str, folder: Path, arguments: list[str], places: Places) -> Encoder:
     require("torch", "models")
-    from palaver.models.sentence import load_sentence_model
+    from palaver.models.sentence import SENTENCE_MODELS
 
-    model = load_sentence_model(folder, device=places.torch_device())
-    if model.kind != name:
-        raise UserError(
-            f"{folder} holds a {model.kind} model, not {name}", f"give it as {model.kind}={folder}"
-        )
-    said = model.trained
-    about = [f"seed {said['seed']}"] if "seed" in said else []
-    about += [f"{said['turns']:,} dialogue turns"] if "turns" in said else []
-    about += [f"{said['triples']:,} turns with their neighbours"] if "triples" in said else []
-    about += [f"{said['pairs']:,} inference pairs"] if "pairs" in said else []
+    model = SENTENCE_MODELS[name].load(folder, device=places.torch_device())
+    templates = {
+        "seed": "seed {}",
+        "turns": "{:,} dialogue turns",
+        "triples": "{:,} turns with their neighbours",
+        "pairs": "{:,} inference pairs",
+    }
+    about = [text.format(model.trained[key]) for key, text in templates.items() if key in model.trained]
     return Encoder(
         name if not arguments else f"{name}={folder.name}",
         digest(name, digest_files(p for p in folder.iterdir() if p.is_file())),
