@@ -117,7 +117,7 @@ def _describe(what: str, store: Store) -> str:
 
 def limits_of(experiment: Experiment) -> Limits:
     """How long sequences may be, by the model's settings."""
-    settings: Any = model_table(experiment.model.kind)(**experiment.model_fields_given)
+    settings: Any = model_table(experiment.model.kind)(**experiment.model_settings)
     return Limits(
         settings.max_context, settings.max_response, settings.max_knowledge if settings.knowledge else 0
     )
