@@ -11,11 +11,14 @@ difference is named. The record of `out.jsonl` is `out.jsonl.json`, that of a fo
 from __future__ import annotations
 
 import contextlib
+import glob
 import hashlib
 import json
 import math
 import os
+import platform
 import re
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -28,6 +31,8 @@ from palaver.files import check_writable, write_atomically
 from palaver.schema.run import RunRecord, record_run
 
 RECORD = "run.json"
+PART = ".part-"
+"""How the name of a folder begins that is being written."""
 _LOCK = ".lock"
 _WHOLE = 1 << 26
 """Files up to this size are hashed whole, of larger ones the size and both ends."""
@@ -255,6 +260,50 @@ def write_artefact(path: Path, record: RunRecord, mode: Literal["w", "wb"] = "wb
     write_record(path, record)
     with write_atomically(path, mode) as file:
         yield file
+
+
+@contextlib.contextmanager
+def write_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
+    """A folder to fill with files. It takes its name when everything is on disk, and is gone if that fails.
+
+    A `target` that is there meanwhile stays, unless `replace`. What killed processes of this machine left
+    beside it is cleared away.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    prefix = f"{PART}{platform.node()}-"
+    for leftover in target.parent.glob(f"{glob.escape(prefix)}*"):
+        try:
+            os.kill(int(leftover.name.removeprefix(prefix).split("-")[0]), 0)
+        except (ProcessLookupError, ValueError):
+            shutil.rmtree(leftover, ignore_errors=True)
+        except PermissionError:
+            continue  # somebody else's, and alive
+    part = target.with_name(f"{prefix}{os.getpid()}-{target.name}")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir()
+    try:
+        yield part
+        for path in part.iterdir():
+            sync(path)
+        sync(part)
+        if replace and target.exists():
+            shutil.rmtree(target)
+        with contextlib.suppress(OSError):  # another run made the same folder meanwhile
+            part.rename(target)
+        if not target.is_dir():
+            raise UserError(f"cannot write {target}", "choose another place")
+        sync(target.parent)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def sync(path: Path) -> None:
+    """Force a file, or the names in a folder, to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 # Locks ---------------------------------------------------------------------------------------------------

@@ -13,9 +13,17 @@ from hypothesis import strategies as st
 from palaver.corpora.personalities import read_ocean_table
 from palaver.errors import DataError, UserError
 from palaver.schema import Dialogue, Turn
-from palaver.training.examples import EMPTY, FIRST, NO_CONTEXT, STRANGER, choose_cast, episodes, read_source
+from palaver.training.examples import (
+    EMPTY,
+    FIRST,
+    NO_CONTEXT,
+    STRANGER,
+    check_speakers,
+    choose_cast,
+    episodes,
+    read_source,
+)
 from palaver.training.experiment import Data, Source
-from palaver.training.ocean import check_speakers
 
 
 def talk(*turns: tuple[str, str], name: str = "d") -> Dialogue:
@@ -78,15 +86,15 @@ def test_main_characters_are_those_of_their_own_show() -> None:
     cast = choose_cast(Data(min_turns=20), [first, second])
     assert cast is not None
     assert cast.names == ("Ross", "Amy")
-    assert cast.ids(0) == {"Ross": 0}
-    assert cast.ids(1) == {"Amy": 1}
+    assert cast.by_source[0] == {"Ross": 0}
+    assert cast.by_source[1] == {"Amy": 1}
     assert cast.everyone == {"Ross": 0, "Amy": 1}
     with pytest.raises(DataError, match="nobody has 100 turns"):
         choose_cast(Data(min_turns=100), [first, second])
     assert choose_cast(Data(), [first]) is None
     named = choose_cast(Data(speakers=("Amy", "Ross")), [first, second])
     assert named is not None
-    assert named.ids(0) == named.ids(1) == {"Amy": 0, "Ross": 1}
+    assert named.by_source[0] == named.by_source[1] == {"Amy": 0, "Ross": 1}
 
 
 def test_sources(sample: Path) -> None:

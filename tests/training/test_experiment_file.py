@@ -38,7 +38,7 @@ def test_every_preset_is_sound_and_reads_back(name: str, tmp_path: Path) -> None
     found = preset_experiment(name, preset(name, tmp_path))
     assert load_experiment(write(tmp_path, experiment_toml(found))) == found
     table = model_table(found.model.kind)
-    assert set(found.model_fields_given) <= set(table.model_fields)
+    assert set(found.model_settings) <= set(table.model_fields)
 
 
 def test_presets_are_the_papers_recipes(tmp_path: Path) -> None:
@@ -47,14 +47,14 @@ def test_presets_are_the_papers_recipes(tmp_path: Path) -> None:
     assert (o.name, o.learning_rate, o.schedule, o.halve_after) == ("sgd", 1.0, "halve-after", 6)
     assert (o.clip, o.batch_size, o.epochs) == (5.0, 128, 30)
     assert (speaker.vocabulary.kind, speaker.vocabulary.size) == ("word", 25000)
-    assert speaker.model_fields_given["conditioning"] == "speaker"
+    assert speaker.model_settings["conditioning"] == "speaker"
     assert (speaker.data.min_turns, speaker.data.history_turns, speaker.data.valid_examples) == (
         2000,
         1,
         2000,
     )
-    assert speaker.model_fields_given["hidden"] == 1024
-    assert speaker.model_fields_given["layers"] == 4
+    assert speaker.model_settings["hidden"] == 1024
+    assert speaker.model_settings["layers"] == 4
     grounded = preset_experiment("topicalchat-tf-knowledge")
     o = grounded.optimiser
     assert (o.name, o.schedule, o.decay, o.patience, o.clip) == ("sgd", "plateau", 0.5, 3, 0.1)
@@ -69,8 +69,8 @@ def test_presets_are_the_papers_recipes(tmp_path: Path) -> None:
             assert modern.optimiser.precision == "bf16"
             assert modern.optimiser.label_smoothing == 0.1
             assert modern.optimiser.schedule.startswith("warmup")
-            assert modern.model_fields_given["norm"] == "pre"
-            assert modern.model_fields_given["tied"] is True
+            assert modern.model_settings["norm"] == "pre"
+            assert modern.model_settings["tied"] is True
 
 
 def test_preset_then_file_then_set(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_preset_then_file_then_set(tmp_path: Path) -> None:
     assert found.optimiser.learning_rate == 0.5
     assert found.optimiser.batch_size == 32
     assert found.name == "hello"
-    assert found.model_fields_given["dim"] == 32
+    assert found.model_settings["dim"] == 32
     assert found.folder == Path("runs/hello")
 
 

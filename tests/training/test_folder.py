@@ -84,7 +84,11 @@ def deep(path: Path) -> None:
         ("last/progress.json", cut, "cannot be read"),
         ("last/progress.json", deep, "cannot be read"),
         ("last/progress.json", lambda p: p.write_text("[]"), "cannot be read"),
-        ("last/progress.json", lambda p: p.write_text('{"step": "a"}'), "step is no whole number"),
+        (
+            "last/progress.json",
+            lambda p: p.write_text('{"step": "a"}'),
+            "progress.json: step: Input should be",
+        ),
         ("last/progress.json", Path.unlink, "cannot be gone on from"),
     ],
 )

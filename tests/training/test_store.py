@@ -131,7 +131,7 @@ def test_full_disk_while_preparing(
     def full(handle: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(store_module.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(UserError, match="No space left"):
         write_store(tmp_path / "s", episodes(sample_dialogues(5), Data()), vocabulary, Limits(8, 8, 0))
     assert list(tmp_path.iterdir()) == []

@@ -12,8 +12,13 @@ from palaver.cli import options
 from palaver.errors import DataError, require
 from palaver.knowledge import Selector, make_selector, reading_sentences, select_for
 from palaver.schema import Dialogue
-from palaver.training.experiment_file import PRESETS, experiment_toml, load_experiment, preset_experiment
-from palaver.training.reference import reference
+from palaver.training.experiment_file import (
+    PRESETS,
+    experiment_toml,
+    load_experiment,
+    preset_experiment,
+    reference,
+)
 from palaver.training.sample import write_sample
 
 if TYPE_CHECKING:

@@ -8,28 +8,67 @@ A checkpoint holds the model (`config.json`, `model.safetensors`, `tokenizer.jso
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
+import math
 import os
 import pickle
 import random
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from pydantic import TypeAdapter, ValidationError
 from safetensors import SafetensorError
 
+from palaver.artefacts import PART, sync, write_folder
+from palaver.config import dotted
 from palaver.errors import DataError, UserError
 from palaver.models import Responder
+from palaver.statistics.perplexity import Perplexity
 from palaver.text.vocabulary import Vocabulary
-from palaver.training.totals import Totals
 
 FOLDER = "checkpoints"
 STATE = "training.pt"
 PROGRESS = "progress.json"
+
+
+@dataclass
+class Totals:
+    """Sums over some batches and all processes."""
+
+    loss: float = 0.0
+    """What was back-propagated, with label smoothing."""
+    nll: float = 0.0
+    """Negative log-likelihood of all target tokens."""
+    norm: float = 0.0
+    """Norms of the gradient, one a step and process."""
+    tokens: float = 0.0
+    """Target tokens."""
+    words: float = 0.0
+    spelling: float = 0.0
+    """What unknown words cost on top, where a word counts (`palaver.text.spelling`)."""
+    examples: float = 0.0
+    read: float = 0.0
+    """All tokens, those of contexts and knowledge included, without padding."""
+    steps: float = 0.0
+
+    def __add__(self, other: Totals) -> Totals:
+        return Totals(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+    @property
+    def are_finite(self) -> bool:
+        return all(map(math.isfinite, astuple(self)))
+
+    @property
+    def nll_per_token(self) -> float:
+        return self.nll / max(self.tokens, 1)
+
+    @property
+    def perplexity(self) -> Perplexity:
+        return Perplexity(self.nll, max(int(self.tokens), 1), max(int(self.words), 1), self.spelling)
 
 
 @dataclass
@@ -56,6 +95,9 @@ class RunProgress:
     n_processes: int = 1
     finished: str = ""
     """Why the run has ended; empty while it has not."""
+
+
+_PROGRESS = TypeAdapter(RunProgress)
 
 
 def random_state() -> dict[str, Any]:
@@ -97,18 +139,13 @@ class Checkpoints:
     ) -> Path:
         """A new `last`, and a new `best` if this step is it. The one before stays whole until then."""
         target = self.folder / _name(progress.step)
-        part = self.folder / f".part-{os.getpid()}"
         try:
-            part.mkdir(parents=True, exist_ok=True)
-            model.save_pretrained(part)
-            vocabulary.save(part)
-            torch.save({"optimiser": optimiser, "random": random_states}, part / STATE)
-            (part / PROGRESS).write_text(json.dumps(dataclasses.asdict(progress), indent=1), encoding="utf-8")
-            _to_disk(part)
-            if target.exists():  # left by a run that was killed before it could link to it
-                shutil.rmtree(target)
-            part.rename(target)
-            _sync_folder(self.folder)
+            # A folder of this name was left by a run that was killed before it could link to it.
+            with write_folder(target, replace=True) as part:
+                model.save_pretrained(part)
+                vocabulary.save(part)
+                torch.save({"optimiser": optimiser, "random": random_states}, part / STATE)
+                (part / PROGRESS).write_text(json.dumps(asdict(progress), indent=1), encoding="utf-8")
             _link(self.run / "last", target)
             self._link_best(progress)
             self._prune()
@@ -122,8 +159,6 @@ class Checkpoints:
                 f"the checkpoint of step {progress.step:,} could not be written: {reason}",
                 f"is the disk full? make room and run the same command again; {kept}",
             ) from error
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
         return target
 
     def _link_best(self, progress: RunProgress) -> None:
@@ -138,9 +173,8 @@ class Checkpoints:
             if folder not in linked and folder.resolve() not in linked:
                 shutil.rmtree(folder, ignore_errors=True)
             elif folder.resolve() != (self.run / "last").resolve():
-                (folder / STATE).unlink(
-                    missing_ok=True
-                )  # nobody goes on from there; the model is what counts
+                # Nobody goes on from there; the model is what counts.
+                (folder / STATE).unlink(missing_ok=True)
 
     def last(self) -> Path | None:
         """The folder of the newest complete checkpoint. Copies of a run may come without the links."""
@@ -177,7 +211,7 @@ class Checkpoints:
 
     def clear_leftovers(self, progress: RunProgress) -> None:
         """Parts and checkpoints beyond `last`, and a `best` that was not linked before the kill."""
-        for part in self.folder.glob(".part-*"):
+        for part in self.folder.glob(f"{PART}*"):
             shutil.rmtree(part, ignore_errors=True)
         for folder in self.folder.glob("step-*"):
             if folder.name > _name(progress.step):
@@ -188,17 +222,12 @@ class Checkpoints:
 def read_progress(folder: Path) -> RunProgress:
     """How far the run had come when the checkpoint `folder` was written."""
     try:
-        fields = json.loads((folder / PROGRESS).read_text(encoding="utf-8"))
-        for name in ("window", "totals"):
-            if name in fields:
-                fields[name] = Totals(**fields[name])
-        progress = RunProgress(**fields)
-        for field_ in dataclasses.fields(RunProgress):
-            if field_.type == "int" and not isinstance(getattr(progress, field_.name), int):
-                raise ValueError(f"{field_.name} is no whole number")
-    except (OSError, ValueError, TypeError, RecursionError) as error:
+        return _PROGRESS.validate_python(json.loads((folder / PROGRESS).read_text(encoding="utf-8")))
+    except ValidationError as error:
+        mistake = error.errors()[0]
+        raise unreadable(folder, f"{PROGRESS}: {dotted(mistake['loc'])}: {mistake['msg']}") from None
+    except (OSError, ValueError, RecursionError) as error:
         raise unreadable(folder, error) from None
-    return progress
 
 
 def unreadable(folder: Path, reason: object) -> DataError:
@@ -220,19 +249,4 @@ def _link(link: Path, target: Path) -> None:
     if link.is_dir() and not link.is_symlink():  # a copy of a run may have folders in place of links
         shutil.rmtree(link)
     os.replace(new, link)
-    _sync_folder(link.parent)
-
-
-def _to_disk(folder: Path) -> None:
-    for path in folder.iterdir():
-        with path.open("rb+") as file:
-            os.fsync(file.fileno())
-    _sync_folder(folder)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    sync(link.parent)

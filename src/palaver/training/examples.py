@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from palaver.corpora.catalogue import CorpusReader, read_corpus
-from palaver.errors import DataError, UserError
+from palaver.corpora.personalities import Scores
+from palaver.errors import DataError, UserError, nearest
 from palaver.models.turns import first_turn_seen
 from palaver.schema import Dialogue
 from palaver.training.experiment import Data, Source
@@ -40,18 +42,14 @@ class Episode:
 
 def read_source(source: Source, data: Data) -> CorpusReader:
     """The dialogues of a source as a stream, turns merged where that is wanted."""
-    name = source.corpus if source.corpus is not None else source.path
-    return read_corpus(
-        name or "", root=source.root or data.root, split=source.split, merge_turns=data.merge_turns
-    )
+    name = source.corpus or source.path or ""
+    root = source.root or data.root
+    return read_corpus(name, root=root, split=source.split, merge_turns=data.merge_turns)
 
 
 def count_turns(dialogues: Iterable[Dialogue]) -> Counter[str]:
     """Turns by speaker."""
-    counts: Counter[str] = Counter()
-    for dialogue in dialogues:
-        counts.update(turn.speaker for turn in dialogue.turns)
-    return counts
+    return Counter(turn.speaker for dialogue in dialogues for turn in dialogue.turns)
 
 
 @dataclass(frozen=True)
@@ -61,10 +59,7 @@ class Cast:
     names: tuple[str, ...]
     """In the order of their ids."""
     by_source: tuple[Mapping[str, int], ...]
-
-    def ids(self, source: int) -> Mapping[str, int]:
-        """Name -> id among the speakers of one training source; validation sources take all names."""
-        return self.by_source[source] if source < len(self.by_source) else self.everyone
+    """Name -> id among the speakers of each training source; validation sources take everyone."""
 
     @property
     def everyone(self) -> dict[str, int]:
@@ -88,8 +83,24 @@ def choose_cast(data: Data, counts: Sequence[Counter[str]], extra: Sequence[str]
         kept = [set(names) for _ in counts]
     else:
         return None
-    ids = {name: i for i, name in enumerate(names)}
-    return Cast(tuple(names), tuple({n: ids[n] for n in sorted(some, key=ids.__getitem__)} for some in kept))
+    by_source = ({name: i for i, name in enumerate(names) if name in some} for some in kept)
+    return Cast(tuple(names), tuple(by_source))
+
+
+def check_speakers(
+    table: Mapping[str, Scores], speakers: Sequence[str], heard: Sequence[str], path: Path
+) -> None:
+    """Everybody with an id has OCEAN scores, and everybody in the table of scores speaks in the data."""
+    problems = [
+        f"{name!r} has no scores{nearest(name, list(table))}" for name in speakers if name not in table
+    ]
+    problems += [
+        f"{name!r} never speaks in the training data{nearest(name, heard)}"
+        for name in table
+        if name not in heard
+    ]
+    if problems:
+        raise DataError(f"{path} does not fit the data:", problems=problems)
 
 
 def episodes(

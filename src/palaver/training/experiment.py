@@ -9,7 +9,32 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from palaver.errors import nearest
+
+
+def _find(path: Path, info: ValidationInfo) -> Path:
+    """Look in the working folder, then beside the experiment file, whose folder is the context."""
+    if info.context is None:
+        return path
+    for place in (path, info.context / path):
+        if place.exists():
+            return place.absolute()
+    siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+    raise ValueError(f"there is no {path}{nearest(path.name, siblings)}")
+
+
+InputPath = Annotated[Path, AfterValidator(_find)]
+"""Something that must be there when the experiment is read from a file."""
 
 
 class Part(BaseModel):
@@ -31,9 +56,9 @@ class Source(Part):
     """Where dialogues come from: a corpus by name, or a file."""
 
     corpus: str | None = Field(None, description="a name of `palaver corpus list`")
-    path: Path | None = Field(None, description="a file of dialogues (.jsonl, .csv, .parquet; .gz too)")
+    path: InputPath | None = Field(None, description="a file of dialogues (.jsonl, .csv, .parquet; .gz too)")
     split: str | None = Field(None, description="only dialogues of this split")
-    root: Path | None = Field(None, description="the folder the corpus lies in, if not `data.root`")
+    root: InputPath | None = Field(None, description="the folder the corpus lies in, if not `data.root`")
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Source:
@@ -50,7 +75,9 @@ class Data(Part):
 
     train: tuple[Source, ...] = Field((), description="sources of the training examples")
     valid: tuple[Source, ...] = Field((), description="sources of the validation examples")
-    root: Path | None = Field(None, description="where corpora lie; default: `PALAVER_DATA`, then the cache")
+    root: InputPath | None = Field(
+        None, description="where corpora lie; default: `PALAVER_DATA`, then the cache"
+    )
     prepared: Path | None = Field(
         None, description="folder for tokenised data, shared between runs; default: `prepared` beside `out`"
     )
@@ -66,7 +93,7 @@ class Data(Part):
     min_turns: int = Field(
         0, ge=0, description="instead of `speakers`: whoever has so many turns in one source; 0: off"
     )
-    ocean: Path | None = Field(
+    ocean: InputPath | None = Field(
         None, description="table (CSV or JSON) of speaker and five OCEAN scores from 1 to 7"
     )
     knowledge: Literal["none", "oracle", "tfidf", "bm25", "encoder"] = Field(
@@ -92,7 +119,7 @@ class VocabularySettings(Part):
     kind: Literal["word", "bpe"] = Field("bpe", description="whole words, or pieces of bytes")
     size: int = Field(8000, ge=10, le=1_000_000, description="at most so many tokens")
     lowercase: bool = Field(False, description="`bpe` only; words are always lower-cased")
-    from_: Path | None = Field(
+    from_: InputPath | None = Field(
         None, alias="from", description="folder with a `tokenizer.json` to use as it is"
     )
 
@@ -103,7 +130,7 @@ class ModelSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
 
     kind: Literal["seq2seq", "knowledge-transformer"] = Field("seq2seq", description="which model")
-    initialise_from: Path | None = Field(
+    initialise_from: InputPath | None = Field(
         None, description="checkpoint folder to start from; its vocabulary is used too"
     )
 
@@ -190,7 +217,7 @@ class Experiment(Part):
         return self.data.prepared or self.folder.parent / "prepared"
 
     @property
-    def model_fields_given(self) -> dict[str, Any]:
+    def model_settings(self) -> dict[str, Any]:
         """The settings of the model itself."""
         return dict(self.model.model_extra or {})
 

@@ -11,37 +11,47 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic.fields import FieldInfo
 
 from palaver.config import Lines, Location, config_error, parse_toml, read_toml
 from palaver.errors import ConfigError, UserError, nearest
-from palaver.training.experiment import Experiment, Source
+from palaver.training.experiment import (
+    Data,
+    Experiment,
+    Log,
+    ModelSettings,
+    Optimiser,
+    Source,
+    VocabularySettings,
+)
 
 if TYPE_CHECKING:
     from palaver.models import ResponderConfig
 
-PRESETS = {
-    "tiny": "a small transformer for trying things out: a minute on a laptop",
-    "xing2018-pretrain": "Seq2Seq 4 x 1024 on subtitles, before the fine-tuning (Xing & Fernández 2018)",
-    "xing2018-speaker": "Seq2Seq with a vector per character, after pre-training (Xing & Fernández 2018)",
-    "xing2018-personality": "the same with five OCEAN scores in place of the character",
-    "topicalchat-pretrain": "transformer as language model over windows (Gopalakrishnan et al. 2019)",
-    "topicalchat-tf": "transformer on Topical-Chat without knowledge (Gopalakrishnan et al. 2019)",
-    "topicalchat-tf-knowledge": "the same with the oracle's sentence of the reading set",
-    "modern-pretrain": "pre-norm transformer, tied, rotary, AdamW, bf16: base for the other modern ones",
-    "modern-speaker": "modern recipe of xing2018-speaker",
-    "modern-personality": "modern recipe of xing2018-personality",
-    "modern-tf": "modern recipe of topicalchat-tf",
-    "modern-tf-knowledge": "modern recipe of topicalchat-tf-knowledge",
+_PRESETS = files("palaver.training") / "presets"
+PRESETS: dict[str, str] = tomllib.loads((_PRESETS / "index.toml").read_text(encoding="utf-8"))
+"""Name -> what it is for."""
+_TABLES: dict[str, type[BaseModel]] = {
+    "the file itself": Experiment,
+    "[data]": Data,
+    "a source in `data.train` and `data.valid`": Source,
+    "[vocabulary]": VocabularySettings,
+    "[model]": ModelSettings,
+    "[optimiser]": Optimiser,
+    "[log]": Log,
 }
+_MODELS = ("seq2seq", "knowledge-transformer")
 _FILLED_IN = ("vocab_size", "speakers", "ocean", "vocabulary", "history_turns")
 """Settings of a model that follow from the data."""
-_INSTEAD = (
-    (("optimiser", "batch_size"), ("optimiser", "batch_tokens")),
-    (("data", "speakers"), ("data", "min_turns")),
-)
+_ALTERNATIVES = {
+    "batch_size": "batch_tokens",
+    "batch_tokens": "batch_size",
+    "speakers": "min_turns",
+    "min_turns": "speakers",
+}
 """Whoever gives one of these does not want the preset's other."""
 
 
@@ -60,18 +70,16 @@ def preset_experiment(name: str, assignments: Sequence[str] = ()) -> Experiment:
 def _build(path: Path, data: dict[str, Any], lines: Lines, assignments: Sequence[str]) -> Experiment:
     given = _assigned(assignments)
     tables = _with_preset(_merged(data, given))
-    mistakes: list[tuple[Location, str]] = []
+    model = tables.get("model", {})
+    mistakes = list(_model_mistakes(model)) if isinstance(model, dict) else []
+    model_is_sound = not mistakes
     experiment: Experiment | None = None
     try:
-        experiment = Experiment.model_validate(tables)
+        experiment = Experiment.model_validate(tables)  # first without a look at the files it names
+        experiment = Experiment.model_validate(tables, context=path.parent)
     except ValidationError as error:
         mistakes += _explain(error, Experiment, ())
-    model = tables.get("model", {})
-    if isinstance(model, dict):
-        mistakes += _model_mistakes(model)
-    if experiment is not None and not mistakes:
-        experiment = _find_paths(experiment, path.parent)
-        mistakes += _missing_paths(experiment)
+    if experiment is not None and model_is_sound:
         mistakes += _contradictions(experiment)
     if mistakes or experiment is None:
         raise config_error(path, lines, [_from_set(given, mistake) for mistake in mistakes])
@@ -84,7 +92,7 @@ def preset_tables(name: str) -> dict[str, Any]:
         raise ConfigError(
             f"there is no preset {name!r}{nearest(name, list(PRESETS))}", f"known: {', '.join(PRESETS)}"
         )
-    text = (files("palaver.training") / "presets" / f"{name}.toml").read_text(encoding="utf-8")
+    text = (_PRESETS / f"{name}.toml").read_text(encoding="utf-8")
     return {**_with_preset(parse_toml(text, name)[0]), "preset": name}
 
 
@@ -96,12 +104,10 @@ def _with_preset(data: dict[str, Any]) -> dict[str, Any]:
 def _merged(base: dict[str, Any], top: dict[str, Any]) -> dict[str, Any]:
     """`top` over `base`, table by table; a list replaces a list."""
     result = copy.deepcopy(base)
-    for pair in _INSTEAD:
-        for mine, other in (pair, pair[::-1]):
-            table = top.get(mine[0])
-            if isinstance(table, dict) and mine[1] in table and other[1] not in table:
-                result.get(other[0], {}).pop(other[1], None)
     for key, value in top.items():
+        other = _ALTERNATIVES.get(key)
+        if other is not None and other not in top:
+            result.pop(other, None)
         below = result.get(key)
         both = isinstance(value, dict) and isinstance(below, dict)
         result[key] = _merged(below, value) if both else copy.deepcopy(value)
@@ -150,21 +156,18 @@ def _explain(error: ValidationError, table: type[BaseModel], at: Location) -> It
             yield place, "is missing"
         else:
             words = mistake["msg"].replace("Input should be", "expected")
-            found = repr(mistake["input"])
+            value = repr(mistake["input"])
             choices = re.findall("'([^']+)'", words) if mistake["type"] == "literal_error" else []
             close = nearest(str(mistake["input"]), choices)
-            yield place, f"{words}, found {found if len(found) <= 60 else found[:57] + '...'}{close}"
+            yield place, f"{words}, found {value if len(value) <= 60 else value[:57] + '...'}{close}"
 
 
 def _keys(table: type[BaseModel], way: Location) -> list[str]:
     """The keys that exist in the table `way` leads to."""
-    for part in way:
-        if isinstance(part, int):
-            table = Source
-        else:
-            kind = table.model_fields[part].annotation
-            if isinstance(kind, type) and issubclass(kind, BaseModel):
-                table = kind
+    if any(isinstance(part, int) for part in way):
+        table = Source
+    elif way:
+        table = _TABLES[f"[{way[0]}]"]
     return [field.alias or name for name, field in table.model_fields.items()]
 
 
@@ -193,7 +196,7 @@ def model_table(kind: str) -> type[BaseModel]:
 
 def _model_mistakes(model: dict[str, Any]) -> Iterator[tuple[Location, str]]:
     kind = model.get("kind", "seq2seq")
-    if kind not in ("seq2seq", "knowledge-transformer"):
+    if kind not in _MODELS:
         return  # said already
     table = model_table(kind)
     own = {key: value for key, value in model.items() if key not in ("kind", "initialise_from")}
@@ -208,7 +211,7 @@ def _model_mistakes(model: dict[str, Any]) -> Iterator[tuple[Location, str]]:
 
 def _contradictions(experiment: Experiment) -> Iterator[tuple[Location, str]]:
     data = experiment.data
-    settings: Any = model_table(experiment.model.kind)(**experiment.model_fields_given)
+    settings: Any = model_table(experiment.model.kind)(**experiment.model_settings)
     conditioning, wants_knowledge = settings.conditioning, bool(settings.knowledge)
     filled = _config_class(experiment.model.kind)(vocab_size=1, speakers=("anybody",), **dict(settings))
     yield from ((("model",), problem) for problem in filled.contradictions())
@@ -247,47 +250,6 @@ def _another_kind(experiment: Experiment) -> Iterator[tuple[Location, str]]:
                 yield ("model", "initialise_from"), f"{start} holds a {theirs} model, not a {kind}"
 
 
-_PATHS: tuple[Location, ...] = (
-    ("data", "root"),
-    ("data", "ocean"),
-    ("vocabulary", "from_"),
-    ("model", "initialise_from"),
-)
-
-
-def _find_paths(experiment: Experiment, beside: Path) -> Experiment:
-    """Relative paths are taken from the working folder; what is not there, from the file's own folder."""
-
-    def find(path: Path | None) -> Path | None:
-        if path is None or path.is_absolute() or path.exists() or not (beside / path).exists():
-            return path.absolute() if path is not None and path.exists() else path
-        return (beside / path).absolute()
-
-    def find_all(sources: tuple[Source, ...]) -> tuple[Source, ...]:
-        return tuple(s.model_copy(update={"path": find(s.path), "root": find(s.root)}) for s in sources)
-
-    tables: dict[str, dict[str, Any]] = {"data": {}, "vocabulary": {}, "model": {}}
-    for table, name in _PATHS:
-        tables[str(table)][str(name)] = find(getattr(getattr(experiment, str(table)), str(name)))
-    tables["data"] |= {"train": find_all(experiment.data.train), "valid": find_all(experiment.data.valid)}
-    changed = {name: getattr(experiment, name).model_copy(update=new) for name, new in tables.items()}
-    return experiment.model_copy(update=changed)
-
-
-def _missing_paths(experiment: Experiment) -> Iterator[tuple[Location, str]]:
-    named: list[tuple[Location, Path | None]] = [
-        (place, getattr(getattr(experiment, str(place[0])), str(place[1]))) for place in _PATHS
-    ]
-    for key in ("train", "valid"):
-        for i, source in enumerate(getattr(experiment.data, key)):
-            named += [(("data", key, i, name), getattr(source, name)) for name in ("path", "root")]
-    for place, path in named:
-        if path is not None and not path.exists():
-            siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-            location = tuple("from" if part == "from_" else part for part in place)
-            yield location, f"there is no {path}{nearest(path.name, siblings)}"
-
-
 def experiment_toml(experiment: Experiment) -> str:
     """The experiment as a file that `load_experiment` reads back to the same value."""
     plain = experiment.plain()
@@ -304,3 +266,22 @@ def _toml(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_toml, value))}]"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def reference() -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
+    """The tables of the file in order, then those of the models; each with names, defaults and meanings."""
+    for title, table in _TABLES.items():
+        fields = table.model_fields.items()
+        yield title, [_describe(field.alias or name, field) for name, field in fields if field.description]
+    for kind in _MODELS:
+        fields = model_table(kind).model_fields.items()
+        yield f'[model] of kind "{kind}"', [_describe(name, field) for name, field in fields]
+
+
+def _describe(name: str, field: FieldInfo) -> tuple[str, str, str]:
+    value: Any = field.get_default(call_default_factory=True)
+    default = "" if value is None or value in ("", ()) else json.dumps(value)
+    meaning = [field.description] if field.description else []
+    if get_origin(field.annotation) is Literal:
+        meaning.append(", ".join(f"`{value}`" for value in get_args(field.annotation)))
+    return name, default, "; ".join(meaning)

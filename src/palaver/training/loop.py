@@ -22,13 +22,12 @@ from palaver.errors import UserError
 from palaver.models import Responder
 from palaver.text.vocabulary import Vocabulary
 from palaver.training.batches import Batch, Collator, Plan, example_lengths, plan_epoch, prefetched
-from palaver.training.checkpoint import Checkpoints, RunProgress, random_state
+from palaver.training.checkpoint import Checkpoints, RunProgress, Totals, random_state
 from palaver.training.experiment import Experiment
 from palaver.training.folder import MetricsFile
 from palaver.training.interruptions import Signals, Stopped, memory_errors
 from palaver.training.prepare import Split
 from palaver.training.schedule import Schedule
-from palaver.training.totals import Totals
 
 
 class Watcher(Protocol):

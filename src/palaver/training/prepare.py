@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,18 +18,26 @@ import numpy as np
 
 from palaver.artefacts import digest
 from palaver.corpora.personalities import Scores, read_ocean_table
-from palaver.errors import UserError
+from palaver.errors import UserError, nearest
 from palaver.files import sha256_of, write_atomically
 from palaver.models.pretrained import read_config
 from palaver.text.vocabulary import Vocabulary
-from palaver.training.examples import Cast, Episode, Select, choose_cast, count_turns, episodes, read_source
+from palaver.training.examples import (
+    Cast,
+    Episode,
+    Select,
+    check_speakers,
+    choose_cast,
+    count_turns,
+    episodes,
+    read_source,
+)
 from palaver.training.experiment import Experiment, Source
 from palaver.training.experiment_file import model_table
-from palaver.training.ocean import check_speakers
 from palaver.training.store import FORMAT, Limits, Store, write_store
 
 Say = Callable[[str], None]
-"""Hears what is being done."""
+"""Receives a line about what is being done."""
 
 
 @dataclass(frozen=True)
@@ -57,36 +65,26 @@ class Split:
 
 def prepare(experiment: Experiment, *, select: Select | None = None, say: Say | None = None) -> PreparedData:
     """Make what is not there yet. `select` chooses knowledge."""
-    say = say or (lambda text: None)
     data = experiment.data
     if not data.train:
         raise UserError(
             "no training data is named", 'give data.train, such as [{ corpus = "self-dialogue" }]'
         )
-    hashes = _hashes(experiment)
-    folder = experiment.prepared
-    folder.mkdir(parents=True, exist_ok=True)
+    work = _Preparation(experiment, select, say or (lambda text: None))
     ocean = read_ocean_table(data.ocean) if data.ocean is not None else {}
-    cast = _cast(experiment, ocean, say)
-    names = cast.names if cast else ()
-    vocabulary_at = _vocabulary(experiment, folder, hashes, say)
+    cast = work.cast(ocean)
+    vocabulary_at = work.vocabulary()
     vocabulary = Vocabulary.load(vocabulary_at)
-    hashes[str(vocabulary_at / "tokenizer.json")] = sha256_of(vocabulary_at / "tokenizer.json")
-    train = _store(experiment, "train", data.train, folder, vocabulary, cast, hashes, select, say)
+    work.hashes[str(vocabulary_at / "tokenizer.json")] = sha256_of(vocabulary_at / "tokenizer.json")
+    train = work.store("training", vocabulary, cast)
     notes = [_describe("training", Store(train))]
     valid = None
     if data.valid:
-        valid = _store(experiment, "valid", data.valid, folder, vocabulary, cast, hashes, select, say)
+        valid = work.store("validation", vocabulary, cast)
         notes.append(_describe("validation", Store(valid)))
-    return PreparedData(
-        vocabulary_at,
-        train,
-        valid,
-        names,
-        {name: ocean[name] for name in names if name in ocean},
-        hashes,
-        tuple(notes),
-    )
+    names = cast.names if cast else ()
+    scores = {name: ocean[name] for name in names if name in ocean}
+    return PreparedData(vocabulary_at, train, valid, names, scores, work.hashes, tuple(notes))
 
 
 def open_splits(experiment: Experiment, prepared: PreparedData) -> tuple[Split, Split | None]:
@@ -117,136 +115,126 @@ def _describe(what: str, store: Store) -> str:
 
 def limits_of(experiment: Experiment) -> Limits:
     """How long sequences may be, by the model's settings."""
-    settings: Any = model_table(experiment.model.kind)(**experiment.model_fields_given)
+    settings: Any = model_table(experiment.model.kind)(**experiment.model_settings)
     return Limits(
         settings.max_context, settings.max_response, settings.max_knowledge if settings.knowledge else 0
     )
 
 
-def _cast(experiment: Experiment, ocean: dict[str, Scores], say: Say) -> Cast | None:
-    data = experiment.data
-    if not (data.speakers or data.min_turns or ocean):
-        return None
-    say("counting the turns of each speaker")
-    counts = [count_turns(read_source(source, data)) for source in data.train]
-    cast = choose_cast(data, counts, tuple(ocean))
-    heard = sum(counts, Counter[str]())
-    if cast is not None and ocean and data.ocean is not None:
-        check_speakers(ocean, cast.names, list(heard), data.ocean)
-    silent = [name for name in (cast.names if cast else ()) if not heard[name]]
-    if silent:
-        from palaver.errors import nearest
+class _Preparation:
+    """The steps of `prepare`, and what they share."""
 
-        raise UserError(
-            "data.speakers names people who never speak in the training data:",
-            problems=[f"{name!r}{nearest(name, list(heard))}" for name in silent],
-        )
-    return cast
+    def __init__(self, experiment: Experiment, select: Select | None, say: Say) -> None:
+        self.experiment, self.data = experiment, experiment.data
+        self.select = select
+        self.say = say
+        self.hashes = _hashes(experiment)
+        self.folder = experiment.prepared
+        self.folder.mkdir(parents=True, exist_ok=True)
 
-
-def _vocabulary(experiment: Experiment, folder: Path, hashes: dict[str, str], say: Say) -> Path:
-    settings = experiment.vocabulary
-    start = experiment.model.initialise_from
-    if start is not None:
-        read_config(start)
-        if (
-            settings.from_ is not None
-            and Vocabulary.load(start).signature != Vocabulary.load(settings.from_).signature
-        ):
+    def cast(self, ocean: dict[str, Scores]) -> Cast | None:
+        """Who gets an id. One pass over the training sources, where that is needed."""
+        data = self.data
+        if not (data.speakers or data.min_turns or ocean):
+            return None
+        self.say("counting the turns of each speaker")
+        counts = [count_turns(read_source(source, data)) for source in data.train]
+        cast = choose_cast(data, counts, tuple(ocean))
+        heard = sum(counts, Counter[str]())
+        if cast is not None and ocean and data.ocean is not None:
+            check_speakers(ocean, cast.names, list(heard), data.ocean)
+        silent = [name for name in (cast.names if cast else ()) if not heard[name]]
+        if silent:
             raise UserError(
-                f"vocabulary.from ({settings.from_}) is not that of model.initialise_from ({start})",
-                "leave vocabulary.from out: the vocabulary comes with the checkpoint",
+                "data.speakers names people who never speak in the training data:",
+                problems=[f"{name!r}{nearest(name, list(heard))}" for name in silent],
             )
-        return start
-    if settings.from_ is not None:
-        return settings.from_
-    data = experiment.data
-    made_of = {
-        "format": FORMAT,
-        "hashes": [hashes[f] for f in _files_of(experiment, data.train)],
-        "splits": [source.split for source in data.train],
-        "vocabulary": settings.model_dump(mode="json"),
-    }
-    target = folder / f"vocabulary-{digest(made_of)}"
-    if not (target / "tokenizer.json").is_file():
-        say("making the vocabulary")
-        texts = (
-            turn.text for s in data.train for dialogue in read_source(s, data) for turn in dialogue.turns
-        )
-        made = Vocabulary.train(texts, kind=settings.kind, size=settings.size, lowercase=settings.lowercase)
-        made.save(target)
-    return target
+        return cast
 
-
-def _store(
-    experiment: Experiment,
-    which: str,
-    sources: Sequence[Source],
-    folder: Path,
-    vocabulary: Vocabulary,
-    cast: Cast | None,
-    hashes: dict[str, str],
-    select: Select | None,
-    say: Say,
-) -> Path:
-    data = experiment.data
-    limits = limits_of(experiment)
-    kept = ("task", "window", "history_turns", "merge_turns", "knowledge")
-    by_source = (
-        [cast.ids(i) if which == "train" else cast.everyone for i in range(len(sources))] if cast else None
-    )
-    maximum = data.max_examples if which == "train" else None
-    made_of = {
-        "format": FORMAT,
-        "hashes": [hashes[f] for f in _files_of(experiment, sources)],
-        "sources": [[s.corpus, s.split] for s in sources],
-        "vocabulary": vocabulary.signature,
-        "settings": {key: getattr(data, key) for key in kept},
-        "limits": vars(limits),
-        "speakers": [list(ids.items()) for ids in by_source] if by_source else None,
-        "maximum": maximum,
-    }
-    target = folder / f"examples-{digest(made_of)}"
-    if target.is_dir():
+    def vocabulary(self) -> Path:
+        """The folder of the vocabulary: a checkpoint's, one that is named, or a new one of the texts."""
+        data, settings = self.data, self.experiment.vocabulary
+        start = self.experiment.model.initialise_from
+        if start is not None:
+            read_config(start)
+            theirs = settings.from_
+            if theirs is not None and Vocabulary.load(start).signature != Vocabulary.load(theirs).signature:
+                raise UserError(
+                    f"vocabulary.from ({theirs}) is not that of model.initialise_from ({start})",
+                    "leave vocabulary.from out: the vocabulary comes with the checkpoint",
+                )
+            return start
+        if settings.from_ is not None:
+            return settings.from_
+        inputs = {
+            "format": FORMAT,
+            "hashes": [self.hashes[f] for f in _files_of(self.experiment, data.train)],
+            "splits": [source.split for source in data.train],
+            "vocabulary": settings.model_dump(mode="json"),
+        }
+        target = self.folder / f"vocabulary-{digest(inputs)}"
+        if not (target / "tokenizer.json").is_file():
+            self.say("making the vocabulary")
+            dialogues = (dialogue for source in data.train for dialogue in read_source(source, data))
+            texts = (turn.text for dialogue in dialogues for turn in dialogue.turns)
+            made = Vocabulary.train(
+                texts, kind=settings.kind, size=settings.size, lowercase=settings.lowercase
+            )
+            made.save(target)
         return target
-    if data.knowledge != "none" and select is None:
-        raise UserError(f"knowledge is to be chosen by {data.knowledge!r}, but no selector was passed in")
-    skipped: Counter[str] = Counter()
 
-    def stream() -> Iterator[Episode]:
-        for i, source in enumerate(sources):
-            yield from episodes(
-                read_source(source, data),
-                data,
-                ids=by_source[i] if by_source else None,
-                select=select if data.knowledge != "none" else None,
-                skipped=skipped,
-            )
+    def store(self, which: str, vocabulary: Vocabulary, cast: Cast | None) -> Path:
+        """The folder of the training or validation examples."""
+        data, limits = self.data, limits_of(self.experiment)
+        is_training = which == "training"
+        sources = data.train if is_training else data.valid
+        ids: Sequence[Mapping[str, int] | None] = [None] * len(sources)
+        if cast is not None:
+            ids = cast.by_source if is_training else [cast.everyone] * len(sources)
+        maximum = data.max_examples if is_training else None
+        keys = ("task", "window", "history_turns", "merge_turns", "knowledge")
+        inputs = {
+            "format": FORMAT,
+            "hashes": [self.hashes[f] for f in _files_of(self.experiment, sources)],
+            "sources": [[s.corpus, s.split] for s in sources],
+            "vocabulary": vocabulary.signature,
+            "settings": {key: getattr(data, key) for key in keys},
+            "limits": vars(limits),
+            "speakers": [list(names.items()) for names in ids if names is not None] if cast else None,
+            "maximum": maximum,
+        }
+        target = self.folder / f"examples-{digest(inputs)}"
+        if target.is_dir():
+            return target
+        if data.knowledge != "none" and self.select is None:
+            raise UserError(f"knowledge is to be chosen by {data.knowledge!r}, but no selector was passed in")
+        skipped: Counter[str] = Counter()
+        last_said = time.monotonic()
 
-    say(f"preparing {'training' if which == 'train' else 'validation'} examples")
-    write_store(
-        target,
-        stream(),
-        vocabulary,
-        limits,
-        window=data.window if data.task == "windows" else 0,
-        max_examples=maximum,
-        skipped=skipped,
-        tell=_now_and_then(lambda n: say(f"  {n:,} examples so far")),
-    )
-    return target
+        def stream() -> Iterator[Episode]:
+            select = self.select if data.knowledge != "none" else None
+            for source, names in zip(sources, ids, strict=True):
+                dialogues = read_source(source, data)
+                yield from episodes(dialogues, data, ids=names, select=select, skipped=skipped)
 
+        def report(what: str, done: int, total: int) -> None:
+            nonlocal last_said
+            if time.monotonic() - last_said > 5:
+                last_said = time.monotonic()
+                self.say(f"  {done:,} {what} so far")
 
-def _now_and_then(tell: Callable[[int], None], seconds: float = 5.0) -> Callable[[int], None]:
-    last = time.monotonic()
-
-    def maybe(n: int) -> None:
-        nonlocal last
-        if time.monotonic() - last > seconds:
-            last = time.monotonic()
-            tell(n)
-
-    return maybe
+        self.say(f"preparing {which} examples")
+        write_store(
+            target,
+            stream(),
+            vocabulary,
+            limits,
+            window=data.window if data.task == "windows" else 0,
+            max_examples=maximum,
+            skipped=skipped,
+            progress=report,
+        )
+        return target
 
 
 def _files_of(experiment: Experiment, sources: Sequence[Source]) -> list[str]:
@@ -254,8 +242,7 @@ def _files_of(experiment: Experiment, sources: Sequence[Source]) -> list[str]:
     files: dict[Path, None] = {}
     for source in sources:
         at = read_source(source, experiment.data).path
-        inside = _inside(at)
-        files |= dict.fromkeys(inside or [at])
+        files |= dict.fromkeys(_inside(at) or [at])
         files |= dict.fromkeys(_inside(at.parent / "reading_sets"))  # of Topical-Chat: its knowledge
     return list(map(str, files))
 

@@ -185,7 +185,7 @@ def make_model(
     experiment: Experiment, prepared: PreparedData, vocabulary: Vocabulary
 ) -> tuple[Responder, list[str]]:
     """The model with random weights, or those of the checkpoint to start from; what to say about it."""
-    fields = {**experiment.model_fields_given, "model": experiment.model.kind, "vocab_size": len(vocabulary)}
+    fields = {**experiment.model_settings, "model": experiment.model.kind, "vocab_size": len(vocabulary)}
     fields["vocabulary"] = fingerprint(vocabulary)
     fields["history_turns"] = experiment.data.history_turns
     conditioning = fields.get("conditioning", "none")

@@ -6,33 +6,28 @@ begins (int64). The folder takes its name, a signature of data, vocabulary and s
 
 from __future__ import annotations
 
-import contextlib
-import glob
 import json
-import os
-import platform
-import shutil
-import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from palaver.artefacts import write_folder
 from palaver.errors import DataError, UserError
 from palaver.models.turns import encode_knowledge, encode_turns, join_turns
+from palaver.progress import Progress, no_progress
 from palaver.text.spelling import Spelling
 from palaver.text.vocabulary import EOS, SEP, Vocabulary
 from palaver.text.words import count_words
 from palaver.training.examples import Episode
 
 FORMAT = 2
-COLUMNS = ("context", "response", "knowledge")
-_PART = ".part-"
+SEQUENCES = ("context", "response", "knowledge")
+NUMBERS = {"speaker": "int32", "n_words": "int32", "spelling": "float32"}
 _BLOCK = 20_000
 """Turns that are encoded together; what is in memory at a time."""
 CUT_CONTEXT = "contexts that lost their beginning"
@@ -88,12 +83,11 @@ class Store:
         self.folder = folder
         self.n: int = self.meta["n"]
         self.context, self.response, self.knowledge = (
-            Ragged(folder, name, self.meta["dtype"], self.n) for name in COLUMNS
+            Ragged(folder, name, self.meta["dtype"], self.n) for name in SEQUENCES
         )
-        self.speaker = _mapped(folder / "speaker", "int32")
-        self.n_words = _mapped(folder / "n_words", "int32")
-        self.spelling = _mapped(folder / "spelling", "float32")
-        """What the unknown words of a response cost on top (`palaver.text.spelling`)."""
+        self.speaker, self.n_words, self.spelling = (
+            _mapped(folder / name, dtype) for name, dtype in NUMBERS.items()
+        )
         if {len(self.speaker), len(self.n_words), len(self.spelling)} != {self.n}:
             raise DataError(f"{folder} is damaged", "delete that folder; it will be made again")
 
@@ -120,58 +114,34 @@ class Row(NamedTuple):
     speaker: int
     n_words: int
     spelling: float
+    """What the unknown words of the response cost on top (`palaver.text.spelling`)."""
 
 
 class _Writer:
-    """Columns that grow block by block in a temporary folder."""
+    """Columns that grow block by block."""
 
     def __init__(self, folder: Path, dtype: str) -> None:
         self.folder = folder
         self.dtype = dtype
         self.n = 0
-        self._ends = dict.fromkeys(COLUMNS, 0)
-        names = [f"{c}.{part}" for c in COLUMNS for part in ("values", "offsets")]
-        names += ["speaker", "n_words", "spelling"]
-        self._files: dict[str, IO[bytes]] = {name: open(folder / name, "wb") for name in names}  # noqa: SIM115
-        for column in COLUMNS:
-            self._put(f"{column}.offsets", np.zeros(1, np.int64))
+        self._ends = dict.fromkeys(SEQUENCES, 0)
+        for name in SEQUENCES:
+            self._append(f"{name}.offsets", np.zeros(1, np.int64))
 
-    def __enter__(self) -> _Writer:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for file in self._files.values():
-            file.close()
-
-    def _put(self, name: str, values: np.ndarray) -> None:
-        self._files[name].write(np.ascontiguousarray(values).tobytes())
-
-    def column(self, name: str, pieces: Sequence[Sequence[int]]) -> None:
-        ends = self._ends[name] + np.cumsum([len(p) for p in pieces], dtype=np.int64)
-        self._put(
-            f"{name}.values",
-            np.fromiter(chain.from_iterable(pieces), self.dtype, ends[-1] - self._ends[name]),
-        )
-        self._put(f"{name}.offsets", ends)
-        self._ends[name] = int(ends[-1])
+    def _append(self, name: str, values: np.ndarray) -> None:
+        with open(self.folder / name, "ab") as file:
+            file.write(values.tobytes())
 
     def block(self, rows: list[Row]) -> None:
-        if rows:
-            for name in COLUMNS:
-                self.column(name, [getattr(row, name) for row in rows])
-            self._put("speaker", np.array([row.speaker for row in rows], np.int32))
-            self._put("n_words", np.array([row.n_words for row in rows], np.int32))
-            self._put("spelling", np.array([row.spelling for row in rows], np.float32))
-            self.n += len(rows)
-
-    def finish(self, meta: dict[str, Any]) -> None:
-        self._files["meta"] = open(self.folder / "meta.json", "wb")  # noqa: SIM115
-        self._files["meta"].write(json.dumps(meta, indent=1).encode())
-        for file in self._files.values():
-            file.flush()
-            os.fsync(file.fileno())
+        for name in SEQUENCES:
+            pieces = [getattr(row, name) for row in rows]
+            ends = self._ends[name] + np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
+            self._append(f"{name}.values", np.fromiter(chain.from_iterable(pieces), self.dtype))
+            self._append(f"{name}.offsets", ends)
+            self._ends[name] = int(ends[-1]) if rows else self._ends[name]
+        for name, dtype in NUMBERS.items():
+            self._append(name, np.array([getattr(row, name) for row in rows], dtype))
+        self.n += len(rows)
 
 
 def write_store(
@@ -183,7 +153,7 @@ def write_store(
     window: int = 0,
     max_examples: int | None = None,
     skipped: Counter[str] | None = None,
-    tell: Callable[[int], None] | None = None,
+    progress: Progress = no_progress,
 ) -> Store:
     """Encode `episodes` into `folder`; nothing is left behind when it does not come to its end.
 
@@ -192,13 +162,11 @@ def write_store(
     """
     skipped = Counter() if skipped is None else skipped
     cut: Counter[str] = Counter()
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    _clear_leftovers(folder.parent)
-    part = Path(tempfile.mkdtemp(prefix=f"{_PART}{platform.node()}-{os.getpid()}-", dir=folder.parent))
     dtype = "uint16" if len(vocabulary) <= 1 << 16 else "uint32"
     spelling = Spelling(vocabulary)
     try:
-        with _Writer(part, dtype) as writer:
+        with write_folder(folder) as part:
+            writer = _Writer(part, dtype)
             for block in _blocks(episodes):
                 if window:
                     rows = _windows(block, vocabulary, window)
@@ -206,8 +174,7 @@ def write_store(
                     rows = _rows(block, vocabulary, spelling, limits, cut)
                 room = None if max_examples is None else max_examples - writer.n
                 writer.block(rows[:room])
-                if tell is not None:
-                    tell(writer.n)
+                progress("examples", writer.n, 0)
                 if room is not None and len(rows) >= room:
                     break
             if not writer.n:
@@ -216,32 +183,10 @@ def write_store(
                     problems=[f"{n:,} left out: {why}" for why, n in skipped.items()],
                 )
             meta = {"n": writer.n, "dtype": dtype, "skipped": dict(skipped), "cut": dict(cut)}
-            writer.finish(meta)
-        _take_name(part, folder)
+            (part / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
     except OSError as error:
         raise UserError(f"cannot write {folder}: {error.strerror or error}", "is the disk full?") from error
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
     return Store(folder)
-
-
-def _clear_leftovers(parent: Path) -> None:
-    """What preparations left behind that were killed on this machine."""
-    ours = f"{_PART}{platform.node()}-"
-    for part in parent.glob(f"{glob.escape(ours)}*"):
-        try:
-            os.kill(int(part.name.removeprefix(ours).split("-")[0]), 0)
-        except (ProcessLookupError, ValueError):
-            shutil.rmtree(part, ignore_errors=True)
-        except PermissionError:
-            continue  # somebody else's, and alive
-
-
-def _take_name(part: Path, folder: Path) -> None:
-    with contextlib.suppress(OSError):  # another run made the same store meanwhile
-        part.rename(folder)
-    if not folder.is_dir():
-        raise UserError(f"cannot write {folder}", "choose another place with data.prepared")
 
 
 def _blocks(episodes: Iterable[Episode]) -> Iterator[list[Episode]]:

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from palaver.training.totals import Totals
+from palaver.training.checkpoint import Totals
 
 
 def test_totals_add_up_field_by_field() -> None:
@@ -15,9 +15,9 @@ def test_totals_add_up_field_by_field() -> None:
 
 def test_perplexities() -> None:
     totals = Totals(nll=math.log(8), tokens=3, words=1, spelling=math.log(2))
-    assert totals.perplexity_per_token == pytest.approx(2)
-    assert totals.perplexity_per_word == pytest.approx(16)
-    assert Totals().perplexity_per_token == 1
-    assert Totals(nll=1e9, tokens=1).perplexity_per_token == math.inf
+    assert totals.perplexity.per_token == pytest.approx(2)
+    assert totals.perplexity.per_word == pytest.approx(16)
+    assert Totals().perplexity.per_token == 1
+    assert Totals(nll=1e9, tokens=1).perplexity.per_token == math.inf
     assert totals.are_finite
     assert not Totals(norm=math.nan).are_finite
