@@ -199,9 +199,7 @@ def load_scorer(name: str | Path = DEFAULT, *, device: str = "cpu", encode: Enco
     raise UserError(f"{folder} holds no comparator", hint, stages[:10])
 
 
-def score(
-    dialogues: Sequence[Dialogue], *, comparator: str | Path = DEFAULT, device: str = "auto"
-) -> Scores:
+def score(dialogues: Sequence[Dialogue], *, comparator: str | Path = DEFAULT, device: str = "auto") -> Scores:
     """The score of each dialogue: differences are log-odds of being the better one."""
     sided = [with_roles(without_empty_turns(dialogue)) for dialogue in dialogues]
     return load_scorer(comparator, device=str(choose_device(device))).score(sided)
