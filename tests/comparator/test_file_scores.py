@@ -30,12 +30,17 @@ TURNS = [("user", "hi"), ("bot", "hello"), ("user", "how are you?"), ("bot", "pi
 
 def test_a_table_is_scored_like_json_lines(tmp_path: Path) -> None:
     rows = [
-        {"id": name, "turns": [{"speaker": who, "text": f"{text} {name}"} for who, text in TURNS], "bot": "B"}
+        {
+            "id": name,
+            "turns": [{"speaker": who, "text": f"{text} {name}"} for who, text in TURNS],
+            "bot": "B",
+            "group": "g",
+        }
         for name in "abc"
     ]
     (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    cells = [f"{name},{who},{text} {name},B" for name in "abc" for who, text in TURNS]
-    (tmp_path / "d.csv").write_text("\n".join(["dialogue,speaker,text,system", *cells]))
+    cells = [f"{name},{who},{text} {name},B,g" for name in "abc" for who, text in TURNS]
+    (tmp_path / "d.csv").write_text("\n".join(["dialogue,speaker,text,system,group", *cells]))
     progress: list[int] = []
     for name in ("d.jsonl", "d.csv"):
         score_file(
@@ -47,7 +52,7 @@ def test_a_table_is_scored_like_json_lines(tmp_path: Path) -> None:
     scores = [json.loads(line) for line in lines.splitlines()]
     assert [row["score"] for row in scores] == sorted(row["score"] for row in scores)
     assert ["worst_turn" in row for row in scores] == [True, True, False]
-    assert {row["system"] for row in scores} == {"B"}
+    assert {(row["system"], row["group"]) for row in scores} == {("B", "g")}
     assert progress == [2, 3, 2, 3]
 
 

@@ -206,4 +206,6 @@ def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be read"):
         train_palaver(data, tmp_path, **options)
     assert load_scorer(first.folder, encode=encode).name == "comparator"
-    assert load_scorer(tmp_path, encode=encode).about["n_raters"] == 18
+    scorer = load_scorer(tmp_path, encode=encode)
+    assert isinstance(scorer, PalaverScorer)
+    assert scorer.about["n_raters"] == 18

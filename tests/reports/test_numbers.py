@@ -20,7 +20,7 @@ def test_examples_in_the_docstrings() -> None:
 
 @pytest.mark.parametrize("value", [NAN, math.inf, -math.inf])
 def test_undefined_is_a_dash_never_zero(value: float) -> None:
-    for write in (numbers.number, numbers.statistic, numbers.percent, numbers.seconds, numbers.share):
+    for write in (numbers.number, numbers.statistic, numbers.percent, numbers.seconds, numbers.hundred):
         assert write(value) == numbers.DASH
     assert numbers.p_value(NAN) == numbers.DASH
 
@@ -39,10 +39,6 @@ def test_p_values(p: float, text: str) -> None:
 )
 def test_intervals(low: float, high: float, text: str) -> None:
     assert numbers.interval(low, high) == text
-
-
-def test_a_share_just_below_the_cut_is_not_rounded_up_to_it() -> None:
-    assert numbers.share(0.949) == "0.949"
 
 
 def test_a_coefficient_close_to_one_is_not_shown_as_one() -> None:

@@ -302,3 +302,11 @@ def test_a_link_stays_a_link(sample: ModuleType, tmp_path: Path) -> None:
     write_report(sample.empty(), link)
     assert link.is_symlink()
     assert real.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_a_share_just_below_the_cut_is_not_rounded_up_to_it(sample: ModuleType) -> None:
+    base = sample.make(("a", "b"))
+    rows = [dataclasses.replace(row, better=((0.0, 0.949), (0.051, 0.0))) for row in base.ranking[:1]]
+    words = Page(render_report(dataclasses.replace(base, ranking=tuple(rows)))).words
+    assert "0.949" in words
+    assert "0.950" in words  # the cut in the caption

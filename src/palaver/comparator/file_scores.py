@@ -27,7 +27,6 @@ from palaver.files import write_atomically
 from palaver.progress import Progress, no_progress
 
 Shard = list[tuple[int, RatedDialogue]]
-_SHARD = 1000
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,7 @@ def score_file(
     workers: int = 1,
     turns: int | None = 100,
     min_turns: int = 2,
-    shard_size: int = _SHARD,
+    shard_size: int = 1000,
     progress: Progress = no_progress,
 ) -> Summary:
     """Score every dialogue of a file into JSON lines, worst first.

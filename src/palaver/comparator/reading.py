@@ -172,8 +172,7 @@ def _scale_of(
     if not ratings:
         return None
     low, high = min(ratings.values()), max(ratings.values())
-    of_hundred = any("rating100" in row.dialogue.labels for _, row in numbered)
-    if scale is None and of_hundred:
+    if scale is None and any("rating100" in row.dialogue.labels for _, row in numbered):
         scale = _HUNDRED
     if scale is None:
         scale = next((known for known in _SCALES if known[0] <= low and high <= known[1]), None)

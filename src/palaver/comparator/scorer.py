@@ -62,7 +62,6 @@ class Scorer(ABC):
     """What every comparator can do. Turns are those of a user and of a system."""
 
     name: str
-    about: dict[str, Any]
     folder: Path | None = None
 
     @cached_property
@@ -154,7 +153,6 @@ class NetworkScorer(Scorer):
 
         self.network = ComparatorNetwork.load(folder, device=device)
         self.folder, self.name = folder, folder.parent.name or folder.name
-        self.about = {"encoder": self.network.config.encoder}
 
     def score(self, dialogues: Sequence[Dialogue], *, progress: Progress = no_progress) -> Scores:
         from palaver.comparator.cmade.network import apply_network

@@ -59,13 +59,12 @@ def train_palaver(
     mark = encoder_digest(encoder) if encode is None else "a function"
     encode = encode or turn_encoder(encoder, device=device)
 
-    def numbers_of(dialogues: RatedDialogues, name: str) -> Representation:
-        return _represent_once(dialogues, target / name, encode, mark, fresh, progress, say)
-
-    x = numbers_of(ratings, "represented.npz")
+    x = _represent_once(ratings, target / "represented.npz", encode, mark, fresh, progress, say)
     pairs, pairs_x = data.pairs, None
     if data.dev is not None and pairs is not None:
-        pairs_x = numbers_of(data.dev, "represented-dev.npz")
+        pairs_x = _represent_once(
+            data.dev, target / "represented-dev.npz", encode, mark, fresh, progress, say
+        )
     fitted = fit(ratings, x, pairs=pairs, pairs_x=pairs_x, settings=settings, progress=progress)
     folder = save_model(
         fitted.model,

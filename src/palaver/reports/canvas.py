@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.cells import cell_len
 
-from palaver.reports.names import clean
 from palaver.reports.svg import INK, LINE, MUTED
 
 WIDTH = 420
@@ -28,10 +27,6 @@ def room(names: Iterable[str]) -> float:
     """Pixels for the longest of the names, as they are set to the left of the axes."""
     widest = max(map(cell_len, names), default=0)
     return min(0.42 * WIDTH, widest * TEXT * 0.56 + 14)
-
-
-def full_names(shorts: dict[str, str]) -> dict[str, str]:
-    return {short: clean(name) for name, short in shorts.items()}
 
 
 def canvas(left: float, right: float, top: float, bottom: float, height: float) -> tuple[Figure, Axes]:

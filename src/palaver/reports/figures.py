@@ -17,7 +17,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 from rich.cells import cell_len
 
-from palaver.reports.canvas import SMALL, WIDTH, canvas, full_names, room, write, write_below
+from palaver.reports.canvas import SMALL, WIDTH, canvas, room, write, write_below
 from palaver.reports.names import short_names, shorten
 from palaver.reports.numbers import count, number
 from palaver.reports.svg import ACCENT, BAND, LINE, MUTED, inline_svg
@@ -51,7 +51,7 @@ def rank_plot(row: RankingRow, prefix: str) -> str:
     unit = axes.set_xlabel(shorten(row.unit, 60), fontsize=SMALL, color=MUTED, labelpad=5)
     unit.set_parse_math(False)
     label = f"Rank plot of {row.criterion} by {method_title(row.method)}: {ranking_text(row)}"
-    return inline_svg(figure, prefix=prefix, label=label, full_names=full_names(shorts))
+    return inline_svg(figure, prefix=prefix, label=label, shorts=shorts)
 
 
 def _bands(axes: Axes, row: RankingRow, left: float, right: float) -> None:
@@ -130,7 +130,7 @@ def _square(rows: Sequence[Sequence[float]], names: Sequence[str], prefix: str, 
     if n <= _MOST_LABELLED:
         for i, j, mark in marks:
             write(axes, (j + 0.5) * side / n, float(i), mark, ha="center", size=size)
-    return inline_svg(figure, prefix=prefix, label=label, full_names=full_names(shorts))
+    return inline_svg(figure, prefix=prefix, label=label, shorts=shorts)
 
 
 def _cells(axes: Axes, values: NDArray[np.float64]) -> None:
@@ -166,7 +166,7 @@ def system_bars(summary: CriterionSummary, prefix: str) -> str:
         )
     _bin_labels(axes, summary.bins, n, angle)
     label = f"Ratings of {summary.criterion} for each system: bars over the values {', '.join(summary.bins)}"
-    return inline_svg(figure, prefix=prefix, label=label, full_names=full_names(names))
+    return inline_svg(figure, prefix=prefix, label=label, shorts=names)
 
 
 def _bars(heights: NDArray[np.float64]) -> Path:
@@ -200,7 +200,7 @@ def rater_strips(summary: CriterionSummary, prefix: str) -> str:
         write(axes, -6, y, names[d.name], ha="right", size=SMALL)
     _bin_labels(axes, summary.bins, n - 0.5, angle)
     label = f"Heatmap of how each of {n} raters used the values of {summary.criterion}"
-    return inline_svg(figure, prefix=prefix, label=label, full_names=full_names(names))
+    return inline_svg(figure, prefix=prefix, label=label, shorts=names)
 
 
 def _shares(distributions: Sequence[Distribution]) -> NDArray[np.float64]:

@@ -51,11 +51,11 @@ def left_out(console: Console, reasons: Sequence[tuple[str, int]], remark: str =
         indented(console, f"{count(n)}  {clean(reason)}", "yellow")
 
 
-def notes(console: Console, texts: Iterable[str]) -> None:
+def notes(console: Console, texts: Sequence[str]) -> None:
     """Notes under a heading; nothing where there are none."""
-    for k, text in enumerate(texts):
-        if k == 0:
-            heading(console, "Notes")
+    if texts:
+        heading(console, "Notes")
+    for text in texts:
         indented(console, f"- {clean(text)}")
 
 

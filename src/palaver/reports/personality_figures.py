@@ -16,7 +16,6 @@ from palaver.reports.canvas import (
     WIDTH,
     canvas,
     draw_value,
-    full_names,
     room,
     spread_labels,
     write,
@@ -67,7 +66,7 @@ def trait_lines(result: Distinguishability, prefix: str) -> str:
         write(axes, plot * 1.03 + 4, places[i], names[character.name], size=SMALL, color=colour)
     said = "; ".join(f"{c.name} {', '.join(number(v, 1) for v in c.ocean)}" for c in result.characters[:14])
     label = f"Five traits of each character, openness to neuroticism, from 1 to 7: {said}"
-    return inline_svg(figure, prefix=prefix, label=label, full_names=full_names(names))
+    return inline_svg(figure, prefix=prefix, label=label, shorts=names)
 
 
 def _step(reach: float) -> float:

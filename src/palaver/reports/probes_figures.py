@@ -6,7 +6,7 @@ import math
 
 from palaver.probes.recipe import SETS
 from palaver.probes.results import ProbeResult
-from palaver.reports.canvas import SMALL, WIDTH, canvas, draw_value, full_names, room, write
+from palaver.reports.canvas import SMALL, WIDTH, canvas, draw_value, room, write
 from palaver.reports.names import short_names
 from palaver.reports.numbers import number
 from palaver.reports.svg import inline_svg
@@ -53,4 +53,4 @@ def cosine_spreads(result: ProbeResult, name: str, prefix: str) -> str:
         for s in scores
     )
     label = f"Cosines in {SETS[name].title}, means: {said}"
-    return inline_svg(figure, prefix=prefix, label=label, full_names=full_names(shorts))
+    return inline_svg(figure, prefix=prefix, label=label, shorts=shorts)

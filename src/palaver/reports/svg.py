@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 import matplotlib
 from matplotlib.figure import Figure
 
-from palaver.reports.names import shorten
+from palaver.reports.names import clean, shorten
 
 INK = "#1c1e20"
 MUTED = "#5b6168"
@@ -32,12 +32,10 @@ _NAMESPACE = re.compile(r"\{[^}]*\}")
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 
 
-def inline_svg(
-    figure: Figure, *, prefix: str, label: str, full_names: Mapping[str, str] | None = None
-) -> str:
+def inline_svg(figure: Figure, *, prefix: str, label: str, shorts: Mapping[str, str] | None = None) -> str:
     """`figure` as an `<svg>` element with ids that start with `prefix` and `label` as text alternative.
 
-    `full_names` maps a shortened name to the whole one, which then is the tooltip of that text.
+    `shorts` has the short form of each name; where it stands, the whole name is its tooltip.
     """
     root = ElementTree.fromstring(_save(figure))
     used = _references(root)
@@ -45,8 +43,9 @@ def inline_svg(
         _tidy(element, prefix, used)
     root[:] = [child for child in root if child.tag != "metadata" and child.find("style") is None]
     _flatten(root)
+    whole = {short: clean(name) for name, short in (shorts or {}).items()}
     for text in [*root.iter("text")]:
-        full = (full_names or {}).get(text.text or "")
+        full = whole.get(text.text or "")
         if full is not None and full != text.text:
             title = ElementTree.Element("title")
             title.text, title.tail, text.text = full, text.text, None

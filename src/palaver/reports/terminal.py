@@ -117,7 +117,9 @@ def _print_correlation(analysis: Analysis, console: Console) -> None:
     table = lines.table(("criteria",), ("value", interval, "p", "n"))
     basis = ""
     for row in analysis.correlation:
-        if basis != (basis := f"{clean(row.method)} over {clean(row.over)}"):
+        own_basis = f"{clean(row.method)} over {clean(row.over)}"
+        if own_basis != basis:
+            basis = own_basis
             table.add_row(Text(basis, style="dim"))
         pair = Text(f"{shorten(row.a, 16)} – {shorten(row.b, 16)}")
         span = numbers.interval(row.low, row.high) or numbers.DASH
