@@ -33,9 +33,9 @@ def random_comparisons(n, n_systems, seed, draws=0.3):
 def update(mu1, sigma1, mu2, sigma2, outcome, constants=None):
     """New mu1, sigma1, mu2, sigma2 after one comparison."""
     constants = constants or TrueSkillSettings()
-    noise, drift, margin = module._constants(constants, constants.draw_probability)
+    model = module._model(constants, constants.draw_probability)
     new1, var1, new2, var2 = rate(
-        float(mu1), float(sigma1) ** 2, float(mu2), float(sigma2) ** 2, outcome, noise, drift, margin
+        float(mu1), float(sigma1) ** 2, float(mu2), float(sigma2) ** 2, outcome, model
     )
     return new1, var1**0.5, new2, var2**0.5
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -28,26 +29,33 @@ _NARROW = 1e-5
 HALF, RAO_KUPPER, DAVIDSON = 0, 1, 2
 
 
+class Model(NamedTuple):
+    """TrueSkill's constants: a new skill, twice beta squared, tau squared, and the draw margin."""
+
+    mu: float
+    var: float
+    noise: float
+    drift: float
+    margin: float
+
+
 # Comparisons ---------------------------------------------------------------------------------------
 
 
 @numba.njit(cache=True)
-def count_pairs(screen: Codes) -> int:
-    """Pairs of rows that share a screen, for rows sorted by screen."""
+def compare_rows(screen: Codes, system: Codes, score: Floats) -> tuple[Codes, Codes, Outcomes, Codes, int]:
+    """First, second, outcome and screen of each pair of rows of a screen, for rows sorted by screen.
+
+    A system does not meet itself; the last number counts such pairs.
+    """
+    n = screen.size
     total = 0
     run = 0
-    for i in range(screen.size):
+    for i in range(n):
         run = run + 1 if i > 0 and screen[i] == screen[i - 1] else 0
         total += run
-    return total
-
-
-@numba.njit(cache=True)
-def fill_pairs(
-    screen: Codes, system: Codes, score: Floats, first: Codes, second: Codes, outcome: Outcomes, where: Codes
-) -> int:
-    """One comparison per pair of rows of a screen; returns how many (a system never meets itself)."""
-    n = screen.size
+    first, second, where = np.empty(total, np.int32), np.empty(total, np.int32), np.empty(total, np.int32)
+    outcome = np.empty(total, np.int8)
     k = 0
     for i in range(n):
         j = i + 1
@@ -59,7 +67,7 @@ def fill_pairs(
                 where[k] = screen[i]
                 k += 1
             j += 1
-    return k
+    return first[:k], second[:k], outcome[:k], where[:k], total - k
 
 
 @numba.njit(cache=True)
@@ -129,30 +137,27 @@ def draw_terms(t: float, e: float) -> tuple[float, float]:
 
 
 @numba.njit(cache=True, error_model="numpy")
+def _terms(gap: float, scale: float, outcome: int, margin: float) -> tuple[float, float]:
+    """v and w of a comparison of skills that lie `gap` apart, in units of 1 / scale."""
+    if outcome == 0:
+        pull, w = draw_terms(abs(gap) * scale, margin * scale)
+        return -math.copysign(pull, gap), w
+    v, w = win_terms((outcome * gap - margin) * scale)
+    return v * outcome, w
+
+
+@numba.njit(cache=True, error_model="numpy")
 def rate(
-    mu_a: float,
-    var_a: float,
-    mu_b: float,
-    var_b: float,
-    outcome: int,
-    noise: float,
-    drift: float,
-    margin: float,
+    mu_a: float, var_a: float, mu_b: float, var_b: float, outcome: int, model: Model
 ) -> tuple[float, float, float, float]:
-    """One comparison of a and b; `noise` is 2 beta^2, `drift` tau^2 (Herbrich et al. 2006).
+    """One comparison of a and b (Herbrich et al. 2006).
 
     Scalars in, scalars out: handing arrays to a function that is not inlined costs half the time.
     """
-    var_a += drift
-    var_b += drift
-    scale = 1 / math.sqrt(noise + var_a + var_b)
-    gap = mu_a - mu_b
-    if outcome == 0:
-        pull, w = draw_terms(abs(gap) * scale, margin * scale)
-        v = -math.copysign(pull, gap)
-    else:
-        v, w = win_terms((outcome * gap - margin) * scale)
-        v *= outcome
+    var_a += model.drift
+    var_b += model.drift
+    scale = 1 / math.sqrt(model.noise + var_a + var_b)
+    v, w = _terms(mu_a - mu_b, scale, outcome, model.margin)
     share_a, share_b = var_a * scale, var_b * scale
     return (
         mu_a + share_a * v,
@@ -164,20 +169,12 @@ def rate(
 
 @numba.njit(cache=True, error_model="numpy")
 def rate_all(
-    first: Codes,
-    second: Codes,
-    outcome: Outcomes,
-    mu: Floats,
-    var: Floats,
-    games: Rows,
-    noise: float,
-    drift: float,
-    margin: float,
+    first: Codes, second: Codes, outcome: Outcomes, mu: Floats, var: Floats, games: Rows, model: Model
 ) -> None:
     """Every comparison in the order given, in place; `games` counts the comparisons of each system."""
     for k in range(first.size):
         a, b = first[k], second[k]
-        mu[a], var[a], mu[b], var[b] = rate(mu[a], var[a], mu[b], var[b], outcome[k], noise, drift, margin)
+        mu[a], var[a], mu[b], var[b] = rate(mu[a], var[a], mu[b], var[b], outcome[k], model)
         games[a] += 1
         games[b] += 1
 
@@ -188,11 +185,8 @@ def rate_replicates(
     second: Codes,
     outcome: Outcomes,
     starts: Rows,
-    start_mu: Floats,
-    start_var: Floats,
-    noise: float,
-    drift: float,
-    margin: float,
+    n_systems: int,
+    model: Model,
     n: int,
     seed: np.uint64,
 ) -> Floats:
@@ -201,10 +195,9 @@ def rate_replicates(
     The comparisons of item i are starts[i]:starts[i + 1].
     """
     n_items = starts.size - 1
-    n_systems = start_mu.size
     out = np.full((n, n_systems), np.nan)
     drawn = np.empty(n_items, np.int64)
-    var = np.empty(n_systems)
+    mu, var = np.empty(n_systems), np.empty(n_systems)
     seen = np.empty(n_systems, np.bool_)
     state = np.uint64(seed)
     for r in range(n):
@@ -220,16 +213,14 @@ def rate_replicates(
                 order[k] = order[j]
                 order[j] = row
                 k += 1
-        mu = start_mu.copy()
-        var[:] = start_var
+        mu[:] = model.mu
+        var[:] = model.var
         seen[:] = False
         for row in order:
             a, b = first[row], second[row]
             seen[a] = True
             seen[b] = True
-            mu[a], var[a], mu[b], var[b] = rate(
-                mu[a], var[a], mu[b], var[b], outcome[row], noise, drift, margin
-            )
+            mu[a], var[a], mu[b], var[b] = rate(mu[a], var[a], mu[b], var[b], outcome[row], model)
         for s in range(n_systems):
             if seen[s]:
                 out[r, s] = mu[s]
@@ -245,21 +236,24 @@ def _normal(state: np.uint64) -> float:
     return math.sqrt(-2.0 * math.log(u)) * math.cos(2.0 * math.pi * angle)
 
 
+@numba.njit(cache=True, error_model="numpy", inline="always")
+def _outcome_of(kind: int) -> int:
+    """What a column of counts stands for: of each pair the wins of the left, those of the right, the ties."""
+    return 0 if kind % 3 == 2 else 1 - 2 * (kind % 3)
+
+
 @numba.njit(cache=True, error_model="numpy")
 def rate_counts(
     left: Rows,
     right: Rows,
     counts: Floats,
-    start_mu: float,
-    start_var: float,
     n_systems: int,
-    noise: float,
-    margin: float,
+    model: Model,
     n_single: int,
     growth: float,
     seed: np.uint64,
 ) -> Floats:
-    """Final mu of samples given as counts (samples, 3 * pairs) of comparisons, in random order, no drift.
+    """Final mu of samples given as counts (samples, 3 * pairs) of comparisons, in random order.
 
     The first `n_single` comparisons are rated one by one. By then the variances are small, and `growth` times
     as many as have been rated are rated together, at the same skills. How many of each kind come into such
@@ -274,8 +268,8 @@ def rate_counts(
     for r in range(n_samples):
         waiting = counts[r].copy()
         n_waiting = waiting.sum()
-        mu[:] = start_mu
-        var[:] = start_var
+        mu[:] = model.mu
+        var[:] = model.var
         for kind in range(n_kinds):
             if waiting[kind] > 0:
                 out[r, left[kind // 3]] = 0.0
@@ -290,8 +284,7 @@ def rate_counts(
             waiting[kind] -= 1
             n_waiting -= 1
             a, b = left[kind // 3], right[kind // 3]
-            outcome = 0 if kind % 3 == 2 else 1 - 2 * (kind % 3)
-            mu[a], var[a], mu[b], var[b] = rate(mu[a], var[a], mu[b], var[b], outcome, noise, 0.0, margin)
+            mu[a], var[a], mu[b], var[b] = rate(mu[a], var[a], mu[b], var[b], _outcome_of(kind), model)
         n_rated = float(n_single)
         while n_waiting > 0:
             size = min(growth * n_rated, n_waiting)
@@ -312,15 +305,8 @@ def rate_counts(
                 taken += block[kind]
                 waiting[kind] -= block[kind]
                 a, b = left[kind // 3], right[kind // 3]
-                scale = 1 / math.sqrt(noise + var[a] + var[b])
-                gap = mu[a] - mu[b]
-                if kind % 3 == 2:
-                    v, w = draw_terms(abs(gap) * scale, margin * scale)
-                    v = -math.copysign(v, gap)
-                else:
-                    sign = 1 - 2 * (kind % 3)
-                    v, w = win_terms((sign * gap - margin) * scale)
-                    v *= sign
+                scale = 1 / math.sqrt(model.noise + var[a] + var[b])
+                v, w = _terms(mu[a] - mu[b], scale, _outcome_of(kind), model.margin)
                 pull[a] += block[kind] * scale * v
                 pull[b] -= block[kind] * scale * v
                 precision[a] += block[kind] * scale * scale * w
@@ -353,24 +339,17 @@ def _sigmoid(x: float) -> float:
 
 @numba.njit(cache=True)
 def likelihood_terms(
-    params: Floats,
-    left: Rows,
-    right: Rows,
-    counts: Floats,
-    model: int,
-    value: Floats,
-    gradient: Floats,
-    information: Floats,
-) -> None:
-    """Log-likelihood, gradient and observed information of each of B problems, filled in place.
+    params: Floats, left: Rows, right: Rows, counts: Floats, model: int
+) -> tuple[Floats, Floats, Floats]:
+    """Log-likelihood, gradient and observed information of each of B problems.
 
     params is (B, S) or, for the models with ties, (B, S + 1) with the tie parameter last: log nu.
     counts is (B, pairs, 3): wins of left, wins of right, ties.
     """
     n_problems, n_params = params.shape
     tie = n_params - 1
-    gradient[:] = 0.0
-    information[:] = 0.0
+    value, gradient = np.zeros(n_problems), np.zeros((n_problems, n_params))
+    information = np.zeros((n_problems, n_params, n_params))
     for b in range(n_problems):
         p, g, h = params[b], gradient[b], information[b]
         total = 0.0
@@ -431,3 +410,4 @@ def likelihood_terms(
                 h[j, tie] -= cross
                 h[tie, j] -= cross
         value[b] = total
+    return value, gradient, information

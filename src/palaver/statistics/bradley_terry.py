@@ -282,13 +282,10 @@ def _input(
 def _start(table: _Table) -> Floats:
     """Log-odds of winning against anybody, and the nu that gives equal systems the share of ties seen."""
     won, lost, tied = table.counts.T
-    points = np.bincount(table.left, won + tied / 2, table.n) + np.bincount(
-        table.right, lost + tied / 2, table.n
-    )
-    given = np.bincount(table.left, lost + tied / 2, table.n) + np.bincount(
-        table.right, won + tied / 2, table.n
-    )
-    strength = np.log((points + 0.5) / (given + 0.5))
+    of_left, of_right = won + tied / 2, lost + tied / 2
+    points = np.bincount(table.left, of_left, table.n) + np.bincount(table.right, of_right, table.n)
+    lost_points = np.bincount(table.left, of_right, table.n) + np.bincount(table.right, of_left, table.n)
+    strength = np.log((points + 0.5) / (lost_points + 0.5))
     strength -= strength.mean()
     if not table.has_nu:
         return strength
@@ -305,12 +302,11 @@ def _fit(table: _Table, counts: Floats, has_nu: bool, start: Floats) -> _Fit:
     kind = kinds[table.ties] if has_nu else kernels.HALF
 
     def terms(at: Floats) -> tuple[Floats, Floats, Floats]:
-        value, gradient = np.empty(len(at)), np.empty_like(at)
-        information = np.empty((*at.shape, at.shape[1]))
-        kernels.likelihood_terms(at, table.left, table.right, counts, kind, value, gradient, information)
+        value, gradient, information = kernels.likelihood_terms(at, table.left, table.right, counts, kind)
         # The strengths may be shifted freely; a curvature along the shift makes the matrix invertible
         # and, the gradient being orthogonal to it, changes no step.
-        information[:, : table.n, : table.n] += _shift(information, table.n)[:, None, None]
+        strengths = information[:, : table.n, : table.n]
+        strengths += (np.trace(strengths, axis1=1, axis2=2) / table.n**2)[:, None, None]
         return value, gradient, information
 
     params = np.tile(start, (len(counts), 1))
@@ -333,11 +329,6 @@ def _fit(table: _Table, counts: Floats, has_nu: bool, start: Floats) -> _Fit:
     return _Fit(
         params=params, value=value, information=information, converged=converged, n_iterations=iteration
     )
-
-
-def _shift(information: Floats, n: int) -> Floats:
-    """A curvature along the constant shift of the size of the others."""
-    return np.asarray(np.trace(information[:, :n, :n], axis1=1, axis2=2) / n**2)
 
 
 def _covariance(information: Floats, n: int) -> tuple[Floats, float]:

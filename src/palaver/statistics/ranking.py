@@ -260,7 +260,7 @@ def comparisons_from_scores(screen: ArrayLike, system: ArrayLike, score: ArrayLi
     One row per judged output: integer codes of screen and system, and a score where higher is better.
     Rows without a score are dropped and counted. Comparisons come in the order of the screens' codes.
     """
-    from palaver.statistics._ranking_kernels import count_pairs, fill_pairs
+    from palaver.statistics._ranking_kernels import compare_rows
 
     where, who = _codes(screen, "screen"), _codes(system, "system")
     value = np.asarray(score, dtype=np.float64)
@@ -275,27 +275,15 @@ def comparisons_from_scores(screen: ArrayLike, system: ArrayLike, score: ArrayLi
     if (where[1:] < where[:-1]).any():
         order = np.argsort(where, kind="stable")
         where, who, value = where[order], who[order], value[order]
-    total = int(count_pairs(where))
-    first, second, at = (np.empty(total, np.int32) for _ in range(3))
-    outcome = np.empty(total, np.int8)
-    kept = int(fill_pairs(where, who, value, first, second, outcome, at))
+    first, second, outcome, screens, n_self = compare_rows(where, who, value)
     return Comparisons(
-        first=first[:kept],
-        second=second[:kept],
-        outcome=outcome[:kept],
-        screen=at[:kept],
+        first=first,
+        second=second,
+        outcome=outcome,
+        screen=screens,
         dropped=dropped,
-        notes=notes_of({"rows without a score": dropped, "pairs of a system with itself": total - kept}),
+        notes=notes_of({"rows without a score": dropped, "pairs of a system with itself": n_self}),
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Rates:
-    """Shares of row's comparisons with column; nan where the two never met."""
-
-    win: Floats
-    tie: Floats
-    loss: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -313,11 +301,10 @@ class WinMatrix:
     def n_comparisons(self) -> float:
         return float(self.wins.sum() + self.ties.sum() / 2)
 
-    def rates(self) -> Rates:
-        """Win, tie and loss shares; they add up to one where two systems met."""
-        met = self.wins + self.wins.T + self.ties
-        shares = np.stack([self.wins, self.ties, self.wins.T]) / np.where(met > 0, met, np.nan)
-        return Rates(win=shares[0], tie=shares[1], loss=shares[2])
+    @property
+    def games(self) -> Floats:
+        """How many comparisons each system took part in."""
+        return np.asarray((self.wins + self.wins.T + self.ties).sum(axis=1))
 
 
 def win_matrix(comparisons: Comparisons, n_systems: int) -> WinMatrix:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,6 +36,9 @@ from palaver.statistics.ranking import (
     win_fractions,
     win_matrix,
 )
+
+if TYPE_CHECKING:
+    from palaver.statistics._ranking_kernels import Model
 
 _SHARE_LIMIT = 1e-3
 """An observed share of draws is kept this far from 0 and 1, where the margin is zero or infinite."""
@@ -107,9 +110,10 @@ def trueskill(
 
     data = _checked(comparisons, n_systems)
     share = _draw_share(data, settings)
-    mu, var = np.full(n_systems, settings.mu), np.full(n_systems, settings.sigma**2)
+    model = _model(settings, share)
+    mu, var = np.full(n_systems, model.mu), np.full(n_systems, model.var)
     games = np.zeros(n_systems, dtype=np.int64)
-    rate_all(data.first, data.second, data.outcome, mu, var, games, *_constants(settings, share))
+    rate_all(data.first, data.second, data.outcome, mu, var, games, model)
     idle = int((games == 0).sum())
     return TrueSkillResult(
         mu=mu,
@@ -159,8 +163,7 @@ def trueskill_groups(
         together = len(data) > _MOST_SINGLE and settings.tau == 0 and n_items * n_kinds <= MOST_CELLS
         resample = _resample_counts if together else _resample_comparisons
         samples = resample(games, n_replicates, np.random.default_rng(rng))
-    matrix = win_matrix(data, n_systems)
-    n_met = (matrix.wins + matrix.wins.T + matrix.ties).sum(axis=1)
+    n_met = win_matrix(data, n_systems).games
     defined = np.isfinite(samples)
     mu = np.where(defined, samples, 0.0).sum(axis=0) / np.maximum(defined.sum(axis=0), 1)
     mu[~defined.any(axis=0)] = np.nan
@@ -199,7 +202,7 @@ def _resample_comparisons(games: _Games, n_replicates: int, rng: np.random.Gener
     """Final skills of bootstrap samples of items, every comparison rated by itself."""
     from palaver.statistics._ranking_kernels import rate_replicates
 
-    data, settings = games.data, games.settings
+    data = games.data
     order = np.argsort(games.item, kind="stable")
     return np.asarray(
         rate_replicates(
@@ -207,9 +210,8 @@ def _resample_comparisons(games: _Games, n_replicates: int, rng: np.random.Gener
             data.second[order],
             data.outcome[order],
             np.searchsorted(games.item[order], np.arange(games.n_items + 1)),
-            np.full(games.n_systems, settings.mu),
-            np.full(games.n_systems, settings.sigma**2),
-            *_constants(settings, games.draw_probability),
+            games.n_systems,
+            _model(games.settings, games.draw_probability),
             n_replicates,
             rng.integers(1, 2**63, dtype=np.uint64),
         )
@@ -228,17 +230,13 @@ def _resample_counts(games: _Games, n_replicates: int, rng: np.random.Generator)
     left, right = np.triu_indices(games.n_systems, 1)
     pair = number_pairs(left, right, games.n_systems)
     adds = counts_by_item(games.data, games.item, games.n_items, pair)
-    noise, _, margin = _constants(games.settings, games.draw_probability)
     return np.asarray(
         rate_counts(
             left,
             right,
             resample_sums(adds, n_replicates, rng),
-            games.settings.mu,
-            games.settings.sigma**2,
             games.n_systems,
-            noise,
-            margin,
+            _model(games.settings, games.draw_probability),
             _N_SINGLE,
             _GROWTH,
             rng.integers(1, 2**63, dtype=np.uint64),
@@ -261,7 +259,14 @@ def _draw_share(data: Comparisons, settings: TrueSkillSettings) -> float:
     return min(max(share, _SHARE_LIMIT), 1 - _SHARE_LIMIT)
 
 
-def _constants(settings: TrueSkillSettings, draw_probability: float) -> tuple[float, float, float]:
-    """Noise of a difference, drift, and draw margin (Herbrich et al. 2006, section 3)."""
-    margin = NormalDist().inv_cdf((draw_probability + 1) / 2) * 2**0.5 * settings.beta
-    return 2 * settings.beta**2, settings.tau**2, margin
+def _model(settings: TrueSkillSettings, draw_probability: float) -> Model:
+    """Herbrich et al. 2006, section 3."""
+    from palaver.statistics._ranking_kernels import Model
+
+    return Model(
+        mu=float(settings.mu),
+        var=float(settings.sigma**2),
+        noise=float(2 * settings.beta**2),
+        drift=float(settings.tau**2),
+        margin=NormalDist().inv_cdf((draw_probability + 1) / 2) * 2**0.5 * settings.beta,
+    )
