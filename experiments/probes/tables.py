@@ -80,7 +80,7 @@ def cases(names: list[str], scores: dict[tuple[str, str], Any]) -> list[str]:
     lines = ["", "| encoder | case a | paper | case b | paper |", "|---|--:|--:|--:|--:|"]
     for name in names:
         parts = {p["name"]: p for p in scores[name, "clause-relatedness"]["parts"] if p["by"] == "case"}
-        paper = [f"{value:.2f}" for value in CASES.get(name.partition("=")[0], ())] or ["", ""]
+        paper = [f"{value:.2f}" for value in CASES.get(name.partition("=")[0], {}).values()] or ["", ""]
         cells = [_percent(parts[c]["share"]) if c in parts else "" for c in "ab"]
         lines.append(f"| {name} | {cells[0]} | {paper[0]} | {cells[1]} | {paper[1]} |")
     return lines

@@ -11,7 +11,7 @@ from rich.console import Console
 from palaver.reproduce.comparison import Comparison, GroupCell, NumberCell, print_comparison
 
 
-def number(paper: float, ours: float, *, known: bool = True, why: str = "") -> NumberCell:
+def number(paper: float, ours: float, *, why: str = "") -> NumberCell:
     return NumberCell(
         table="Table 1",
         row="method [x]",
@@ -21,12 +21,11 @@ def number(paper: float, ours: float, *, known: bool = True, why: str = "") -> N
         ours=ours,
         p=0.01,
         convention="how",
-        known=known,
         why=why,
     )
 
 
-def groups(ours: tuple[frozenset[str], ...], *, known: bool = True) -> GroupCell:
+def groups(ours: tuple[frozenset[str], ...], *, why: str = "") -> GroupCell:
     return GroupCell(
         table="Table 2",
         row="ranks",
@@ -35,7 +34,7 @@ def groups(ours: tuple[frozenset[str], ...], *, known: bool = True) -> GroupCell
         ours=ours,
         ours_label="ours",
         convention="how",
-        known=known,
+        why=why,
     )
 
 
@@ -61,10 +60,10 @@ def test_groups_match_whatever_the_order_inside() -> None:
 
 
 def test_only_known_cells_can_be_lost() -> None:
-    unknown = number(0.68, 0.1, known=False, why="not in the data")
+    unknown = number(0.68, 0.1, why="not in the data")
     lost = number(0.68, 0.1)
-    found = Comparison(paper="p", cells=(unknown, lost, number(0.1, 0.1)), remarks=(), signature="s")
-    assert found.lost == (lost,)
+    comparison = Comparison(paper="p", cells=(unknown, lost, number(0.1, 0.1)), remarks=(), signature="s")
+    assert comparison.lost == (lost,)
 
 
 def shown(*cells: NumberCell | GroupCell) -> str:
@@ -75,9 +74,7 @@ def shown(*cells: NumberCell | GroupCell) -> str:
 
 
 def test_every_cell_has_its_mark_and_every_difference_its_reason() -> None:
-    text = shown(
-        number(0.5, 0.5), number(0.68, 0.1, known=False, why="not in the data"), groups((), known=False)
-    )
+    text = shown(number(0.5, 0.5), number(0.68, 0.1, why="not in the data"), groups((), why="on the edge"))
     assert text.count("=") >= 1
     assert text.count("≠") == 2
     assert "1 of 2 match" in text

@@ -16,9 +16,8 @@ from rich.console import Console
 from palaver.errors import DataError, UserError
 from palaver.personality.plan import Settings
 from palaver.personality.recogniser import load_recogniser
-from palaver.reproduce.personality import EXTREMES, SHOWS, TABLE_2, Responses, reproduce
+from palaver.reproduce.personality import EXTREMES, SHOWS, TABLE_2, Responses, print_reproduction, reproduce
 from palaver.reproduce.personality_examples import examples, generate_responses, ocean_of_scripts
-from palaver.reproduce.personality_print import print_reproduction
 from palaver.schema import Reply
 
 CAST = {"friends": ("Joey", "Ross"), "bbt": ("Raj", "Amy")}
@@ -86,11 +85,11 @@ def found(scripts: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
 def test_table_1_has_the_papers_rows_and_the_controls(found: Any) -> None:
     rows = [row for row in found.rows if row.table == "Table 1: Friends"]
     by_label = {row.label: row for row in rows}
-    assert by_label["Gold"].paper[4] == 0.61
-    assert by_label["Gold"].ours[4] > 0.9
-    assert by_label["Baseline"].ours[4] < 0.75
-    assert by_label["  by episode"].ours[4] > 0.9
-    assert by_label["Speaker"].ours[4] > 0.9
+    assert by_label["Gold"].paper.f1 == 0.61
+    assert by_label["Gold"].ours.f1 > 0.9
+    assert by_label["Baseline"].ours.f1 < 0.75
+    assert by_label["  by episode"].ours.f1 > 0.9
+    assert by_label["Speaker"].ours.f1 > 0.9
     assert by_label["Personality"].ours is None
     assert by_label["Personality"].note == "needs responses"
     assert not found.missed
@@ -104,8 +103,8 @@ def test_table_1_has_the_papers_rows_and_the_controls(found: Any) -> None:
 def test_table_2_has_a_row_for_each_type(found: Any) -> None:
     rows = {row.label: row for row in found.rows if row.table.startswith("Table 2")}
     assert set(TABLE_2) <= set(rows)
-    assert rows["Average"].ours[4] == pytest.approx(np.mean([rows[name].ours[4] for name in EXTREMES]))
-    assert rows["Average"].ours[4] > rows["Baseline"].ours[4]
+    assert rows["Average"].ours.f1 == pytest.approx(np.mean([rows[name].ours.f1 for name in EXTREMES]))
+    assert rows["Average"].ours.f1 > rows["Baseline"].ours.f1
 
 
 @pytest.mark.parametrize("width", [80, 200])

@@ -22,6 +22,7 @@ from palaver.reports.personality import render_personality_report
 from palaver.reports.probes import render_probe_report
 from palaver.reproduce import probes as probe_tables
 from palaver.reproduce import rankme as rankme_tables
+from palaver.reproduce.comparison import print_comparison
 
 
 def rankme(
@@ -38,7 +39,7 @@ def rankme(
     """
     folder = options.corpora_folder(data, "rankme")
     comparison = rankme_tables.reproduce(folder, seed=seed, n_replicates=replicates or 10_000)
-    rankme_tables.print_comparison(comparison, Console())
+    print_comparison(comparison, Console())
     if comparison.lost:
         raise typer.Exit(1)
 
@@ -82,8 +83,7 @@ def personality(
     Example: palaver reproduce personality --data scripts --out personality
     """
     require("sklearn", "models")
-    from palaver.reproduce.personality import Responses, reproduce
-    from palaver.reproduce.personality_print import print_reproduction
+    from palaver.reproduce.personality import Responses, print_reproduction, reproduce
 
     if not (speaker_checkpoint or personality_checkpoint):  # these go on with the responses in the folder
         options.refuse_existing(out, force)
@@ -102,10 +102,12 @@ def personality(
 
             examples, responses = from_checkpoints(
                 data, judge, settings, speaker_checkpoint, personality_checkpoint, responses,
-                contexts=contexts, folder=out, limit=limit, tell=tell,
+                contexts=contexts, folder=out, limit=limit, progress=tell,
                 device=None if device == "auto" else device,
             )  # fmt: skip
-        tables = reproduce(data, judge, settings=settings, responses=responses, examples=examples, tell=tell)
+        tables = reproduce(
+            data, judge, settings=settings, responses=responses, examples=examples, progress=tell
+        )
     print_reproduction(tables, Console())
     if out is not None:
         for number, (title, result) in enumerate(tables.results.items(), start=1):
@@ -146,10 +148,10 @@ def probes(
         tables = probe_tables.reproduce(
             Places(data, options.torch_device(device)),
             triplets=triplets,
-            given=weights or (),
+            weights=weights or (),
             cache=cache or cache_folder(),
             seed=seed,
-            tell=tell,
+            progress=tell,
         )
     probe_tables.print_reproduction(tables, Console())
     if out is not None:

@@ -7,10 +7,13 @@ the paper's rows stand the controls it lacks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
 
 from palaver.corpora.catalogue import corpus
 from palaver.errors import DataError, UserError
@@ -19,52 +22,46 @@ from palaver.personality.pools import Choice, Pools
 from palaver.personality.protocol import run_protocol
 from palaver.personality.results import Condition, Distinguishability
 from palaver.personality.sources import read_pools
+from palaver.personality.verdict import VALIDITY
+from palaver.progress import Progress, no_progress
+from palaver.reproduce.comparison import load_figures, paper_table, print_line
 
-Tell = Callable[[str, int, int], None]
-
+PAPER = "Automatic Evaluation of Neural Personality-based Chatbots (Xing & Fernández 2018)"
 SHOWS = {"friends": "Friends", "big-bang-theory": "The Big Bang Theory"}
 MIN_TURNS = 2000
 DROPPED = 100
 PROMPT = "Do you love me?"
-
-# Precision and recall with σ over the characters, and F1
-Published = tuple[float, float | None, float, float | None, float]
-TABLE_1: dict[str, dict[str, Published]] = {
-    "friends": {
-        "Baseline": (0.16, 0.01, 0.16, 0.01, 0.16),
-        "Gold": (0.61, 0.12, 0.61, 0.16, 0.61),
-        "Speaker": (0.32, 0.02, 0.32, 0.05, 0.32),
-        "Personality": (0.22, 0.04, 0.23, 0.09, 0.23),
-    },
-    "big-bang-theory": {
-        "Baseline": (0.15, 0.01, 0.15, 0.02, 0.15),
-        "Gold": (0.69, 0.11, 0.69, 0.16, 0.69),
-        "Speaker": (0.46, 0.20, 0.47, 0.23, 0.47),
-        "Personality": (0.29, 0.19, 0.31, 0.24, 0.30),
-    },
-}
-WORDS_F1 = {"friends": (0.23, 0.22), "big-bang-theory": (0.19, 0.18)}
-"""Section 5.1: F1 of the bag of words, with and without stop words."""
-TABLE_2: dict[str, Published] = {
-    "Baseline": (0.19, None, 0.19, None, 0.19),
-    "Average": (0.53, 0.07, 0.53, 0.09, 0.53),
-    "Open": (0.46, None, 0.46, None, 0.46),
-    "Conscientious": (0.59, None, 0.62, None, 0.61),
-    "Extravert": (0.63, None, 0.65, None, 0.64),
-    "Agreeable": (0.53, None, 0.50, None, 0.51),
-    "Neurotic": (0.44, None, 0.42, None, 0.43),
-}
-TABLE_3 = {
-    "Joey": "Oh, of course I love you, baby.",
-    "Raj": "I don’t love you.",
-    "Open": "You are beautiful!",
-    "Agreeable": "Oh I, I love you too.",
-}
+TRAITS = ("Open", "Conscientious", "Extravert", "Agreeable", "Neurotic")
 HIGH, AVERAGE = 6.5, 3.5
-EXTREMES = {
-    name: tuple(HIGH if i == k else AVERAGE for i in range(5)) for k, name in enumerate([*TABLE_2][2:])
-}
+EXTREMES = {name: tuple(HIGH if trait == name else AVERAGE for trait in TRAITS) for name in TRAITS}
 """Section 5.2: one trait high, the others average."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    """Precision and recall with σ over the characters, and F1; what nobody reports is missing."""
+
+    precision: float | None = None
+    precision_sigma: float | None = None
+    recall: float | None = None
+    recall_sigma: float | None = None
+    f1: float
+
+    @classmethod
+    def of(cls, condition: Condition | None) -> Scores | None:
+        """Those of a condition, where it was tried."""
+        if condition is None:
+            return None
+        return cls(**{f.name: getattr(condition, f.name) for f in fields(cls)})
+
+
+_FIGURES = load_figures("personality")
+TABLE_1: dict[str, dict[str, Scores]] = {
+    show: {label: Scores(**numbers) for label, numbers in rows.items()}
+    for show, rows in _FIGURES["table_1"].items()
+}
+TABLE_2: dict[str, Scores] = {label: Scores(**numbers) for label, numbers in _FIGURES["table_2"].items()}
+TABLE_3: dict[str, str] = _FIGURES["table_3"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +70,8 @@ class Row:
 
     table: str
     label: str
-    paper: Published | None = None
-    ours: Published | None = None
+    paper: Scores | None = None
+    ours: Scores | None = None
     note: str = ""
 
 
@@ -107,30 +104,29 @@ def reproduce(
     settings: Settings | None = None,
     responses: Responses | None = None,
     examples: Sequence[tuple[str, str, str]] = (),
-    tell: Tell | None = None,
+    progress: Progress = no_progress,
 ) -> Reproduction:
     """Both shows' transcripts, and what was generated in their characters' names."""
     s = settings or Settings(unscaled_words=True)
-    given = responses or Responses()
+    files = responses or Responses()
     _check(Path(folder))
     results: dict[str, Distinguishability] = {}
     generated = {
-        name: _read(path, recogniser, s, tell)
-        for name, path in (("Speaker", given.speaker), ("Personality", given.personality))
+        name: _read(path, recogniser, s, progress)
+        for name, path in (("Speaker", files.speaker), ("Personality", files.personality))
         if path is not None
     }
     rows: list[Row] = []
     for show, title in SHOWS.items():
-        pools = read_pools(
-            show, recogniser, Choice(min_turns=MIN_TURNS), root=folder, workers=s.workers, progress=tell
-        )
-        results[title] = gold = run_protocol(pools, s, progress=tell)
-        for name, found in generated.items():
-            of_show = _of_show(found, pools.characters, name)
-            results[f"{title}, {name}"] = run_protocol(of_show, s, progress=tell)
+        choice = Choice(min_turns=MIN_TURNS)
+        pools = read_pools(show, recogniser, choice, root=folder, workers=s.workers, progress=progress)
+        results[title] = gold = run_protocol(pools, s, progress=progress)
+        for name, all_pools in generated.items():
+            of_show = _of_show(all_pools, pools.characters, name)
+            results[f"{title}, {name}"] = run_protocol(of_show, s, progress=progress)
         rows += _table_1(show, title, gold, results)
-    if given.extremes is not None:
-        results["Extremes"] = run_protocol(_read(given.extremes, recogniser, s, tell), s, progress=tell)
+    if files.extremes is not None:
+        results["Extremes"] = run_protocol(_read(files.extremes, recogniser, s, progress), s, progress=progress)
     rows += _table_2(results.get("Extremes"))
     return Reproduction(
         rows=tuple(rows),
@@ -142,8 +138,11 @@ def reproduce(
 
 
 def _check(folder: Path) -> None:
-    missing = [f"{title}: no file {corpus(show).layouts[0].file}" for show, title in SHOWS.items()
-               if corpus(show).find(folder) is None]  # fmt: skip
+    missing = [
+        f"{title}: no file {corpus(show).layouts[0].file}"
+        for show, title in SHOWS.items()
+        if corpus(show).find(folder) is None
+    ]
     if missing:
         raise DataError(
             f"{folder} does not hold the transcripts",
@@ -152,12 +151,10 @@ def _check(folder: Path) -> None:
         )
 
 
-def _read(path: Path, recogniser: Any, settings: Settings, tell: Tell | None) -> Pools:
+def _read(path: Path, recogniser: Any, settings: Settings, progress: Progress) -> Pools:
     """Responses without the 100 most frequent ones common to all, unless the file is clean already."""
-    clean = ".cleaned." in path.name
-    return read_pools(
-        path, recogniser, Choice(drop_common=0 if clean else DROPPED), workers=settings.workers, progress=tell
-    )
+    choice = Choice(drop_common=0 if ".cleaned." in path.name else DROPPED)
+    return read_pools(path, recogniser, choice, workers=settings.workers, progress=progress)
 
 
 def _of_show(pools: Pools, characters: Sequence[str], name: str) -> Pools:
@@ -170,82 +167,62 @@ def _of_show(pools: Pools, characters: Sequence[str], name: str) -> Pools:
     return pools.only(there)
 
 
-def _published(condition: Condition | None) -> Published | None:
-    if condition is None:
-        return None
-    return (
-        condition.precision,
-        condition.precision_sigma,
-        condition.recall,
-        condition.recall_sigma,
-        condition.f1,
-    )
-
-
 def _table_1(
     show: str, title: str, gold: Distinguishability, results: Mapping[str, Distinguishability]
 ) -> Iterator[Row]:
     table = f"Table 1: {title}"
-    paper = TABLE_1[show]
-    noun = gold.group_noun
 
-    def row(
-        label: str, name: str, of: Distinguishability | None = gold, key: str = "", note: str = ""
-    ) -> Row:
-        ours = _published(of.condition(name)) if of is not None else None
-        return Row(table=table, label=label, paper=paper.get(key), ours=ours, note=note)
+    def row(label: str, condition: str, result: Distinguishability | None = gold, note: str = "") -> Row:
+        ours = Scores.of(result.condition(condition)) if result is not None else None
+        return Row(table=table, label=label, paper=TABLE_1[show].get(label), ours=ours, note=note)
 
-    yield row("Baseline", "shuffled labels", key="Baseline", note="shuffled labels")
+    yield row("Baseline", "shuffled labels", note="shuffled labels")
     yield row("  pseudo-characters", "pseudo-characters", note="utterances dealt out anew")
-    yield row("Gold", "characters", key="Gold")
-    yield row("  by episode", "characters by group", note=f"no {noun} on both sides")
+    yield row("Gold", "characters")
+    yield row("  by episode", "characters by group", note=f"no {gold.group_noun} on both sides")
     yield row("  pseudo, by episode", "pseudo-characters by group")
     for name in ("Speaker", "Personality"):
-        found = results.get(f"{title}, {name}")
-        yield row(name, "characters", found, name, "" if found else "needs responses")
-        if found is not None:
-            yield row("  pseudo-characters", "pseudo-characters", found)
-            yield row(
-                "  by context", "characters by group", found, note=f"distinguishable: {found.verdict.answer}"
-            )
-            yield row("  pseudo, by context", "pseudo-characters by group", found)
-    for i, features in enumerate(("words", "words without stop words")):
-        f1 = WORDS_F1[show][i]
-        label = "Words" if not i else "Words, no stop words"
-        note = "section 5.1" + (", not scaled" if gold.condition(f"{features}, unscaled") else "")
-        name = f"{features}, unscaled" if gold.condition(f"{features}, unscaled") else features
-        ours = _published(gold.condition(name))
-        yield Row(table=table, label=label, paper=(-1.0, None, -1.0, None, f1), ours=ours, note=note)
+        result = results.get(f"{title}, {name}")
+        yield row(name, "characters", result, "" if result else "needs responses")
+        if result is not None:
+            note = f"distinguishable: {result.verdict.answer}"
+            yield row("  pseudo-characters", "pseudo-characters", result)
+            yield row("  by context", "characters by group", result, note)
+            yield row("  pseudo, by context", "pseudo-characters by group", result)
+    for label, features in (("Words", "words"), ("Words, no stop words", "words without stop words")):
+        unscaled = f"{features}, unscaled"
+        if gold.condition(unscaled) is not None:
+            yield row(label, unscaled, note="section 5.1, not scaled")
+        else:
+            yield row(label, features, note="section 5.1")
         yield row("  scaled", features, note="as the traits are")
     yield row("  scaled, by episode", "words by group")
 
 
-def _table_2(found: Distinguishability | None) -> Iterator[Row]:
+def _table_2(result: Distinguishability | None) -> Iterator[Row]:
     table = "Table 2: extreme personalities"
-    note = "" if found else "needs responses"
-    characters = found.condition("characters") if found is not None else None
-    for label, paper in TABLE_2.items():
-        ours: Published | None = None
-        if found is not None and characters is not None:
-            if label in ("Baseline", "Average"):
-                ours = _published(found.condition("shuffled labels" if label == "Baseline" else "characters"))
-            else:
-                ours = next(
-                    (
-                        (c.precision, None, c.recall, None, c.f1)
-                        for c in characters.characters
-                        if _same_type(c.character, label)
-                    ),
-                    None,
-                )
-        yield Row(table=table, label=label, paper=paper, ours=ours, note=note)
-        if found is not None and label == "Average":
-            for name, text in (
-                ("pseudo-characters", "  pseudo-characters"),
-                ("characters by group", "  by context"),
-                ("pseudo-characters by group", "  pseudo, by context"),
-            ):
-                yield Row(table=table, label=text, ours=_published(found.condition(name)))
+    ours: dict[str, Scores | None] = {label: None for label in TABLE_2}
+    if result is not None:
+        ours = {
+            "Baseline": Scores.of(result.condition("shuffled labels")),
+            "Average": Scores.of(result.condition("characters")),
+            "  pseudo-characters": Scores.of(result.condition("pseudo-characters")),
+            "  by context": Scores.of(result.condition("characters by group")),
+            "  pseudo, by context": Scores.of(result.condition("pseudo-characters by group")),
+        }
+        ours |= {label: _type_scores(result, label) for label in EXTREMES}
+    note = "" if result else "needs responses"
+    for label, scores in ours.items():
+        paper = TABLE_2.get(label)
+        yield Row(table=table, label=label, paper=paper, ours=scores, note=note if paper else "")
+
+
+def _type_scores(result: Distinguishability, label: str) -> Scores | None:
+    condition = result.condition("characters")
+    for c in condition.characters if condition is not None else ():
+        if _same_type(c.character, label):
+            return Scores(precision=c.precision, recall=c.recall, f1=c.f1)
+    return None
 
 
 def _same_type(name: str, label: str) -> bool:
@@ -258,16 +235,61 @@ def _same_type(name: str, label: str) -> bool:
 def _missed(results: Mapping[str, Distinguishability]) -> Iterator[str]:
     for show, title in SHOWS.items():
         gold = results[title].condition("characters")
-        least = TABLE_1[show]["Gold"][4]
+        least = TABLE_1[show]["Gold"].f1
         if gold is not None and round(gold.f1, 2) < least:
             yield f"{title}: gold F1 {gold.f1:.3f}, the paper has {least:.2f}"
 
 
 def _remarks(results: Mapping[str, Distinguishability]) -> Iterator[str]:
-    for title, found in results.items():
-        yield f"{title}: {found.verdict.text}"
+    for title, result in results.items():
+        yield f"{title}: {result.verdict.text}"
     yield (
         "Words: scaled like the traits (or as relative frequencies), the 200 most frequent words recover "
         "nearly all samples, so the paper’s low bag of words does not show what words can tell. Raw counts, "
         "among which an RBF kernel sees every sample far from every other, come nearest to its figures."
     )
+
+
+def print_reproduction(tables: Reproduction, console: Console) -> None:
+    """Every table with the paper's numbers and ours, then the verdicts in words."""
+    print_line(console, f"{PAPER}\n± σ over the characters", "bold")
+    for name in dict.fromkeys(row.table for row in tables.rows):
+        table = paper_table(title=name, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+        table.add_column(no_wrap=True)
+        for who in ("paper", "ours"):
+            for heading in ("prec.", "recall", "F1"):
+                table.add_column(f"{who}\n{heading}", justify="right", no_wrap=True)
+        rows = [row for row in tables.rows if row.table == name]
+        for row in rows:
+            table.add_row(escape(row.label), *_cells(row.paper), *_cells(row.ours))
+        console.print(table)
+        for label, note in {row.label.strip(): row.note for row in rows if row.note}.items():
+            print_line(console, f"  {label}: {note}", "dim")
+        console.print()
+    if tables.examples:
+        table = paper_table(title=f"Table 3: responses to “{PROMPT}”")
+        for heading in ("", "paper", "ours"):
+            table.add_column(heading)
+        for example in tables.examples:
+            table.add_row(*map(escape, example))
+        console.print(table)
+    for remark in (*tables.remarks, VALIDITY):
+        print_line(console, f"- {remark}")
+    for text in tables.missed:
+        print_line(console, f"MISSED: {text}", "bold red")
+    for title, result in tables.results.items():
+        print_line(console, f"{title}: {result.run}", "dim")
+
+
+def _cells(scores: Scores | None) -> list[str]:
+    if scores is None:
+        return ["", "", ""]
+    cells = [_cell(scores.precision, scores.precision_sigma), _cell(scores.recall, scores.recall_sigma)]
+    return [*cells, _cell(scores.f1)]
+
+
+def _cell(value: float | None, sigma: float | None = None) -> str:
+    if value is None:
+        return ""
+    spread = "" if sigma is None else f"±{sigma:.2f}".replace("0.", ".")
+    return f"{value:.2f}{spread}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +11,12 @@ from palaver.personality.plan import Settings
 from palaver.personality.pools import Choice
 from palaver.personality.protocol import estimate_traits
 from palaver.personality.sources import read_pools
-from palaver.progress import no_progress
+from palaver.progress import Progress, no_progress
 from palaver.reproduce.personality import EXTREMES, MIN_TURNS, PROMPT, SHOWS, TABLE_3, Responses
 
 if TYPE_CHECKING:
     from palaver.schema import System
 
-Tell = Callable[[str, int, int], None]
 Ocean = Mapping[str, tuple[float, ...]]
 
 DECODING = {"method": "stochastic-greedy"}
@@ -37,39 +36,42 @@ def from_checkpoints(
     settings: Settings,
     speaker: str | None,
     personality: str | None,
-    given: Responses,
+    files: Responses,
     *,
     contexts: str | None,
     folder: Path | None,
     limit: int | None = None,
     device: str | None = None,
-    tell: Tell | None = None,
+    progress: Progress = no_progress,
 ) -> tuple[list[tuple[str, str, str]], Responses]:
-    """Table 3, and the files of responses: those given, or else made for `contexts` in `folder`."""
-    talks = open_system(speaker, device) if speaker is not None else None
-    feels = open_system(personality, device) if personality is not None else None
+    """Table 3, and the files of responses: those in `files`, or else made for `contexts` in `folder`."""
+    speaker_model = open_system(speaker, device) if speaker is not None else None
+    personality_model = open_system(personality, device) if personality is not None else None
     ocean = ocean_of_scripts(data, recogniser, settings)
-    shown = examples(talks, feels, ocean)
+    replies = examples(speaker_model, personality_model, ocean)
     if contexts is None:
-        return shown, given
+        return replies, files
     if folder is None:
         raise UserError("responses to --contexts need a place", "name a folder with --out")
-    talks = None if given.speaker else talks
-    made = generate_responses(talks, feels, ocean, contexts, folder, limit=limit, tell=tell)
-    return shown, Responses(
-        speaker=given.speaker or made.speaker,
-        personality=given.personality or made.personality,
-        extremes=given.extremes or made.extremes,
+    if files.speaker:
+        speaker_model = None
+    new = generate_responses(
+        speaker_model, personality_model, ocean, contexts, folder, limit=limit, progress=progress
+    )
+    return replies, Responses(
+        speaker=files.speaker or new.speaker,
+        personality=files.personality or new.personality,
+        extremes=files.extremes or new.extremes,
     )
 
 
 def ocean_of_scripts(data: Path, recogniser: Any, settings: Settings) -> dict[str, tuple[float, ...]]:
     """The personality of each character, as estimated from the transcripts (section 3.1)."""
-    found: dict[str, tuple[float, ...]] = {}
+    ocean: dict[str, tuple[float, ...]] = {}
     for show in SHOWS:
         pools = read_pools(show, recogniser, Choice(min_turns=MIN_TURNS), root=data, n_words=0)
-        found |= {who.name: who.ocean for who in estimate_traits(pools, settings)}
-    return found
+        ocean |= {who.name: who.ocean for who in estimate_traits(pools, settings)}
+    return ocean
 
 
 def examples(speaker: System | None, personality: System | None, ocean: Ocean) -> list[tuple[str, str, str]]:
@@ -79,12 +81,12 @@ def examples(speaker: System | None, personality: System | None, ocean: Ocean) -
 
     asked = Context("love", Dialogue(id="love", turns=(Turn(speaker="user", text=PROMPT),)))
     rows = []
-    for who, said in TABLE_3.items():
+    for who, published in TABLE_3.items():
         scores = EXTREMES.get(who, ocean.get(who))
         if personality is not None and scores is not None:
             own = who in getattr(personality, "speakers", ())
             reply = personality.reply([Condition(who, None if own else scores).request(asked)])[0]
-            rows.append((f"{who} (Personality)", said, reply.text))
+            rows.append((f"{who} (Personality)", published, reply.text))
         if speaker is not None and who in getattr(speaker, "speakers", ()):
             reply = speaker.reply([Condition(who).request(asked)])[0]
             rows.append((f"{who} (Speaker)", "", reply.text))
@@ -99,8 +101,7 @@ def generate_responses(
     folder: Path,
     *,
     limit: int | None = None,
-    root: Path | None = None,
-    tell: Tell | None = None,
+    progress: Progress = no_progress,
 ) -> Responses:
     """Responses of each character and extreme type to every context; a stopped run goes on.
 
@@ -109,8 +110,8 @@ def generate_responses(
     from palaver.generation.bulk import generate_file
     from palaver.generation.contexts import Contexts, conditions_of
 
-    source = Contexts(contexts, limit=limit, root=root)
-    made: dict[str, Path] = {}
+    source = Contexts(contexts, limit=limit)
+    files: dict[str, Path] = {}
     own = set(ocean) <= set(getattr(personality, "speakers", ()))
     for name, system, speakers, table in (
         ("speaker", speaker, list(ocean), None),
@@ -118,7 +119,7 @@ def generate_responses(
         ("extremes", personality, None, EXTREMES),
     ):
         if system is not None:
-            made[name] = folder / f"{name}.jsonl"
+            files[name] = folder / f"{name}.jsonl"
             conditions = {system.name: conditions_of(system, speakers, table)}
-            generate_file([system], source, made[name], conditions=conditions, progress=tell or no_progress)
-    return Responses(**made)
+            generate_file([system], source, files[name], conditions=conditions, progress=progress)
+    return Responses(**files)
