@@ -81,7 +81,7 @@ def _read(path: Path, name: str, tally: Tally) -> Iterator[Dialogue]:
         if "topic" in codes:
             labels["topic"] = _word(TOPICS, codes["topic"][0] if codes["topic"] else 0, place)
         id = f"dailydialog-{name}-{number - 1}" if name else f"dailydialog-{number - 1}"
-        yield build({"id": id, "turns": turns, "labels": labels}, place)
+        yield build(id, turns, labels, place)
 
 
 def _utterances(line: str, place: str, tally: Tally) -> list[str]:

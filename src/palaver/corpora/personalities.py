@@ -10,13 +10,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from palaver.errors import DataError
 from palaver.files import TextStream
+from palaver.readers.shapes import number_or_text
 
 TRAITS = ("openness", "conscientiousness", "extraversion", "agreeableness", "neuroticism")
 """The Big Five in the order of their initials, OCEAN; each from 1 to 7."""
@@ -27,10 +27,14 @@ Scores = tuple[float, float, float, float, float]
 class _Row(NamedTuple):
     place: str
     speaker: str
-    cells: Sequence[Any]
-    """The scores as they stand in the file."""
-    numbers: Sequence[float | None]
-    """The same as numbers, where they are such."""
+    scores: Sequence[Any]
+    """As they stand in the file; in a CSV a cell that is a number is one here."""
+
+
+def trait_values(row: Mapping[Any, Any]) -> list[Any]:
+    """What stands under the name or the first letter of each trait, in any case; None where nothing does."""
+    folded = {str(key).casefold(): value for key, value in row.items()}
+    return [folded.get(trait, folded.get(trait[0])) for trait in TRAITS]
 
 
 def read_ocean_table(path: str | Path) -> dict[str, Scores]:
@@ -48,18 +52,18 @@ def read_ocean_table(path: str | Path) -> dict[str, Scores]:
     for row in rows:
         wrong = [
             f"{trait} should be a number from 1 to 7, found {cell!r}"
-            for trait, cell, number in zip(TRAITS, row.cells, row.numbers, strict=False)
-            if number is None or not 1 <= number <= 7
+            for trait, cell in zip(TRAITS, row.scores, strict=False)
+            if isinstance(cell, bool) or not isinstance(cell, int | float) or not 1 <= cell <= 7
         ]
-        if len(row.cells) != len(TRAITS):
-            wrong = [f"expected five numbers, found {len(row.cells)}"]
+        if len(row.scores) != len(TRAITS):
+            wrong = [f"expected five numbers, found {len(row.scores)}"]
         if not row.speaker:
             wrong.append("the speaker's name is missing")
         elif row.speaker in table:
             wrong.append(f"{row.speaker!r} is there already")
         problems += [f"{row.place}: {mistake}" for mistake in wrong]
         if not wrong:
-            table[row.speaker] = tuple(row.numbers)  # type: ignore[assignment]
+            table[row.speaker] = tuple(map(float, row.scores))  # type: ignore[assignment]
     if not rows and not problems:
         problems.append("there are no rows in it, so it names no speaker")
     if problems:
@@ -85,7 +89,7 @@ def _csv_rows(text: str, path: Path, problems: list[str]) -> Iterator[_Row]:
             if len(cells) > len(header):
                 problems.append(f"{place}: expected {len(header)} fields, found {len(cells)}")
             speaker, *scores = [cells[i].strip() if i < len(cells) else "" for i in places]
-            yield _Row(place, speaker, scores, [_from_text(score) for score in scores])
+            yield _Row(place, speaker, [number_or_text(score) for score in scores])
     except csv.Error as error:
         problems.append(f"line {reader.line_num}: not a CSV row: {error}")
 
@@ -93,7 +97,7 @@ def _csv_rows(text: str, path: Path, problems: list[str]) -> Iterator[_Row]:
 def _columns(header: Sequence[str]) -> tuple[list[int], list[str]]:
     """Where speaker and scores stand, and what is wrong with the names of the columns."""
     speaker = next((i for i, n in enumerate(header) if n in ("speaker", "name", "character")), None)
-    if speaker is None and any(_from_text(cell) is not None for cell in header[1:]):
+    if speaker is None and any(not isinstance(number_or_text(cell), str) for cell in header[1:]):
         return [], ["there is no header; expected speaker and the five traits"]
     rest = [i for i in range(len(header)) if i != speaker]
     places = [[i for i in rest if header[i] in (trait, trait[0])] for trait in TRAITS]
@@ -134,25 +138,8 @@ def _json_rows(text: str, path: Path, problems: list[str]) -> Iterator[_Row]:
         folded = {key.casefold(): value for key, value in row.items()}
         scores = folded.get("scores", folded.get("ocean", folded))
         if isinstance(scores, dict):
-            traits = {str(key).casefold(): value for key, value in scores.items()}
-            scores = [traits.get(trait, traits.get(trait[0])) for trait in TRAITS]
+            scores = trait_values(scores)
         scores = scores if isinstance(scores, list) else [scores]
         name = folded.get("speaker")
         speaker = name.strip() if isinstance(name, str) else ""
-        yield _Row(f"row {number}", speaker, scores, [_finite(score) for score in scores])
-
-
-def _from_text(cell: str) -> float | None:
-    try:
-        return _finite(float(cell))
-    except ValueError:
-        return None
-
-
-def _finite(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        return float(value) if math.isfinite(value) else None
-    except OverflowError:
-        return None
+        yield _Row(f"row {number}", speaker, scores)

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from palaver.corpora.reading import split_labels
 from palaver.readers import read_dialogues
-from palaver.readers.shapes import Tally
+from palaver.readers.shapes import Tally, json_list
 from palaver.schema import Dialogue
 from palaver.schema.base import FrozenDict, Scalar
 
 
 def read_plain(path: Path, split: str | None, tally: Tally) -> Iterator[Dialogue]:
-    """The dialogues with their split as everybody calls it. Any other dialogue file is read as well."""
+    """The dialogues with their split as everybody calls it, and a list of one topic as that topic.
+
+    Any other dialogue file is read as well.
+    """
     reader = read_dialogues(path)
-    yield from with_normal_splits(reader)
-    tally.update(reader.tally)
-
-
-def with_normal_splits(dialogues: Iterable[Dialogue]) -> Iterator[Dialogue]:
-    """The same dialogues; `split` is train, valid or test, and a list of one topic is that topic."""
-    for dialogue in dialogues:
+    for dialogue in reader:
         labels = dict(dialogue.labels)
         original = labels.get("split")
         if isinstance(original, str) and "original_split" not in labels:
@@ -31,15 +27,12 @@ def with_normal_splits(dialogues: Iterable[Dialogue]) -> Iterator[Dialogue]:
             labels["topic"] = _only(labels["topic"])
         changed = labels != dialogue.labels
         yield dialogue.model_copy(update={"labels": FrozenDict(labels)}) if changed else dialogue
+    tally.update(reader.tally)
 
 
 def _only(topic: Scalar) -> Scalar:
     """`["Travel"]` -> `Travel`: the reader of files keeps a list as JSON text."""
-    if isinstance(topic, str) and topic.startswith("["):
-        try:
-            topics = json.loads(topic)
-        except ValueError:
-            return topic
-        if isinstance(topics, list) and len(topics) == 1 and isinstance(topics[0], str):
-            return topics[0]
+    topics = json_list(topic)
+    if topics is not None and len(topics) == 1 and isinstance(topics[0], str):
+        return topics[0]
     return topic

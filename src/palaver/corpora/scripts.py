@@ -57,14 +57,7 @@ def _dialogue(
         raise DataError(f"{place}: expected a number of the episode and of the scene, found none")
     at = f"s{season:02d}e{episode:02d}" if season is not None else f"e{episode:03d}"
     labels = {"show": show, "season": season, "episode": episode, "scene": number}
-    return build(
-        {
-            "id": f"{show}-{at}-{number:02d}",
-            "turns": turns,
-            "labels": {k: v for k, v in labels.items() if v is not None},
-        },
-        place,
-    )
+    return build(f"{show}-{at}-{number:02d}", turns, labels, place)
 
 
 def _number(cell: str, column: str, place: str) -> int | None:

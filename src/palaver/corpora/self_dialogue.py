@@ -25,9 +25,9 @@ def read_topics(path: Path, split: str | None, tally: Tally) -> Iterator[Dialogu
     if not files:
         raise DataError(f"{path} holds no tables", "expected corpus/TOPIC/*.csv, as in the release")
     blocked_file = path.parent / "blocked_workers.txt"
-    blocked = (
-        {line.strip() for _, line in text_lines(blocked_file, tally)} if blocked_file.exists() else set()
-    )
+    blocked: set[str] = set()
+    if blocked_file.exists():
+        blocked.update(line.strip() for _, line in text_lines(blocked_file, tally))
     seen: set[str] = set()
     for file in files:
         for number, row in csv_rows(file, ("AssignmentId", "WorkerId", "Answer.sentence1"), tally):
@@ -41,12 +41,9 @@ def read_topics(path: Path, split: str | None, tally: Tally) -> Iterator[Dialogu
                 tally["assignments without a sentence, left out"] += 1
             else:
                 seen.add(row["AssignmentId"])
-                fields = {
-                    "id": row["AssignmentId"],
-                    "turns": alternate(texts, ("A", "B")),
-                    "labels": {"split": "train", "topic": file.parent.name},
-                }
-                yield build(fields, f"{file}, row {number}")
+                labels = {"split": "train", "topic": file.parent.name}
+                turns = alternate(texts, ("A", "B"))
+                yield build(row["AssignmentId"], turns, labels, f"{file}, row {number}")
 
 
 def _sentences(row: dict[str, str], tally: Tally) -> list[str]:

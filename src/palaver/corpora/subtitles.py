@@ -56,8 +56,6 @@ def _read_file(path: Path, tally: Tally) -> Iterator[Dialogue]:
 
 
 def _dialogue(name: str, path: Path, first: int, texts: list[str]) -> Dialogue:
-    turns = alternate(
-        texts, ("A", "B"), first - 1
-    )  # by the line, so that the shared one has the same speaker
-    fields = {"id": f"{name}-{first}", "turns": turns, "labels": {"line": first}}
-    return build(fields, f"{path}, line {first}")
+    # by the line, so that the one that two dialogues share has the same speaker in both
+    turns = alternate(texts, ("A", "B"), first - 1)
+    return build(f"{name}-{first}", turns, {"line": first}, f"{path}, line {first}")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from palaver.corpora.reading import build, in_split, named, normal_split, split_labels, text_lines
+from palaver.corpora.reading import build, split_files, split_labels, text_lines
 from palaver.errors import DataError
 from palaver.readers.shapes import Tally
 from palaver.schema import Dialogue
@@ -15,15 +15,11 @@ from palaver.schema import Dialogue
 
 def read_switchboard(path: Path, split: str | None, tally: Tally) -> Iterator[Dialogue]:
     """`swda_data/{train,val,test}/ID.txt`: lines `speaker|text|act`."""
-    for name in ("train", "val", "test"):
-        if not in_split(normal_split(name), split):
-            continue
-        for file in sorted((path / name).glob("*.txt")):
-            if file.stem.endswith("_text"):
-                continue  # the same dialogue once more, without speakers
-            turns = [_act(line, f"{file}, line {n}") for n, line in text_lines(file, tally) if line.strip()]
-            fields = {"id": file.stem, "turns": turns, "labels": split_labels(name)}
-            yield build(fields, str(file))
+    for name, file in split_files(path, ("train", "val", "test"), "{}/*.txt", split):
+        if file.stem.endswith("_text"):
+            continue  # the same dialogue once more, without speakers
+        turns = [_act(line, f"{file}, line {n}") for n, line in text_lines(file, tally) if line.strip()]
+        yield build(file.stem, turns, split_labels(name), str(file))
 
 
 def _act(line: str, place: str) -> dict[str, Any]:
@@ -43,10 +39,7 @@ def read_negotiations(path: Path, split: str | None, tally: Tally) -> Iterator[D
     Most stand there twice, once for each side; the second is left out.
     """
     seen: set[tuple[str, ...]] = set()
-    for name in ("train", "val", "test"):
-        file = named(path, f"{name}.txt")
-        if file is None or not in_split(normal_split(name), split):
-            continue
+    for name, file in split_files(path, ("train", "val", "test"), "{}.txt", split):
         for number, line in text_lines(file, tally):
             place = f"{file}, line {number}"
             match = _DIALOGUE.search(line)
@@ -62,9 +55,7 @@ def read_negotiations(path: Path, split: str | None, tally: Tally) -> Iterator[D
                 tally["negotiations as the other side saw them, left out"] += 1
                 continue
             seen.add((turns[0]["speaker"], *mirrored[1:]))
-            id = f"dnd-{name}-{number - 1}"
-            fields = {"id": id, "turns": turns, "labels": split_labels(name)}
-            yield build(fields, place)
+            yield build(f"dnd-{name}-{number - 1}", turns, split_labels(name), place)
 
 
 def _offer(said: str, place: str) -> dict[str, Any]:

@@ -58,15 +58,7 @@ def _read_split(
         about["article_url"] = conversation.get("article_url")
         for agent in AGENTS:
             about[f"rating_{agent}"] = _object(conversation, "conversation_rating", place).get(agent)
-        yield build(
-            {
-                "id": id,
-                "turns": turns,
-                "knowledge": shelf.reading_sets(id),
-                "labels": {key: value for key, value in about.items() if value is not None},
-            },
-            place,
-        )
+        yield build(id, turns, about, place, knowledge=shelf.reading_sets(id))
 
 
 def _turn(turn: Any, place: str) -> dict[str, Any]:

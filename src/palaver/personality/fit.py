@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from palaver.corpora.personalities import TRAITS
+from palaver.corpora.personalities import TRAITS, trait_values
 from palaver.corpora.reading import csv_rows
 from palaver.errors import DataError
 from palaver.personality.counts import Counter
@@ -27,7 +27,7 @@ MIN_TEXTS = 50
 
 
 @dataclass(frozen=True)
-class Fitted:
+class RecogniserFit:
     """A recogniser and how well it does on texts it was not fitted on."""
 
     recogniser: LinearRecogniser
@@ -53,14 +53,13 @@ def read_scored_texts(path: Path) -> tuple[list[str], np.ndarray]:
     columns: list[str] = []
     for number, row in csv_rows(path, ["text"], Tally()):
         if not columns:
-            folded = {name.casefold(): name for name in row}
-            missing = [t for t in TRAITS if t not in folded and t[0] not in folded]
+            columns = trait_values({name: name for name in row})
+            missing = [trait for trait, name in zip(TRAITS, columns, strict=True) if name is None]
             if missing:
                 raise DataError(
                     f"{path}: there is no column {' and none '.join(missing)}",
                     f"expected text, {', '.join(TRAITS)} (or their first letters); found {', '.join(row)}",
                 )
-            columns = [folded.get(t, folded.get(t[0], "")) for t in TRAITS]
         values = [_score(row[column]) for column in columns]
         for column, value in zip(columns, values, strict=True):
             if value is None:
@@ -92,7 +91,7 @@ def fit(
     prior: float = 50.0,
     seed: int = 0,
     provenance: Mapping[str, Any] | None = None,
-) -> Fitted:
+) -> RecogniserFit:
     """Fit on all texts; the correlations come from `n_folds` folds. `scores` (n, 5) from 1 to 7."""
     scores = np.asarray(scores, dtype=np.float64)
     if scores.shape != (len(texts), 5):
@@ -122,7 +121,7 @@ def fit(
         "penalties": [round(p, 3) for p in penalties],
         "held_out_correlations": [round(r, 4) for r in correlations],
     }
-    return Fitted(
+    return RecogniserFit(
         recogniser=LinearRecogniser(name, counter, standard, weights, intercepts, facts),
         n_texts=len(texts),
         n_folds=n_folds,

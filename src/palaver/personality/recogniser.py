@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
-from palaver.corpora.personalities import TRAITS
+from palaver.corpora.personalities import TRAITS, trait_values
 from palaver.errors import DataError, UserError, nearest
 from palaver.files import TextStream, write_atomically
 from palaver.personality.counts import Counter
@@ -152,14 +152,14 @@ class FunctionRecogniser:
     def _row(self, row: Any) -> list[Any]:
         if not isinstance(row, Mapping):
             return list(row) if isinstance(row, Sequence | np.ndarray) else [row]
-        names = {str(key).casefold(): value for key, value in row.items()}
-        missing = [t for t in TRAITS if t not in names and t[0] not in names]
+        values = trait_values(row)
+        missing = [trait for trait, value in zip(TRAITS, values, strict=True) if value is None]
         if missing:
             raise UserError(
                 f"the recogniser {self.name} gives no {' and no '.join(missing)}",
                 f"it gave {', '.join(map(str, row)) or 'nothing'}; needed: {', '.join(TRAITS)}",
             )
-        return [names.get(t, names.get(t[0])) for t in TRAITS]
+        return values
 
 
 AnyRecogniser = Recogniser | FunctionRecogniser
