@@ -11,8 +11,8 @@ import pytest
 
 from palaver.errors import ConfigError, UserError
 from palaver.generation import systems_file
-from palaver.generation.options import KINDS, DecodingOptions, layered
-from palaver.generation.systems_file import decoding_options, find_system, load_systems, open_system
+from palaver.generation.options import KINDS, DecodingOptions, decoding_options, layered
+from palaver.generation.systems_file import find_system, load_systems, open_system
 from palaver.schema import Dialogue, Request
 
 GOOD = """
@@ -46,12 +46,12 @@ def write(folder: Path, text: str) -> Path:
 
 
 def test_a_good_file_is_read_and_nothing_opened(tmp_path: Path) -> None:
-    found = load_systems(write(tmp_path, GOOD))
-    assert list(found) == ["ours", "gpt", "hub", "log"]
-    assert found["gpt"].options.base_url == "http://localhost:1/v1"
-    assert found["ours"].options.decoding.given() == {"method": "sample", "top_p": 0.9}
+    systems = load_systems(write(tmp_path, GOOD))
+    assert list(systems) == ["ours", "gpt", "hub", "log"]
+    assert systems["gpt"].options.base_url == "http://localhost:1/v1"
+    assert systems["ours"].options.decoding.given() == {"method": "sample", "top_p": 0.9}
     with pytest.raises(UserError, match="there is no file"):
-        found["log"]()
+        systems["log"]()
 
 
 def test_all_mistakes_are_named_with_their_lines(tmp_path: Path) -> None:

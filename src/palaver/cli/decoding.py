@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 from palaver.cli import options
 from palaver.cli.fields import Fields, option
 from palaver.errors import UsageError, UserError
-from palaver.generation.options import DecodingOptions
-from palaver.generation.systems_file import decoding_options
+from palaver.generation.options import DecodingOptions, decoding_options
 
 
 def _options() -> Iterator[inspect.Parameter]:

@@ -9,17 +9,17 @@ from __future__ import annotations
 import contextlib
 import gc
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Literal, NamedTuple, get_args
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from palaver.errors import ConfigError, UserError
+from palaver.errors import UserError
 from palaver.generation import choose
-from palaver.generation.beam import search
-from palaver.generation.rows import FEW, take
+from palaver.generation.beam import FEW, search, take
+from palaver.generation.options import decoding_options, layered
 from palaver.models import Responder
 from palaver.text.vocabulary import BOS, EOS, PAD
 
@@ -50,36 +50,7 @@ class Decoding:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        wrong = []
-        if self.method not in get_args(Method):
-            wrong.append(f"method should be one of {', '.join(get_args(Method))}, found {self.method!r}")
-        if not 0 < self.temperature < float("inf"):
-            wrong.append(f"temperature should be above 0, found {self.temperature}")
-        if not 0 < self.top_p <= 1:
-            wrong.append(f"top_p should be above 0 and at most 1, found {self.top_p}")
-        least_of = {
-            "top_k": 0,
-            "k": 1,
-            "beam_size": 1,
-            "length_penalty": 0,
-            "no_repeat_ngram": 0,
-            "max_length": 1,
-        }
-        for name, least in least_of.items():
-            if getattr(self, name) < least:
-                wrong.append(f"{name} should be {least} or more, found {getattr(self, name)}")
-        if not 0 <= self.min_length <= self.max_length:
-            wrong.append(f"min_length should be from 0 to max_length, found {self.min_length}")
-        if wrong:
-            raise ConfigError("these decoding settings are not possible:", problems=wrong)
-
-    def __str__(self) -> str:
-        """What matters for this method: `stochastic-greedy k=5 seed=0 …`."""
-        used = {"sample": ("temperature", "top_k", "top_p", "seed"), "stochastic-greedy": ("k", "seed")}
-        used |= {"beam": ("beam_size", "length_penalty"), "greedy": ()}
-        names = (*used[self.method], "no_repeat_ngram", "min_length", "max_length")
-        shown = [f"{f.name}={getattr(self, f.name)}" for f in fields(self) if f.name in names]
-        return " ".join([self.method, *shown])
+        decoding_options(layered(vars(self)))
 
 
 class Decoded(NamedTuple):

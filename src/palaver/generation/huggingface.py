@@ -279,8 +279,3 @@ def _load(name: str, source: str, options: HuggingFaceOptions, device: torch.dev
         if shown:
             bars.enable_progress_bar()
     return model.to(device).eval(), tokenizer
-
-
-def open_huggingface(name: str, options: HuggingFaceOptions, folder: Path) -> HuggingFaceSystem:
-    """The system that `systems.toml` describes."""
-    return HuggingFaceSystem(name, options, folder)

@@ -17,7 +17,7 @@ from palaver.schema import Reply, Request
 class OpenAISystem:
     """A model that is asked over HTTP."""
 
-    def __init__(self, name: str, options: OpenAIOptions) -> None:
+    def __init__(self, name: str, options: OpenAIOptions, folder: Path = Path()) -> None:
         self.name = name
         self.takes = prompt_fields(options.system_prompt)
         self.notes = Notes()
@@ -130,8 +130,3 @@ def _logprobs(choice: dict[str, Any]) -> list[float]:
     scores = [token.get("logprob") if isinstance(token, dict) else None for token in tokens]
     numbers = [float(score) for score in scores if isinstance(score, int | float)]
     return numbers if len(numbers) == len(scores) else []
-
-
-def open_openai(name: str, options: OpenAIOptions, folder: Path) -> OpenAISystem:
-    """The system that `systems.toml` describes."""
-    return OpenAISystem(name, options)

@@ -5,12 +5,13 @@ A key never stands in the file: `api_key_env` names the environment variable tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from palaver.errors import UserError
+from palaver.config import Location, dotted
+from palaver.errors import UserError, explain_mistake
 from palaver.generation.messages import prompt_mistakes
 from palaver.generation.system import check_ocean
 
@@ -65,6 +66,8 @@ class DecodingOptions(Strict):
             each = ", ".join(f"{option} belongs to {method}" for option, method in wanted.items())
             chosen = f"method is {self.method}, but " if self.method else ""
             raise ValueError(f"these options do not go together: {chosen}{each}")
+        if self.min_length is not None and self.max_length is not None and self.min_length > self.max_length:
+            raise ValueError(f"min_length is {self.min_length}, more than max_length, {self.max_length}")
         return self
 
     def given(self) -> dict[str, Any]:
@@ -81,6 +84,31 @@ def layered(*layers: Mapping[str, Any]) -> dict[str, Any]:
         merged |= layer
     method = merged.get("method")
     return {o: v for o, v in merged.items() if _ONLY_FOR.get(o, method) == method}
+
+
+def decoding_options(given: Mapping[str, Any]) -> DecodingOptions:
+    """Options that somebody typed, checked."""
+    try:
+        return DecodingOptions.model_validate(dict(given))
+    except ValidationError as error:
+        mistakes = explain(error, DecodingOptions)
+        problems = [f"{dotted(place) or 'decoding'}: {text}" for place, text in mistakes]
+        raise UserError("these decoding options are not possible:", problems=problems) from None
+
+
+def explain(error: ValidationError, model: type[Strict]) -> Iterator[tuple[Location, str]]:
+    """The place and the words of each mistake."""
+    for mistake in error.errors():
+        place, kind = mistake["loc"], mistake["type"]
+        fields = DecodingOptions.model_fields if "decoding" in place[:-1] else model.model_fields
+        text = explain_mistake(mistake, list(fields))
+        if kind == "extra_forbidden" and "key" in str(place[-1]).casefold():
+            text = "keys do not belong into this file; api_key_env names the variable that holds one"
+        elif kind == "string_pattern_mismatch":  # it may be the key itself, so it is not repeated
+            text = "expected the name of an environment variable, such as OPENAI_API_KEY"
+        elif kind == "greater_than" and place[-1] == "temperature":
+            text += " (method greedy always takes the most probable token)"
+        yield place, text
 
 
 class _Conditions(Strict):

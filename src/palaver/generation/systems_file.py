@@ -11,7 +11,7 @@ Every mistake is named with its line. Paths are relative to the file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from palaver.config import Location, config_error, dotted, read_toml
+from palaver.config import Location, config_error, read_toml
 from palaver.errors import UserError, nearest, require
 from palaver.generation.function import Opener, plugin_opener
 from palaver.generation.options import (
@@ -29,6 +29,7 @@ from palaver.generation.options import (
     PluginOptions,
     PythonOptions,
     Strict,
+    explain,
     layered,
 )
 from palaver.generation.system import Conditioned, check_ocean
@@ -41,8 +42,8 @@ SYSTEMS: Registry[Opener] = Registry(
     "kind of system",
     {
         "checkpoint": "palaver.generation.checkpoint:open_checkpoint",
-        "huggingface": "palaver.generation.huggingface:open_huggingface",
-        "openai": "palaver.generation.openai:open_openai",
+        "huggingface": "palaver.generation.huggingface:HuggingFaceSystem",
+        "openai": "palaver.generation.openai:OpenAISystem",
         "replay": "palaver.generation.replay:open_replay",
         "python": "palaver.generation.function:open_python",
     },
@@ -109,9 +110,8 @@ def load_systems(path: str | Path) -> dict[str, SystemSpec]:
         try:
             specs[name] = SystemSpec(name, _options(table), path.parent)
         except ValidationError as error:
-            mistakes += (
-                ((*place, *loc), text) for loc, text in _explain(error, _options_class(table["kind"]))
-            )
+            options_class = _options_class(table["kind"])
+            mistakes += [((*place, *inner), text) for inner, text in explain(error, options_class)]
         except UserError as error:
             mistakes.append(((*place, "kind"), error.message))
     if mistakes:
@@ -133,64 +133,6 @@ def _options(table: Any) -> Strict:
 
 def _options_class(kind: str) -> type[Strict]:
     return KINDS.get(kind, PluginOptions)
-
-
-_EXPECTED = {
-    "string_type": "expected a text",
-    "string_too_short": "must not be empty",
-    "string_pattern_mismatch": "expected the name of an environment variable, such as OPENAI_API_KEY",
-    "int_type": "expected a whole number",
-    "float_type": "expected a number",
-    "finite_number": "expected a finite number",
-    "bool_type": "expected true or false",
-    "list_type": "expected a list",
-    "dict_type": "expected a table",
-    "model_type": "expected a table",
-    "literal_error": "expected {expected}",
-    "greater_than": "expected more than {gt:g}",
-    "greater_than_equal": "expected at least {ge:g}",
-    "less_than_equal": "expected at most {le:g}",
-}
-
-
-def _explain(error: ValidationError, model: type[Strict]) -> Iterator[tuple[Location, str]]:
-    for mistake in error.errors():
-        place, kind = mistake["loc"], mistake["type"]
-        if kind == "missing":
-            yield place, "is missing"
-        elif kind == "extra_forbidden":
-            fields = DecodingOptions.model_fields if "decoding" in place[:-1] else model.model_fields
-            unknown = str(place[-1])
-            if "key" in unknown.casefold():
-                yield (
-                    place,
-                    "keys do not belong into this file; api_key_env names the variable that holds one",
-                )
-            else:
-                yield place, f"there is no such field{nearest(unknown, list(fields))}"
-        elif kind == "value_error":
-            yield place, str(mistake["ctx"]["error"])
-        elif kind == "string_pattern_mismatch":  # it may be the key itself, so it is not repeated
-            yield place, _EXPECTED[kind]
-        else:
-            expected = _EXPECTED.get(kind, mistake["msg"]).format(**mistake.get("ctx", {}))
-            if place[-1] == "temperature" and kind == "greater_than":
-                expected += " (method greedy always takes the most probable token)"
-            value = repr(mistake["input"])
-            if len(value) > 60:
-                value = value[:57] + "..."
-            yield place, f"{expected}, found {value}"
-
-
-def decoding_options(given: Mapping[str, Any]) -> DecodingOptions:
-    """Options that somebody typed, checked."""
-    try:
-        return DecodingOptions.model_validate(dict(given))
-    except ValidationError as error:
-        problems = [
-            f"{dotted(place) or 'decoding'}: {text}" for place, text in _explain(error, DecodingOptions)
-        ]
-        raise UserError("these decoding options are not possible:", problems=problems) from None
 
 
 def shipped() -> dict[str, Path]:
