@@ -11,10 +11,9 @@ from xml.etree import ElementTree
 import pytest
 
 from palaver.errors import UserError
-from palaver.training.curves import draw_curves, sparkline
-from palaver.training.display import describe_run, watching
+from palaver.training.display import describe_run, sparkline, watching
 from palaver.training.experiment import Experiment
-from palaver.training.folder import read_metrics
+from palaver.training.folder import draw_curves
 from palaver.training.run import train
 
 Small = Callable[..., Experiment]
@@ -85,12 +84,11 @@ def test_state_of_a_run(small: Small, tmp_path: Path) -> None:
     assert "nothing logged yet" in describe_run(empty)[0]
 
 
-def test_pictures_of_several_runs(small: Small, tmp_path: Path) -> None:
-    rows = read_metrics(train(small(), device="cpu").folder)
-    for name in ("a.svg", "b.svg"):
-        draw_curves({"one": rows, "two": rows}, tmp_path / name)
-    text = (tmp_path / "a.svg").read_text()
+def test_the_picture_of_a_run(small: Small) -> None:
+    run = train(small(), device="cpu").folder
+    text = (run / "curves.svg").read_text()
     ElementTree.fromstring(text)
-    assert "one, validation" in text
-    assert "two, training" in text
-    assert text == (tmp_path / "b.svg").read_text()  # the same picture is the same file
+    draw_curves(run, "trial")
+    assert "trial, validation" in text
+    assert "trial, training" in text
+    assert text == (run / "curves.svg").read_text()  # the same picture is the same file

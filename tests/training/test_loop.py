@@ -90,7 +90,7 @@ def test_a_step_is_the_textbook_one(small: Small, per: str) -> None:
         "optimiser.label_smoothing=0.1",
     )
     loop = loop_of(experiment)
-    batch = loop.collate(loop.train.ids[loop.plan(0)[0]])
+    batch = loop.collate(loop.train.ids[loop.plan(epoch=0)[0]])
     before = {name: p.detach().clone() for name, p in loop.core.named_parameters()}
     loop.core.zero_grad()
     loss = loop.core(**batch.inputs, label_smoothing=0.1).loss

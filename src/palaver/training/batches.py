@@ -5,10 +5,10 @@ The plan of an epoch is an array, not a stream: batch 1,000 is looked up, not re
 
 from __future__ import annotations
 
-import queue
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import math
+from collections import deque
+from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,25 +40,25 @@ def plan_epoch(
     *,
     batch_size: int | None = None,
     batch_tokens: int | None = None,
+    n_processes: int = 1,
     bucket: int = 100,
     seed: int = 0,
     epoch: int = 0,
 ) -> Plan:
     """Every example once. `lengths` (N, 3) are those of context, response and knowledge.
 
+    A batch has `batch_size` examples, or `batch_tokens` tokens with padding, for each of `n_processes`.
     The shuffled examples are cut into pools of `bucket` batches, each pool is sorted by length and cut into
     batches, and the batches are shuffled. With `bucket=0` the shuffled examples are cut as they come.
     """
     n = len(lengths)
     rng = np.random.default_rng((seed, epoch))
     order = rng.permutation(n)
-    size = batch_size or max(1, int(batch_tokens or 1) // max(1, int(lengths.sum(1).mean())))
+    budget = (batch_tokens or 1) * n_processes
+    size = batch_size * n_processes if batch_size else max(1, budget // max(1, int(lengths.sum(1).mean())))
     if bucket:
         order = _sort_pools(lengths, order, size, bucket)
-    if batch_size is not None:
-        bounds = np.append(np.arange(0, n, batch_size), n)
-    else:
-        bounds = _cut_by_tokens(lengths[order], int(batch_tokens or 1))
+    bounds = np.append(np.arange(0, n, size), n) if batch_size else _cut_by_tokens(lengths[order], budget)
     if bucket:
         order, bounds = _shuffle_batches(order, bounds, rng)
     return Plan(order, bounds)
@@ -104,9 +104,8 @@ def pad(column: Ragged, ids: np.ndarray, multiple: int = 1, longest: int | None 
     """The sequences `ids` as one array (B, T) filled up with PAD."""
     sizes = column.lengths(ids)
     width = max(1, int(sizes.max(initial=0)))
-    width = -(-width // multiple) * multiple
-    if longest is not None:  # there are no positions beyond
-        width = max(1, int(sizes.max(initial=0)), min(width, longest))
+    rounded = math.ceil(width / multiple) * multiple
+    width = max(width, rounded if longest is None else min(rounded, longest))  # no positions are beyond it
     rows = np.full((len(ids), width), PAD, np.int64)
     rows[np.arange(width) < sizes[:, None]] = column.values[_ranges(column.offsets[ids], sizes)]
     return rows
@@ -186,47 +185,13 @@ def example_lengths(store: Store, ids: np.ndarray) -> np.ndarray:
     return np.stack([c.lengths(ids).astype(np.int32) for c in columns], axis=1)
 
 
-def padding_share(lengths: np.ndarray, plan: Plan) -> float:
-    """Which share of all places in the batches of a plan is padding."""
-    starts = plan.bounds[:-1]
-    widest = np.maximum.reduceat(lengths[plan.order], starts).sum(1)
-    return 1 - float(lengths.sum()) / float((widest * np.diff(plan.bounds)).sum())
-
-
-@contextmanager
-def prefetched(batches: Iterator[Batch], depth: int = 4) -> Iterator[Iterator[Batch]]:
-    """The same batches, made by a thread while the last ones are computed with."""
-    ready: queue.Queue[Batch | BaseException | None] = queue.Queue(depth)
-    stop = threading.Event()
-
-    def put(item: Batch | BaseException | None) -> None:
-        while not stop.is_set():
-            try:
-                ready.put(item, timeout=0.1)
-                return
-            except queue.Full:
-                continue
-
-    def work() -> None:
-        try:
-            for batch in batches:
-                put(batch)
-                if stop.is_set():
-                    return
-            put(None)
-        except BaseException as error:
-            put(error)
-
-    def take() -> Iterator[Batch]:
-        while (item := ready.get()) is not None:
-            if isinstance(item, BaseException):
-                raise item
-            yield item
-
-    thread = threading.Thread(target=work, name="batches", daemon=True)
-    thread.start()
+def prefetch(batches: Iterator[Batch], depth: int = 4) -> Generator[Batch]:
+    """The same batches, made by a thread while the last ones are computed with. To be closed when done."""
+    pool = ThreadPoolExecutor(1, thread_name_prefix="batches")
     try:
-        yield take()
+        waiting = deque(pool.submit(next, batches, None) for _ in range(depth))
+        while (batch := waiting.popleft().result()) is not None:
+            waiting.append(pool.submit(next, batches, None))
+            yield batch
     finally:
-        stop.set()
-        thread.join()
+        pool.shutdown(cancel_futures=True)

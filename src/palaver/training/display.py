@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, TextIO
 
 from palaver.errors import require
-from palaver.training.curves import sparkline
+from palaver.training.checkpoint import Checkpoints, read_progress
 from palaver.training.folder import read_metrics
 from palaver.training.loop import Watcher
+
+_BARS = "▁▂▃▄▅▆▇█"
 
 
 class Lines:
@@ -25,11 +28,10 @@ class Lines:
     def row(self, row: dict[str, Any], done: float) -> None:
         now = time.monotonic()
         began, at = self._began = self._began or (now, done)
-        left = (now - began) * (1 - done) / (done - at) if done > at else None
-        self.note(
-            describe_row(row)
-            + (f"  {_time(left)} left" if left is not None and row["kind"] == "step" else "")
-        )
+        line = describe_row(row)
+        if done > at and row["kind"] == "step":
+            line += f"  {_time((now - began) * (1 - done) / (done - at))} left"
+        self.note(line)
 
     def note(self, text: str) -> None:
         print(text, file=self._stream, flush=True)
@@ -38,8 +40,7 @@ class Lines:
 class Bar(Lines):
     """A progress bar; only epochs and notes stay on the screen."""
 
-    def __init__(self, stream: TextIO, bar: Any) -> None:
-        super().__init__(stream)
+    def __init__(self, bar: Any) -> None:
         self._bar = bar
         self._task = bar.add_task("", total=1.0, now="")
 
@@ -64,9 +65,7 @@ class TensorBoard:
         self._writer: Any = None
 
     def row(self, row: dict[str, Any], done: float) -> None:
-        if (
-            self._writer is None
-        ):  # only now is it known that the folder is ours, and from which step it goes on
+        if self._writer is None:  # only now is it known that the folder is ours, and where the run goes on
             from torch.utils.tensorboard import SummaryWriter
 
             self._writer = SummaryWriter(str(self._folder), purge_step=row["step"])
@@ -87,32 +86,23 @@ class TensorBoard:
 def watching(run: Path, *, tensorboard: bool = False, stream: TextIO | None = None) -> Iterator[Watcher]:
     """Receives progress while training runs."""
     stream = stream or sys.stderr
-    if not stream.isatty():
-        lines = Lines(stream)
-        yield from _also(run, lines, tensorboard)
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    watcher: Watcher = Lines(stream)
+    with ExitStack() as stack:
+        if stream.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (
-        TextColumn("{task.description:<10}"),
-        BarColumn(bar_width=30),
-        TextColumn("{task.percentage:>3.0f}%  {task.fields[now]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(file=stream), transient=True) as bar:
-        yield from _also(run, Bar(stream, bar), tensorboard)
-
-
-def _also(run: Path, watcher: Watcher, tensorboard: bool) -> Iterator[Watcher]:
-    if not tensorboard:
+            columns = (
+                TextColumn("{task.description:<10}"),
+                BarColumn(bar_width=30),
+                TextColumn("{task.percentage:>3.0f}%  {task.fields[now]}"),
+                TimeRemainingColumn(),
+            )
+            bar = Progress(*columns, console=Console(file=stream), transient=True)
+            watcher = Bar(stack.enter_context(bar))
+        if tensorboard:
+            watcher = stack.enter_context(closing(TensorBoard(run, watcher)))
         yield watcher
-        return
-    both = TensorBoard(run, watcher)
-    try:
-        yield both
-    finally:
-        both.close()
 
 
 def describe_row(row: dict[str, Any]) -> str:
@@ -131,31 +121,33 @@ def describe_row(row: dict[str, Any]) -> str:
 def describe_run(run: Path) -> list[str]:
     """How far a run has come: a few lines and its curve."""
     rows = read_metrics(run)
-    steps = [row for row in rows if row["kind"] == "step"]
-    epochs = [row for row in rows if row["kind"] == "epoch"]
     if not rows:
         return [f"{run}: nothing logged yet"]
-    from palaver.training.checkpoint import Checkpoints, read_progress
-
     lines = [f"{run}: step {rows[-1]['step']:,}, epoch {rows[-1]['epoch']}, {_time(rows[-1]['seconds'])}"]
     last = Checkpoints(run).last()
     if last is not None:
         finished = read_progress(last).finished
-        lines.append(
-            f"  finished: {finished}" if finished else f"  not finished; last checkpoint: {last.name}"
-        )
-    if steps:
-        losses = [row["nll"] for row in steps]
-        lines.append(f"  training loss    {sparkline(losses)}  {losses[0]:.3f} to {losses[-1]:.3f}")
-    valid = [row["valid_nll"] for row in epochs if "valid_nll" in row]
-    if valid:
-        lines.append(f"  validation loss  {sparkline(valid)}  {valid[0]:.3f} to {valid[-1]:.3f}")
-        best = min((row for row in epochs if "valid_nll" in row), key=lambda row: row["valid_nll"])
-        lines.append(f"  best: {describe_row(best)}")
+        state = f"finished: {finished}" if finished else f"not finished; last checkpoint: {last.name}"
+        lines.append(f"  {state}")
+    training = [row["nll"] for row in rows if row["kind"] == "step"]
+    validated = [row for row in rows if "valid_nll" in row]
+    validation = [row["valid_nll"] for row in validated]
+    for name, losses in (("training loss  ", training), ("validation loss", validation)):
+        if losses:
+            lines.append(f"  {name}  {sparkline(losses)}  {losses[0]:.3f} to {losses[-1]:.3f}")
+    if validated:
+        lines.append(f"  best: {describe_row(min(validated, key=lambda row: row['valid_nll']))}")
     return lines
 
 
+def sparkline(values: Sequence[float], width: int = 50) -> str:
+    """The course of `values` as a line of bars; long ones are thinned out."""
+    if len(values) > width:
+        values = [values[i * len(values) // width] for i in range(width)]
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    span = (high - low) or 1.0
+    return "".join(_BARS[round((value - low) / span * (len(_BARS) - 1))] for value in values)
+
+
 def _time(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}"
+    return str(timedelta(seconds=round(seconds)))

@@ -62,12 +62,12 @@ class RunFolder:
             )
         if self._fresh:
             lost = [(self.path / name).resolve() for name in (FOLDER, "last", "best")]
-            needed = [path for path in _paths(self.experiment) if any(_lies_in(path, o) for o in lost)]
-            if needed:
-                raise UserError(
-                    f"--force would throw away {needed[0]}, which this experiment starts from",
-                    "choose another folder with --out",
-                )
+            for path in _paths(self.experiment):
+                if any(path.resolve().is_relative_to(folder) for folder in lost):
+                    raise UserError(
+                        f"--force would throw away {path}, which this experiment starts from",
+                        "choose another folder with --out",
+                    )
 
     def close(self) -> None:
         """Let others have the folder."""
@@ -116,18 +116,10 @@ def _paths(experiment: Experiment) -> list[Path]:
     return [path for path in named if path is not None]
 
 
-def _lies_in(path: Path, folder: Path) -> bool:
-    return path.resolve().is_relative_to(folder)
-
-
 def hardware(device: torch.device, n_processes: int) -> dict[str, Any]:
     """What the run is computed on."""
-    about: dict[str, Any] = {
-        "device": str(device.type),
-        "processes": n_processes,
-        "machine": platform.machine(),
-        "cpus": os.cpu_count(),
-    }
+    about: dict[str, Any] = {"device": device.type, "processes": n_processes}
+    about |= {"machine": platform.machine(), "cpus": os.cpu_count()}
     if device.type == "cuda":
         about["gpu"] = torch.cuda.get_device_name(device)
     return about
@@ -172,3 +164,35 @@ def read_metrics(run: Path) -> list[dict[str, Any]]:
         except (ValueError, TypeError, KeyError, RecursionError):
             raise DataError(f"{path}, line {number}: this is not a line of metrics") from None
     return rows
+
+
+def draw_curves(run: Path, name: str) -> None:
+    """Draw the perplexity per word in training and validation of a run into its `curves.svg`."""
+    import matplotlib
+
+    rows = read_metrics(run)
+    steps = [row for row in rows if row["kind"] == "step"]
+    epochs = [row for row in rows if "valid_ppl_word" in row]
+    validation = [row["valid_ppl_word"] for row in epochs]
+    with matplotlib.rc_context({"svg.hashsalt": "palaver", "svg.fonttype": "none", "font.size": 9}):
+        from matplotlib.figure import Figure
+        from matplotlib.ticker import LogLocator, NullFormatter
+
+        figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+        axes = figure.add_subplot()
+        x, y = [row["step"] for row in steps], [row["ppl_word"] for row in steps]
+        axes.plot(x, y, color="C0", alpha=0.4, linewidth=1, label=f"{name}, training")
+        x = [row["step"] for row in epochs]
+        axes.plot(x, validation, color="C0", marker="o", markersize=3, label=f"{name}, validation")
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter("{x:,g}")
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        if validation:  # the first steps would squeeze everything else
+            axes.set_ylim(top=min(axes.get_ylim()[1], 3 * max(validation)))
+        axes.set_xlabel("step")
+        axes.set_ylabel("perplexity per word")
+        axes.grid(alpha=0.3)
+        axes.legend(frameon=False)
+        with write_atomically(run / "curves.svg") as file:
+            figure.savefig(file, format="svg", metadata={"Date": None})

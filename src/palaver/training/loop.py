@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 import resource
 import time
+from contextlib import closing
 from dataclasses import replace
+from functools import lru_cache, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,7 +23,7 @@ from torch import Tensor
 from palaver.errors import UserError
 from palaver.models import Responder
 from palaver.text.vocabulary import Vocabulary
-from palaver.training.batches import Batch, Collator, Plan, example_lengths, plan_epoch, prefetched
+from palaver.training.batches import Batch, Collator, example_lengths, plan_epoch, prefetch
 from palaver.training.checkpoint import Checkpoints, RunProgress, Totals, random_state
 from palaver.training.experiment import Experiment
 from palaver.training.folder import MetricsFile
@@ -31,7 +33,7 @@ from palaver.training.schedule import Schedule
 
 
 class Watcher(Protocol):
-    """Who is told how it goes (the main process only)."""
+    """Receives how the run goes, from the main process only."""
 
     def row(self, row: dict[str, Any], done: float) -> None:
         """A line of metrics; `done` is the share of the whole run."""
@@ -75,10 +77,14 @@ class Loop:
         cuda = self.device.type == "cuda"
         options: dict[str, Any] = {"ocean": ocean, "pad_multiple": 8 if cuda else 1, "pin": cuda}
         self.collate = Collator(train.store, model.config, rank=self.rank, n_ranks=self.n_ranks, **options)
-        self.lengths = example_lengths(train.store, train.ids)
         self.collate_valid = Collator(valid.store, model.config, **options) if valid is not None else None
         self.progress = progress or RunProgress(n_processes=self.n_ranks)
-        self._plan = (-1, Plan(np.empty(0), np.zeros(1, np.int64)))
+        s = self.settings
+        size = {"batch_size": s.batch_size, "batch_tokens": s.batch_tokens, "n_processes": self.n_ranks}
+        lengths = example_lengths(train.store, train.ids)
+        plan = partial(plan_epoch, lengths, **size, bucket=s.bucket, seed=experiment.seed)
+        self.plan = lru_cache(1)(plan)
+        """The batches of an `epoch`, counted from 0; each over all processes together."""
         self.schedule = Schedule(self.settings, self._total_steps())
         if self.progress.schedule:
             self.schedule.restore(self.progress.schedule)
@@ -112,29 +118,16 @@ class Loop:
             return _count(p.step, "step")
         return _count(p.epoch, "epoch") if p.epoch >= s.epochs else ""
 
-    def plan(self, epoch: int) -> Plan:
-        """Batches of an epoch, counted from 0; each over all processes together."""
-        if self._plan[0] != epoch:
-            s, n = self.settings, self.n_ranks
-            size = (
-                {"batch_size": s.batch_size * n}
-                if s.batch_size
-                else {"batch_tokens": (s.batch_tokens or 1) * n}
-            )
-            made = plan_epoch(self.lengths, **size, bucket=s.bucket, seed=self.experiment.seed, epoch=epoch)
-            self._plan = (epoch, made)
-        return self._plan[1]
-
     def _total_steps(self) -> int:
-        steps = self.settings.epochs * len(self.plan(self.progress.epoch))
+        steps = self.settings.epochs * len(self.plan(epoch=self.progress.epoch))
         return min(steps, self.settings.max_steps or steps)
 
     def _epoch(self) -> None:
         p, log = self.progress, self.experiment.log
-        plan = self.plan(p.epoch)
+        plan = self.plan(epoch=p.epoch)
         ids = self.train.ids
         made = (self.collate(ids[plan[b]]) for b in range(p.batch, len(plan)))
-        with prefetched(made) as batches:
+        with closing(prefetch(made)) as batches:
             for batch in batches:
                 self._step(batch)
                 last = p.batch == len(plan)
@@ -179,10 +172,7 @@ class Loop:
 
     def _read_window(self) -> Totals:
         """The sums since the last line, over all processes. The only place where the loop waits for a GPU."""
-        sums = self._sums
-        if self.n_ranks > 1:
-            sums = self.accelerator.reduce(sums.clone(), "sum")
-        loss, nll, norm = sums.tolist()
+        loss, nll, norm = self.accelerator.reduce(self._sums, "sum").tolist()
         window = replace(self._window, loss=loss, nll=nll, norm=norm)
         if not window.are_finite:
             last = self.checkpoints.last()
@@ -234,7 +224,7 @@ class Loop:
 
     def _done(self) -> float:
         p, s = self.progress, self.settings
-        by_epochs = (p.epoch + p.batch / max(1, len(self.plan(p.epoch)))) / s.epochs
+        by_epochs = (p.epoch + p.batch / max(1, len(self.plan(epoch=p.epoch)))) / s.epochs
         return min(1.0, max(by_epochs, p.step / s.max_steps if s.max_steps else 0.0))
 
     def _seconds(self) -> float:
@@ -285,20 +275,18 @@ class Loop:
         if self.valid is None or self.collate_valid is None:
             return None
         s, ids, store = self.settings, self.valid.ids, self.valid.store
-        size = {"batch_size": s.batch_size} if s.batch_size else {"batch_tokens": s.batch_tokens}
+        size = {"batch_size": s.batch_size, "batch_tokens": s.batch_tokens}
         plan = plan_epoch(example_lengths(store, ids), **size, bucket=len(ids))
         made = (self.collate_valid(ids[plan[b]]) for b in range(self.rank, len(plan), self.n_ranks))
         total = torch.zeros((), dtype=torch.float64, device=self.device)
         self.core.eval()
-        with torch.no_grad(), prefetched(made) as batches, memory_errors(self.experiment, self.device):
-            for batch in batches:
+        with torch.no_grad(), memory_errors(self.experiment, self.device):
+            for batch in prefetch(made):
                 with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
                     total += self.core(**batch.to(self.device).inputs).nll
         self.core.train()
-        if self.n_ranks > 1:
-            total = self.accelerator.reduce(total, "sum")
         return Totals(
-            nll=float(total),
+            nll=float(self.accelerator.reduce(total, "sum")),
             tokens=int(store.response.lengths(ids).sum()),
             words=int(store.n_words[ids].sum()),
             spelling=float(store.spelling[ids].sum()),
@@ -311,7 +299,7 @@ class Loop:
         p = self.progress
         p.window, p.totals = window, self._epoch_totals
         p.schedule, p.seconds, p.n_processes = self.schedule.state(), self._seconds(), self.n_ranks
-        states = gather_object([random_state()]) if self.n_ranks > 1 else [random_state()]
+        states = gather_object([random_state()])
         if self.accelerator.is_main_process:
             p.metrics_bytes = self.metrics.sync() if self.metrics is not None else 0
             self.checkpoints.save(self.core, self.vocabulary, p, self.optimiser.state_dict(), states)

@@ -6,8 +6,9 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -27,10 +28,9 @@ from palaver.models.devices import choose_device
 from palaver.models.pretrained import fingerprint
 from palaver.text.vocabulary import Vocabulary
 from palaver.training.checkpoint import Checkpoints, RunProgress, set_random_state, unreadable
-from palaver.training.curves import draw_curves
 from palaver.training.examples import Select
 from palaver.training.experiment import Experiment
-from palaver.training.folder import MetricsFile, RunFolder, hardware, read_metrics
+from palaver.training.folder import MetricsFile, RunFolder, draw_curves, hardware
 from palaver.training.interruptions import Stopped
 from palaver.training.loop import Loop, Watcher
 from palaver.training.prepare import PreparedData, open_splits, prepare
@@ -81,8 +81,9 @@ def train(
         prepared = prepare(experiment, select=select, say=say) if accelerator.is_local_main_process else None
         if folder is not None and prepared is not None:
             folder.check_same(prepared.hashes)
-        prepared = _from_main(accelerator, prepared)
-        return _train(experiment, prepared, accelerator, folder, watcher if main else None, say, command)
+        box = [prepared]
+        broadcast_object_list(box)
+        return _train(experiment, box[0], accelerator, folder, watcher if main else None, say, command)
     finally:
         if folder is not None:
             folder.close()
@@ -121,7 +122,12 @@ def _train(
         processes = f"{accelerator.num_processes} process(es) on {device.type}"
         say(f"{n_parameters:,} parameters, a vocabulary of {len(vocabulary):,}, {processes}")
     else:
-        _check_processes(progress, accelerator.num_processes)
+        before, now = progress.n_processes, accelerator.num_processes
+        if before != now:
+            raise UserError(
+                f"the run was begun with {before} process(es), found {now}",
+                "batches are per process: go on with as many as before, or begin anew with --force",
+            )
         _load_weights(model, checkpoints)
         say(f"going on after step {progress.step:,} (epoch {progress.epoch + 1})")
     metrics = None
@@ -158,7 +164,7 @@ def _train(
             metrics.close()
     if folder is not None:
         try:
-            draw_curves({experiment.name: read_metrics(folder.path)}, folder.path / "curves.svg")
+            draw_curves(folder.path, experiment.name)
         except (UserError, OSError) as error:  # the model is trained and saved: that is what counts
             say(f"the curves could not be drawn: {error}")
     if accelerator.num_processes > 1:
@@ -241,33 +247,11 @@ def _is_widened(old: torch.Tensor, new: torch.Tensor) -> bool:
 
 
 def _accelerator(device: Device) -> Accelerator:
-    from datetime import timedelta
-
     cpu = choose_device(device).type == "cpu"
-    accelerator = Accelerator(
-        cpu=cpu,
-        kwargs_handlers=[
-            DistributedDataParallelKwargs(broadcast_buffers=False, gradient_as_bucket_view=True),
-            InitProcessGroupKwargs(timeout=timedelta(hours=12)),  # preparing subtitles takes its time
-        ],
-    )
+    parallel = DistributedDataParallelKwargs(broadcast_buffers=False, gradient_as_bucket_view=True)
+    group = InitProcessGroupKwargs(timeout=timedelta(hours=12))  # preparing subtitles takes its time
+    accelerator = Accelerator(cpu=cpu, kwargs_handlers=[parallel, group])
     if (accelerator.device.type == "cpu") != cpu:
         trained_on = accelerator.device.type
         raise UserError(f"this Python process has trained on {trained_on} before", "start a new one")
     return accelerator
-
-
-def _from_main(accelerator: Accelerator, value: Any) -> Any:
-    if accelerator.num_processes == 1:
-        return value
-    box = [value]
-    broadcast_object_list(box)
-    return box[0]
-
-
-def _check_processes(progress: RunProgress, n_processes: int) -> None:
-    if progress.n_processes != n_processes:
-        raise UserError(
-            f"the run was begun with {progress.n_processes} process(es), found {n_processes}",
-            "batches are per process: go on with as many as before, or begin anew with --force",
-        )
