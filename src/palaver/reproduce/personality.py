@@ -126,7 +126,9 @@ def reproduce(
             results[f"{title}, {name}"] = run_protocol(of_show, s, progress=progress)
         rows += _table_1(show, title, gold, results)
     if files.extremes is not None:
-        results["Extremes"] = run_protocol(_read(files.extremes, recogniser, s, progress), s, progress=progress)
+        results["Extremes"] = run_protocol(
+            _read(files.extremes, recogniser, s, progress), s, progress=progress
+        )
     rows += _table_2(results.get("Extremes"))
     return Reproduction(
         rows=tuple(rows),
@@ -201,7 +203,7 @@ def _table_1(
 
 def _table_2(result: Distinguishability | None) -> Iterator[Row]:
     table = "Table 2: extreme personalities"
-    ours: dict[str, Scores | None] = {label: None for label in TABLE_2}
+    ours: dict[str, Scores | None] = dict.fromkeys(TABLE_2)
     if result is not None:
         ours = {
             "Baseline": Scores.of(result.condition("shuffled labels")),
