@@ -39,7 +39,7 @@ class Patience:
     sleep: Callable[[float], None] = time.sleep
 
 
-class _Broken(Exception):
+class _Interruption(Exception):
     """It may work when tried again, `after` seconds later."""
 
     def __init__(self, reason: str, after: float = 0.0) -> None:
@@ -87,14 +87,14 @@ def _complete(part: _Part, progress: Progress, patience: Patience) -> None:
         before = part.size
         try:
             return _attempt(part, progress, patience.timeout)
-        except _Broken as broken:
+        except _Interruption as interruption:
             failures = 1 if part.size > before else failures + 1
             if failures >= patience.tries:
                 raise UserError(
-                    f"cannot download {part.url}: {broken} ({failures} times in a row)",
+                    f"cannot download {part.url}: {interruption} ({failures} times in a row)",
                     f"{part.size:,} bytes are kept; the same command goes on from there",
                 ) from None
-            patience.sleep(min(max(2.0 ** (failures - 1), broken.after), _LONGEST_PAUSE))
+            patience.sleep(min(max(2.0 ** (failures - 1), interruption.after), _LONGEST_PAUSE))
 
 
 def _attempt(part: _Part, progress: Progress, timeout: float) -> None:
@@ -105,14 +105,14 @@ def _attempt(part: _Part, progress: Progress, timeout: float) -> None:
     except urllib.error.HTTPError as error:
         answer = error
     except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
-        raise _Broken(str(getattr(error, "reason", error)) or type(error).__name__) from None
+        raise _Interruption(str(getattr(error, "reason", error)) or type(error).__name__) from None
     with answer:
         extent = answer.headers.get("Content-Range") or ""
         if answer.status == 416 and extent.endswith(f"/{part.size}"):
             return  # nothing beyond what we have: it is whole
         if answer.status in (206, 416) and not extent.startswith(f"bytes {part.size}-"):
             part.discard()
-            raise _Broken("the part that is here does not belong to the file there")
+            raise _Interruption("the part that is here does not belong to the file there")
         if answer.status not in (200, 206):
             raise _refusal(part.url, answer)
         if answer.status == 200:
@@ -123,7 +123,9 @@ def _attempt(part: _Part, progress: Progress, timeout: float) -> None:
 def _refusal(url: str, answer: Any) -> Exception:
     if answer.status in _PASSING:
         asked = answer.headers.get("Retry-After", "")
-        return _Broken(f"the server answers {answer.status}", float(asked) if asked.isdecimal() else 0.0)
+        return _Interruption(
+            f"the server answers {answer.status}", float(asked) if asked.isdecimal() else 0.0
+        )
     return UserError(
         f"cannot download {url}: the server answers {answer.status} {answer.reason}".rstrip(),
         "has it moved? give another address with --url, or a copy with --from",
@@ -137,7 +139,7 @@ def _copy(answer: http.client.HTTPResponse, part: _Part, progress: Progress) -> 
             try:
                 block = answer.read(_BLOCK)
             except (http.client.HTTPException, OSError) as error:
-                raise _Broken(f"the connection broke off ({error or type(error).__name__})") from None
+                raise _Interruption(f"the connection broke off ({error or type(error).__name__})") from None
             if not block:
                 break
             file.write(block)
@@ -146,7 +148,7 @@ def _copy(answer: http.client.HTTPResponse, part: _Part, progress: Progress) -> 
         file.flush()
         os.fsync(file.fileno())
     if part.size < total:
-        raise _Broken(f"the connection broke off after {part.size:,} of {total:,} bytes")
+        raise _Interruption(f"the connection broke off after {part.size:,} of {total:,} bytes")
 
 
 class _Part:
