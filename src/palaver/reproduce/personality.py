@@ -201,7 +201,7 @@ def _table_1(
 
 def _table_2(result: Distinguishability | None) -> Iterator[Row]:
     table = "Table 2: extreme personalities"
-    ours: dict[str, Scores | None] = {label: None for label in TABLE_2}
+    ours: dict[str, Scores | None] = dict.fromkeys(TABLE_2)
     if result is not None:
         ours = {
             "Baseline": Scores.of(result.condition("shuffled labels")),
