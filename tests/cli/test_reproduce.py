@@ -38,7 +38,7 @@ def test_the_tables_and_exit_0(palaver: Palaver, shared_data: Path) -> None:
 def test_exit_1_when_a_known_cell_is_lost(
     palaver: Palaver, shared_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(rankme.TABLE_3["Likert"], "quality", ((0.02, False), (0.91, True)))
+    monkeypatch.setitem(rankme.FIGURES["table_3"]["Likert"], "quality", ((0.02, False), (0.91, True)))
     ran = palaver("reproduce", "rankme", "--data", shared_data / "rankme", "--replicates", 100)
     assert ran.code == 1
     assert "LOST: Table 3: Likert quality, Setup 2 matched before" in " ".join(ran.out.split())

@@ -16,8 +16,8 @@ from palaver.files import TextStream
 CORPORA = ("SICK_full.txt", "SICK.txt", "msr_paraphrase_train.txt", "treebank.zip")
 """A folder with one of these (they may be packed) holds sentences to make triplets of."""
 
-_SICK_COLUMNS = ("pair_ID", "sentence_A", "sentence_B", "entailment_label", "relatedness_score")
-_SICK_COLUMNS += ("entailment_AB", "entailment_BA")
+_SICK_TEXTS = ("pair_ID", "sentence_A", "sentence_B")
+_SICK_LABELS = ("entailment_label", "relatedness_score", "entailment_AB", "entailment_BA")
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def read_sick(folder: Path) -> list[Pair]:
         return []
     rows = _rows(path)
     header = next(rows)
-    missing = [name for name in _SICK_COLUMNS if name not in header]
+    missing = [name for name in _SICK_TEXTS + _SICK_LABELS if name not in header]
     if missing:
         raise DataError(f"{path} has no column {', '.join(missing)}", "expected SICK as it is published")
     pairs = []

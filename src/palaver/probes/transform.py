@@ -99,10 +99,12 @@ def _transform_chunk(
             outcome = next(remaining)
             if isinstance(outcome, NotApplicable):
                 yield Transformation(text, rule, reason=outcome.reason)
-            elif rule in checks and not checks[rule](doc, next(again)):
+                continue
+            assert isinstance(line, Line)
+            assert doc is not None
+            if rule in checks and not checks[rule](doc, next(again)):
                 yield Transformation(text, rule, reason="doubtful")
             else:
-                assert isinstance(line, Line)
                 yield Transformation(text, rule, output=line.dress(outcome))
 
 
