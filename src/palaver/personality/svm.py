@@ -102,7 +102,8 @@ def cross_folds(side: Side, n_folds: int, rng: np.random.Generator) -> list[Fold
     folds = []
     for test in stratified(side.label, n_folds, rng):
         train = np.delete(np.arange(side.label.size), test)
-        folds.append(Fold(*(Side(side.vectors[rows], side.label[rows]) for rows in (train, test))))
+        a, b = (Side(side.vectors[rows], side.label[rows]) for rows in (train, test))
+        folds.append(Fold(a, b))
     return folds
 
 
