@@ -47,7 +47,7 @@ def test_a_split_may_be_a_part_of_the_wanted_one() -> None:
 
 def test_a_dialogue_built_from_plain_values_is_the_one_of_the_constructors() -> None:
     turns = [{**turn, "labels": {"n": 1}} for turn in alternate(["x", "y", "z"], ("A", "B"), first=1)]
-    built = build({"id": "d", "turns": turns, "labels": {"split": "train"}}, "here")
+    built = build("d", turns, {"split": "train", "topic": None}, "here")
     said = tuple(Turn(speaker=s, text=t, labels={"n": 1}) for s, t in [("B", "x"), ("A", "y"), ("B", "z")])
     assert built == Dialogue(id="d", turns=said, labels={"split": "train"})
     assert (built.speakers, type(built.turns), type(built.labels)) == (
@@ -59,7 +59,7 @@ def test_a_dialogue_built_from_plain_values_is_the_one_of_the_constructors() -> 
 
 def test_everything_wrong_with_a_dialogue_is_said() -> None:
     with pytest.raises(DataError) as found:
-        build({"id": "", "turns": [{"speaker": "A", "text": 3}]}, "f.json, dialogue 7")
+        build("", [{"speaker": "A", "text": 3}], {}, "f.json, dialogue 7")
     assert found.value.message == "f.json, dialogue 7: this is not a dialogue"
     assert [p.partition(":")[0] for p in found.value.problems] == ["id", "turns[1].text"]
 

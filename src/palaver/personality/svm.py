@@ -102,8 +102,8 @@ def cross_folds(side: Side, n_folds: int, rng: np.random.Generator) -> list[Fold
     folds = []
     for test in stratified(side.label, n_folds, rng):
         train = np.delete(np.arange(side.label.size), test)
-        sides = [Side(side.vectors[rows], side.label[rows]) for rows in (train, test)]
-        folds.append(Fold(train=sides[0], test=sides[1]))
+        a, b = (Side(side.vectors[rows], side.label[rows]) for rows in (train, test))
+        folds.append(Fold(a, b))
     return folds
 
 
