@@ -49,6 +49,14 @@ def test_dialogues_whole_and_turn_by_turn(tmp_path: Path, talk: Talk) -> None:
     assert [c.id for c in Contexts(path, every_turn=True, limit=2)] == ["x#1", "x#2"]
 
 
+def test_repeated_ids_are_made_different(tmp_path: Path, talk: Talk) -> None:
+    path = tmp_path / "d.jsonl"
+    write_dialogues([talk("a", id="x"), talk("b", id="y"), talk("c", id="x"), talk("d", id="x")], path)
+    contexts = Contexts(path)
+    assert [c.id for c in contexts] == [c.id for c in contexts] == ["x", "y", "x~2", "x~3"]
+    assert contexts.n_repeated == 2
+
+
 def test_splits(tmp_path: Path) -> None:
     path = tmp_path / "d.jsonl"
     rows = [{"id": s, "split": s, "turns": [{"s": "a", "t": "hi"}]} for s in ("train", "valid")]

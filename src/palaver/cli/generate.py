@@ -96,6 +96,11 @@ def generate(
         raise
     for text in (note for one in opened for note in notes(one)):
         typer.echo(f"note: {text}", err=True)
+    if source.n_repeated:
+        typer.echo(
+            f"note: {source.n_repeated:,} dialogues have the id of an earlier one; ~2, ~3 … tell them apart",
+            err=True,
+        )
     _report(done, conditions)
     if drop_common:
         _drop(out, drop_common)

@@ -57,6 +57,8 @@ class Contexts:
         self.limit = limit
         self._root = root
         self._skipped: Counter[str] = Counter()
+        self.n_repeated = 0
+        """Dialogues whose id an earlier one has; they are called ID~2, ID~3 and so on."""
         path = Path(source)
         self._is_text = path.name.lower().removesuffix(".gz").endswith(".txt")
         if self._is_text:
@@ -104,7 +106,13 @@ class Contexts:
     def _from_dialogues(self) -> Iterator[Context]:
         from palaver.corpora import read_corpus
 
+        self.n_repeated = 0
+        times: Counter[str] = Counter()
         for dialogue in read_corpus(self.source, root=self._root, split=self.split):
+            times[dialogue.id] += 1
+            if times[dialogue.id] > 1:  # two responses with one id could not be told apart
+                self.n_repeated += 1
+                dialogue = dialogue.model_copy(update={"id": f"{dialogue.id}~{times[dialogue.id]}"})
             turns = dialogue.turns
             if not self.every_turn:
                 yield Context(dialogue.id, dialogue)
