@@ -41,12 +41,12 @@ class Text:
 
     def rows(self, vocabulary: Words, length: int) -> NDArray[np.int32]:
         """(turns, length) numbers of words, 0 after the end; a turn has at least one."""
-        found = np.zeros((len(self.turns), length), dtype=np.int32)
+        rows = np.zeros((len(self.turns), length), dtype=np.int32)
         numbers = vocabulary.numbers
-        for row, turn in zip(found, self.turns, strict=True):
+        for row, turn in zip(rows, self.turns, strict=True):
             ids = [numbers.get(word, 1) for word in turn[:length]] or [1]
             row[: len(ids)] = ids
-        return found
+        return rows
 
     def middles(self) -> NDArray[np.int64]:
         """The numbers of the turns that have a turn before and after them in their dialogue."""
@@ -58,13 +58,13 @@ class Text:
 
 def _read_dialogues(job: tuple[Path, int]) -> list[list[str]]:
     path, limit = job
-    found = []
+    dialogues = []
     with opened(path) as file:
         for line in file:
-            if limit and len(found) >= limit:
+            if limit and len(dialogues) >= limit:
                 break
-            found.append([" ".join(words(turn["t"])[:60]) for turn in json.loads(line)["turns"]])
-    return found
+            dialogues.append([" ".join(words(turn["t"])[:60]) for turn in json.loads(line)["turns"]])
+    return dialogues
 
 
 def read_text(folder: Path, limit: int = 0, workers: int = 1) -> Text:
@@ -109,24 +109,24 @@ def read_pairs(folder: Path, triplets: Path | None) -> Pairs:
     sick = list(_sick(folder))
     for a, b, _, caption_a, caption_b, _ in sick:
         captions |= {c for text, c in ((a, caption_a), (b, caption_b)) if key(text) in banned}
-    found = Pairs()
+    pairs = Pairs()
     for a, b, label in _cad(folder):
         if key(a) in banned or key(b) in banned:
-            found.left_out["cad_nli: a sentence of the triplets"] += 1
+            pairs.left_out["cad_nli: a sentence of the triplets"] += 1
         else:
-            found.rows.append((a, b, label))
-            found.sources["cad_nli"] += 1
+            pairs.rows.append((a, b, label))
+            pairs.sources["cad_nli"] += 1
     for a, b, label, caption_a, caption_b, part in sick:
         if part != "TRAIN":
-            found.left_out["SICK: not of the training part"] += 1
+            pairs.left_out["SICK: not of the training part"] += 1
         elif key(a) in banned or key(b) in banned:
-            found.left_out["SICK: a sentence of the triplets"] += 1
+            pairs.left_out["SICK: a sentence of the triplets"] += 1
         elif caption_a in captions or caption_b in captions:
-            found.left_out["SICK: made from a caption of the triplets"] += 1
+            pairs.left_out["SICK: made from a caption of the triplets"] += 1
         else:
-            found.rows.append((a, b, label))
-            found.sources["SICK"] += 1
-    return found
+            pairs.rows.append((a, b, label))
+            pairs.sources["SICK"] += 1
+    return pairs
 
 
 def _cad(folder: Path) -> Iterator[tuple[str, str, int]]:

@@ -102,7 +102,7 @@ def train_sent2vec(
     table = torch.from_numpy(rows).to(device)
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
     clock = Clock(seconds, settings.epochs_sent2vec * len(rows) // 1024)
-    shown = Shown("sent2vec", clock)
+    log = LossLog("sent2vec", clock)
     for at in steps_of(clock, len(rows), 1024, optimiser, settings.rate_sent2vec, device):
         ids = trimmed(table[at])
         chosen = (torch.rand(ids.shape, device=device) < keep[ids]).float()
@@ -111,16 +111,16 @@ def train_sent2vec(
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
         optimiser.step()
-        shown(loss)
-    return model, {"epochs": clock.step * 1024 / len(rows), "loss": shown.mean, "turns": len(rows)}
+        log(loss)
+    return model, {"epochs": clock.step * 1024 / len(rows), "loss": log.mean, "turns": len(rows)}
 
 
 def frequent_bigrams(rows: np.ndarray, n_words: int, size: int) -> np.ndarray:
     """(size, 2) most frequent pairs of known words that stand side by side."""
     left, right = rows[:, :-1].astype(np.int64), rows[:, 1:].astype(np.int64)
     keys = (left * n_words + right)[(left > 1) & (right > 1)]
-    found, counts = np.unique(keys, return_counts=True)
-    best = found[np.argsort(-counts, kind="stable")[:size]]
+    distinct, counts = np.unique(keys, return_counts=True)
+    best = distinct[np.argsort(-counts, kind="stable")[:size]]
     return np.stack([best // n_words, best % n_words], axis=1)
 
 
@@ -165,7 +165,7 @@ def train_skipthought(
 
     batch = settings.batch
     clock = Clock(seconds, settings.epochs_skipthought * len(kept) // batch)
-    shown = Shown("skipthought", clock)
+    log = LossLog("skipthought", clock)
     for at in steps_of(clock, len(kept), batch, optimiser, settings.rate_skipthought, device):
         total, count = cost(kept[at])
         loss = total / count.clamp(min=1)
@@ -173,7 +173,7 @@ def train_skipthought(
         loss.backward()
         nn.utils.clip_grad_norm_(parameters, 5.0)
         optimiser.step()
-        shown(loss)
+        log(loss)
     with torch.inference_mode():
         sums = [cost(part) for part in held.split(256)]
     nats = float(sum(t for t, _ in sums)) / float(sum(c for _, c in sums))
@@ -216,7 +216,7 @@ def train_infersent(
         return top(drop(sides[0]), drop(sides[1])) if model.training else top(*sides), labels
 
     clock = Clock(seconds, settings.epochs_infersent * len(kept) // 64)
-    shown = Shown("infersent", clock)
+    log = LossLog("infersent", clock)
     best, best_state, at_best = -1.0, {}, 0.0
     per_epoch = max(1, len(kept) // 64)
     for at in steps_of(clock, len(kept), 64, optimiser, settings.rate_infersent, "cpu"):
@@ -228,7 +228,7 @@ def train_infersent(
         loss.backward()
         nn.utils.clip_grad_norm_(parameters, 5.0)
         optimiser.step()
-        shown(loss)
+        log(loss)
         if (clock.step + 1) % per_epoch == 0:
             accuracy = _accuracy(model, top, logits, held)
             print(f"infersent: epoch {(clock.step + 1) / per_epoch:.0f}, held-out accuracy {accuracy:.3f}")
@@ -252,7 +252,7 @@ def _accuracy(model: nn.Module, top: nn.Module, logits: Callable[..., Any], rows
     return right / max(len(rows), 1)
 
 
-class Shown:
+class LossLog:
     """The running mean of a loss, told every ten seconds."""
 
     def __init__(self, name: str, clock: Clock) -> None:
