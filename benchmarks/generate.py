@@ -20,7 +20,8 @@ from typing import Any
 import torch
 
 from palaver.generation.decode import Decoding, decode, pad
-from palaver.models import KnowledgeTransformer, load
+from palaver.models.pretrained import load
+from palaver.models.transformer import KnowledgeTransformer
 from palaver.models.turns import encode_turns, join_turns
 from palaver.text.vocabulary import BOS, EOS, PAD, SEP, UNK, Vocabulary
 
@@ -192,7 +193,7 @@ def read_contexts(at: Path | None, vocabulary: Vocabulary, longest: int) -> list
 
         dialogues: Any = sample_dialogues(300)
     else:
-        from palaver.corpora import read_corpus
+        from palaver.corpora.catalogue import read_corpus
 
         dialogues = read_corpus(at)
     talks = [

@@ -20,8 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from palaver.models import Seq2Seq, Seq2SeqConfig
-from palaver.models.seq2seq import Memory
+from palaver.models.seq2seq import Memory, Seq2Seq, Seq2SeqConfig
 from palaver.text.vocabulary import BOS
 
 

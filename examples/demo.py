@@ -7,10 +7,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from palaver.generation import Request, open_system
+from palaver.generation.systems_file import open_system
 from palaver.readers.rating_files import write_frames
 from palaver.reports import print_analysis, write_report
-from palaver.schema import Dialogue, Turn
+from palaver.schema import Dialogue, Request, Turn
 from palaver.studies import analyse, example_study, read_ratings, simulate, write_long
 from palaver.studies.design import preset_study, study_toml
 

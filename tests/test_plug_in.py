@@ -18,8 +18,9 @@ from palaver.corpora.catalogue import CORPORA, read_corpus
 from palaver.errors import UserError
 from palaver.generation.systems_file import SYSTEMS, find_system, load_systems
 from palaver.judges import JUDGES, open_judge
-from palaver.knowledge import make_selector
-from palaver.metrics import METRICS, evaluate
+from palaver.knowledge.selector import make_selector
+from palaver.metrics.evaluate import evaluate
+from palaver.metrics.metric import METRICS
 from palaver.models.encoders import ENCODERS, open_encoder
 from palaver.personality.recogniser import RECOGNISERS, load_recogniser, score_texts
 from palaver.registry import Registry

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from palaver.corpora import read_corpus
+from palaver.corpora.catalogue import read_corpus
 from palaver.corpora.personalities import TRAITS
 from palaver.personality.plan import Settings
 from palaver.personality.recogniser import load_recogniser

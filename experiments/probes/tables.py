@@ -18,14 +18,14 @@ from palaver.reproduce.probes import CASES, ENCODERS, PAPER
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 
 
-def tables(found: dict[str, Any]) -> str:
+def tables(result: dict[str, Any]) -> str:
     """Tables 2 to 6, the cases of Clause Relatedness, and where the rows come from."""
-    names = [row["name"] for row in found["encoders"]]
-    scores = {(s["encoder"], s["set"]): s for s in found["scores"]}
+    names = [row["name"] for row in result["encoders"]]
+    scores = {(s["encoder"], s["set"]): s for s in result["scores"]}
     kinds = {key: next((n for n in names if n.partition("=")[0] == key), None) for key in ENCODERS}
     others = [n for n in names if n not in kinds.values()]
     lines = []
-    for name, n in found["n_triplets"].items():
+    for name, n in result["n_triplets"].items():
         kind = SETS[name]
         lines += ["", f"### Table {kind.table}: {kind.title} ({n} triplets, the paper {kind.paper_size})", ""]
         lines += [
@@ -54,13 +54,13 @@ def tables(found: dict[str, Any]) -> str:
             lines += ["", "Accuracy by corpus. " + "; ".join(told) + "."]
     lines += ["", "### Where the rows come from", ""]
     lines += [
-        f"- **{row['name']}**: {row['provenance']}; {row['size']} numbers." for row in found["encoders"]
+        f"- **{row['name']}**: {row['provenance']}; {row['size']} numbers." for row in result["encoders"]
     ]
-    run = found["run"]
+    run = result["run"]
     data = ", ".join(f"{name} {digest[:8]}" for name, digest in run["data"].items())
     lines += [
         "",
-        f"Seed {run['seed']}, {found['n_sentences']:,} different sentences, {data}, run {run['signature']}.",
+        f"Seed {run['seed']}, {result['n_sentences']:,} different sentences, {data}, run {run['signature']}.",
     ]
     return "\n".join(lines).strip()
 

@@ -23,7 +23,7 @@ from sklearn.cluster import KMeans
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import cross_val_predict
 
-from palaver.corpora import read_corpus
+from palaver.corpora.catalogue import read_corpus
 from palaver.readers import write_dialogues
 from palaver.schema import Dialogue, Turn
 from palaver.text.words import words

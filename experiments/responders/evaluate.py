@@ -13,11 +13,13 @@ from typing import NamedTuple
 
 import torch
 
-from palaver.corpora import read_corpus
+from palaver.corpora.catalogue import read_corpus
 from palaver.generation.decode import Decoding, decode, pad
-from palaver.knowledge import make_selector, reading_sentences, select_for
-from palaver.metrics import evaluate
-from palaver.models import Responder, load
+from palaver.knowledge.candidates import reading_sentences
+from palaver.knowledge.corpus import select_for
+from palaver.knowledge.selector import make_selector
+from palaver.metrics.evaluate import evaluate
+from palaver.models.pretrained import Responder, load
 from palaver.models.turns import encode_knowledge, encode_turns, join_turns
 from palaver.statistics.perplexity import Perplexity
 from palaver.text.spelling import Spelling

@@ -18,23 +18,29 @@ _HOMES = {
     ),
     "palaver.readers": ("read_dialogues", "read_responses", "write_dialogues"),
     "palaver.readers.rating_files": ("write_ratings",),
-    "palaver.corpora": ("read_corpus",),
-    "palaver.statistics": (
-        "bradley_terry", "cohen_kappa", "correlate", "fleiss_kappa", "icc", "krippendorff_alpha", "normalise",
-        "paired_bootstrap", "trueskill",
-    ),
+    "palaver.corpora.catalogue": ("read_corpus",),
+    "palaver.statistics.alpha": ("krippendorff_alpha",),
+    "palaver.statistics.bradley_terry": ("bradley_terry",),
+    "palaver.statistics.correlation": ("correlate",),
+    "palaver.statistics.icc": ("icc",),
+    "palaver.statistics.kappa": ("cohen_kappa", "fleiss_kappa"),
+    "palaver.statistics.normalise": ("normalise",),
+    "palaver.statistics.ranking": ("paired_bootstrap",),
+    "palaver.statistics.trueskill": ("trueskill",),
     "palaver.studies": ("analyse", "load_study", "ratings_from_frame", "read_ratings", "simulate"),
     "palaver.judges": ("judge", "open_judge"),
-    "palaver.metrics": ("evaluate",),
-    "palaver.generation": ("generate", "open_system"),
+    "palaver.metrics.evaluate": ("evaluate",),
+    "palaver.generation.bulk": ("generate",),
+    "palaver.generation.systems_file": ("open_system",),
     "palaver.comparator.scorer": ("load_scorer", "score"),
     "palaver.personality.recogniser": ("load_recogniser", "score_texts"),
     "palaver.personality.sources": ("distinguish",),
     "palaver.models.encoders": ("open_encoder",),
     "palaver.probes.probe": ("probe",),
-    "palaver.knowledge": ("make_selector",),
+    "palaver.knowledge.selector": ("make_selector",),
     "palaver.reports": ("write_report",),
 }  # fmt: skip
+"""This is the only list of front doors: what a room has besides is imported from its module."""
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = ["__version__", *sorted(_HOME)]

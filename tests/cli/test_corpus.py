@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from palaver.corpora import corpus_names, read_corpus
+from palaver.corpora.catalogue import corpus_names, read_corpus
 from palaver.readers import read_dialogues
 
 Palaver = Callable[..., Any]

@@ -10,7 +10,7 @@ import pytest
 from palaver.comparator.evaluation import calibration, connected, evaluate_pairs
 from palaver.comparator.training_data import Pairs
 from palaver.errors import DataError
-from palaver.statistics import cohen_kappa
+from palaver.statistics.kappa import cohen_kappa
 
 
 def make(first: list[int], second: list[int], label: list[int]) -> Pairs:

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from palaver.corpora import corpus, corpus_names, read_corpus
-from palaver.corpora.catalogue import load, usual_roots
+from palaver.corpora.catalogue import corpus, corpus_names, load, read_corpus, usual_roots
 from palaver.errors import DataError, UserError
 from palaver.files import sha256_of
 from palaver.readers import write_dialogues
@@ -169,7 +168,7 @@ def test_a_broken_line_of_the_plain_layout(tmp_path: Path) -> None:
 
 def test_a_function_of_somebody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "their_corpus.py").write_text(
-        "from palaver.corpora import Corpus, CorpusCard, Layout\n"
+        "from palaver.corpora.catalogue import Corpus, CorpusCard, Layout\n"
         "from palaver.schema import Dialogue\n"
         "def talks():\n"
         "    for split in ('train', 'test'):\n"
@@ -202,7 +201,7 @@ class Refuse(importlib.abc.MetaPathFinder):
             raise ModuleNotFoundError(name, name=name)
 sys.meta_path.insert(0, Refuse())
 from pathlib import Path
-from palaver.corpora import corpus_names, read_corpus
+from palaver.corpora.catalogue import corpus_names, read_corpus
 from palaver.readers import write_dialogues
 import palaver.corpora.download
 root = Path(sys.argv[1])

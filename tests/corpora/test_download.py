@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from palaver.corpora import catalogue, corpus, corpus_names, read_corpus
+from palaver.corpora import catalogue
+from palaver.corpora.catalogue import corpus, corpus_names, read_corpus
 from palaver.corpora.download import get
 from palaver.corpora.transfer import Patience
 from palaver.errors import DataError, UserError

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from palaver.corpora import corpus, read_corpus
+from palaver.corpora.catalogue import corpus, read_corpus
 from palaver.errors import DataError
 from palaver.schema import Dialogue
 

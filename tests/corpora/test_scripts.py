@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from palaver.corpora import corpus, main_characters, read_corpus
+from palaver.corpora.catalogue import corpus, read_corpus
+from palaver.corpora.scripts import main_characters
 from palaver.errors import DataError, UserError
 from palaver.schema import Dialogue, Turn
 

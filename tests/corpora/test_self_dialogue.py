@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.corpora import read_corpus
+from palaver.corpora.catalogue import read_corpus
 from palaver.errors import DataError
 
 

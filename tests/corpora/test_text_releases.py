@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.corpora import corpus, read_corpus
+from palaver.corpora.catalogue import corpus, read_corpus
 from palaver.errors import DataError
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from palaver.corpora import read_corpus
+from palaver.corpora.catalogue import read_corpus
 from palaver.errors import DataError, UserError
 from palaver.schema import Article, Entity, Fact, ReadingSet, Section, Turn
 

@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from palaver.errors import UserError
 from palaver.generation import choose
 from palaver.generation.decode import Decoding, decode, pad
-from palaver.models import KnowledgeTransformer, KnowledgeTransformerConfig, Responder, Seq2Seq, Seq2SeqConfig
+from palaver.models.pretrained import Responder
+from palaver.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from palaver.models.transformer import KnowledgeTransformer, KnowledgeTransformerConfig
 from palaver.text.vocabulary import BOS, EOS, PAD, SEP, UNK
 
 WORDS = [5, 6, 7]

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.errors import DataError, UserError
-from palaver.knowledge import Group, Selector, agreement, candidates, make_selector, reading_sentences
-from palaver.knowledge.agreement import _measures
+from palaver.knowledge.agreement import _measures, agreement
+from palaver.knowledge.candidates import candidates, reading_sentences
+from palaver.knowledge.selector import Group, Selector, make_selector
 from palaver.schema import Dialogue
 
 pytest.importorskip("sklearn")

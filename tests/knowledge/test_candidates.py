@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from palaver.knowledge import candidates, candidates_of, reading_sentences, reading_set_of
+from palaver.knowledge.candidates import candidates, candidates_of, reading_sentences, reading_set_of
 from palaver.schema import Dialogue, Entity, ReadingSet, Section, Turn
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from palaver.errors import UserError
-from palaver.knowledge import make_selector
 from palaver.knowledge.encoder import EncoderSelector
+from palaver.knowledge.selector import make_selector
 
 
 def letters(texts: list[str]) -> Any:

@@ -11,19 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.errors import UserError
-from palaver.knowledge import (
-    SELECTORS,
-    Group,
-    Query,
-    Selection,
-    Selector,
-    Tally,
-    candidates,
-    make_selector,
-    reading_sentences,
-    select_for,
-)
-from palaver.knowledge.selector import best
+from palaver.knowledge.candidates import candidates, reading_sentences
+from palaver.knowledge.corpus import Tally, select_for
+from palaver.knowledge.selector import SELECTORS, Group, Query, Selection, Selector, best, make_selector
 from palaver.schema import Dialogue, Turn
 from palaver.text.tfidf import Tfidf, score
 

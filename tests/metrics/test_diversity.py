@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.errors import UserError
-from palaver.metrics import distinct_n, diversity_n, diversity_of
+from palaver.metrics.diversity import distinct_n, diversity_n, diversity_of
 
 texts = st.lists(st.lists(st.sampled_from(["a", "b", "c"]), max_size=6).map(" ".join), max_size=5)
 

@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 
 from palaver.errors import UserError
-from palaver.metrics import METRICS, Metric, distinct_n, evaluate, unigram_f1
+from palaver.metrics.diversity import distinct_n
+from palaver.metrics.evaluate import evaluate
+from palaver.metrics.metric import METRICS, Metric
+from palaver.metrics.overlap import unigram_f1
 
 PREDICTIONS = ["I like cats a lot", "no idea", "", "cats cats cats"]
 REFERENCES = ["I like dogs a lot", ["no clue", "no idea at all"], "hello", "..."]

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.metrics import n_gram_overlap_with_knowledge, unigram_f1
-from palaver.metrics.overlap import normalised_words
+from palaver.metrics.overlap import n_gram_overlap_with_knowledge, normalised_words, unigram_f1
 
 texts = st.lists(
     st.sampled_from(["a", "an", "The", "cat", "Cat's", "dog,", "!", "theory", "it's"]), max_size=8

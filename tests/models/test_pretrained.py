@@ -14,8 +14,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from palaver.errors import ConfigError, DataError, UserError
-from palaver.models import Responder, Seq2Seq, build, load
-from palaver.models.pretrained import fingerprint
+from palaver.models.pretrained import Responder, build, fingerprint, load
+from palaver.models.seq2seq import Seq2Seq
 from palaver.text.vocabulary import Vocabulary
 
 VOCABULARY = Vocabulary.train(["hello there", "how are you", "fine thanks"] * 3, kind="word", size=40)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from palaver.models import Seq2Seq, Seq2SeqConfig
+from palaver.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from palaver.text.vocabulary import BOS, PAD
 
 SIZES = {"vocab_size": 23, "embedding": 6, "hidden": 8, "layers": 3}

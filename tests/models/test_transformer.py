@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from palaver.models import KnowledgeTransformer, KnowledgeTransformerConfig
+from palaver.models.transformer import KnowledgeTransformer, KnowledgeTransformerConfig
 from palaver.text.vocabulary import BOS, PAD
 
 CONTEXT = torch.tensor([[5, 6, 7, 8], [9, 10, PAD, PAD], [11, PAD, PAD, PAD]])

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.probes import REASONS, RULES, NotApplicable, transform
+from palaver.probes.refusals import REASONS, NotApplicable
+from palaver.probes.transform import RULES, transform
 
 MADE = {
     "not-negation": [

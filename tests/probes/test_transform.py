@@ -3,9 +3,8 @@ from __future__ import annotations
 import pytest
 
 from palaver.errors import UserError
-from palaver.probes import RULES, transform
 from palaver.probes.inflection import article, inflect
-from palaver.probes.transform import rules_named
+from palaver.probes.transform import RULES, rules_named, transform
 
 
 def test_all_rules_on_bad_input_give_reasons() -> None:

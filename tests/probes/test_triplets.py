@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.errors import DataError, UserError
-from palaver.probes import SETS, Recipe, Triplet, generate, read_triplets, write_triplets
-from palaver.probes.triplets import similarity
+from palaver.probes.recipe import SETS, Recipe, Triplet
+from palaver.probes.triplet_files import read_triplets, write_triplets
+from palaver.probes.triplets import generate, similarity
 
 HEADER = """pair_ID sentence_A sentence_B entailment_label relatedness_score entailment_AB entailment_BA
 sentence_A_original sentence_B_original"""

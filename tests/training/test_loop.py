@@ -17,7 +17,7 @@ import torch
 from accelerate import Accelerator
 
 from palaver.errors import ConfigError, UserError
-from palaver.models import TokenLoss, load
+from palaver.models.pretrained import TokenLoss, load
 from palaver.schema import Dialogue
 from palaver.text.vocabulary import PAD, Vocabulary
 from palaver.training.batches import pad

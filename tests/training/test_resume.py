@@ -18,7 +18,7 @@ import pytest
 import torch
 
 from palaver.errors import UserError
-from palaver.models import load
+from palaver.models.pretrained import load
 from palaver.training import checkpoint as checkpoint_module
 from palaver.training.checkpoint import Checkpoints
 from palaver.training.experiment import Experiment

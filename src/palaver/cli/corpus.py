@@ -13,8 +13,15 @@ from rich.table import Table
 from palaver.cli import options
 from palaver.cli.messages import count_of
 from palaver.cli.progress import progress
-from palaver.corpora import CorpusCard, CorpusReader, corpus, corpus_names, read_corpus
-from palaver.corpora.catalogue import Copy, usual_roots
+from palaver.corpora.catalogue import (
+    Copy,
+    CorpusCard,
+    CorpusReader,
+    corpus,
+    corpus_names,
+    read_corpus,
+    usual_roots,
+)
 from palaver.corpora.download import get as get_corpus
 from palaver.errors import UsageError
 from palaver.files import format_by_name

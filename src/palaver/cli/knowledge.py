@@ -15,9 +15,10 @@ from palaver.cli import options
 from palaver.cli.progress import progress
 from palaver.corpora.catalogue import read_corpus
 from palaver.errors import UsageError, UserError, nearest, require
-from palaver.knowledge import SELECTORS, Agreement, Estimate, Selector, make_selector, reading_sentences
-from palaver.knowledge import agreement as compare
-from palaver.knowledge.selector import OracleSelector
+from palaver.knowledge.agreement import Agreement, Estimate
+from palaver.knowledge.agreement import agreement as compare
+from palaver.knowledge.candidates import reading_sentences
+from palaver.knowledge.selector import SELECTORS, OracleSelector, Selector, make_selector
 
 HISTORY_SELECTORS = [name for name in SELECTORS if name != "none" and not SELECTORS.get(name).sees_response]
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from palaver.errors import DataError
 from palaver.files import TextStream, sha256_of
-from palaver.knowledge import Group, Query, make_selector
-from palaver.knowledge.selector import best
+from palaver.knowledge.selector import Group, Query, best, make_selector
 from palaver.schema import Dialogue
 from palaver.text.words import sentences
 

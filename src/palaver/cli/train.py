@@ -10,7 +10,9 @@ import typer
 
 from palaver.cli import options
 from palaver.errors import DataError, require
-from palaver.knowledge import Selector, make_selector, reading_sentences, select_for
+from palaver.knowledge.candidates import reading_sentences
+from palaver.knowledge.corpus import select_for
+from palaver.knowledge.selector import Selector, make_selector
 from palaver.schema import Dialogue
 from palaver.training.experiment_file import (
     PRESETS,

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from palaver.generation import choose
-from palaver.models import Responder
+from palaver.models.pretrained import Responder
 from palaver.text.vocabulary import BOS, EOS, PAD
 
 if TYPE_CHECKING:

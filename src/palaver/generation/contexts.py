@@ -104,7 +104,7 @@ class Contexts:
                 yield Context(str(number), _dialogue(str(number), (turn,)))
 
     def _from_dialogues(self) -> Iterator[Context]:
-        from palaver.corpora import read_corpus
+        from palaver.corpora.catalogue import read_corpus
 
         self.n_repeated = 0
         times: Counter[str] = Counter()

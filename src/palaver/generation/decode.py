@@ -20,7 +20,7 @@ from palaver.errors import UserError
 from palaver.generation import choose
 from palaver.generation.beam import FEW, search, take
 from palaver.generation.options import decoding_options, layered
-from palaver.models import Responder
+from palaver.models.pretrained import Responder
 from palaver.text.vocabulary import BOS, EOS, PAD
 
 Method = Literal["greedy", "beam", "sample", "stochastic-greedy"]

@@ -26,7 +26,7 @@ from safetensors import SafetensorError
 from palaver.artefacts import PART, sync, write_folder
 from palaver.config import dotted
 from palaver.errors import DataError, UserError
-from palaver.models import Responder
+from palaver.models.pretrained import Responder
 from palaver.statistics.perplexity import Perplexity
 from palaver.text.vocabulary import Vocabulary
 

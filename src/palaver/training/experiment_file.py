@@ -29,7 +29,7 @@ from palaver.training.experiment import (
 )
 
 if TYPE_CHECKING:
-    from palaver.models import ResponderConfig
+    from palaver.models.pretrained import ResponderConfig
 
 _PRESETS = files("palaver.training") / "presets"
 PRESETS: dict[str, str] = tomllib.loads((_PRESETS / "index.toml").read_text(encoding="utf-8"))
@@ -172,7 +172,8 @@ def _keys(table: type[BaseModel], way: Location) -> list[str]:
 
 
 def _config_class(kind: str) -> type[ResponderConfig]:
-    from palaver.models import KnowledgeTransformerConfig, Seq2SeqConfig
+    from palaver.models.seq2seq import Seq2SeqConfig
+    from palaver.models.transformer import KnowledgeTransformerConfig
 
     return Seq2SeqConfig if kind == Seq2SeqConfig.model else KnowledgeTransformerConfig
 

@@ -21,7 +21,7 @@ from accelerate.utils import gather_object  # type: ignore[import-untyped]
 from torch import Tensor
 
 from palaver.errors import UserError
-from palaver.models import Responder
+from palaver.models.pretrained import Responder
 from palaver.text.vocabulary import Vocabulary
 from palaver.training.batches import Batch, Collator, example_lengths, plan_epoch, prefetch
 from palaver.training.checkpoint import Checkpoints, RunProgress, Totals, random_state

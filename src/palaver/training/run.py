@@ -23,9 +23,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from palaver.errors import UserError
-from palaver.models import Responder, build, load
 from palaver.models.devices import choose_device
-from palaver.models.pretrained import fingerprint
+from palaver.models.pretrained import Responder, build, fingerprint, load
 from palaver.text.vocabulary import Vocabulary
 from palaver.training.checkpoint import Checkpoints, RunProgress, set_random_state, unreadable
 from palaver.training.examples import Select
