@@ -98,8 +98,8 @@ def _ratio(values: Floats, reference: Floats, notes: list[str]) -> Floats:
 def _rater_codes(rater: ArrayLike | None, values: Floats) -> NDArray[np.int64]:
     names = np.asarray(rater)
     if rater is None or names.shape != values.shape:
-        found = "none" if rater is None else f"shape {names.shape}"
-        raise ValueError(f"rater must name the rater of each of {values.size} values, found {found}")
+        shape = "none" if rater is None else f"shape {names.shape}"
+        raise ValueError(f"rater must name the rater of each of {values.size} values, found {shape}")
     return np.asarray(np.unique(names, return_inverse=True)[1])
 
 

@@ -156,8 +156,7 @@ def _bradley_terry_row(
 
 
 def _games(compared: Comparisons, n_systems: int) -> Ints:
-    matrix = win_matrix(compared, n_systems)
-    return np.asarray((matrix.wins + matrix.wins.T + matrix.ties).sum(axis=1), dtype=np.int64)
+    return win_matrix(compared, n_systems).games.astype(np.int64)
 
 
 def _row(
