@@ -87,21 +87,21 @@ def stand_in(essays: Path) -> tuple[RidgeCV, list[str], np.ndarray, np.ndarray]:
     mean, spread = x.mean(0), x.std(0) + 1e-9
     model = RidgeCV(alphas=np.logspace(1, 4, 10))
     held_out = cross_val_predict(model, (x - mean) / spread, y, cv=10)
-    found = [f"{t} {np.corrcoef(held_out[:, i], y[:, i])[0, 1]:.2f}" for i, t in enumerate(TRAITS)]
-    print(f"stand-in recogniser, {len(rows)} essays, correlations held out: {', '.join(found)}")
+    correlations = [f"{t} {np.corrcoef(held_out[:, i], y[:, i])[0, 1]:.2f}" for i, t in enumerate(TRAITS)]
+    print(f"stand-in recogniser, {len(rows)} essays, correlations held out: {', '.join(correlations)}")
     return model.fit((x - mean) / spread, y), vocabulary, mean, spread
 
 
-def voices(found: list[Dialogue], essays: Path) -> tuple[list[Dialogue], dict[str, np.ndarray]]:
+def voices(talks: list[Dialogue], essays: Path) -> tuple[list[Dialogue], dict[str, np.ndarray]]:
     """The dialogues with each side renamed to its voice, and the voices' mean scores."""
     model, vocabulary, mean, spread = stand_in(essays)
-    sides = [(d, s) for d in found for s in d.speakers]
+    sides = [(d, s) for d in talks for s in d.speakers]
     x = np.array([shares([t.text for t in d.turns if t.speaker == s], vocabulary) for d, s in sides])
     scores = np.clip(model.predict((x - mean) / spread), 1, 7)
     groups = KMeans(N_VOICES, random_state=1, n_init=3).fit_predict(scores)
     names = {(d.id, s): f"voice {group + 1:02}" for (d, s), group in zip(sides, groups, strict=True)}
     table = {f"voice {g + 1:02}": scores[groups == g].mean(0) for g in range(N_VOICES)}
-    return [renamed(d, {s: names[d.id, s] for s in d.speakers}) for d in found], table
+    return [renamed(d, {s: names[d.id, s] for s in d.speakers}) for d in talks], table
 
 
 def main() -> None:

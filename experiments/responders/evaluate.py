@@ -42,14 +42,14 @@ def examples(data: Path, split: str, selector: str) -> list[Example]:
     chosen = select_for(
         read_corpus("topical-chat", root=data, split=split), make_selector(selector, sentences)
     )
-    found = []
+    rows = []
     for dialogue, picks in chosen:
         texts = [turn.text.strip() for turn in dialogue.turns]
         for i in range(1, len(texts)):
             if texts[i] and any(texts[:i]):
                 pick = picks[i]
-                found.append(Example(tuple(texts[:i]), texts[i], pick.sentence if pick else ""))
-    return found
+                rows.append(Example(tuple(texts[:i]), texts[i], pick.sentence if pick else ""))
+    return rows
 
 
 @torch.inference_mode()
@@ -71,9 +71,9 @@ def score(model: Responder, vocabulary: Vocabulary, some: list[Example]) -> dict
     for begin in range(0, len(order), 256):
         batch = [rows[i] for i in order[begin : begin + 256]]
         context, response, knowledge = (pad([row[k] for row in batch], model.device) for k in range(3))
-        found = model(context, response, knowledge=knowledge if limits.knowledge else None)
-        nll += float(found.nll)
-        n_tokens += int(found.n_tokens)
+        cost = model(context, response, knowledge=knowledge if limits.knowledge else None)
+        nll += float(cost.nll)
+        n_tokens += int(cost.n_tokens)
     spelling = Spelling(vocabulary)
     spelled = sum(spelling.unknown(e.response, row[1]) for e, row in zip(some, rows, strict=True))
     unknown = sum(token == UNK for _, response, _ in rows for token in response)
@@ -115,8 +115,8 @@ def main() -> None:
             continue
         model, vocabulary = load(run / "best", device=device)
         rows = results[run.name] = {}
-        for split, found in sets.items():
-            some = found[: given.limit or None]
+        for split, all_examples in sets.items():
+            some = all_examples[: given.limit or None]
             began = time.perf_counter()
             numbers: dict[str, object] = dict(score(model, vocabulary, some))
             how = Decoding(method="beam", beam_size=5, max_length=model.config.max_response)

@@ -58,8 +58,8 @@ def test_validation_is_exact_and_counts_every_example_once(small: Small) -> None
         n_words += int(store.n_words[i])
     assert (totals.tokens, totals.words) == (n_tokens, n_words)
     assert totals.nll == pytest.approx(nll, rel=1e-5)
-    assert totals.perplexity_per_token == pytest.approx(math.exp(nll / n_tokens), rel=1e-5)
-    assert totals.perplexity_per_word == pytest.approx(math.exp(nll / n_words), rel=1e-5)
+    assert totals.perplexity.per_token == pytest.approx(math.exp(nll / n_tokens), rel=1e-5)
+    assert totals.perplexity.per_word == pytest.approx(math.exp(nll / n_words), rel=1e-5)
 
 
 def test_held_out_examples_are_not_trained_on(small: Small) -> None:

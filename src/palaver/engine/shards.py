@@ -80,7 +80,7 @@ def _in_order(
     backend: AbstractContextManager[Submit],
     shards: Iterable[Any],
     name: Callable[[int, Any], str],
-    tell: Callable[[int, int], None],
+    progress: Callable[[int, int], None],
     total: int,
     workers: int,
 ) -> Iterator[Any]:
@@ -96,7 +96,7 @@ def _in_order(
             error.add_note(f"in {called}")
             raise
         n_done += 1
-        tell(n_done, total)
+        progress(n_done, total)
         return made
 
     with backend as submit:
