@@ -164,7 +164,7 @@ def parse_lexicon(text: str, name: str) -> Lexicon:
         ends=frozen["$"],
         not_exact=frozen["!="],
         not_begins=frozen["!^"],
-        includes=_holders({c: t.get("includes", ()) for c, t in tables.items()}, number, name),
+        includes=_holders({c: t.get("includes", ()) for c, t in tables.items()}, number),
         titles=tuple(str(t.get("title", c)) for c, t in tables.items()),
     )
 
@@ -183,7 +183,7 @@ def _each_apart(tables: dict[str, Any]) -> dict[str, Any]:
 def _pattern(pattern: str) -> tuple[str, str]:
     """`!happi*` -> ("!^", "happi")."""
     bare = pattern.removeprefix("!")
-    sign = "!" * (len(pattern) - len(bare))
+    sign = "!" if bare != pattern else ""
     if bare.endswith("*"):
         kind, bare = "^", bare[:-1]
     elif bare.startswith("*"):
@@ -193,9 +193,7 @@ def _pattern(pattern: str) -> tuple[str, str]:
     return sign + kind, bare.lower()
 
 
-def _holders(
-    includes: Mapping[str, Iterable[str]], number: Mapping[str, int], name: str
-) -> dict[int, _Categories]:
+def _holders(includes: Mapping[str, Iterable[str]], number: Mapping[str, int]) -> dict[int, _Categories]:
     """Category -> itself and all that include it, directly or through others."""
     holders = {i: {i} for i in number.values()}
     for _ in number:
