@@ -68,22 +68,23 @@ def nearest(name: str, known: Sequence[str]) -> str:
 _EXPECTED = {
     "string_type": "expected a text",
     "string_too_short": "must not be empty",
-    "int_type": "expected a whole number",
-    "float_type": "expected a number",
+    "string_too_long": "expected at most {max_length} characters",
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "expected a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "expected a number"),
     "finite_number": "expected a finite number",
-    "bool_type": "expected true or false",
-    "list_type": "expected a list",
-    "tuple_type": "expected a list",
-    "too_short": "expected {min_length} or more",
-    "too_long": "expected {max_length} or fewer",
-    "dict_type": "expected a table",
-    "model_type": "expected a table",
+    **dict.fromkeys(("bool_type", "bool_parsing"), "expected true or false"),
+    **dict.fromkeys(("list_type", "tuple_type"), "expected a list"),
+    "too_short": "expected at least {min_length}",
+    "too_long": "expected at most {max_length}",
+    **dict.fromkeys(("dict_type", "model_type", "mapping_type"), "expected a table"),
+    "scale_type": 'expected a table such as {{ kind = "likert" }}',
     "literal_error": "expected {expected}",
     "greater_than": "expected more than {gt:g}",
     "greater_than_equal": "expected at least {ge:g}",
     "less_than": "expected less than {lt:g}",
     "less_than_equal": "expected at most {le:g}",
 }
+"""Pydantic's types of error; it speaks of tuples and dictionaries, a TOML file of lists and tables."""
 
 
 def explain_mistake(mistake: Mapping[str, Any], known: Sequence[str] = ()) -> str:
@@ -95,8 +96,11 @@ def explain_mistake(mistake: Mapping[str, Any], known: Sequence[str] = ()) -> st
         return f"there is no such field{nearest(str(mistake['loc'][-1]), known)}"
     if kind == "value_error":
         return str(mistake["ctx"]["error"])
-    value = repr(mistake["input"])
-    if len(value) > 60:
-        value = value[:57] + "..."
     expected = _EXPECTED.get(kind, mistake["msg"]).format(**mistake.get("ctx", {}))
-    return f"{expected}, found {value}"
+    return f"{expected}, found {short_repr(mistake['input'])}"
+
+
+def short_repr(value: object) -> str:
+    """A value as Python shows it, cut to what fits in a message."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -16,9 +16,10 @@ from statsmodels.stats.inter_rater import fleiss_kappa as peer_fleiss
 from study_strategies import Row, tables, write_csv
 
 from palaver.schema import Binary, Item, Likert, Output, Question, Study
+from palaver.statistics.bootstrap import Resampling
 from palaver.studies import read_ratings
 from palaver.studies.agreement import agree
-from palaver.studies.judgements import Judgements, Resampling, judgements_of
+from palaver.studies.judgements import Judgements, judgements_of
 from palaver.studies.results import AgreementRow
 
 pytestmark = pytest.mark.filterwarnings("error")

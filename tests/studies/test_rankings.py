@@ -11,9 +11,10 @@ import slow_analysis as slow
 from hypothesis import given, settings
 from study_strategies import Row, tables, write_csv
 
+from palaver.statistics.bootstrap import Resampling
 from palaver.statistics.ranking import win_matrix
 from palaver.studies import read_ratings
-from palaver.studies.judgements import Judgements, Resampling, judgements_of
+from palaver.studies.judgements import Judgements, judgements_of
 from palaver.studies.rankings import compare_pairs, compare_within_screens, item_means, rank_systems
 from palaver.studies.results import RankingRow
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from palaver.personality.samples import Floats
 from palaver.schema import RunRecord
+from palaver.schema.run import plain
 from palaver.statistics.significance import MeanTest
 
 Numbers = tuple[float, ...]
@@ -129,19 +130,9 @@ class Distinguishability:
 
     def to_json(self) -> str:
         """`results.json`: undefined numbers are null, beside them stands the reason."""
-        rows = {f.name: _plain(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name != "run"}
+        rows = {f.name: plain(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name != "run"}
         record = {"signature": self.run.signature, "run": self.run.model_dump(mode="json")}
         return json.dumps({**record, **rows}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _plain(value: object) -> object:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {key: _plain(v) for key, v in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(v) for v in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def prf(confusion: Any) -> Floats:

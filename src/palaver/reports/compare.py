@@ -23,7 +23,7 @@ from palaver.files import write_atomically
 from palaver.reports import lines, names, numbers, page
 from palaver.reports.methods import methods_of
 from palaver.schema import RunRecord
-from palaver.studies.results import plain
+from palaver.schema.run import plain
 
 if TYPE_CHECKING:  # what needs torch
     from palaver.comparator.cmade.pipeline import PipelineResult

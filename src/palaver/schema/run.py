@@ -7,8 +7,10 @@ import json
 import platform
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from pydantic import Field
+from pydantic_core import to_jsonable_python
 
 from palaver.schema.base import FrozenDict, Labels, Noun, Text
 
@@ -59,3 +61,8 @@ def record_run(
         for k, v in (config or {}).items()
     }
     return RunRecord(command=command, seed=seed, config=plain, versions=versions, data=dict(data or {}))
+
+
+def plain(value: object) -> Any:
+    """A result as JSON has it: records as objects, undefined numbers as null."""
+    return to_jsonable_python(value, inf_nan_mode="null")

@@ -15,12 +15,13 @@ from markupsafe import Markup
 from sqlalchemy import Row
 
 from palaver.reports import names, numbers, wording
+from palaver.schema.run import plain
 from palaver.server.assets import environment, static_files
 from palaver.server.database import Database
 from palaver.server.live import Findings, Live, Point
 from palaver.server.oversight import Status, rater_table, status
 from palaver.studies.raters import FLAGS
-from palaver.studies.results import RaterRow, plain
+from palaver.studies.results import RaterRow
 
 SECTIONS = ("progress", "results", "raters")
 MOST_RATERS = 500

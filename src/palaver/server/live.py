@@ -24,8 +24,9 @@ from palaver.server.database import Database
 from palaver.server.export import EVERYBODY, FOR_ANALYSIS, Selection, read_answers
 from palaver.server.records import count_answers
 from palaver.server.tables import answer, assignment, rater, screen
+from palaver.statistics.bootstrap import Resampling
 from palaver.studies.agreement import agree
-from palaver.studies.judgements import Judgements, Resampling, judgements_of
+from palaver.studies.judgements import Judgements, judgements_of
 from palaver.studies.rankings import rank_systems
 from palaver.studies.raters import describe_raters
 from palaver.studies.ratings import RatingTable, read_ratings

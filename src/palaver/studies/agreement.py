@@ -9,10 +9,11 @@ import numpy as np
 
 from palaver.schema.scale import Level
 from palaver.statistics.alpha import AlphaResult, alpha_long
+from palaver.statistics.bootstrap import Resampling
 from palaver.statistics.codes import distinct_values
 from palaver.statistics.icc import IccForm, icc_long
 from palaver.statistics.kappa import KappaResult, Weights, cohen_kappa, fleiss_kappa
-from palaver.studies.judgements import Floats, Judgements, Resampling
+from palaver.studies.judgements import Floats, Judgements
 from palaver.studies.results import AgreementRow
 
 _BOOTSTRAP = "bootstrap over items"

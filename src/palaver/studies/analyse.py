@@ -14,12 +14,13 @@ from palaver.errors import UserError, nearest
 from palaver.progress import Progress, no_progress
 from palaver.schema import Study, record_run
 from palaver.schema.judge import Direction
+from palaver.statistics.bootstrap import Resampling
 from palaver.statistics.contingency import chi_square
 from palaver.statistics.correlation import Method, correlate
 from palaver.statistics.normalise import NORMALISATIONS
 from palaver.studies.agreement import agree
 from palaver.studies.distributions import summarise
-from palaver.studies.judgements import Judgements, Key, Resampling, cell_means, judgements_of
+from palaver.studies.judgements import Judgements, Key, cell_means, judgements_of
 from palaver.studies.rankings import rank_systems
 from palaver.studies.raters import describe_raters, rater_matrix
 from palaver.studies.ratings import ASKED, RatingTable

@@ -62,15 +62,6 @@ class Judgements:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Resampling:
-    """How intervals and rank groups are found."""
-
-    confidence: float
-    n_replicates: int
-    rng: np.random.Generator
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class CellMeans:
     """Mean scores of combinations of names. Codes ascend and mean the same in all criteria."""
 

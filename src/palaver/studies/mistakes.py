@@ -9,37 +9,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from palaver.config import Location
-from palaver.errors import nearest
+from palaver.errors import explain_mistake, short_repr
 from palaver.schema import Dialogue, Item, Output, Question, Scale, Study, Turn
 
 ITEMS_FROM = "items_from"
 """A study with many items may keep them in a JSON-lines file beside it, one item a line."""
-
-_EXPECTED = {
-    "string_type": "expected a text",
-    "string_too_short": "must not be empty",
-    "string_too_long": "expected at most {max_length} characters",
-    "int_type": "expected a whole number",
-    "int_parsing": "expected a whole number",
-    "int_from_float": "expected a whole number",
-    "float_type": "expected a number",
-    "float_parsing": "expected a number",
-    "finite_number": "expected a finite number",
-    "bool_type": "expected true or false",
-    "bool_parsing": "expected true or false",
-    "literal_error": "expected {expected}",
-    "greater_than": "expected more than {gt}",
-    "greater_than_equal": "expected at least {ge}",
-    "less_than_equal": "expected at most {le}",
-    "tuple_type": "expected a list",
-    "too_short": "expected at least {min_length}",
-    "too_long": "expected at most {max_length}",
-    "model_type": "expected a table",
-    "dict_type": "expected a table",
-    "mapping_type": "expected a table",
-    "scale_type": 'expected a table such as {{ kind = "likert" }}',
-}
-"""Pydantic's types of error; it speaks of tuples and dictionaries, a TOML file of lists and tables."""
 
 _NOUNS = (Study, Question, Item, Output, Dialogue, Turn)
 _FIELDS = sorted({ITEMS_FROM, *(name for noun in _NOUNS for name in noun.model_fields)})
@@ -51,7 +25,7 @@ def explain(error: ValidationError, *, only: str | None = None) -> Iterator[tupl
         kind, place = mistake["type"], _place(mistake["loc"])
         if only is not None and kind != only:
             continue
-        text = _words(kind, place, mistake["loc"], mistake["input"], mistake.get("ctx", {}))
+        text = _words(mistake, place)
         if text:
             yield place, text
 
@@ -92,27 +66,20 @@ def _scale_fields(scale: type[Scale] = Scale) -> set[str]:
     return {*scale.model_fields}.union(*(_scale_fields(kind) for kind in scale.__subclasses__()))
 
 
-def _words(kind: str, place: Location, raw: Location, value: Any, context: Mapping[str, Any]) -> str:
+def _words(mistake: Mapping[str, Any], place: Location) -> str:
     """What to say; nothing where another mistake says it better."""
-    if kind == "missing":
-        return "is missing"
-    if kind == "extra_forbidden":
-        known = sorted(_scale_fields()) if "scale" in place else _FIELDS
-        return f"there is no such field{nearest(str(place[-1]), [k for k in known if k != place[-1]])}"
+    kind, value = mistake["type"], mistake["input"]
     if kind == "scale_kind":
-        return str(context["text"])
-    if kind == "value_error":  # without a place it spans questions and items: design_problems says where
-        return str(context["error"]) if place else ""
+        return str(mistake["ctx"]["text"])
+    if kind == "value_error" and not place:  # it spans questions and items: design_problems says where
+        return ""
     if kind == "too_short" and value:  # there are elements, each with a mistake of its own
         return ""
-    if _is_label(place) and place[-1] != "labels":
-        return f"expected a text, a number, true or false, found {_short(value)}"
-    if place[-1] == "context" and raw[-1] != "context":
-        return "" if isinstance(value, dict) else f"expected a text or a dialogue, found {_short(value)}"
-    expected = _EXPECTED.get(kind, kind.replace("_", " ")).format(**context)
-    return f"{expected}, found {_short(value)}"
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    if kind not in ("missing", "extra_forbidden"):
+        if _is_label(place) and place[-1] != "labels":
+            return f"expected a text, a number, true or false, found {short_repr(value)}"
+        if place[-1:] == ("context",) and mistake["loc"][-1] != "context":
+            is_table = isinstance(value, dict)  # its own mistakes say more
+            return "" if is_table else f"expected a text or a dialogue, found {short_repr(value)}"
+    known = sorted(_scale_fields()) if "scale" in place else _FIELDS
+    return explain_mistake(mistake, [name for name in known if name != place[-1]])

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from palaver.statistics.bootstrap import Resampling
 from palaver.statistics.bradley_terry import bradley_terry_bootstrap
 from palaver.statistics.ranking import (
     Comparisons,
@@ -18,7 +19,7 @@ from palaver.statistics.ranking import (
     win_matrix,
 )
 from palaver.statistics.trueskill import TrueSkillSettings, trueskill_groups
-from palaver.studies.judgements import Codes, Floats, Ints, Judgements, Resampling
+from palaver.studies.judgements import Codes, Floats, Ints, Judgements
 from palaver.studies.results import RankingRow, SystemScore
 
 STATIC = TrueSkillSettings(tau=0.0, draw_probability="observed")

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from palaver.schema import RunRecord
 from palaver.schema.judge import Direction
 from palaver.schema.rating import Kind
+from palaver.schema.run import RunRecord, plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,16 +208,3 @@ class Analysis:
         rows = {f.name: plain(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name != "run"}
         record = {"signature": self.run.signature, "run": self.run.model_dump(mode="json")}
         return json.dumps({**record, **rows}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def plain(value: object) -> object:
-    """As JSON has it: dataclasses as objects, undefined numbers as null."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {key: plain(v) for key, v in value.items()}
-    if isinstance(value, tuple | list):
-        return [plain(v) for v in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
