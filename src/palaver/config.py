@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Iterable
@@ -171,3 +172,21 @@ def dotted(location: Location) -> str:
     for part in location:
         text += f"[{part + 1}]" if isinstance(part, int) else f".{part}" if text else str(part)
     return text
+
+
+def toml_value(value: Any) -> str:
+    """A value as TOML writes it: tables inline, a list of tables one a line."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_toml_key(k)} = {toml_value(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, list):
+        if any(isinstance(v, dict) for v in value):
+            return "[\n  " + ",\n  ".join(map(toml_value, value)) + ",\n]"
+        return f"[{', '.join(map(toml_value, value))}]"
+    if value is None:
+        raise ConfigError("a label has no value, and TOML has no word for that", "use a JSON-lines file")
+    # JSON's strings, numbers and truth values are TOML's, but for DEL, which TOML wants escaped.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _toml_key(name: str) -> str:
+    return name if re.fullmatch("[A-Za-z0-9_-]+", name) else toml_value(name)

@@ -65,6 +65,11 @@ def nearest(name: str, known: Sequence[str]) -> str:
     return f" (did you mean {folded[close[0]]!r}?)" if close else ""
 
 
+def count_of(number: int, noun: str) -> str:
+    """`1 word`, `1,200 words`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 _EXPECTED = {
     "string_type": "expected a text",
     "string_too_short": "must not be empty",

@@ -17,7 +17,8 @@ from rich.text import Text
 from palaver.cli import options
 from palaver.cli.decoding import Decoding
 from palaver.cli.knowledge_file import KnowledgeFile
-from palaver.cli.messages import count_of, show_error
+from palaver.cli.messages import show_error
+from palaver.errors import count_of
 from palaver.corpora.personalities import TRAITS
 from palaver.errors import UsageError, UserError, nearest
 from palaver.generation.conversation import Conversation, SystemReply

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from palaver.cli import options
-from palaver.cli.messages import count_of
+from palaver.errors import count_of
 from palaver.cli.progress import progress
 from palaver.corpora.catalogue import (
     Copy,

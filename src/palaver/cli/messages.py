@@ -22,11 +22,6 @@ def show_error(error: UserError) -> None:
         typer.echo(error.hint, err=True)
 
 
-def count_of(number: int, noun: str) -> str:
-    """`1 word`, `1,200 words`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def write_results(result: Any, folder: Path, render: Callable[[Any], str]) -> None:
     """Write results.json and report.html, and say where the report is."""
     from palaver.files import write_atomically  # `palaver --help` needs no files

@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from palaver.cli import options
-from palaver.cli.messages import count_of
+from palaver.errors import count_of
 from palaver.cli.progress import progress
 from palaver.corpora.catalogue import read_corpus
 from palaver.corpora.personalities import TRAITS

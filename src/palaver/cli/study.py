@@ -13,7 +13,7 @@ from rich.table import Table
 
 from palaver.cli import options
 from palaver.cli.fields import Fields
-from palaver.cli.messages import count_of
+from palaver.errors import count_of
 from palaver.cli.progress import progress
 from palaver.errors import UsageError, nearest
 from palaver.files import write_atomically

@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from palaver.cli import options
-from palaver.cli.messages import count_of
+from palaver.errors import count_of
 from palaver.cli.progress import progress
 from palaver.cli.study_database import database_url, open_study
 from palaver.files import check_readable, check_writable, write_atomically

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from palaver.errors import DataError, UserError, nearest
+from palaver.errors import DataError, UserError, count_of, nearest
 from palaver.progress import Progress, no_progress
 from palaver.readers.rating_columns import ALIASES, FIELDS, SCHEMA, Layout, find_layout
 from palaver.schema.rating import KINDS, Kind
@@ -340,10 +340,6 @@ def bad_rows(
     ).cast(BAD)  # type: ignore[arg-type]
 
 
-def count(n: int, noun: str) -> str:
-    """`1 row`, `2 rows`."""
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
-
 
 def _notes(source: TableSource, name: str, n_untimed: int) -> Iterator[str]:
     """How a file was encoded, and that times in it could not be read."""
@@ -351,7 +347,7 @@ def _notes(source: TableSource, name: str, n_untimed: int) -> Iterator[str]:
     if encoding.name != "utf-8":
         yield f"{name} is encoded as {encoding.name}"
     if encoding.recoded_lines:
-        lines = count(encoding.recoded_lines, "line")
+        lines = count_of(encoding.recoded_lines, "line")
         yield f"{name}: {lines} not in UTF-8, read as Windows-1252"
     if n_untimed:
-        yield f"{name}: {count(n_untimed, 'time')} of given_at could not be read"
+        yield f"{name}: {count_of(n_untimed, 'time')} of given_at could not be read"

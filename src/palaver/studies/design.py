@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from palaver.config import Lines, Location, config_error, parse_toml, read_toml
+from palaver.config import Lines, Location, config_error, parse_toml, read_toml, toml_value
 from palaver.errors import UserError, nearest
 from palaver.files import TextStream
 from palaver.schema import Item, Question, Study
@@ -172,31 +172,8 @@ def study_toml(study: Study) -> str:
     """The study as a TOML file that `load_study` reads back to the same value."""
     fields = study.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     tables = {key: fields.pop(key) for key in ("questions", "items")}
-    lines = [f"{key} = {_toml(value)}" for key, value in fields.items()]
+    lines = [f"{key} = {toml_value(value)}" for key, value in fields.items()]
     for key, rows in tables.items():
         for row in rows:
-            lines += ["", f"[[{key}]]", *(f"{name} = {_toml(value)}" for name, value in row.items())]
+            lines += ["", f"[[{key}]]", *(f"{name} = {toml_value(value)}" for name, value in row.items())]
     return "\n".join(lines) + "\n"
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_key(k)} = {_toml(v)}" for k, v in value.items()) + " }"
-    if isinstance(value, list):
-        inner = ",\n  ".join(_toml(v) for v in value)
-        return (
-            f"[\n  {inner},\n]"
-            if any(isinstance(v, dict) for v in value)
-            else f"[{', '.join(map(_toml, value))}]"
-        )
-    if value is None:
-        raise UserError(
-            "a label has no value, and TOML has no word for that",
-            f"keep the items in a JSON-lines file and name it with {ITEMS_FROM}",
-        )
-    # JSON's strings, numbers and truth values are TOML's, but for DEL, which TOML wants escaped.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch("[A-Za-z0-9_-]+", name) else _toml(name)

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from palaver.errors import DataError, nearest
+from palaver.errors import DataError, count_of, nearest
 from palaver.progress import Progress, no_progress
 from palaver.readers.ratings import (
     BAD,
@@ -23,7 +23,6 @@ from palaver.readers.ratings import (
     RatingFrame,
     Source,
     bad_rows,
-    count,
     read_rating_frame,
 )
 from palaver.schema import Study
@@ -112,7 +111,7 @@ def _build(ratings: RatingFrame, study: Study | None, skip_bad: bool) -> RatingT
     table, criteria, wrong = _check_values(ratings, study)
     bad = pl.concat([ratings.bad, wrong]).sort(FILE, ROW, maintain_order=True)
     if bad.height and not skip_bad:
-        n_bad = count(bad.select(FILE, ROW).n_unique(), "row")
+        n_bad = count_of(bad.select(FILE, ROW).n_unique(), "row")
         raise DataError(
             f"{named}: {n_bad} of {ratings.n_rows:,} cannot be used",
             "mend them, or add --skip-bad to leave them out (they are counted and written to bad-rows.csv)",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
-from palaver.config import Lines, Location, config_error, parse_toml, read_toml
+from palaver.config import Lines, Location, config_error, parse_toml, read_toml, toml_value
 from palaver.errors import ConfigError, UserError, nearest
 from palaver.training.experiment import (
     Data,
@@ -255,18 +255,10 @@ def experiment_toml(experiment: Experiment) -> str:
     """The experiment as a file that `load_experiment` reads back to the same value."""
     plain = experiment.plain()
     tables = {key: plain.pop(key) for key in list(plain) if isinstance(plain[key], dict)}
-    lines = [f"{key} = {_toml(value)}" for key, value in plain.items()]
+    lines = [f"{key} = {toml_value(value)}" for key, value in plain.items()]
     for name, table in tables.items():
-        lines += ["", f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in table.items())]
+        lines += ["", f"[{name}]", *(f"{key} = {toml_value(value)}" for key, value in table.items())]
     return "\n".join(lines) + "\n"
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{key} = {_toml(v)}" for key, v in value.items()) + " }"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_toml, value))}]"
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def reference() -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
