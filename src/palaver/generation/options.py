@@ -107,7 +107,7 @@ def explain(error: ValidationError, model: type[Strict]) -> Iterator[tuple[Locat
         elif kind == "string_pattern_mismatch":  # it may be the key itself, so it is not repeated
             text = "expected the name of an environment variable, such as OPENAI_API_KEY"
         elif kind == "greater_than" and place[-1] == "temperature":
-            text += " (method greedy always takes the most probable token)"
+            text = text.replace(",", " (method greedy always takes the most probable token),", 1)
         yield place, text
 
 
