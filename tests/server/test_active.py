@@ -11,9 +11,9 @@ import pytest
 from pydantic import ValidationError
 
 from palaver.schema import Study
-from palaver.server.active import most_telling
 from palaver.server.answers import RawAnswer
 from palaver.server.database import Database
+from palaver.server.next_screen import most_telling
 from palaver.server.study_state import StudyState
 
 PAIRS = {0: ("a", "b"), 1: ("a", "c"), 2: ("b", "c")}

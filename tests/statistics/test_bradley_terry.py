@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 
-from palaver.statistics._connectivity import is_finite
 from palaver.statistics._kernels import draw_weights
 from palaver.statistics.bradley_terry import (
     bradley_terry,
     bradley_terry_bootstrap,
+    is_finite,
 )
 from palaver.statistics.ranking import WinMatrix, as_comparisons, win_matrix
 

@@ -18,9 +18,8 @@ from palaver.cli import options
 from palaver.cli.decoding import Decoding
 from palaver.cli.knowledge_file import KnowledgeFile
 from palaver.cli.messages import show_error
-from palaver.errors import count_of
 from palaver.corpora.personalities import TRAITS
-from palaver.errors import UsageError, UserError, nearest
+from palaver.errors import UsageError, UserError, count_of, nearest
 from palaver.generation.conversation import Conversation, SystemReply
 from palaver.generation.options import DecodingOptions
 from palaver.generation.system import notes, parse_ocean

@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.table import Table
 
 from palaver.cli import options
-from palaver.errors import count_of
 from palaver.cli.progress import progress
 from palaver.corpora.catalogue import (
     Copy,
@@ -23,7 +22,7 @@ from palaver.corpora.catalogue import (
     usual_roots,
 )
 from palaver.corpora.download import get as get_corpus
-from palaver.errors import UsageError
+from palaver.errors import UsageError, count_of
 from palaver.files import format_by_name
 from palaver.progress import Progress
 from palaver.readers import write_dialogues

@@ -15,11 +15,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from palaver.cli import options
-from palaver.errors import count_of
 from palaver.cli.progress import progress
 from palaver.corpora.catalogue import read_corpus
 from palaver.corpora.personalities import TRAITS
-from palaver.errors import DataError, UsageError
+from palaver.errors import DataError, UsageError, count_of
 from palaver.files import TextStream, sha256_of
 from palaver.personality.counts import Counter
 from palaver.personality.fit import fit as run_fit

@@ -13,9 +13,8 @@ from rich.table import Table
 
 from palaver.cli import options
 from palaver.cli.fields import Fields
-from palaver.errors import count_of
 from palaver.cli.progress import progress
-from palaver.errors import UsageError, nearest
+from palaver.errors import UsageError, count_of, nearest
 from palaver.files import write_atomically
 from palaver.readers.rating_files import write_frames
 from palaver.schema import Study

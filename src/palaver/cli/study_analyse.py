@@ -13,9 +13,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from palaver.cli import options
-from palaver.errors import count_of
 from palaver.cli.progress import progress
 from palaver.cli.study_database import database_url, open_study
+from palaver.errors import count_of
 from palaver.files import check_readable, check_writable, write_atomically
 from palaver.judges import directions
 from palaver.readers.rating_files import iter_ratings, write_ratings

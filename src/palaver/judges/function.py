@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from palaver import __version__
 from palaver.errors import UserError
+from palaver.registry import call_plugin
 from palaver.schema import Criterion, Dialogue, Rating, Response
 from palaver.schema.judge import Judged, Need
 from palaver.schema.rating import Kind
@@ -38,16 +38,7 @@ class FunctionJudge:
                     )  # fmt: skip
 
     def _value(self, response: Response) -> float | None:
-        try:
-            value = self.function(response)
-        except UserError:
-            raise
-        except Exception as error:  # somebody else's function may raise anything
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            raise UserError(
-                f"{self.name} failed on response {response.id!r}: {type(error).__name__}: {error}",
-                f"in {last.filename}, line {last.lineno}",
-            ) from error
+        value = call_plugin(f"{self.name} (response {response.id!r})", self.function, response)
         if value is None:
             return None
         try:

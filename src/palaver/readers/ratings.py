@@ -340,7 +340,6 @@ def bad_rows(
     ).cast(BAD)  # type: ignore[arg-type]
 
 
-
 def _notes(source: TableSource, name: str, n_untimed: int) -> Iterator[str]:
     """How a file was encoded, and that times in it could not be read."""
     encoding = source.encoding
