@@ -216,7 +216,7 @@ def test_trained_folders_and_what_is_missing(tmp_path: Path, monkeypatch: pytest
     encoder = open_encoder(f"infersent={tmp_path / 'infersent'}")
     assert encoder.encode(["the man"]).shape == (1, 4)
     assert "trained here (seed 0, 9 inference pairs)" in encoder.provenance
-    with pytest.raises(UserError, match="not skipthought"):
+    with pytest.raises(UserError, match="not 'skipthought'"):
         open_encoder(f"skipthought={tmp_path / 'infersent'}")
     monkeypatch.setattr(networks, "TRAINED", tmp_path)
     assert open_encoder("infersent").name == "infersent"
