@@ -98,9 +98,6 @@ def test_a_recogniser(installed: Path) -> None:
 
 
 def test_a_judge(installed: Path) -> None:
-    if JUDGES is None:
-        pytest.skip("there are no judges yet")
-
     response = Response(id="1", system="s", context=(Turn(speaker="A", text="hi"),), response="Yes, please.")
     assert [(r.criterion, r.value) for r in open_judge("polite").judge([response])] == [("polite", 1.0)]
 
@@ -134,7 +131,5 @@ def test_the_commands_of_the_page_run(installed: Path, tmp_path: Path) -> None:
             [sys.executable, "-m", "palaver", *words],
             cwd=tmp_path, env=environment, capture_output=True, text=True,
         )  # fmt: skip
-        if "No such command 'judge'" in ran.stderr:
-            continue
         assert ran.returncode == 0, f"{line}\n{ran.stdout}\n{ran.stderr}"
     assert "You said: I like rain!" in (tmp_path / "responses.jsonl").read_text(encoding="utf-8")

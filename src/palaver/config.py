@@ -183,7 +183,8 @@ def toml_value(value: Any) -> str:
             return "[\n  " + ",\n  ".join(map(toml_value, value)) + ",\n]"
         return f"[{', '.join(map(toml_value, value))}]"
     if value is None:
-        raise ConfigError("a label has no value, and TOML has no word for that", "use a JSON-lines file")
+        hint = "keep such values in a JSON-lines file: a study names one with items_from"
+        raise ConfigError("a label has no value, and TOML has no word for that", hint)
     # JSON's strings, numbers and truth values are TOML's, but for DEL, which TOML wants escaped.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 

@@ -83,20 +83,6 @@ class Bm25:
         return self._vectorizer.transform(texts)
 
 
-def score(weights: TermWeights, query: str, candidates: Sequence[str]) -> Floats:
-    """How well each of `candidates` fits `query`. (candidates,)"""
-    found: Floats = score_all(weights, [query], candidates)[0]
-    return found
-
-
-def score_all(weights: TermWeights, queries: Sequence[str], candidates: Sequence[str]) -> Floats:
-    """Every query with every candidate. (queries, candidates)"""
-    if not queries or not candidates:
-        return np.zeros((len(queries), len(candidates)))
-    product = weights.queries(queries) @ weights.documents(candidates).T
-    return np.asarray(product.toarray(), dtype=np.float64)
-
-
 def _fit(vectorizer: Any, documents: Iterable[str]) -> Any:
     try:
         return vectorizer.fit_transform(documents)
