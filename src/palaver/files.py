@@ -129,7 +129,7 @@ class _CleanUtf8(io.RawIOBase):
                 encoding.name = name
                 raw.seek(0)
                 self._wide = io.TextIOWrapper(raw, name, newline="")
-                head = b""
+                head = self._take(1).removeprefix(codecs.BOM_UTF8)  # some programs write the mark twice
         if head.startswith(codecs.BOM_UTF8):
             encoding.name = "utf-8 with byte-order mark"
             head = head[3:]

@@ -19,7 +19,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-import numpy as np
 import polars as pl
 
 from palaver.errors import DataError
@@ -223,9 +222,11 @@ def _csv_frames(source: TableSource, progress: Callable[[int], None]) -> Iterato
                 frame = pl.DataFrame(batch)
                 if not frame.height:
                     continue
-                numbers = np.arange(row + 1, row + 1 + frame.height + len(skipped))
-                rows = np.setdiff1d(numbers, skipped, assume_unique=True)[: frame.height]
-                row = int(rows[-1])
+                rows: Sequence[int] = range(row + 1, row + 1 + frame.height + len(skipped))
+                if skipped:
+                    gaps = set(skipped)
+                    rows = [number for number in rows if number not in gaps][: frame.height]
+                row = rows[-1]
                 skipped[:] = [number for number in skipped if number > row]
                 last = frame.item(-1, -1) or ""
                 numbered = _text_frame(frame.drop(unnamed), pl.Series(ROW, rows, dtype=pl.Int64))

@@ -136,7 +136,7 @@ def test_a_table_of_personalities(
     assert "needs a personality" in palaver(*words, "--force").err
     (tmp_path / "t.csv").write_text("speaker,O,C,E,A,N\ncalm,4,4,4,4,8\n")
     ran = palaver(*words, "--ocean-table", "t.csv")
-    assert "line 2: neuroticism should be a number from 1 to 7, found '8'" in ran.err
+    assert "line 2: neuroticism should be a number from 1 to 7, found 8" in ran.err
     assert "both given" in palaver(*words, "--ocean-table", "t.csv", "--speakers", "all").err
 
 

@@ -120,7 +120,7 @@ def test_all_mistakes_of_an_ocean_table(tmp_path: Path) -> None:
     with pytest.raises(DataError) as error:
         read_ocean_table(table)
     assert error.value.problems == (
-        "line 2: extraversion should be a number from 1 to 7, found '8'",
+        "line 2: extraversion should be a number from 1 to 7, found 8",
         "line 2: neuroticism should be a number from 1 to 7, found 'x'",
         "line 4: 'Ann' is there already",
         "line 5: neuroticism should be a number from 1 to 7, found 'nan'",

@@ -27,7 +27,6 @@ from palaver.comparator.representation import (
     turn_encoder,
 )
 from palaver.errors import UserError, nearest
-from palaver.models.devices import choose_device
 from palaver.progress import Progress, no_progress
 from palaver.readers.roles import with_roles, without_empty_turns
 from palaver.schema import Dialogue
@@ -199,6 +198,8 @@ def load_scorer(name: str | Path = DEFAULT, *, device: str = "cpu", encode: Enco
 
 def score(dialogues: Sequence[Dialogue], *, comparator: str | Path = DEFAULT, device: str = "auto") -> Scores:
     """The score of each dialogue: differences are log-odds of being the better one."""
+    from palaver.models.devices import choose_device  # brings torch
+
     sided = [with_roles(without_empty_turns(dialogue)) for dialogue in dialogues]
     return load_scorer(comparator, device=str(choose_device(device))).score(sided)
 
