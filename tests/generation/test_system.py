@@ -143,19 +143,10 @@ def test_keys_tell_parts_apart(left: list[str], right: list[str]) -> None:
 
 def test_the_package_starts_without_torch() -> None:
     code = (
-        "import sys, palaver.generation as g; g.open_system, g.ReplaySystem, g.OpenAISystem, g.generate;"
-        "sys.exit('torch' in sys.modules)"
+        "import sys, palaver, palaver.generation.replay, palaver.generation.openai;"
+        "palaver.generate, palaver.open_system; sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
-
-
-def test_every_public_name_is_there() -> None:
-    import palaver.generation as package
-
-    for name in package.__all__:
-        assert getattr(package, name).__name__ == name
-    with pytest.raises(AttributeError, match="nonsense"):
-        package.nonsense  # noqa: B018
 
 
 @pytest.mark.parametrize("scores", [(10**400, 1, 1, 1, 1), (1, 2, 3, 4, float("nan")), "12345", (None,) * 5])

@@ -15,7 +15,7 @@ from palaver.knowledge.candidates import candidates, reading_sentences
 from palaver.knowledge.corpus import Tally, select_for
 from palaver.knowledge.selector import SELECTORS, Group, Query, Selection, Selector, best, make_selector
 from palaver.schema import Dialogue, Turn
-from palaver.text.tfidf import Tfidf, score
+from palaver.text.tfidf import Tfidf
 
 pytest.importorskip("sklearn")
 HISTORY = ["Do you like music?", "I play the piano every day."]
@@ -38,7 +38,7 @@ def test_the_oracle_is_the_largest_cosine_with_the_response(talk: Dialogue) -> N
         own = candidates(talk, i)
         found = oracle.select([], own, turn.text)
         assert found is not None
-        cosines = score(weights, turn.text, own)
+        cosines = (weights.queries([turn.text]) @ weights.documents(own).T).toarray()[0]
         assert found.index == int(np.argmax(cosines))
         assert found.score == pytest.approx(cosines.max(), abs=1e-12)
         assert found.sentence == own[found.index]
