@@ -25,9 +25,9 @@ def write_long(table: RatingTable, path: str | Path, *, normalise: str = "auto")
     empty = [name for name in _SELDOM if table.frame[name].null_count() == table.frame.height]
     columns = [name for name in TYPES if name not in ("text", "value", *empty)]
     frame = names_in_files(table).with_columns(_scores(table, normalise)).lazy()
-    texts = frame.with_columns(value.alias("value"), pl.col(pl.Categorical).cast(pl.String))
+    rows = frame.with_columns(value.alias("value")).select(*columns, "value", "score")
     with write_atomically(Path(path), "wb") as file:
-        texts.select(*columns, "value", "score").sink_parquet(file)  # never all names as text at once
+        rows.sink_parquet(file, compression_level=1)  # as a stream, names as categories
 
 
 def _scores(table: RatingTable, normalise: str) -> pl.Series:
