@@ -34,8 +34,10 @@ class MetricJudge:
     def judge(self, batch: Sequence[Response] | Sequence[Dialogue]) -> Iterator[Rating]:
         responses = [response for response in batch if isinstance(response, Response)]
         if self.metric.whole is not None:
-            for system in dict.fromkeys(response.judged_system for response in responses):
-                examples = [_example(r) for r in responses if r.judged_system == system]
+            by_system: dict[str, list[Example]] = {}
+            for response in responses:
+                by_system.setdefault(response.judged_system, []).append(_example(response))
+            for system, examples in by_system.items():
                 yield from self._rating(ALL_RESPONSES, system, self.metric.whole(examples))
         elif self.metric.per_example is not None:
             for response in responses:
