@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -21,6 +22,7 @@ from palaver.schema import Item, Output, Question, Scale, Study
 from palaver.schema.rating import value_text
 from palaver.schema.scale import Impressions
 from palaver.studies.screens import plan_screens, question_groups, shown_order
+from palaver.tabular import Tabular
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -84,9 +86,9 @@ class _Judgements:
         return _Judgements(self.item[first], self.output[first], self.rater[first], self.position[first])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Simulation:
-    """Ratings in the long format, and what is true behind them."""
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Simulation(Tabular):
+    """Ratings in the long format, and what is true behind them. Tables: ratings, truth."""
 
     study: Study
     frame: pl.DataFrame
@@ -94,6 +96,21 @@ class Simulation:
     """Criterion -> system -> quality."""
     careless: tuple[str, ...]
     """The raters who answered without reading."""
+
+    def _headline(self) -> str:
+        n_raters = self.frame["rater"].n_unique()
+        return f"{self.frame.height:,} ratings of {self.study.name!r} by {n_raters:,} simulated raters"
+
+    def _tables(self) -> dict[str, Any]:
+        rows = [(c, s, quality) for c, systems in self.truth.items() for s, quality in systems.items()]
+        return {
+            "ratings": self.frame,
+            "truth": {
+                "criterion": [criterion for criterion, _, _ in rows],
+                "system": [system for _, system, _ in rows],
+                "quality": [quality for _, _, quality in rows],
+            },
+        }
 
 
 def example_study(preset: Study, n_systems: int, n_items: int, *, raters_per_item: int = 3) -> Study:
