@@ -180,11 +180,42 @@ def test_a_simulation_and_a_judge_know_their_scales(tmp_path: Path) -> None:
         (lambda: palaver.probe("wordllama"), "encoders: expected a list"),
         (lambda: palaver.make_selector("tfidf", "one"), "sentences: expected a list"),
         (lambda: palaver.make_selector("tfidf", k1=3), "the selector tfidf takes no k1"),
+        (lambda: list(palaver.generate(shout, [3])), "context 1: expected a text or a Dialogue, found 3"),
+        (lambda: palaver.write_report("x", "x.html"), "analysis: expected Analysis, found 'x'"),
+        (lambda: palaver.write_ratings([{}], "x.csv"), "ratings: expected Rating, found {}"),
+        (lambda: palaver.write_dialogues([{}], "x.csv"), "dialogues: expected Dialogue, found {}"),
+        (lambda: palaver.simulate({}), "expected the path of a file, found dict"),
     ],
 )  # fmt: skip
-def test_a_wrong_type_is_said_in_a_sentence(call: Callable[[], Any], words: str) -> None:
+def test_a_wrong_type_is_said_in_a_sentence(
+    call: Callable[[], Any], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=re.escape(words)):
         call()
+
+
+def test_tools_are_printed_by_their_name() -> None:
+    tools = [
+        palaver.open_judge("unigram_f1"),
+        palaver.make_selector("bm25", ["a"]),
+        palaver.load_recogniser(),
+    ]
+    assert [repr(tool) for tool in tools] == [
+        "MetricJudge('unigram_f1')",
+        "Bm25Selector('bm25')",
+        "LinearRecogniser('default')",
+    ]
+
+
+def test_a_file_that_cannot_be_analysed_says_who_takes_the_arguments(tmp_path: Path) -> None:
+    path = tmp_path / "pilot.csv"
+    path.write_text("item,system,rater,criterion,value\n1,a,x,q,3\n1,b,,q,3\n")
+    with pytest.raises(UserError) as caught:
+        analyse(path)
+    assert str(caught.value).startswith(f"{path}: 1 row of 2 cannot be used")
+    assert "skip_bad=True" in str(caught.value)
+    assert "give this to `read_ratings`" in str(caught.value)
 
 
 def test_readers_name_their_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -141,6 +141,12 @@ def check_list(name: str, value: object) -> None:
         )
 
 
+def check_kind(value: object, kind: type, where: str) -> None:
+    """One thing of another kind than a function takes, said in a sentence."""
+    if not isinstance(value, kind):
+        raise UserError(f"{where}: expected {kind.__name__}, found {short_repr(value)}")
+
+
 def count_of(number: int, noun: str) -> str:
     """`1 word`, `1,200 words`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

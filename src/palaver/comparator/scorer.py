@@ -26,10 +26,11 @@ from palaver.comparator.representation import (
     represent_encoded,
     turn_encoder,
 )
-from palaver.errors import UserError, count_of, nearest
+from palaver.errors import UserError, check_kind, count_of, nearest
 from palaver.progress import Progress, no_progress
 from palaver.readers.dialogues import read_dialogues
 from palaver.readers.roles import with_roles, without_empty_turns
+from palaver.registry import Named
 from palaver.schema import Dialogue, Response
 from palaver.tabular import Tabular, show_number
 
@@ -71,7 +72,7 @@ class WorstTurn:
     gain: float
 
 
-class Scorer(ABC):
+class Scorer(Named, ABC):
     """What every comparator can do. Turns are those of a user and of a system."""
 
     name: str
@@ -225,6 +226,8 @@ def score(
     if isinstance(dialogues, str | Path):
         dialogues = read_dialogues(dialogues)
     whole = [thing.as_dialogue() if isinstance(thing, Response) else thing for thing in dialogues]
+    for dialogue in whole:
+        check_kind(dialogue, Dialogue, "dialogues")
     sided = [with_roles(without_empty_turns(dialogue)) for dialogue in whole]
     scores = load_scorer(comparator, device=str(choose_device(device))).score(sided)
     return replace(scores, ids=tuple(dialogue.id for dialogue in sided))

@@ -18,7 +18,7 @@ from typing import IO, Any, Literal, TypeVar, cast
 import polars as pl
 
 from palaver.artefacts import make_record, open_artefact
-from palaver.errors import DataError, UserError, check_list, count_of
+from palaver.errors import DataError, UserError, check_list, count_of, short_repr
 from palaver.generation.contexts import Condition, Context, Contexts
 from palaver.generation.function import make_system
 from palaver.generation.system import chunk_size, settings, takes
@@ -120,7 +120,9 @@ def _responses(
             )
 
 
-def _one_turn(id: str, text: str) -> Dialogue:
+def _one_turn(id: str, text: object) -> Dialogue:
+    if not isinstance(text, str):
+        raise UserError(f"context {id}: expected a text or a Dialogue, found {short_repr(text)}")
     return Dialogue(id=id, turns=(Turn(speaker=USER, text=text),))
 
 

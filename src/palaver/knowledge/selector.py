@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palaver.errors import UserError, check_list
-from palaver.registry import Registry, parameters_of
+from palaver.registry import Named, Registry, parameters_of
 from palaver.text.tfidf import Bm25, TermWeights, Tfidf
 
 Floats = NDArray[np.float64]
@@ -53,7 +53,7 @@ class Group(NamedTuple):
     candidates: Sequence[str]
 
 
-class Selector(ABC):
+class Selector(Named, ABC):
     """Scores candidates. A kind of its own needs `scores` alone."""
 
     name: str

@@ -27,7 +27,7 @@ from palaver.personality.features import Standard, feature_names
 from palaver.personality.lexicon import Lexicon, open_lexicon, read_lexicon
 from palaver.personality.mairesse import MairesseRecogniser
 from palaver.personality.norms import Norms, read_norms
-from palaver.registry import Registry, call_plugin, is_object_name
+from palaver.registry import Named, Registry, call_plugin, is_object_name
 from palaver.tabular import Tabular, show_number
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ class Recogniser(Protocol):
         """(k, f) summed rows -> (k, 5) OCEAN from 1 to 7; nan where there are no words."""
 
 
-@dataclass(frozen=True)
-class LinearRecogniser:
+@dataclass(frozen=True, repr=False)
+class LinearRecogniser(Named):
     """A regression for each trait on standardised rates."""
 
     name: str
@@ -110,7 +110,7 @@ def _rounded(values: Any) -> list[float]:
     return [float(f"{v:.7g}") for v in values]
 
 
-class FunctionRecogniser:
+class FunctionRecogniser(Named):
     """Any function from texts to five scores: a scikit-learn pipeline, a transformers model, a service.
 
     It may return an (n, 5) array in the order of OCEAN, or for each text a mapping trait -> score. Its
@@ -192,9 +192,11 @@ class TraitScores(Tabular):
         return {"traits": {"text": self.texts, **dict(zip(TRAITS, self.values.T, strict=True))}}
 
 
-def score_texts(recogniser: AnyRecogniser, texts: Sequence[str]) -> TraitScores:
-    """The five traits of whole texts, by either kind of recogniser (see `load_recogniser`)."""
+def score_texts(recogniser: str | AnyRecogniser, texts: Sequence[str]) -> TraitScores:
+    """The five traits (OCEAN) of whole texts. `recogniser` is a name, or what `load_recogniser` gives."""
     check_list("texts", texts)
+    if isinstance(recogniser, str):
+        recogniser = load_recogniser(recogniser)
     if getattr(recogniser, "count", None) is None:
         scores = cast(FunctionRecogniser, recogniser).score_texts(texts)
     else:

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 from pydantic import ValidationError
 
-from palaver.errors import DataError
+from palaver.errors import DataError, check_kind
 from palaver.files import Format, format_by_name, write_atomically
 from palaver.readers.rating_columns import SCHEMA
 from palaver.readers.ratings import long_frames, parsed_time
@@ -69,6 +69,8 @@ def write_ratings(ratings: Iterable[Rating], path: str | Path) -> int:
 
 def _batches(ratings: Iterator[Rating]) -> Iterator[pl.DataFrame]:
     while batch := list(islice(ratings, 50_000)):
+        for rating in batch:
+            check_kind(rating, Rating, "ratings")
         yield ratings_frame(batch)
 
 

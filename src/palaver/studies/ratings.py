@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from palaver.errors import DataError, UserError, count_of, nearest
+from palaver.errors import DataError, UserError, count_of, in_python, nearest
 from palaver.progress import Progress, no_progress
 from palaver.readers.rating_files import ratings_frame
 from palaver.readers.ratings import (
@@ -131,6 +131,15 @@ def as_rating_table(source: Any, study: Study | None = None) -> RatingTable:
     """The ratings of a file, several files, a frame, a list of `Rating`, a judge or a simulation."""
     if isinstance(source, RatingTable):
         return source
+    try:
+        return _read_anything(source, study)
+    except UserError as error:
+        if in_python(error.hint) != error.hint:
+            error.hint += "\ngive this to `read_ratings` or `ratings_from_frame`, and `analyse` their result"
+        raise
+
+
+def _read_anything(source: Any, study: Study | None) -> RatingTable:
     several = list(source) if isinstance(source, list | tuple) else [source]
     if several and all(isinstance(one, str | Path | TableSource) for one in several):
         return read_ratings(several, study=study)

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from palaver.schema import Item, Output, Question, Scale, Study
 from palaver.schema.rating import value_text
 from palaver.schema.scale import Impressions
+from palaver.studies.design import load_study
 from palaver.studies.screens import plan_screens, question_groups, shown_order
 from palaver.tabular import Tabular
 
@@ -144,7 +146,7 @@ def example_study(preset: Study, n_systems: int, n_items: int, *, raters_per_ite
 
 
 def simulate(
-    study: Study,
+    study: Study | str | Path,
     *,
     n_raters: int = 20,
     truth: Mapping[str, float] | None = None,
@@ -152,12 +154,14 @@ def simulate(
     habits: Habits | None = None,
     seed: int = 0,
 ) -> Simulation:
-    """Let `n_raters` simulated raters answer `study`.
+    """Let `n_raters` simulated raters answer `study`, a `Study` or the file of one.
 
     `truth` gives each system's quality; without it the systems stand `gap` apart, the first one best. The
     criteria share the order of the systems but not the same distances, as real ones do.
     """
     habits = habits or Habits()
+    if not isinstance(study, Study):
+        study = load_study(study)
     per_item = study.raters_per_item
     if n_raters < per_item:
         raise ValueError(f"{per_item} raters per item cannot be drawn from {n_raters} raters")
