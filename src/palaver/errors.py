@@ -24,10 +24,13 @@ class UserError(Exception):
         self.problems = tuple(problems)
 
     def __str__(self) -> str:
+        return in_python(self._text())
+
+    def _text(self) -> str:
         lines = [self.message, *(f"  - {p}" for p in self.problems)]
         if self.hint:
             lines.append(self.hint)
-        return in_python("\n".join(lines))
+        return "\n".join(lines)
 
 
 class DataError(UserError):
@@ -40,6 +43,9 @@ class ConfigError(UserError):
 
 class UsageError(UserError):
     """The command line asks for what cannot be done (exit 2)."""
+
+    def __str__(self) -> str:
+        return self._text()
 
 
 class MissingExtra(UserError):
