@@ -6,6 +6,7 @@ import dataclasses
 import html
 import math
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from palaver.errors import UserError, in_python, nearest, require
@@ -101,6 +102,8 @@ def show_value(value: object) -> str:
         return show_number(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
+    if isinstance(value, datetime):
+        return value.isoformat(" ", "seconds")
     if isinstance(value, list | tuple):
         return ", ".join(map(show_value, value))
     return str(value)
