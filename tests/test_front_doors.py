@@ -156,6 +156,7 @@ def test_a_simulation_and_a_judge_know_their_scales(tmp_path: Path) -> None:
     assert analysis.title == "mine"
     assert "guess" not in analysis.criteria[0].treated_as
     judged = judge(palaver.generate(shout, ["hello", "bye"]), [length, "words"])
+    assert judged.to_polars()["value"].to_list() == [5.0, 3.0, 1.0, 1.0]
     assert {c.criterion: c.direction for c in analyse(judged, n_replicates=50).criteria} == {
         "length": "higher",
         "words": "neither",

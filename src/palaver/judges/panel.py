@@ -15,7 +15,7 @@ from palaver.errors import DataError, UserError, count_of
 from palaver.judges.catalogue import open_judge
 from palaver.progress import Progress, no_progress
 from palaver.readers.dialogues import DialogueReader, read_dialogues
-from palaver.readers.rating_files import ratings_frame
+from palaver.readers.rating_files import ratings_frame, with_numbers
 from palaver.readers.responses import ResponseReader, is_responses, read_responses
 from palaver.schema import Dialogue, Judge, Rating, Response
 from palaver.schema.base import FrozenDict
@@ -42,7 +42,7 @@ class JudgeResult(Tabular):
         return f"{count_of(self.frame.height, 'rating')} of {self.n_judged:,} by {names}"
 
     def _tables(self) -> dict[str, Any]:
-        return {"ratings": self.frame, "summary": self.summary()}
+        return {"ratings": with_numbers(self.frame), "summary": self.summary()}
 
     def _repr_html_(self) -> str:
         return self._html("summary")

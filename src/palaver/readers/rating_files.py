@@ -62,6 +62,12 @@ def _loosen(field: str, text: Any) -> Any:
     return tuple(text.split("|")) if "|" in text else text
 
 
+def with_numbers(frame: pl.DataFrame) -> pl.DataFrame:
+    """A frame of the long format, its values as numbers where all of them are: people compute with it."""
+    numbers = frame["value"].cast(pl.Float64, strict=False)
+    return frame if numbers.null_count() > frame["value"].null_count() else frame.with_columns(numbers)
+
+
 def write_ratings(ratings: Iterable[Rating], path: str | Path) -> int:
     """Write ratings as JSON lines, CSV or Parquet, by the name's ending; how many there were."""
     return write_frames(_batches(iter(ratings)), path)

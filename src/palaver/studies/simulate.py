@@ -19,6 +19,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from palaver.readers.rating_files import with_numbers
 from palaver.schema import Item, Output, Question, Scale, Study
 from palaver.schema.rating import value_text
 from palaver.schema.scale import Impressions
@@ -106,7 +107,7 @@ class Simulation(Tabular):
     def _tables(self) -> dict[str, Any]:
         rows = [(c, s, quality) for c, systems in self.truth.items() for s, quality in systems.items()]
         return {
-            "ratings": self.frame,
+            "ratings": with_numbers(self.frame),
             "truth": {
                 "criterion": [criterion for criterion, _, _ in rows],
                 "system": [system for _, system, _ in rows],
