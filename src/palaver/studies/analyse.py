@@ -51,7 +51,8 @@ def analyse(
     `study` says which scale each criterion has; without it the scale is inferred and that is said.
     `normalise` is one of `palaver.statistics.normalise.NORMALISATIONS` or "auto": logarithms for
     magnitude estimates, values as given for everything else. `directions` names criteria whose low values
-    are better, or neither end is; all others are better the higher.
+    are better, or neither end is; all others are better the higher. `correlation` is "spearman", "pearson" or
+    "kendall"; `confidence` and `n_replicates` are those of the intervals.
     """
     known = ("auto", *NORMALISATIONS)
     if normalise not in known:
