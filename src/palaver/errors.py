@@ -71,6 +71,7 @@ _IN_PYTHON = {
     "--column": "--columns",
     "--character": "--characters",
     "--text": "--texts",
+    "--from A --from B": 'sources=["A", "B"]',
     "--from": "--copy",
     "--set": "--assignments",
     "--dev-pairs": "--pairs",
@@ -86,7 +87,9 @@ _EXCEPTION = re.compile(
 _COMMAND = re.compile(r"((?:palaver|pip) [a-z][^`(,;\n]*)")
 """A whole command, which stays as it is."""
 _PART = r"""('[^']*'|"[^"]*"|[\w.]+)"""
-_OPTION = re.compile(rf"{_FREE}--([a-z]+(?:-[a-z]+)*)(?: (?:{_PART}={_PART}|([A-Z]+(?:[ ,][A-Z]+)*)\b))?")
+_LIST = r"""([\w.]+(?:,[\w.]+)+|[A-Z]+(?: [A-Z]+)*\b|"[^"]*")"""
+_OPTION = re.compile(rf"{_FREE}--([a-z]+(?:-[a-z]+)*)(?: (?:{_PART}={_PART}|{_LIST}))?")
+"""An option with what follows it: FIELD=NAME, FILE, LOW HIGH, a,b or "a text"; any other word is prose."""
 
 
 def in_python(text: str) -> str:
@@ -99,17 +102,31 @@ def in_python(text: str) -> str:
 
 
 def _argument(option: re.Match[str]) -> str:
-    name, key, value, placeholder = option.groups()
+    name, key, value, words = option.groups()
     name = name.replace("-", "_")
     if key is not None and name == "assignments":
         return f'{name}=["{key}={value}"]'
     if key is not None:
         return f"{name}={{{_quoted(key)}: {_quoted(value)}}}"
-    if placeholder is None:
+    if words is None:
         return f"{name}="
-    if " " in placeholder:
-        return f"{name}=({placeholder.replace(' ', ', ')})"
-    return f"{name}={_quoted(placeholder)}"
+    if " " in words and words.isupper():
+        return f"{name}=({words.replace(' ', ', ')})"
+    return f"{name}={_value(words.strip(chr(34)), is_list=name == 'criteria')}"
+
+
+def _value(text: str, *, is_list: bool = False) -> str:
+    """`a,b` is a list, `a=1,b=2` a mapping, and `c:a,b` a mapping from c to one of these."""
+    criterion, colon, rest = text.partition(":")
+    if colon:
+        return f"{{{_quoted(criterion)}: {_value(rest)}}}"
+    parts = text.split(",")
+    if all("=" in part for part in parts):
+        pairs = [part.split("=", 1) for part in parts]
+        return f"{{{', '.join(f'{_quoted(word)}: {number}' for word, number in pairs)}}}"
+    if is_list or len(parts) > 1:
+        return f"[{', '.join(map(_quoted, parts))}]"
+    return _quoted(text)
 
 
 def _quoted(text: str) -> str:
