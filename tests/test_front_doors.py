@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import sys
 import typing
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -217,6 +218,12 @@ def test_a_file_that_cannot_be_analysed_says_who_takes_the_arguments(tmp_path: P
     assert str(caught.value).startswith(f"{path}: 1 row of 2 cannot be used")
     assert "skip_bad=True" in str(caught.value)
     assert "give this to `read_ratings`" in str(caught.value)
+
+
+def test_without_torch_the_comparator_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(UserError, match="pip install"):
+        palaver.score([])
 
 
 def test_readers_name_their_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

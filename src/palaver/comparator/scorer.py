@@ -26,7 +26,7 @@ from palaver.comparator.representation import (
     represent_encoded,
     turn_encoder,
 )
-from palaver.errors import UserError, check_kind, count_of, nearest
+from palaver.errors import UserError, check_kind, count_of, nearest, require
 from palaver.progress import Progress, no_progress
 from palaver.readers.dialogues import read_dialogues
 from palaver.readers.roles import with_roles, without_empty_turns
@@ -221,7 +221,9 @@ def score(
 
     `dialogues` are a file of them, or `Dialogue`s; a `Response` is a dialogue with its context.
     """
-    from palaver.models.devices import choose_device  # brings torch
+    require("torch", "models")
+    require("transformers", "models")
+    from palaver.models.devices import choose_device
 
     if isinstance(dialogues, str | Path):
         dialogues = read_dialogues(dialogues)
