@@ -94,7 +94,7 @@ def test_a_metric(installed: Path) -> None:
 
 
 def test_a_recogniser(installed: Path) -> None:
-    assert score_texts(load_recogniser("punctuation"), ["Hi!!"]).tolist() == [[4, 4, 3, 4, 4]]
+    assert score_texts(load_recogniser("punctuation"), ["Hi!!"]).values.tolist() == [[4, 4, 3, 4, 4]]
 
 
 def test_a_judge(installed: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from palaver.errors import ConfigError
-from palaver.files import TextStream
+from palaver.files import TextStream, as_path
 
 Location = tuple[str | int, ...]
 
@@ -142,7 +142,7 @@ class Lines:
 
 def read_toml(path: str | Path) -> tuple[dict[str, Any], Lines]:
     """The values of a TOML file and where each stands."""
-    with TextStream(Path(path)) as stream:
+    with TextStream(as_path(path)) as stream:
         return parse_toml(stream.read().decode(), path)
 
 

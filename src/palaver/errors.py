@@ -1,11 +1,14 @@
 """Errors that are the user's to mend, and the seam for optional parts.
 
 The library raises `UserError`; the command line renders it once (exit 1 or 2, no traceback), the server once.
+Messages name options as the command line has them; in Python, where an error shows itself, `in_python` names
+the arguments instead.
 """
 
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any
@@ -21,6 +24,9 @@ class UserError(Exception):
         self.problems = tuple(problems)
 
     def __str__(self) -> str:
+        return in_python(self._text())
+
+    def _text(self) -> str:
         lines = [self.message, *(f"  - {p}" for p in self.problems)]
         if self.hint:
             lines.append(self.hint)
@@ -38,21 +44,106 @@ class ConfigError(UserError):
 class UsageError(UserError):
     """The command line asks for what cannot be done (exit 2)."""
 
+    def __str__(self) -> str:
+        return self._text()
+
 
 class MissingExtra(UserError):
     """An optional part was used that is not installed."""
 
 
-def require(module: str, extra: str) -> ModuleType:
-    """Import `module`, which comes with the optional `extra`, or say how to install it."""
+_IN_PYTHON = {
+    " with --out": "",  # the place is the function's first or second argument, under its own name
+    " with --ratings": "",
+    "--force to replace it": "force=True to replace it",
+    "--force": "fresh=True",
+    "--skip-bad": "skip_bad=True",
+    "written to bad-rows.csv": "kept in `.bad`",
+    "--no-cache": "cache=None",
+    "--no-check": "check=False",
+    "--by unigram_f1": 'by=["unigram_f1"]',
+    "--by system": 'by="system"',
+    "--device cpu": 'device="cpu"',
+    "--normalise log": 'normalise="log"',
+    "where it is: --data": "where it is: root=",
+    "NAME --data FOLDER": 'read_corpus("NAME", root="FOLDER")',
+    "--systems": "--file",
+    "--column": "--columns",
+    "--character": "--characters",
+    "--text": "--texts",
+    "--from A --from B": 'sources=["A", "B"]',
+    "--from": "--copy",
+    "--set": "--assignments",
+    "--dev-pairs": "--pairs",
+    "--dev-dialogues": "--dev",
+}
+"""What the general rule, `--min-turns` -> `min_turns=`, would get wrong. The first that fits counts."""
+
+_FREE = r"""(?<![\w'"-])"""
+"""What a user's file holds stands in quotes and is no option."""
+_EXCEPTION = re.compile(
+    "|".join(rf"{_FREE if words[0] == '-' else ''}{re.escape(words)}(?![\w-])" for words in _IN_PYTHON)
+)
+_COMMAND = re.compile(r"((?:palaver|pip) [a-z][^`(,;\n]*)")
+"""A whole command, which stays as it is."""
+_PART = r"""('[^']*'|"[^"]*"|[\w.]+)"""
+_LIST = r"""([\w.]+(?:,[\w.]+)+|[A-Z]+(?: [A-Z]+)*\b|"[^"]*")"""
+_OPTION = re.compile(rf"{_FREE}--([a-z]+(?:-[a-z]+)*)(?: (?:{_PART}={_PART}|{_LIST}))?")
+"""An option with what follows it: FIELD=NAME, FILE, LOW HIGH, a,b or "a text"; any other word is prose."""
+
+
+def in_python(text: str) -> str:
+    """The text with options as arguments: `--column item=NAME` becomes `columns={"item": "NAME"}`."""
+    parts = _COMMAND.split(text)
+    for place in range(0, len(parts), 2):
+        plain = _EXCEPTION.sub(lambda words: _IN_PYTHON[words.group()], parts[place])
+        parts[place] = _OPTION.sub(_argument, plain)
+    return "".join(parts)
+
+
+def _argument(option: re.Match[str]) -> str:
+    name, key, value, words = option.groups()
+    name = name.replace("-", "_")
+    if key is not None and name == "assignments":
+        return f'{name}=["{key}={value}"]'
+    if key is not None:
+        return f"{name}={{{_quoted(key)}: {_quoted(value)}}}"
+    if words is None:
+        return f"{name}="
+    if " " in words and words.isupper():
+        return f"{name}=({words.replace(' ', ', ')})"
+    return f"{name}={_value(words.strip(chr(34)), is_list=name == 'criteria')}"
+
+
+def _value(text: str, *, is_list: bool = False) -> str:
+    """`a,b` is a list, `a=1,b=2` a mapping, and `c:a,b` a mapping from c to one of these."""
+    criterion, colon, rest = text.partition(":")
+    if colon:
+        return f"{{{_quoted(criterion)}: {_value(rest)}}}"
+    parts = text.split(",")
+    if all("=" in part for part in parts):
+        pairs = [part.split("=", 1) for part in parts]
+        return f"{{{', '.join(f'{_quoted(word)}: {number}' for word, number in pairs)}}}"
+    if is_list or len(parts) > 1:
+        return f"[{', '.join(map(_quoted, parts))}]"
+    return _quoted(text)
+
+
+def _quoted(text: str) -> str:
+    return f'"{text.strip(chr(39) + chr(34))}"'
+
+
+def require(module: str, extra: str = "") -> ModuleType:
+    """Import `module`, which comes with the optional `extra` or alone, or say how to install it."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise  # the module is there; something it needs is broken
+        package = f'"palaver[{extra}]"' if extra else module
         raise MissingExtra(
             f"this needs the Python package {error.name!r}, which is not installed",
-            f'install it with: pip install "palaver[{extra}]"',
+            f"install it with: pip install {package}",
         ) from error
 
 
@@ -63,6 +154,20 @@ def nearest(name: str, known: Sequence[str]) -> str:
     folded = {k.casefold(): k for k in known}
     close = difflib.get_close_matches(name.casefold(), list(folded), n=1, cutoff=0.6)
     return f" (did you mean {folded[close[0]]!r}?)" if close else ""
+
+
+def check_list(name: str, value: object) -> None:
+    """A text is a sequence of letters to Python, and never what was meant."""
+    if isinstance(value, str):
+        raise UserError(
+            f"{name}: expected a list, found the text {short_repr(value)}", "put it into a list: [text]"
+        )
+
+
+def check_kind(value: object, kind: type, where: str) -> None:
+    """One thing of another kind than a function takes, said in a sentence."""
+    if not isinstance(value, kind):
+        raise UserError(f"{where}: expected {kind.__name__}, found {short_repr(value)}")
 
 
 def count_of(number: int, noun: str) -> str:

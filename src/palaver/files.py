@@ -37,6 +37,17 @@ _SUFFIXES: dict[str, Format] = {
 _CHUNK = 1 << 22
 
 
+def as_path(source: object) -> Path:
+    """The path that was given; anything else is an error in a sentence."""
+    if isinstance(source, str | os.PathLike):
+        return Path(source)
+    raise UserError(
+        f"expected the path of a file, found {type(source).__name__}",
+        "what is in memory needs no reading: make Dialogue, Response or Rating objects of it; "
+        "ratings in a frame go to ratings_from_frame",
+    )
+
+
 def check_readable(path: Path) -> None:
     """Raise `DataError` unless `path` is a file with something in it."""
     try:

@@ -139,6 +139,15 @@ def call_plugin(name: str, function: Callable[..., Any], *arguments: Any, **opti
         ) from error
 
 
+class Named:
+    """What a name opens. It is printed as its kind and its name."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+
 def parameters_of(function: Callable[..., Any]) -> list[str]:
     """The names of a function's parameters, `**` for any; none where Python does not know them."""
     try:

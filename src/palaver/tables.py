@@ -26,6 +26,7 @@ from palaver.files import (
     Encoding,
     Format,
     TextStream,
+    as_path,
     check_readable,
     detect_format,
     json_object,
@@ -118,7 +119,7 @@ def open_frame(frame: Any, name: str = "frame") -> FrameSource:
 
 def open_table(path: str | Path) -> TableSource:
     """Look at the beginning of a file and say what it is."""
-    path = Path(path)
+    path = as_path(path)
     check_readable(path)
     kind = detect_format(path)
     columns: Sequence[str]

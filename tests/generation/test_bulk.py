@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +54,27 @@ def test_generate_streams_in_order(echo: Make, talk: Talk) -> None:
         told.append(done)
 
     responses = generate(system, contexts(), batch_size=4, progress=count)
-    assert [(next(responses).response or "").split()[2] for _ in range(6)] == [f"t{i}" for i in range(6)]
+    begin = list(islice(responses, 6))
+    assert [(r.response or "").split()[2] for r in begin] == [f"t{i}" for i in range(6)]
     assert len(taken) == 8
     assert told == [4, 8]
+    assert list(islice(responses, 6)) == begin  # kept, not made again
+    assert repr(responses) == f"ResponseStream(6 responses of {system.name} so far)"
     assert list(generate(system, [])) == []
+
+
+def test_a_function_replies() -> None:
+    def shout(text: str) -> str:
+        return text.upper()
+
+    responses = generate(shout, ["hello", "bye"])
+    assert [(r.system, r.response) for r in responses] == [("shout", "HELLO"), ("shout", "BYE")]
+    assert repr(responses) == "ResponseStream(2 responses of shout)"
+    assert responses.to_polars()["context"].to_list() == ["user: hello", "user: bye"]
+    with pytest.raises(UserError, match="contexts: expected a list, found the text 'hello'"):
+        generate(shout, "hello")
+    with pytest.raises(UserError, match="is no function and has no method reply"):
+        generate(3, ["hello"])  # type: ignore[arg-type]
 
 
 def test_a_system_that_miscounts(talk: Talk) -> None:

@@ -86,7 +86,7 @@ def test_what_cannot_be_contexts(tmp_path: Path) -> None:
     text.write_text("\n \n")
     with pytest.raises(DataError, match="no contexts in"):
         Contexts(text).survey()
-    with pytest.raises(UserError, match="--every-turn needs dialogues"):
+    with pytest.raises(UserError, match="every_turn= needs dialogues"):
         Contexts(text, every_turn=True)
     broken = tmp_path / "d.jsonl"
     broken.write_text('{"id": "a", "turns": []}\n{broken\n')

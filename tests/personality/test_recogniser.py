@@ -45,7 +45,7 @@ def test_it_says_what_it_should_of_plain_cases() -> None:
 
 def test_scores_stay_within_the_scale() -> None:
     odd = ["I " * 2000, "happy! " * 500, "?" * 1000 + "a", "damn " * 999, "the", "word" * 5000, "3 1 4 1 5"]
-    scores = score_texts(default(), odd)
+    scores = score_texts(default(), odd).values
     assert ((scores >= 1) & (scores <= 7)).all()
     assert np.isnan(score_texts(default(), ["", " ?! "])).all()
 
@@ -136,13 +136,13 @@ def test_functions_are_recognisers_too(tmp_path: Path, monkeypatch: pytest.Monke
         "    return [dict(O=1, C=2, E=3, A=4, N=len(t) % 7 + 1) for t in texts]\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert score_texts(load_recogniser("own_recogniser:score"), ["a", "bb"]).tolist() == [
+    assert score_texts(load_recogniser("own_recogniser:score"), ["a", "bb"]).values.tolist() == [
         [1, 2, 3, 4, 2],
         [1, 2, 3, 4, 3],
     ]
     judge = load_recogniser("own_recogniser:pipeline")
     assert judge.count is None
-    assert score_texts(judge, ["a"]).tolist() == [[4.0] * 5]
+    assert score_texts(judge, ["a"]).values.tolist() == [[4.0] * 5]
     with pytest.raises(UserError, match="no meaning"):
         load_recogniser("own_recogniser:score", lexicon=tmp_path / "x.dic")
 
@@ -268,9 +268,9 @@ def test_liwc_scores() -> None:
     scores = score_texts(
         judge, ["I hate it. I am sad. I hate he and they. " * 20, "We love it. We love it. " * 20, ""]
     )
-    assert scores[0, 4] > scores[1, 4]
-    assert ((scores[:2] >= 1) & (scores[:2] <= 7)).all()
-    assert np.isnan(scores[2]).all()
+    assert scores.values[0, 4] > scores.values[1, 4]
+    assert ((scores.values[:2] >= 1) & (scores.values[:2] <= 7)).all()
+    assert np.isnan(scores.values[2]).all()
 
 
 def test_the_published_regression_is_the_published_scores(shared_data: Path) -> None:

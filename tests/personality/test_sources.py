@@ -126,7 +126,7 @@ def test_nobody_and_one_and_too_few(tmp_path: Path, counting: Any) -> None:
     assert caught.value.problems == ("'Anne' (did you mean 'Ann'?)",)
     with pytest.raises(DataError, match="2 or more characters, found 1"):
         read_pools(path, counting, Choice(characters=("Bob",)))
-    with pytest.raises(UserError, match="--drop-common is for generated responses"):
+    with pytest.raises(UserError, match="drop_common= is for generated responses"):
         read_pools(path, counting, Choice(drop_common=3))
     with pytest.raises(UserError, match="did you mean 'friends'"):
         read_pools("freinds", counting)

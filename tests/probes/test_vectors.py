@@ -111,5 +111,5 @@ def test_odd_texts_have_a_hash() -> None:
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="--no-cache"):
+    with pytest.raises(UserError, match="cache=None"):
         encode_texts(encoder(Counting()), ["a"], folder=tmp_path / "file" / "in")

@@ -65,7 +65,7 @@ def score(
         names, texts, notes = _gathered(source, per, data, min_words)
         tell("scoring", 0, 1)
         scores = (
-            score_texts(judge, [" \n".join(parts) for parts in texts])
+            score_texts(judge, [" \n".join(parts) for parts in texts]).values
             if judge.count is None
             else _sums(judge, texts)
         )

@@ -8,8 +8,8 @@ they were on average where the comparator was trained. The interval is what othe
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,10 +26,13 @@ from palaver.comparator.representation import (
     represent_encoded,
     turn_encoder,
 )
-from palaver.errors import UserError, nearest
+from palaver.errors import UserError, check_kind, count_of, nearest, require
 from palaver.progress import Progress, no_progress
+from palaver.readers.dialogues import read_dialogues
 from palaver.readers.roles import with_roles, without_empty_turns
-from palaver.schema import Dialogue
+from palaver.registry import Named
+from palaver.schema import Dialogue, Response
+from palaver.tabular import Tabular, show_number
 
 Floats = NDArray[np.float64]
 DEFAULT = "default"
@@ -37,13 +40,25 @@ SHIPPED = Path(__file__).parent / "default"
 _CONFIDENCE = 0.95
 
 
-@dataclass(frozen=True)
-class Scores:
+@dataclass(frozen=True, repr=False)
+class Scores(Tabular):
     """(N,) each; `low` and `high` are nan where a comparator has only one head."""
 
     score: Floats
     low: Floats
     high: Floats
+    ids: tuple[str, ...] = ()
+    """The dialogues, where they are known."""
+
+    def _headline(self) -> str:
+        if not len(self.score):
+            return "no dialogues"
+        span = f"{show_number(self.score.min())} to {show_number(self.score.max())}"
+        return f"{count_of(len(self.score), 'dialogue')}, log-odds from {span}"
+
+    def _tables(self) -> dict[str, Any]:
+        ids = self.ids or tuple(map(str, range(1, len(self.score) + 1)))
+        return {"scores": {"dialogue": ids, "score": self.score, "low": self.low, "high": self.high}}
 
 
 @dataclass(frozen=True)
@@ -57,7 +72,7 @@ class WorstTurn:
     gain: float
 
 
-class Scorer(ABC):
+class Scorer(Named, ABC):
     """What every comparator can do. Turns are those of a user and of a system."""
 
     name: str
@@ -196,12 +211,28 @@ def load_scorer(name: str | Path = DEFAULT, *, device: str = "cpu", encode: Enco
     raise UserError(f"{folder} holds no comparator", hint, stages[:10])
 
 
-def score(dialogues: Sequence[Dialogue], *, comparator: str | Path = DEFAULT, device: str = "auto") -> Scores:
-    """The score of each dialogue: differences are log-odds of being the better one."""
-    from palaver.models.devices import choose_device  # brings torch
+def score(
+    dialogues: str | Path | Iterable[Dialogue] | Iterable[Response],
+    *,
+    comparator: str | Path = DEFAULT,
+    device: str = "auto",
+) -> Scores:
+    """The score of each dialogue: differences are log-odds of being the better one.
 
-    sided = [with_roles(without_empty_turns(dialogue)) for dialogue in dialogues]
-    return load_scorer(comparator, device=str(choose_device(device))).score(sided)
+    `dialogues` are a file of them, or `Dialogue`s; a `Response` is a dialogue with its context.
+    """
+    require("torch", "models")
+    require("transformers", "models")
+    from palaver.models.devices import choose_device
+
+    if isinstance(dialogues, str | Path):
+        dialogues = read_dialogues(dialogues)
+    whole = [thing.as_dialogue() if isinstance(thing, Response) else thing for thing in dialogues]
+    for dialogue in whole:
+        check_kind(dialogue, Dialogue, "dialogues")
+    sided = [with_roles(without_empty_turns(dialogue)) for dialogue in whole]
+    scores = load_scorer(comparator, device=str(choose_device(device))).score(sided)
+    return replace(scores, ids=tuple(dialogue.id for dialogue in sided))
 
 
 def _removable(dialogue: Dialogue) -> list[int]:

@@ -166,6 +166,9 @@ class CorpusReader(Iterator[Dialogue]):
         self._tally = tally
         self._merge = merge
 
+    def __repr__(self) -> str:
+        return f"CorpusReader({str(self.path)!r}: {self.n_dialogues:,} dialogues so far)"
+
     def __next__(self) -> Dialogue:
         for dialogue in self._dialogues:
             if in_split(dialogue.labels.get("split"), self.split):

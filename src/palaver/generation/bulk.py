@@ -13,37 +13,92 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal, TypeVar
+from typing import IO, Any, Literal, TypeVar, cast
+
+import polars as pl
 
 from palaver.artefacts import make_record, open_artefact
-from palaver.errors import DataError, UserError
+from palaver.errors import DataError, UserError, check_list, count_of, short_repr
 from palaver.generation.contexts import Condition, Context, Contexts
+from palaver.generation.function import make_system
 from palaver.generation.system import chunk_size, settings, takes
 from palaver.generation.systems_file import open_system
 from palaver.progress import Progress, no_progress
 from palaver.schema import Dialogue, Reply, Request, Response, System, Turn
 from palaver.schema.response import USER
+from palaver.tabular import Tabular
 
 T = TypeVar("T")
 Choose = Callable[[Sequence[Dialogue]], Sequence[str | None]]
 """Knowledge sentences for dialogues."""
 
 
+class ResponseStream(Tabular, Iterable[Response]):
+    """Responses as they come. They are kept, so it can be gone through again and shown as a table."""
+
+    def __init__(self, system: str, responses: Iterator[Response]) -> None:
+        self._system = system
+        self._coming = responses
+        self._kept: list[Response] = []
+        self._is_whole = False
+
+    def __iter__(self) -> Iterator[Response]:
+        yield from self._kept
+        for response in self._coming:
+            self._kept.append(response)
+            yield response
+        self._is_whole = True
+
+    def _headline(self) -> str:
+        told = f"{count_of(len(self._kept), 'response')} of {self._system}"
+        return told if self._is_whole else f"{told} so far"
+
+    def _tables(self) -> dict[str, Any]:
+        responses = list(self)
+        contexts = [[f"{turn.speaker}: {turn.text}" for turn in r.context] for r in responses]
+        return {
+            "responses": {
+                "id": [r.id for r in responses],
+                "system": [r.system for r in responses],
+                "speaker": pl.Series([r.speaker for r in responses], dtype=pl.String),
+                "context": ["\n".join(turns) for turns in contexts],
+                "response": pl.Series([r.response for r in responses], dtype=pl.String),
+                "logprob": pl.Series([r.logprob for r in responses], dtype=pl.Float64),
+            }
+        }
+
+
 def generate(
-    system: System | str,
+    system: System | str | Callable[..., Any],
     contexts: Iterable[Dialogue | str],
     *,
     speaker: str | None = None,
     device: str = "auto",
     batch_size: int = 0,
     progress: Progress = no_progress,
-) -> Iterator[Response]:
-    """What a system replies to each context, as they come. A text is one turn of the user.
+) -> ResponseStream:
+    """What a system replies to each context, as they come.
 
-    Contexts may be a stream without end. Texts are called 1, 2, 3 … in their responses.
+    `system` is a name ("default" comes along), an object with `reply`, or a function from the text of the
+    last turn to a text. A context is a `Dialogue`, or a text: one turn of the user, called 1, 2, 3 … in its
+    response. The stream may be without end; `palaver.generation.bulk.generate_file` writes to a file.
     """
+    check_list("contexts", contexts)
     if isinstance(system, str):
         system = open_system(system, device=device)
+    elif not hasattr(system, "reply"):
+        system = make_system(getattr(system, "__name__", type(system).__name__), system, {})
+    responses = _responses(cast(System, system), contexts, speaker, batch_size, progress)
+    return ResponseStream(system.name, responses)
+
+
+def _responses(
+    system: System,
+    contexts: Iterable[Dialogue | str],
+    speaker: str | None,
+    batch_size: int,
+    progress: Progress,
+) -> Iterator[Response]:
     done = 0
     for chunk in _chunks(contexts, batch_size or chunk_size(system)):
         dialogues = [
@@ -65,7 +120,9 @@ def generate(
             )
 
 
-def _one_turn(id: str, text: str) -> Dialogue:
+def _one_turn(id: str, text: object) -> Dialogue:
+    if not isinstance(text, str):
+        raise UserError(f"context {id}: expected a text or a Dialogue, found {short_repr(text)}")
     return Dialogue(id=id, turns=(Turn(speaker=USER, text=text),))
 
 

@@ -28,11 +28,12 @@ from palaver.generation.system import (
 from palaver.models.devices import choose_device, choose_dtype
 from palaver.models.pretrained import load
 from palaver.models.turns import encode_knowledge, encode_turns, first_turn_seen, join_turns
+from palaver.registry import Named
 from palaver.schema import Dialogue, Reply, Request
 from palaver.text.vocabulary import UNK
 
 
-class CheckpointSystem:
+class CheckpointSystem(Named):
     """A trained response model that decodes by itself."""
 
     def __init__(

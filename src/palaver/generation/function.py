@@ -17,14 +17,14 @@ from palaver.errors import UserError, nearest
 from palaver.files import sha256_of
 from palaver.generation.options import PluginOptions, PythonOptions
 from palaver.generation.system import CONDITIONS, Notes, check_context, check_takes
-from palaver.registry import call_plugin, import_object, parameters_of, source_file
+from palaver.registry import Named, call_plugin, import_object, parameters_of, source_file
 from palaver.schema import Reply, Request, System
 
 Opener = Callable[[str, Any, Path], System]
 """A system's name, its options and the folder its paths start from -> the system."""
 
 
-class FunctionSystem:
+class FunctionSystem(Named):
     """A function that replies. `options` are handed to it with every call."""
 
     def __init__(self, name: str, function: Callable[..., Any], options: dict[str, Any]) -> None:

@@ -22,13 +22,14 @@ from palaver.generation.messages import BEGINNING, Message, chat_messages, promp
 from palaver.generation.options import HuggingFaceOptions
 from palaver.generation.system import Notes, check_context, check_takes, request_key, stable_key
 from palaver.models.devices import choose_device, choose_dtype
+from palaver.registry import Named
 from palaver.schema import Reply, Request
 
 _UNLIMITED = 1_000_000
 """Tokenizers without a limit give a number far above this."""
 
 
-class HuggingFaceSystem:
+class HuggingFaceSystem(Named):
     """A model and a tokenizer that `transformers` loads by name."""
 
     def __init__(self, name: str, options: HuggingFaceOptions, folder: Path = Path()) -> None:

@@ -16,10 +16,11 @@ from palaver.files import sha256_of
 from palaver.generation.options import ReplayOptions
 from palaver.generation.system import Notes, check_takes
 from palaver.readers import read_dialogues
+from palaver.registry import Named
 from palaver.schema import Dialogue, Reply, Request, Turn
 
 
-class ReplaySystem:
+class ReplaySystem(Named):
     """Replies out of a log. A dialogue with the id of an earlier one is found by its turns only."""
 
     def __init__(

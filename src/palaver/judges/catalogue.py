@@ -12,7 +12,7 @@ from palaver.judges.function import FunctionJudge
 from palaver.judges.metrics import MetricJudge
 from palaver.metrics.metric import METRICS
 from palaver.registry import Registry
-from palaver.schema import Judge
+from palaver.schema import Judge, Response
 from palaver.schema.judge import Direction
 
 JUDGES: Registry[Any] = Registry(
@@ -33,8 +33,13 @@ def judge_names() -> list[str]:
     return [*JUDGES, *(name for name in METRICS if name not in JUDGES)]
 
 
-def open_judge(said: str, *, device: str = "auto") -> Judge:
-    """The judge that `said` names: NAME, NAME=WHICH (comparator=runs/mine), or MODULE:FUNCTION."""
+def open_judge(said: str | Judge | Callable[[Response], Any], *, device: str = "auto") -> Judge:
+    """The judge that `said` names: NAME, NAME=WHICH (comparator=runs/mine), or MODULE:FUNCTION.
+
+    A function from a `Response` to a number is one, too. A judge is given back as it is.
+    """
+    if not isinstance(said, str):
+        return _as_judge(said, getattr(said, "__name__", type(said).__name__), "", device)
     name, _, which = said.partition("=")
     if name in METRICS and name not in JUDGES:
         if which:

@@ -10,6 +10,7 @@ from palaver.comparator.scorer import load_scorer
 from palaver.judges.labels import sitting_of, system_of
 from palaver.models.devices import choose_device
 from palaver.readers.roles import with_roles, without_empty_turns
+from palaver.registry import Named
 from palaver.schema import Criterion, Dialogue, Rating, Response
 from palaver.schema.judge import Judged, Need
 from palaver.schema.rating import Kind
@@ -17,7 +18,7 @@ from palaver.schema.response import SYSTEM, USER
 from palaver.schema.scale import Real
 
 
-class ComparatorJudge:
+class ComparatorJudge(Named):
     """Rates dialogues between a user and a system. `which` names another comparator than the shipped one."""
 
     kind: Kind = "model"

@@ -7,14 +7,14 @@ from typing import Any
 
 from palaver import __version__
 from palaver.errors import UserError
-from palaver.registry import call_plugin
+from palaver.registry import Named, call_plugin
 from palaver.schema import Criterion, Dialogue, Rating, Response
 from palaver.schema.judge import Judged, Need
 from palaver.schema.rating import Kind
 from palaver.schema.scale import Real
 
 
-class FunctionJudge:
+class FunctionJudge(Named):
     """Its criterion is the function's name; None means that the function cannot judge a response."""
 
     kind: Kind = "metric"

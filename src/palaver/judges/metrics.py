@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from palaver.metrics.metric import Example, Metric
+from palaver.registry import Named
 from palaver.schema import Criterion, Dialogue, Rating, Response
 from palaver.schema.judge import Judged, Need
 from palaver.schema.rating import Kind
@@ -15,7 +16,7 @@ ALL_RESPONSES = "(all responses)"
 """The item of a figure about everything a system said."""
 
 
-class MetricJudge:
+class MetricJudge(Named):
     """Rates responses; those it has no score for (an empty one has no diversity) get no rating."""
 
     kind: Kind = "metric"

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
-from palaver.errors import DataError, UserError
+from palaver.errors import DataError, UserError, count_of
 from palaver.judges.catalogue import open_judge
 from palaver.progress import Progress, no_progress
 from palaver.readers.dialogues import DialogueReader, read_dialogues
-from palaver.readers.rating_files import ratings_frame
+from palaver.readers.rating_files import ratings_frame, with_numbers
 from palaver.readers.responses import ResponseReader, is_responses, read_responses
 from palaver.schema import Dialogue, Judge, Rating, Response
 from palaver.schema.base import FrozenDict
+from palaver.schema.judge import Direction
+from palaver.tabular import Tabular, few
 
 BATCH = 1024
+AnyJudge = Judge | Callable[[Response], Any]
 
 
-@dataclass(frozen=True)
-class JudgeResult:
-    """Ratings in the long format, and what was left out, with the reason."""
+@dataclass(frozen=True, repr=False)
+class JudgeResult(Tabular):
+    """Ratings in the long format, and what was left out, with the reason. Tables: ratings, summary."""
 
     frame: pl.DataFrame
     n_judged: int
@@ -33,12 +37,20 @@ class JudgeResult:
     left_out: Mapping[str, int]
     notes: tuple[str, ...]
 
-    def __repr__(self) -> str:
-        names = ", ".join(judge.name for judge in self.judges)
-        return f"<JudgeResult: {self.frame.height:,} ratings of {self.n_judged:,} by {names}>"
+    def _headline(self) -> str:
+        names = few([judge.name for judge in self.judges])
+        return f"{count_of(self.frame.height, 'rating')} of {self.n_judged:,} by {names}"
 
-    def to_polars(self) -> pl.DataFrame:
-        return self.frame
+    def _tables(self) -> dict[str, Any]:
+        return {"ratings": with_numbers(self.frame), "summary": self.summary()}
+
+    def _repr_html_(self) -> str:
+        return self._html("summary")
+
+    @property
+    def directions(self) -> dict[str, Direction]:
+        """Which end of each criterion is better."""
+        return {c.name: c.better for judge in self.judges for c in judge.criteria}
 
     def summary(self) -> pl.DataFrame:
         """Each system's mean by judge and criterion, with how many ratings it rests on."""
@@ -48,34 +60,52 @@ class JudgeResult:
 
 
 def judge(
-    source: str | Path,
-    by: Sequence[str | Judge],
+    source: str | Path | Iterable[Response] | Iterable[Dialogue],
+    by: str | AnyJudge | Sequence[str | AnyJudge],
     *,
     columns: Mapping[str, str] | None = None,
     device: str = "auto",
     progress: Progress | None = None,
 ) -> JudgeResult:
-    """Let every judge of `by` rate every response or dialogue of a file.
+    """Let every judge of `by` rate every response or dialogue of a file, or every `Response` or `Dialogue`.
 
-    Judges are named as on the command line (`comparator`, `unigram_f1`, `my_module:my_function`) or given as
-    objects. What a judge cannot rate is counted in `left_out`.
+    Judges are named as on the command line (`comparator`, `unigram_f1`, `my_module:my_function`), or are
+    objects, or functions from a `Response` to a number. What a judge cannot rate is counted in `left_out`.
     """
     if not by:
         raise UserError("no judge was named", "name at least one: --by unigram_f1")
-    judges = [open_judge(one, device=device) if isinstance(one, str) else one for one in by]
-    path = Path(source)
-    reader: ResponseReader | DialogueReader
-    if is_responses(path, columns):
+    several = by if isinstance(by, Sequence) and not isinstance(by, str) else [by]
+    judges = [open_judge(one, device=device) for one in several]
+    reader: ResponseReader | DialogueReader | list[Any]
+    notes: tuple[str, ...] = ()
+    if not isinstance(source, str | Path):
+        reader, path = _in_memory(source)
+    elif is_responses(path := Path(source), columns):
         reader = read_responses(path, columns=columns)
     else:
         reader = read_dialogues(path, columns=columns)
     panel = Panel(judges, path)
     frames = [ratings_frame(batch) for batch in panel.rate(reader, progress or no_progress)]
+    if isinstance(reader, ResponseReader | DialogueReader):
+        notes = reader.notes  # complete now that it was read
     if not any(frame.height for frame in frames):
         reasons = [f"{reason}: {count:,}" for reason, count in panel.left_out.items()]
         raise DataError(f"{path}: there is nothing that could be judged", problems=reasons)
     return JudgeResult(
-        pl.concat(frames), panel.n_judged, tuple(judges), dict(panel.left_out), (*reader.notes, *panel.notes)
+        pl.concat(frames), panel.n_judged, tuple(judges), dict(panel.left_out), (*notes, *panel.notes)
+    )
+
+
+def _in_memory(things: Iterable[Any]) -> tuple[list[Any], Path]:
+    """Responses or dialogues, and what errors call them."""
+    held = list(things)
+    for kind in (Response, Dialogue):
+        if held and all(isinstance(thing, kind) for thing in held):
+            return held, Path(f"{kind.__name__.lower()}s")
+    kinds = ", ".join(sorted({type(thing).__name__ for thing in held})) or "nothing"
+    raise UserError(
+        f"expected a file, or Responses or Dialogues, found {kinds}",
+        "what `generate` and `read_dialogues` give can be judged",
     )
 
 

@@ -11,6 +11,7 @@ from palaver.corpora.personalities import TRAITS
 from palaver.judges.labels import system_of
 from palaver.personality.recogniser import load_recogniser, score_texts
 from palaver.readers.roles import with_roles
+from palaver.registry import Named
 from palaver.schema import Criterion, Dialogue, Rating, Response
 from palaver.schema.judge import Judged, Need
 from palaver.schema.rating import Kind
@@ -18,7 +19,7 @@ from palaver.schema.response import SYSTEM
 from palaver.schema.scale import Real
 
 
-class PersonalityJudge:
+class PersonalityJudge(Named):
     """Rates the text of a response, or all turns of a dialogue's system together.
 
     One response says little about a personality; means over many do. `which` names another recogniser.

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from palaver.judges.labels import sitting_of, system_of
+from palaver.registry import Named
 from palaver.schema import Criterion, Dialogue, Rating, Response
 from palaver.schema.judge import Judged, Need
 from palaver.schema.rating import Kind
 from palaver.schema.scale import Real
 
 
-class UserJudge:
+class UserJudge(Named):
     """Ratings that are in the file already, as rows of the table: who rated is the dialogue's `rater`."""
 
     name = "user"

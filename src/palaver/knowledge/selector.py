@@ -11,15 +11,16 @@ first. Both cases are marked in the `Selection`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from palaver.errors import UserError
-from palaver.registry import Registry
+from palaver.errors import UserError, check_list
+from palaver.registry import Named, Registry, parameters_of
 from palaver.text.tfidf import Bm25, TermWeights, Tfidf
 
 Floats = NDArray[np.float64]
@@ -52,7 +53,7 @@ class Group(NamedTuple):
     candidates: Sequence[str]
 
 
-class Selector(ABC):
+class Selector(Named, ABC):
     """Scores candidates. A kind of its own needs `scores` alone."""
 
     name: str
@@ -204,6 +205,29 @@ SELECTORS: Registry[type[Selector]] = Registry(
 )
 
 
-def make_selector(name: str, sentences: Sequence[str] = (), **options: Any) -> Selector:
-    """The selector called `name`; term weights are fitted on `sentences` (see `reading_sentences`)."""
-    return SELECTORS.get(name)(sentences, **options)  # type: ignore[call-arg]
+def make_selector(
+    name: str,
+    sentences: Sequence[str] = (),
+    *,
+    last_turns: int | None = 2,
+    k1: float = 1.2,
+    b: float = 0.75,
+    encode: Callable[[list[str]], Any] | str | Path | None = None,
+    device: str = "cpu",
+) -> Selector:
+    """The selector called `name`: "tfidf", "bm25", "encoder", "oracle" or "none".
+
+    Term weights are fitted on `sentences` (see `reading_sentences`). `last_turns` is how much of the history
+    is looked at, None for all. `k1` and `b` are for bm25; `encode` (a function or an encoder's name) and
+    `device` are for encoder.
+    """
+    check_list("sentences", sentences)
+    kind = SELECTORS.get(name)
+    known = parameters_of(kind)
+    defaults: dict[str, Any] = {"last_turns": 2, "k1": 1.2, "b": 0.75, "encode": None, "device": "cpu"}
+    given = {"last_turns": last_turns, "k1": k1, "b": b, "encode": encode, "device": device}
+    strange = [option for option in given if option not in known and given[option] != defaults[option]]
+    if strange:
+        raise UserError(f"the selector {name} takes no {' and no '.join(strange)}")
+    options = {option: value for option, value in given.items() if option in known}
+    return kind(sentences, **options)  # type: ignore[call-arg]

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from palaver.errors import UserError
+from palaver.errors import UserError, check_list, count_of
 from palaver.metrics.metric import METRICS, Example, Metric
 from palaver.statistics.bootstrap import check_fraction, percentile_interval, resample_sums
+from palaver.tabular import Tabular, columns_of, few, show_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,8 @@ class MetricResult:
     signature: str
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
+@dataclass(frozen=True, slots=True, repr=False)
+class Evaluation(Tabular):
     """A table of results and how its intervals were found."""
 
     rows: tuple[MetricResult, ...]
@@ -42,6 +43,13 @@ class Evaluation:
     seed: int
     n_replicates: int
     confidence: float
+
+    def _headline(self) -> str:
+        values = few([f"{row.name} = {show_number(row.value)}" for row in self.rows])
+        return f"{values}; {count_of(self.n_examples, 'response')}"
+
+    def _tables(self) -> dict[str, Any]:
+        return {"metrics": columns_of(MetricResult, self.rows)}
 
     def __iter__(self) -> Iterator[MetricResult]:
         return iter(self.rows)
@@ -69,6 +77,8 @@ def evaluate(
     A reference may be one text or several; an empty `knowledge` sentence is none.
     """
     check_fraction("confidence", confidence)
+    for name, texts in (("predictions", predictions), ("references", references), ("metrics", metrics)):
+        check_list(name, texts)
     given = {"references": references, "knowledge": knowledge}
     _check_lengths(predictions, given)
     columns = {need for need, column in given.items() if column is not None}

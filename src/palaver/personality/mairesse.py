@@ -25,6 +25,7 @@ from palaver.personality.counts import Counter
 from palaver.personality.features import soften
 from palaver.personality.lexicon import Lexicon
 from palaver.personality.norms import Norms
+from palaver.registry import Named
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -39,7 +40,7 @@ FEATURES = tuple(name for group in _TABLE.values() for name in group)
 HELD = tuple(name for name, choices in _TABLE["surface"].items() if not choices)
 
 
-class MairesseRecogniser:
+class MairesseRecogniser(Named):
     """Counts with a LIWC dictionary, scores with the published regression."""
 
     name = "mairesse-2007"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -20,14 +20,15 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 
 from palaver.corpora.personalities import TRAITS, trait_values
-from palaver.errors import DataError, UserError, nearest
+from palaver.errors import DataError, UserError, check_list, nearest
 from palaver.files import TextStream, write_atomically
 from palaver.personality.counts import Counter
 from palaver.personality.features import Standard, feature_names
 from palaver.personality.lexicon import Lexicon, open_lexicon, read_lexicon
 from palaver.personality.mairesse import MairesseRecogniser
 from palaver.personality.norms import Norms, read_norms
-from palaver.registry import Registry, call_plugin, is_object_name
+from palaver.registry import Named, Registry, call_plugin, is_object_name
+from palaver.tabular import Tabular, show_number
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -50,8 +51,8 @@ class Recogniser(Protocol):
         """(k, f) summed rows -> (k, 5) OCEAN from 1 to 7; nan where there are no words."""
 
 
-@dataclass(frozen=True)
-class LinearRecogniser:
+@dataclass(frozen=True, repr=False)
+class LinearRecogniser(Named):
     """A regression for each trait on standardised rates."""
 
     name: str
@@ -109,7 +110,7 @@ def _rounded(values: Any) -> list[float]:
     return [float(f"{v:.7g}") for v in values]
 
 
-class FunctionRecogniser:
+class FunctionRecogniser(Named):
     """Any function from texts to five scores: a scikit-learn pipeline, a transformers model, a service.
 
     It may return an (n, 5) array in the order of OCEAN, or for each text a mapping trait -> score. Its
@@ -165,12 +166,43 @@ class FunctionRecogniser:
 AnyRecogniser = Recogniser | FunctionRecogniser
 
 
-def score_texts(recogniser: AnyRecogniser, texts: Sequence[str]) -> np.ndarray:
-    """(n, 5): the scores of whole texts, by either kind of recogniser."""
+@dataclass(frozen=True, repr=False, eq=False)
+class TraitScores(Tabular):
+    """The five traits of each text, from 1 to 7. NumPy takes it for the array of its `values`."""
+
+    texts: tuple[str, ...]
+    values: np.ndarray
+    """(n, 5), in the order of OCEAN; nan where a text has no words."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype=dtype)
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return iter(self.values)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def _headline(self) -> str:
+        if len(self.values) != 1:
+            return f"{', '.join(TRAITS)} of {len(self.values):,} texts"
+        return ", ".join(f"{trait} {show_number(v)}" for trait, v in zip(TRAITS, self.values[0], strict=True))
+
+    def _tables(self) -> dict[str, Any]:
+        return {"traits": {"text": self.texts, **dict(zip(TRAITS, self.values.T, strict=True))}}
+
+
+def score_texts(recogniser: str | AnyRecogniser, texts: Sequence[str]) -> TraitScores:
+    """The five traits (OCEAN) of whole texts. `recogniser` is a name, or what `load_recogniser` gives."""
+    check_list("texts", texts)
+    if isinstance(recogniser, str):
+        recogniser = load_recogniser(recogniser)
     if getattr(recogniser, "count", None) is None:
-        return cast(FunctionRecogniser, recogniser).score_texts(texts)
-    counting = cast(Recogniser, recogniser)
-    return counting.score(counting.count(texts).toarray())
+        scores = cast(FunctionRecogniser, recogniser).score_texts(texts)
+    else:
+        counting = cast(Recogniser, recogniser)
+        scores = counting.score(counting.count(texts).toarray())
+    return TraitScores(tuple(texts), scores)
 
 
 Opener = Callable[[Path | None, Sequence[Path]], AnyRecogniser]

@@ -14,10 +14,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from palaver.corpora.personalities import TRAITS
 from palaver.personality.samples import Floats
 from palaver.schema import RunRecord
 from palaver.schema.run import plain
 from palaver.statistics.significance import MeanTest
+from palaver.tabular import Tabular, columns_of
 
 Numbers = tuple[float, ...]
 
@@ -104,9 +106,9 @@ class Verdict:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Distinguishability:
-    """All of it."""
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Distinguishability(Tabular):
+    """Whether the words tell who speaks. Tables: conditions, characters (with their traits), scores."""
 
     title: str
     recogniser: str
@@ -119,6 +121,21 @@ class Distinguishability:
     """What was not used, and how many of it."""
     notes: tuple[str, ...]
     run: RunRecord
+
+    def _headline(self) -> str:
+        return f"{self.title!r}: {self.verdict.answer}. {self.verdict.text or self.verdict.reason}"
+
+    def _tables(self) -> dict[str, Any]:
+        lists = ("characters", "repetitions", "confusion", "chosen_c")
+        about = columns_of(Character, self.characters, leave_out=("ocean", "ocean_sd"))
+        traits = {trait: [c.ocean[i] for c in self.characters] for i, trait in enumerate(TRAITS)}
+        scores = [(condition.name, score) for condition in self.conditions for score in condition.characters]
+        by_character = columns_of(CharacterScore, [score for _, score in scores])
+        return {
+            "conditions": columns_of(Condition, self.conditions, leave_out=lists),
+            "characters": about | traits,
+            "scores": {"condition": [name for name, _ in scores], **by_character},
+        }
 
     @property
     def chance(self) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from palaver.artefacts import digest, digest_files
-from palaver.errors import UserError
+from palaver.errors import UserError, check_list
 from palaver.files import sha256_of
 from palaver.models.encoders import Encoder, Places, open_encoders
 from palaver.probes.evaluate import evaluate
@@ -33,10 +33,10 @@ class TripletSource:
 def probe(
     encoders: Sequence[str | Encoder],
     *,
-    triplets: Path | None = None,
-    data: Path | None = None,
+    triplets: str | Path | None = None,
+    data: str | Path | None = None,
     device: str = "auto",
-    cache: Path | None = None,
+    cache: str | Path | None = None,
     seed: int = 0,
     n_replicates: int = 10_000,
     workers: int = 0,
@@ -47,6 +47,8 @@ def probe(
     Without a file of `triplets` they are made from the corpora in `data`; without these a small sample is
     taken, which the result says. `cache` is a folder that keeps vectors and triplets.
     """
+    check_list("encoders", encoders)
+    triplets, data, cache = (None if place is None else Path(place) for place in (triplets, data, cache))
     places = Places(data, device)
     named = open_encoders([one for one in encoders if isinstance(one, str)], places)
     opened = [one for one in encoders if isinstance(one, Encoder)]

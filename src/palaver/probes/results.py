@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from pydantic_core import to_jsonable_python
 
 from palaver.schema.run import RunRecord
+from palaver.tabular import Tabular, columns_of, few, show_number
 
 
 @dataclass(frozen=True)
@@ -105,9 +107,9 @@ class PairTest:
     note: str
 
 
-@dataclass(frozen=True)
-class ProbeResult:
-    """Encoders x sets."""
+@dataclass(frozen=True, repr=False)
+class ProbeResult(Tabular):
+    """Encoders x sets. Tables: scores, encoders, tests."""
 
     encoders: tuple[EncoderRow, ...]
     """Best first by the mean of the sets' accuracies."""
@@ -118,6 +120,27 @@ class ProbeResult:
     seconds: float
     notes: tuple[str, ...]
     run: RunRecord
+
+    def _headline(self) -> str:
+        means = few([f"{e.name} = {show_number(e.mean_accuracy)}" for e in self.encoders])
+        return f"mean accuracy {means}; {sum(self.n_triplets.values()):,} triplets"
+
+    def _tables(self) -> dict[str, Any]:
+        shares = [score.share for score in self.scores]
+        return {
+            "scores": {
+                "encoder": [score.encoder for score in self.scores],
+                "set": [score.set for score in self.scores],
+                "accuracy": [share.accuracy for share in shares],
+                "low": [share.low for share in shares],
+                "high": [share.high for share in shares],
+                "n": [share.n for share in shares],
+                "plus": [score.plus.mean for score in self.scores],
+                "star": [score.star.mean for score in self.scores],
+            },
+            "encoders": columns_of(EncoderRow, self.encoders),
+            "tests": columns_of(PairTest, self.tests),
+        }
 
     def score(self, encoder: str, set: str) -> SetScore:
         return next(s for s in self.scores if s.encoder == encoder and s.set == set)

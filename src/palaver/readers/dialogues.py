@@ -32,7 +32,7 @@ from typing import IO, Any
 
 from pydantic import ValidationError
 
-from palaver.errors import DataError, nearest
+from palaver.errors import DataError, check_kind, nearest
 from palaver.files import format_by_name, write_atomically
 from palaver.readers.rows import RowReader, file_stem
 from palaver.readers.shapes import (
@@ -259,6 +259,7 @@ def write_dialogues(dialogues: Iterable[Dialogue], path: str | Path) -> int:
     """Write dialogues in the format the name's ending says; how many there were."""
     path = Path(path)
     kind = format_by_name(path)
+    dialogues = map(_checked, dialogues)
     with write_atomically(path, "wb" if kind == "parquet" else "w") as file:
         if kind == "parquet":
             count = _write_parquet(dialogues, file)
@@ -271,6 +272,11 @@ def write_dialogues(dialogues: Iterable[Dialogue], path: str | Path) -> int:
         if not count:
             raise DataError(f"there are no dialogues to write to {path}")
     return count
+
+
+def _checked(dialogue: Dialogue) -> Dialogue:
+    check_kind(dialogue, Dialogue, "dialogues")
+    return dialogue
 
 
 def _write_parquet(dialogues: Iterable[Dialogue], file: IO[bytes]) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 from pydantic import ValidationError
 
-from palaver.errors import DataError
+from palaver.errors import DataError, check_kind
 from palaver.files import Format, format_by_name, write_atomically
 from palaver.readers.rating_columns import SCHEMA
 from palaver.readers.ratings import long_frames, parsed_time
@@ -62,6 +62,12 @@ def _loosen(field: str, text: Any) -> Any:
     return tuple(text.split("|")) if "|" in text else text
 
 
+def with_numbers(frame: pl.DataFrame) -> pl.DataFrame:
+    """A frame of the long format, its values as numbers where all of them are: people compute with it."""
+    numbers = frame["value"].cast(pl.Float64, strict=False)
+    return frame if numbers.null_count() > frame["value"].null_count() else frame.with_columns(numbers)
+
+
 def write_ratings(ratings: Iterable[Rating], path: str | Path) -> int:
     """Write ratings as JSON lines, CSV or Parquet, by the name's ending; how many there were."""
     return write_frames(_batches(iter(ratings)), path)
@@ -69,6 +75,8 @@ def write_ratings(ratings: Iterable[Rating], path: str | Path) -> int:
 
 def _batches(ratings: Iterator[Rating]) -> Iterator[pl.DataFrame]:
     while batch := list(islice(ratings, 50_000)):
+        for rating in batch:
+            check_kind(rating, Rating, "ratings")
         yield ratings_frame(batch)
 
 

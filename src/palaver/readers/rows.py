@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from palaver.config import dotted
 from palaver.errors import DataError, nearest
-from palaver.files import Encoding, TextStream, check_readable, detect_format
+from palaver.files import Encoding, TextStream, as_path, check_readable, detect_format
 from palaver.readers.shapes import Tally
 
 csv.field_size_limit(1 << 30)  # a cell may be longer than 131,072 characters
@@ -77,7 +77,7 @@ class RowFile:
     """A file of rows. `problems` and `encoding` fill up while `rows` is consumed."""
 
     def __init__(self, path: str | Path, columns: Mapping[str, str] | None = None) -> None:
-        self.path = Path(path)
+        self.path = as_path(path)
         self.columns = dict(columns or {})
         self.problems = Problems()
         self.encoding = Encoding()
@@ -166,6 +166,9 @@ class RowReader:
         self.file = RowFile(path, columns)
         self.path = self.file.path
         self._start()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.path)!r})"
 
     def _start(self) -> None:
         self._tally = Tally()

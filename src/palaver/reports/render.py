@@ -16,6 +16,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from palaver.errors import check_kind
 from palaver.reports import methods, numbers, page, wording
 from palaver.studies.results import AgreementRow, Analysis, CriterionSummary, RankingRow, RaterMatrix
 
@@ -91,6 +92,7 @@ def write_report(analysis: Analysis, path: str | os.PathLike[str]) -> Path:
 
     The file appears whole or not at all. Folders that are missing are made.
     """
+    check_kind(analysis, Analysis, "analysis")
     page.check_target(Path(path))  # before the work, not after it
     return page.write_page(render_report(analysis), Path(path))
 

@@ -13,9 +13,10 @@ from pydantic import Field
 from pydantic_core import to_jsonable_python
 
 from palaver.schema.base import FrozenDict, Labels, Noun, Text
+from palaver.tabular import Tabular
 
 
-class RunRecord(Noun):
+class RunRecord(Tabular, Noun):
     """Everything needed to get the same number again. Two runs with one signature computed the same thing."""
 
     command: Text
@@ -31,6 +32,16 @@ class RunRecord(Noun):
         fields = self.model_dump(mode="json")
         text = json.dumps(fields, sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+    def _headline(self) -> str:
+        return f"{self.command}; {self}"
+
+    def _tables(self) -> dict[str, Any]:
+        fields = [("command", self.command), ("seed", self.seed), ("signature", self.signature)]
+        for part in ("config", "versions", "data"):
+            fields += [(f"{part}: {name}", value) for name, value in getattr(self, part).items()]
+        told = [(name, str(value)) for name, value in fields if value is not None]
+        return {"record": {"field": [name for name, _ in told], "value": [value for _, value in told]}}
 
     def __str__(self) -> str:
         """One line for the foot of a table: `palaver 0.1.0 | seed 1 | ratings.csv 3fa9… | run 0123456789`."""

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from palaver.errors import UserError, nearest
+from palaver.errors import UserError, count_of, nearest
 from palaver.schema.base import Name, Noun, Text
 from palaver.schema.delivery import Checks, Completion, KnownItem, SurveyQuestion, Training
+from palaver.schema.dialogue import Dialogue
 from palaver.schema.item import Item, Question
+from palaver.tabular import Tabular, few
 
 Location = tuple[str | int, ...]
 
 
-class Study(Noun):
+class Study(Tabular, Noun):
     """A whole design. `layout = "joint"` asks all criteria of an item together (the paper's Setup 1),
     `"separate"` each in a task of its own (Setup 2)."""
 
@@ -67,6 +69,26 @@ class Study(Noun):
         """The systems judged, in order of first appearance."""
         return tuple(dict.fromkeys(output.system for item in self.items for output in item.outputs))
 
+    def _headline(self) -> str:
+        criteria = few([question.criterion for question in self.questions])
+        return f"{self.name!r}: {criteria}; {count_of(len(self.items), 'item')} of {few(self.systems)}"
+
+    def _tables(self) -> dict[str, Any]:
+        outputs = [(item, output) for item in self.items for output in item.outputs]
+        return {
+            "items": {
+                "item": [item.id for item, _ in outputs],
+                "context": [_plain_text(item.context) for item, _ in outputs],
+                "system": [output.system for _, output in outputs],
+                "text": [_plain_text(output.text or output.dialogue) for _, output in outputs],
+            },
+            "questions": {
+                "criterion": [question.criterion for question in self.questions],
+                "text": [question.text for question in self.questions],
+                "scale": [question.scale.kind for question in self.questions],
+            },
+        }
+
     def question(self, criterion: str) -> Question:
         """The question that asks for `criterion`."""
         asked = {q.criterion: q for q in self.questions}
@@ -75,6 +97,12 @@ class Study(Noun):
                 f"the study {self.name!r} does not ask for {criterion!r}{nearest(criterion, list(asked))}"
             )
         return asked[criterion]
+
+
+def _plain_text(shown: str | Dialogue | None) -> str | None:
+    if isinstance(shown, Dialogue):
+        return "\n".join(f"{turn.speaker}: {turn.text}" for turn in shown.turns)
+    return shown
 
 
 def design_problems(

@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from palaver.statistics.bootstrap import MANY, Floats, Interval, Ints, pays_to_fold
+from palaver.tabular import Tabular, columns_of, show_number
 
 _MOST_STEPS = 50
 """A scale of more values does not repeat its patterns; its keys would not fit a double either."""
 _CHUNK = 2**20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Agreement:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Agreement(Tabular):
     """A measure of agreement; `reason` says why `value`, or else the interval, is nan where it is."""
 
     value: float = math.nan
@@ -32,6 +34,31 @@ class Agreement:
     dropped: int
     notes: tuple[str, ...]
     reason: str = ""
+
+    @property
+    def measure(self) -> str:
+        """What was measured, in a few words."""
+        return ""
+
+    def _headline(self) -> str:
+        return f"{self.measure} = {interval_text(self)}; {self.n_items:,} items, {self.n_raters:,} raters"
+
+    def _tables(self) -> dict[str, Any]:
+        return {
+            "agreement": {"measure": [self.measure], **columns_of(type(self), [self], leave_out=("boot",))}
+        }
+
+
+def interval_text(result: Any) -> str:
+    """`0.62, 95% 0.41 to 0.80`, or why there is no value."""
+    if math.isnan(result.value):
+        return f"undefined ({result.reason})"
+    if math.isnan(result.low):
+        return show_number(result.value)
+    return (
+        f"{show_number(result.value)}, {result.confidence:.0%} "
+        f"{show_number(result.low)} to {show_number(result.high)}"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -48,7 +48,7 @@ Level = Literal["nominal", "ordinal", "interval", "ratio"]
 LEVELS: tuple[Level, ...] = get_args(Level)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class AlphaResult(Agreement):
     """Krippendorff's alpha; `low` and `high` are those of `boot`, and `dropped` items had no two ratings."""
 
@@ -57,6 +57,10 @@ class AlphaResult(Agreement):
     level: Level
     n_ratings: int
     """Ratings of the items that count."""
+
+    @property
+    def measure(self) -> str:
+        return f"Krippendorff's alpha, {self.level}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,6 +40,7 @@ from palaver.statistics.ranking import (
     win_fractions,
     win_matrix,
 )
+from palaver.tabular import Tabular
 
 Bools = NDArray[np.bool_]
 Ties = Literal["half", "rao-kupper", "davidson"]
@@ -54,10 +55,12 @@ _BATCH = 1_000_000
 """Numbers of counts and curvatures held at once by the bootstrap."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class BradleyTerryResult:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class BradleyTerryResult(Tabular):
     """Log-strengths with mean zero, and how sure they are."""
 
+    systems: tuple[str, ...]
+    """Their names; without any `system 0`, `system 1` …"""
     strength: Floats
     se: Floats
     intervals: tuple[Interval, ...]
@@ -77,13 +80,32 @@ class BradleyTerryResult:
     reason: str = ""
     notes: tuple[str, ...] = ()
 
+    def _headline(self) -> str:
+        counted = f"{self.n_systems:,} systems, {self.n_comparisons:,g} comparisons"
+        return f"{counted}; undefined ({self.reason})" if self.reason else counted
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+    def _tables(self) -> dict[str, Any]:
+        return {
+            "strengths": {
+                "system": list(self.systems),
+                "strength": self.strength,
+                "se": self.se,
+                "low": [interval.low for interval in self.intervals],
+                "high": [interval.high for interval in self.intervals],
+            }
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class BradleyTerryBootstrap(Ranking):
     """Systems by their strengths over resampled items; without items, comparisons are what is drawn."""
 
     estimate: BradleyTerryResult
     n_undefined: int
+
+    @property
+    def scores(self) -> Floats:
+        return self.estimate.strength
 
 
 def bradley_terry(
@@ -124,6 +146,7 @@ def bradley_terry(
             notes = (*notes, f"no ties: nu is at its limit {nu:g}, without a standard error")
     reach = NormalDist().inv_cdf((1 + confidence) / 2)
     return BradleyTerryResult(
+        systems=tuple(map(str, names)),
         strength=theta,
         se=se,
         intervals=tuple(

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from palaver.statistics._agreement import interval_text
 from palaver.statistics.bootstrap import (
     Floats,
     Interval,
@@ -26,6 +27,7 @@ from palaver.statistics.bootstrap import (
     percentile_interval,
     resample_sums,
 )
+from palaver.tabular import Tabular, columns_of
 
 Method = Literal["pearson", "spearman", "kendall"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -33,8 +35,8 @@ METHODS: tuple[Method, ...] = get_args(Method)
 _NO_VARIANCE = 1e-12  # share of a replicate's sum of squares below which its variance is rounding error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CorrelationResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CorrelationResult(Tabular):
     """A correlation; `reason` says why whatever is nan here is nan."""
 
     method: Method
@@ -50,6 +52,12 @@ class CorrelationResult:
     reason: str
     boot: Interval | None
     """Percentile interval over resampled pairs, where replicates were asked for."""
+
+    def _headline(self) -> str:
+        return f"{self.method} = {interval_text(self)}; {self.n:,} pairs"
+
+    def _tables(self) -> dict[str, Any]:
+        return {"correlation": columns_of(type(self), [self], leave_out=("boot",))}
 
 
 def correlate(

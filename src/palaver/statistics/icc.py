@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +23,7 @@ from palaver.statistics._agreement import Agreement, long_columns, rated_items, 
 from palaver.statistics._anova import Anova, one_way, one_way_of, two_way
 from palaver.statistics.bootstrap import Floats, Ints, Resampling, Rng, percentile_interval
 from palaver.statistics.codes import dense_codes
+from palaver.tabular import Tabular, columns_of, show_number
 
 FORMS = ("ICC(1,1)", "ICC(2,1)", "ICC(3,1)", "ICC(1,k)", "ICC(2,k)", "ICC(3,k)")
 
@@ -31,7 +33,7 @@ _ROUNDING = 1e-13  # share of its terms below which a difference of mean squares
 _SLOTS = "raters are not crossed with items: a two-way form needs the same raters on every item"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class IccForm(Agreement):
     """One form; `dropped` counts missing ratings (one-way) or incomplete items (two-way), see `notes`."""
 
@@ -44,9 +46,13 @@ class IccForm(Agreement):
     k: float
     """Ratings per item; the effective number where items have unequal numbers."""
 
+    @property
+    def measure(self) -> str:
+        return self.form
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IccResult:
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class IccResult(Tabular):
     """All six forms, in the order of `FORMS`; `result["ICC(1,k)"]` picks one."""
 
     forms: tuple[IccForm, ...]
@@ -57,6 +63,14 @@ class IccResult:
             if candidate.form == form:
                 return candidate
         raise KeyError(f"{form!r} is none of {', '.join(FORMS)}")
+
+    def _headline(self) -> str:
+        values = ", ".join(f"{form.form} = {show_number(form.value)}" for form in self.forms)
+        return f"{values}; {self.forms[0].n_items:,} items"
+
+    def _tables(self) -> dict[str, Any]:
+        columns = columns_of(IccForm, self.forms, leave_out=("boot",))
+        return {"forms": {"form": columns.pop("form"), **columns}}
 
 
 def icc(

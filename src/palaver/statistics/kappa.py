@@ -40,7 +40,7 @@ _MOST_CATEGORIES = 2000
 _BLOCK = 2**20  # numbers in one block of resampled tables
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class KappaResult(Agreement):
     """Kappa of two (`cohen`) or more (`fleiss`) raters."""
 
@@ -55,6 +55,11 @@ class KappaResult(Agreement):
     expected: float = math.nan
     weights: Weights = "none"
     n_categories: int
+
+    @property
+    def measure(self) -> str:
+        kappa = "Cohen's kappa" if self.method == "cohen" else "Fleiss' kappa"
+        return kappa if self.weights == "none" else f"{kappa}, {self.weights} weights"
 
 
 def cohen_kappa(

@@ -8,11 +8,13 @@ z uses the sample standard deviation (n - 1). A rater without spread sits at the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from palaver.statistics.bootstrap import Floats
+from palaver.tabular import Tabular
 
 NORMALISATIONS: dict[str, str] = {
     "raw": "the values as they were given",
@@ -24,8 +26,8 @@ NORMALISATIONS: dict[str, str] = {
 """Name and one line of help, for the command line, the documentation and the report."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Normalised:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Normalised(Tabular):
     """Normalised values in the order given; nan where there is none, counted in `dropped`."""
 
     values: Floats
@@ -34,6 +36,12 @@ class Normalised:
     """Raters with at least one usable value; 0 for methods that do not look at raters."""
     dropped: int
     notes: tuple[str, ...]
+
+    def _headline(self) -> str:
+        return f"{len(self.values):,} values, {self.method}; {self.dropped:,} dropped"
+
+    def _tables(self) -> dict[str, Any]:
+        return {"values": {"value": self.values}}
 
 
 def normalise(

@@ -26,6 +26,7 @@ from palaver.statistics.bootstrap import (
     percentile_interval,
     resample_sums,
 )
+from palaver.tabular import Tabular
 
 Codes = NDArray[np.int32]
 
@@ -46,8 +47,12 @@ class RankGroup:
     @property
     def label(self) -> str:
         """`1.–2. Slug2Slug + TGen`, or `3. Sheffield` for a place of its own."""
-        places = f"{self.first}." if self.first == self.last else f"{self.first}.–{self.last}."
-        return f"{places} {' + '.join(self.systems)}"
+        return f"{self.places} {' + '.join(self.systems)}"
+
+    @property
+    def places(self) -> str:
+        """`1.–2.`, or `3.` for a place of its own."""
+        return f"{self.first}." if self.first == self.last else f"{self.first}.–{self.last}."
 
 
 def format_groups(groups: Sequence[RankGroup]) -> str:
@@ -105,8 +110,8 @@ def win_fractions(samples: ArrayLike, tolerance: float = 0.0) -> Floats:
     return fractions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Ranking:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Ranking(Tabular):
     """What bootstrap samples of items say of systems: intervals, how often each beat each, and the places."""
 
     systems: tuple[str, ...]
@@ -145,13 +150,40 @@ class Ranking:
             **more,
         )
 
+    @property
+    def scores(self) -> Floats:
+        """What the systems are ranked by, in the order of `systems`."""
+        raise NotImplementedError
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+    def _headline(self) -> str:
+        return f"{format_groups(self.groups) or self.reason}; {self.n_items:,} items"
+
+    def _tables(self) -> dict[str, Any]:
+        place = {system: group.places for group in self.groups for system in group.systems}
+        ranked = [*place, *(system for system in self.systems if system not in place)]
+        order = [self.systems.index(system) for system in ranked]
+        return {
+            "ranking": {
+                "system": ranked,
+                "place": [place.get(system, "") for system in ranked],
+                "score": self.scores[order],
+                "low": [self.intervals[i].low for i in order],
+                "high": [self.intervals[i].high for i in order],
+            },
+            "wins": {"system": list(self.systems), **dict(zip(self.systems, self.wins.T, strict=True))},
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PairedBootstrap(Ranking):
     """Systems by their means over the same items."""
 
     means: Floats
     dropped: int = 0
+
+    @property
+    def scores(self) -> Floats:
+        return self.means
 
 
 def paired_bootstrap(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,6 +36,7 @@ from palaver.statistics.ranking import (
     win_fractions,
     win_matrix,
 )
+from palaver.tabular import Tabular
 
 if TYPE_CHECKING:
     from palaver.statistics._ranking_kernels import Model
@@ -73,8 +74,8 @@ class TrueSkillSettings:
 _DEFAULT = TrueSkillSettings()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TrueSkillResult:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class TrueSkillResult(Tabular):
     """Skills after all comparisons, in the order given."""
 
     mu: Floats
@@ -88,8 +89,15 @@ class TrueSkillResult:
     reason: str = ""
     notes: tuple[str, ...] = ()
 
+    def _headline(self) -> str:
+        return f"{self.n_systems:,} systems, {self.n_comparisons:,} comparisons"
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+    def _tables(self) -> dict[str, Any]:
+        systems = np.arange(self.n_systems)
+        return {"skills": {"system": systems, "mu": self.mu, "sigma": self.sigma, "games": self.games}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class TrueSkillGroups(Ranking):
     """Systems by their skills over bootstrap samples of items."""
 
@@ -98,6 +106,10 @@ class TrueSkillGroups(Ranking):
     n_comparisons: int
     draw_probability: float
     settings: TrueSkillSettings
+
+    @property
+    def scores(self) -> Floats:
+        return self.mu
 
 
 def trueskill(

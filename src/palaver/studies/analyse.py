@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import get_args
+from pathlib import Path
+from typing import Any, get_args
 
 import numpy as np
 import polars as pl
@@ -23,14 +24,15 @@ from palaver.studies.distributions import summarise
 from palaver.studies.judgements import Judgements, Key, cell_means, judgements_of
 from palaver.studies.rankings import rank_systems
 from palaver.studies.raters import describe_raters, rater_matrix
-from palaver.studies.ratings import ASKED, RatingTable
+from palaver.studies.ratings import ASKED, RatingTable, as_rating_table
 from palaver.studies.results import AgreementRow, Analysis, CorrelationRow, RankingRow, TestRow
+from palaver.tabular import Tabular
 
 PACKAGES = ("palaver", "numpy", "scipy", "numba", "polars")
 
 
 def analyse(
-    table: RatingTable,
+    ratings: RatingTable | str | Path | Sequence[str | Path] | Any,
     *,
     study: Study | None = None,
     normalise: str = "auto",
@@ -41,11 +43,16 @@ def analyse(
     directions: Mapping[str, Direction] | None = None,
     progress: Progress = no_progress,
 ) -> Analysis:
-    """Everything the ratings say. The same table, options and seed give the same numbers.
+    """Which system is better on each criterion, and how far that can be trusted.
 
+    `ratings` are what `read_ratings` gives, or a file, several files, a polars or pandas frame, a list of
+    `Rating`, or what `judge` or `simulate` gave. The same ratings, options and seed give the same numbers.
+
+    `study` says which scale each criterion has; without it the scale is inferred and that is said.
     `normalise` is one of `palaver.statistics.normalise.NORMALISATIONS` or "auto": logarithms for
     magnitude estimates, values as given for everything else. `directions` names criteria whose low values
-    are better, or neither end is; all others are better the higher.
+    are better, or neither end is; all others are better the higher. `correlation` is "spearman", "pearson" or
+    "kendall"; `confidence` and `n_replicates` are those of the intervals.
     """
     known = ("auto", *NORMALISATIONS)
     if normalise not in known:
@@ -59,6 +66,10 @@ def analyse(
         raise UserError(f"replicates: expected at least 1, found {n_replicates}")
     if seed < 0:
         raise UserError(f"seed: expected 0 or more, found {seed}")
+    if isinstance(ratings, Tabular):  # a simulation knows what was asked, a judge which end is better
+        study = study or getattr(ratings, "study", None)
+        directions = getattr(ratings, "directions", None) if directions is None else directions
+    table = as_rating_table(ratings, study)
     better = _directions(table, directions or {})
     total = 3 * len(table.criteria) + 2
     done = iter(range(total))

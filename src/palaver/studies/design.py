@@ -52,7 +52,8 @@ def preset_study(name: str, *, layout: str | None = None) -> Study:
 
 def load_study(path: str | Path) -> Study:
     """The study described by a TOML file. All mistakes are reported together."""
-    return _build(Path(path), *read_toml(path))
+    data, lines = read_toml(path)
+    return _build(Path(path), data, lines)
 
 
 def _build(path: Path, data: dict[str, Any], lines: Lines) -> Study:

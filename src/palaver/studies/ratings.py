@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from palaver.errors import DataError, count_of, nearest
+from palaver.errors import DataError, UserError, count_of, in_python, nearest
 from palaver.progress import Progress, no_progress
+from palaver.readers.rating_files import ratings_frame
 from palaver.readers.ratings import (
     BAD,
     FILE,
@@ -25,12 +27,13 @@ from palaver.readers.ratings import (
     bad_rows,
     read_rating_frame,
 )
-from palaver.schema import Study
+from palaver.schema import Rating, Study
 from palaver.schema.rating import KINDS, Kind
 from palaver.statistics.codes import dense_codes
 from palaver.studies.results import Reading
 from palaver.studies.treatment import Treatment, treat
-from palaver.tables import ROW, open_frame
+from palaver.tables import ROW, TableSource, open_frame
+from palaver.tabular import Tabular, few
 
 KEYS = ("criterion", "item", "system", "against", "rater", "turn", "repeat")
 """What makes two rows of one kind the same judgement; the later one counts."""
@@ -52,8 +55,8 @@ BY: dict[Kind, str] = {
 _MOST_LISTED = 1000
 
 
-@dataclass(frozen=True)
-class RatingTable:
+@dataclass(frozen=True, repr=False)
+class RatingTable(Tabular):
     """Ratings as columns: codes for names, `value` for numbers, `text` for words (boxes, win/tie/loss).
 
     A criterion that several kinds rated is several criteria, one for each kind: `quality`, `quality (llm)`.
@@ -74,6 +77,13 @@ class RatingTable:
     def criteria(self) -> tuple[str, ...]:
         """In order of first appearance."""
         return tuple(self.treatments)
+
+    def _headline(self) -> str:
+        rated = f"{count_of(self.frame.height, 'rating')} of {few(self.criteria)}"
+        return f"{rated}; {few(self.reading.files)}"
+
+    def _tables(self) -> dict[str, Any]:
+        return {"ratings": self.frame.drop(ORDER), "bad": self.bad}
 
     def of(self, criterion: str) -> pl.DataFrame:
         """The rows of one criterion."""
@@ -101,9 +111,50 @@ def read_ratings(
     return _build(ratings, study, skip_bad)
 
 
-def ratings_from_frame(frame: Any, **options: Any) -> RatingTable:
-    """The same from a polars or pandas frame (or anything that hands out Arrow) in one of the layouts."""
-    return read_ratings(open_frame(frame), **options)
+def ratings_from_frame(
+    frame: Any,
+    *,
+    name: str = "frame",
+    study: Study | None = None,
+    columns: Mapping[str, str] | None = None,
+    kinds: Mapping[str, Kind] | None = None,
+    skip_bad: bool = False,
+) -> RatingTable:
+    """The same from a polars or pandas frame (or anything that hands out Arrow) in one of the layouts.
+
+    `name` is what errors and reports call it.
+    """
+    return read_ratings(open_frame(frame, name), study=study, columns=columns, kinds=kinds, skip_bad=skip_bad)
+
+
+def as_rating_table(source: Any, study: Study | None = None) -> RatingTable:
+    """The ratings of a file, several files, a frame, a list of `Rating`, a judge or a simulation."""
+    if isinstance(source, RatingTable):
+        return source
+    try:
+        return _read_anything(source, study)
+    except UserError as error:
+        if in_python(error.hint) != error.hint:
+            error.hint += "\ngive this to `read_ratings` or `ratings_from_frame`, and `analyse` their result"
+        raise
+
+
+def _read_anything(source: Any, study: Study | None) -> RatingTable:
+    several = list(source) if isinstance(source, list | tuple) else [source]
+    if several and all(isinstance(one, str | Path | TableSource) for one in several):
+        return read_ratings(several, study=study)
+    if several and all(isinstance(one, Rating) for one in several):
+        return ratings_from_frame(ratings_frame(several), name="ratings", study=study)
+    if isinstance(source, Tabular):
+        frame = source.to_polars("ratings")
+        return ratings_from_frame(frame, name=type(source).__name__, study=study)
+    if hasattr(source, "__arrow_c_stream__") or hasattr(source, "columns"):
+        return ratings_from_frame(source, study=study)
+    kinds = ", ".join(sorted({type(one).__name__ for one in several}))
+    raise UserError(
+        f"expected ratings, found {type(source).__name__}" + (f" of {kinds}" if several != [source] else ""),
+        "give the path of a file, what `read_ratings` gives, a frame, or a list of `Rating`",
+    )
 
 
 def _build(ratings: RatingFrame, study: Study | None, skip_bad: bool) -> RatingTable:

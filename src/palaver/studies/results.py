@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from palaver.schema.judge import Direction
 from palaver.schema.rating import Kind
 from palaver.schema.run import RunRecord, plain
+from palaver.tabular import Tabular, columns_of, few
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,8 +185,12 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Analysis:
-    """Everything `palaver study analyse` finds."""
+class Analysis(Tabular):
+    """Everything `palaver study analyse` finds.
+
+    Tables: ranking (each system's mean, interval, place), methods (all ways to rank), agreement, correlation,
+    criteria, raters, tests.
+    """
 
     title: str
     run: RunRecord
@@ -198,13 +205,43 @@ class Analysis:
     tests: tuple[TestRow, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def __repr__(self) -> str:
-        names = ", ".join(c.criterion for c in self.criteria)
+    def _headline(self) -> str:
+        names = few([c.criterion for c in self.criteria])
         n_ratings = f"{self.reading.n_ratings:,} ratings"
-        return f"Analysis({self.title!r}: {names}; {n_ratings}; signature {self.run.signature})"
+        return f"{self.title!r}: {names}; {n_ratings}; signature {self.run.signature}"
+
+    def _tables(self) -> dict[str, Any]:
+        shares = ("bins", "systems", "raters", "choices")
+        by_first_method: dict[str, RankingRow] = {}
+        for row in self.ranking:
+            by_first_method.setdefault(row.criterion, row)
+        return {
+            "ranking": _ranking_table(list(by_first_method.values())),
+            "methods": _ranking_table(self.ranking),
+            "agreement": columns_of(AgreementRow, self.agreement),
+            "correlation": columns_of(CorrelationRow, self.correlation),
+            "criteria": columns_of(CriterionSummary, self.criteria, leave_out=shares),
+            "raters": columns_of(RaterRow, self.raters),
+            "tests": columns_of(TestRow, self.tests),
+        }
 
     def to_json(self) -> str:
         """`results.json`: undefined numbers are null, beside them stands the reason."""
         rows = {f.name: plain(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name != "run"}
         record = {"signature": self.run.signature, "run": self.run.model_dump(mode="json")}
         return json.dumps({**record, **rows}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _ranking_table(rankings: Sequence[RankingRow]) -> dict[str, list[Any]]:
+    names = ("criterion", "system", "place", "score", "low", "high", "n", "method", "unit")
+    table: dict[str, list[Any]] = {name: [] for name in names}
+    for row in rankings:
+        place: dict[str, str] = {}
+        for group in row.groups:
+            first, last = len(place) + 1, len(place) + len(group)
+            place |= dict.fromkeys(group, f"{first}." if first == last else f"{first}.–{last}.")
+        for s in row.scores:
+            cells = (row.criterion, s.system, place.get(s.system, ""), s.score, s.low, s.high, s.n)
+            for name, cell in zip(names, (*cells, row.method, row.unit), strict=True):
+                table[name].append(cell)
+    return table

@@ -12,15 +12,20 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from palaver.readers.rating_files import with_numbers
 from palaver.schema import Item, Output, Question, Scale, Study
 from palaver.schema.rating import value_text
 from palaver.schema.scale import Impressions
+from palaver.studies.design import load_study
 from palaver.studies.screens import plan_screens, question_groups, shown_order
+from palaver.tabular import Tabular
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -84,9 +89,9 @@ class _Judgements:
         return _Judgements(self.item[first], self.output[first], self.rater[first], self.position[first])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Simulation:
-    """Ratings in the long format, and what is true behind them."""
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Simulation(Tabular):
+    """Ratings in the long format, and what is true behind them. Tables: ratings, truth."""
 
     study: Study
     frame: pl.DataFrame
@@ -94,6 +99,21 @@ class Simulation:
     """Criterion -> system -> quality."""
     careless: tuple[str, ...]
     """The raters who answered without reading."""
+
+    def _headline(self) -> str:
+        n_raters = self.frame["rater"].n_unique()
+        return f"{self.frame.height:,} ratings of {self.study.name!r} by {n_raters:,} simulated raters"
+
+    def _tables(self) -> dict[str, Any]:
+        rows = [(c, s, quality) for c, systems in self.truth.items() for s, quality in systems.items()]
+        return {
+            "ratings": with_numbers(self.frame),
+            "truth": {
+                "criterion": [criterion for criterion, _, _ in rows],
+                "system": [system for _, system, _ in rows],
+                "quality": [quality for _, _, quality in rows],
+            },
+        }
 
 
 def example_study(preset: Study, n_systems: int, n_items: int, *, raters_per_item: int = 3) -> Study:
@@ -127,7 +147,7 @@ def example_study(preset: Study, n_systems: int, n_items: int, *, raters_per_ite
 
 
 def simulate(
-    study: Study,
+    study: Study | str | Path,
     *,
     n_raters: int = 20,
     truth: Mapping[str, float] | None = None,
@@ -135,12 +155,14 @@ def simulate(
     habits: Habits | None = None,
     seed: int = 0,
 ) -> Simulation:
-    """Let `n_raters` simulated raters answer `study`.
+    """Let `n_raters` simulated raters answer `study`, a `Study` or the file of one.
 
     `truth` gives each system's quality; without it the systems stand `gap` apart, the first one best. The
     criteria share the order of the systems but not the same distances, as real ones do.
     """
     habits = habits or Habits()
+    if not isinstance(study, Study):
+        study = load_study(study)
     per_item = study.raters_per_item
     if n_raters < per_item:
         raise ValueError(f"{per_item} raters per item cannot be drawn from {n_raters} raters")

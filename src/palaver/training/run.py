@@ -165,7 +165,8 @@ def _train(
         try:
             draw_curves(folder.path, experiment.name)
         except (UserError, OSError) as error:  # the model is trained and saved: that is what counts
-            say(f"the curves could not be drawn: {error}")
+            why = error.message if isinstance(error, UserError) else str(error)
+            say(f"the curves could not be drawn: {why}")
     if accelerator.num_processes > 1:
         # The group's threads must have let go of the last tensors: they need the interpreter for that, which
         # is held while the group is taken apart.

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palaver.errors import UserError, require
+from palaver.registry import Named
 
 Vectors = NDArray[np.float32]
 
 
-@dataclass(frozen=True)
-class Encoder:
+@dataclass(frozen=True, repr=False)
+class Encoder(Named):
     """A function from texts to vectors with its name and where it comes from."""
 
     name: str
