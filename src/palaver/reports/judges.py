@@ -22,7 +22,7 @@ def print_judgements(result: JudgeResult, console: Console) -> None:
             numbers.number(row["mean"], 3),
             numbers.count(row["n"]),
         )
-    console.print(table)
+    lines.print_table(console, table)
     for reason, count in result.left_out.items():
         lines.line(console, f"left out {count:,}: {clean(reason)}", "yellow")
     for note in result.notes:
@@ -38,12 +38,12 @@ def print_ranking(analysis: Analysis, console: Console) -> None:
         table = lines.table(("system",), ("n", "score", numbers.percent(row.confidence)))
         for score in row.scores:
             table.add_row(
-                lines.short_name(score.system),
+                lines.name_cell(score.system),
                 numbers.count(score.n),
                 numbers.number(score.score),
                 numbers.interval(score.low, score.high),
             )
-        console.print(table)
+        lines.print_table(console, table)
         lines.line(console, f"places: {clean(row.label)}", "bold")
     notes = [f"{r.criterion}, {wording.ranking_basis(r)}: {r.reason}" for r in analysis.ranking if r.reason]
     for note in (*notes, *analysis.reading.notes, *analysis.notes):

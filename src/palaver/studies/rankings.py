@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +11,9 @@ from palaver.statistics.bootstrap import Resampling
 from palaver.statistics.bradley_terry import bradley_terry_bootstrap
 from palaver.statistics.ranking import (
     Comparisons,
+    PairedBootstrap,
     Ranking,
+    WinMatrix,
     as_comparisons,
     comparisons_from_scores,
     format_groups,
@@ -24,6 +26,8 @@ from palaver.studies.results import RankingRow, SystemScore
 
 STATIC = TrueSkillSettings(tau=0.0, draw_probability="observed")
 """Systems do not learn from being rated, so skills have no drift; draws are as frequent as in the data."""
+_UNSURE = "the interval cannot show how sure this is"
+_NO_WIDTH = 1e-9
 
 
 def rank_systems(judged: Judgements, resampling: Resampling) -> Iterator[RankingRow]:
@@ -120,7 +124,45 @@ def _bootstrap_row(
     )
     known = np.isfinite(score)
     counts = np.bincount(system if known.all() else system[known], minlength=len(judged.systems))
-    return _row(criterion, "bootstrap", unit, result, result.means, counts)
+    reasons = _reasons_of_means(result, score, system, pair=judged.treatment.kind == "pair")
+    return _row(criterion, "bootstrap", unit, result, result.means, counts, reasons)
+
+
+def _reasons_of_means(result: PairedBootstrap, score: Floats, system: Codes, *, pair: bool) -> list[str]:
+    """For each system why its interval is missing or has no width; empty where it has one."""
+    reasons = []
+    for i, interval in enumerate(result.intervals):
+        reason = ""
+        if np.isfinite(result.means[i]) and np.isnan(interval.low):
+            reason = "one item only, so there is no interval"
+        elif interval.high - interval.low <= _NO_WIDTH * max(1.0, abs(interval.high)):
+            own = score[system == i]
+            own = own[np.isfinite(own)]
+            if (own != own[0]).any():
+                reason = f"the same mean on every item: {_UNSURE}"
+            elif pair:
+                done = {1.0: "won", 0.0: "lost"}.get(float(own[0]), "drew")
+                reason = f"{done} all {own.size:,} comparisons: {_UNSURE}"
+            else:
+                reason = f"always rated alike ({own.size:,} ratings): {_UNSURE}"
+        reasons.append(reason)
+    return reasons
+
+
+def _reasons_of_games(matrix: WinMatrix) -> list[str]:
+    """For each system whether its comparisons ended so alike that resampling them changes nothing."""
+    won, lost, drawn = matrix.wins > 0, matrix.wins.T > 0, matrix.ties > 0
+    reasons = []
+    for i, n in enumerate(matrix.games):
+        reason = ""
+        if n and (won[i].astype(int) + lost[i] + drawn[i] <= 1).all():
+            ends = [end for end, seen in (("won", won), ("lost", lost), ("drew", drawn)) if seen[i].any()]
+            if len(ends) == 1:
+                reason = f"{ends[0]} all {n:,.0f} comparisons: {_UNSURE}"
+            else:
+                reason = f"all comparisons with one and the same system ended alike: {_UNSURE}"
+        reasons.append(reason)
+    return reasons
 
 
 def _trueskill_row(
@@ -135,8 +177,9 @@ def _trueskill_row(
         settings=STATIC,
         rng=resampling.rng,
     )
-    games = _games(compared, len(judged.systems))
-    row = _row(judged.criterion, "trueskill", "TrueSkill mean (prior 25)", result, result.mu, games)
+    matrix = win_matrix(compared, len(judged.systems))
+    games, reasons = matrix.games.astype(np.int64), _reasons_of_games(matrix)
+    row = _row(judged.criterion, "trueskill", "TrueSkill mean (prior 25)", result, result.mu, games, reasons)
     draws = f"{result.n_comparisons:,} comparisons, {result.draw_probability:.0%} draws"
     return replace(row, notes=(draws, *row.notes))
 
@@ -152,12 +195,10 @@ def _bradley_terry_row(
         confidence=resampling.confidence,
         rng=resampling.rng,
     )
-    games = _games(compared, len(judged.systems))
-    return _row(judged.criterion, "bradley-terry", "log strength", result, result.estimate.strength, games)
-
-
-def _games(compared: Comparisons, n_systems: int) -> Ints:
-    return win_matrix(compared, n_systems).games.astype(np.int64)
+    matrix = win_matrix(compared, len(judged.systems))
+    games, reasons = matrix.games.astype(np.int64), _reasons_of_games(matrix)
+    strength = result.estimate.strength
+    return _row(judged.criterion, "bradley-terry", "log strength", result, strength, games, reasons)
 
 
 def _row(
@@ -167,6 +208,7 @@ def _row(
     result: Ranking,
     score: Floats,
     counts: Ints,
+    reasons: Sequence[str],
 ) -> RankingRow:
     """What the three methods have in common; `counts` is what each system's score rests on."""
     systems, reason = result.systems, result.reason
@@ -187,6 +229,7 @@ def _row(
                 low=result.intervals[i].low,
                 high=result.intervals[i].high,
                 n=int(counts[i]),
+                reason=reasons[i],
             )
             for i in order
         ),
