@@ -27,7 +27,7 @@ _LABEL = 22
 def print_analysis(analysis: Analysis, console: Console) -> None:
     """Print everything a reader needs before opening the report."""
     _print_head(analysis, console)
-    _print_answer(analysis, console)
+    print_ranking(analysis, console)
     _print_agreement(analysis, console)
     _print_correlation(analysis, console)
     _print_tests(analysis, console)
@@ -46,7 +46,8 @@ def _print_head(analysis: Analysis, console: Console) -> None:
     lines.title(console, analysis.title, facts)
 
 
-def _print_answer(analysis: Analysis, console: Console) -> None:
+def print_ranking(analysis: Analysis, console: Console) -> None:
+    """For each criterion every system's place and mean, the other methods' order, and the agreement."""
     lines.heading(console, "Ranking", "best first; a group ends where all above beat all below")
     criteria = wording.criteria_of(analysis)
     if not criteria:

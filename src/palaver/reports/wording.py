@@ -184,9 +184,10 @@ def places(row: RankingRow) -> dict[str, str]:
 
 
 def score_digits(row: RankingRow) -> int:
-    """How many decimals the scores of a ranking need."""
+    """How many decimals the scores of a ranking need: two, or more or none where intervals ask for it."""
     widths = [s.high - s.low for s in row.scores]
-    return decimals(widths if any(width > 0 for width in widths) else [s.score for s in row.scores])
+    digits = decimals(widths if any(width > 0 for width in widths) else [s.score for s in row.scores])
+    return max(2, digits) if digits else 0
 
 
 def score_name(row: RankingRow) -> str:
