@@ -24,7 +24,7 @@ Data = Annotated[
 Workers = Annotated[
     int, typer.Option("--workers", min=0, help="Processes or threads; 0 for as many as suit the work.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Columns = Annotated[
     list[str] | None,
     typer.Option("--column", metavar="FIELD=NAME", help="Which column is which (rater=worker); repeat it."),

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from palaver.cli import options
 from palaver.cli.messages import print_json
@@ -192,7 +191,8 @@ def _print_table(what: str, names: Sequence[str], n_words: Sequence[int], scores
             spread = high[i] - low[i]
             step = int((value - low[i]) / spread * (len(_STEPS) - 1) + 0.5) if spread > 0 else 3
             cells.append(f"{value:.2f} {_STEPS[step]}")
-        table.add_row(Text(lines.shorten_on_terminal(console, name, _LONGEST)), f"{words:,}", *cells)
+        shown = lines.name_cell(lines.shorten_on_terminal(console, name, _LONGEST))
+        table.add_row(shown, f"{words:,}", *cells)
     lines.print_table(console, table)
 
 
