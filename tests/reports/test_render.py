@@ -166,6 +166,21 @@ def test_the_answer_comes_first(plain: Page) -> None:
     assert places == sorted(places)
 
 
+def test_every_card_has_means_with_intervals_and_what_they_cannot_show(sample: ModuleType) -> None:
+    base = sample.make()
+    row = base.ranking[0]
+    why = "won all 12 comparisons: the interval cannot show how sure this is"
+    first, second = row.scores[:2]
+    scores = (dataclasses.replace(first, low=first.score, high=first.score, reason=why), *row.scores[1:])
+    quoted = [dataclasses.replace(r, headline_reason="all judged all") for r in base.agreement if r.headline]
+    ranking = (dataclasses.replace(row, scores=scores), *base.ranking[1:])
+    words = Page(render_report(dataclasses.replace(base, ranking=ranking, agreement=tuple(quoted)))).words
+    assert f"1. {first.system} {first.score:.2f} –" in words
+    assert f"{second.system} {second.score:.2f} [" in words
+    assert words.count(f"{first.system}: {why}") == 2  # on the card and in the section
+    assert "informativeness, naturalness, quality, facts: all judged all." in words
+
+
 def test_disagreement_undefined_and_left_out_are_shown(plain: Page) -> None:
     assert "Caution. The ranking methods disagree" in plain.words
     assert "apart by bootstrap over items, but not by TrueSkill" in plain.words
