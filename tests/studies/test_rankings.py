@@ -231,3 +231,21 @@ def test_three_systems_in_one_order_everywhere(tmp_path: Path) -> None:
         "c": f"lost all 16 comparisons: {UNSURE}",
     }
     assert not any(reasons(rows["q bootstrap"]).values())
+
+
+def test_one_item_and_items_that_say_the_same_show_nothing_about_others(tmp_path: Path) -> None:
+    head = "item,system,rater,criterion,value"
+    split = [
+        f"i{{i}},{s},r{r},q,{v}"
+        for r, ab in enumerate(((4, 2), (2, 4), (3, 2)))
+        for s, v in zip("ab", ab, strict=True)
+    ]
+    alone = ranking(judged_from("\n".join([head, *(line.format(i=0) for line in split)]), tmp_path))
+    for method in ("trueskill", "bradley-terry"):
+        assert alone[f"q {method}"].reason == "one item: there is nothing to resample"
+        assert not alone[f"q {method}"].groups
+    assert {*reasons(alone["q bradley-terry"]).values()} == {"one item only, so there is no interval"}
+    copies = [line.format(i=i) for i in range(6) for line in split]
+    rows = ranking(judged_from("\n".join([head, *copies]), tmp_path))
+    assert {*reasons(rows["q bradley-terry"]).values()} == {f"all items say the same: {UNSURE}"}
+    assert {*reasons(rows["q bootstrap"]).values()} == {f"the same mean on every item: {UNSURE}"}

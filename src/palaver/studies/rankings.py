@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from palaver.statistics.bootstrap import Resampling
 from palaver.statistics.bradley_terry import bradley_terry_bootstrap
 from palaver.statistics.ranking import (
     Comparisons,
-    PairedBootstrap,
     Ranking,
     WinMatrix,
     as_comparisons,
@@ -27,7 +27,9 @@ from palaver.studies.results import RankingRow, SystemScore
 STATIC = TrueSkillSettings(tau=0.0, draw_probability="observed")
 """Systems do not learn from being rated, so skills have no drift; draws are as frequent as in the data."""
 _UNSURE = "the interval cannot show how sure this is"
+_ONE_ITEM = "one item only, so there is no interval"
 _NO_WIDTH = 1e-9
+"""Means on items closer than this part of the largest are the same, but for rounding."""
 
 
 def rank_systems(judged: Judgements, resampling: Resampling) -> Iterator[RankingRow]:
@@ -115,8 +117,9 @@ def _bootstrap_row(
     if judged.treatment.kind == "pair":  # both sides of a comparison have a score
         item, system = np.r_[item, item], np.r_[system, judged.against]
         score = np.r_[score, 1 - score]
+    table = item_means(score, item, system, len(judged.items), len(judged.systems))
     result = paired_bootstrap(
-        item_means(score, item, system, len(judged.items), len(judged.systems)),
+        table,
         judged.systems,
         n_replicates=resampling.n_replicates,
         confidence=resampling.confidence,
@@ -124,29 +127,27 @@ def _bootstrap_row(
     )
     known = np.isfinite(score)
     counts = np.bincount(system if known.all() else system[known], minlength=len(judged.systems))
-    reasons = _reasons_of_means(result, score, system, pair=judged.treatment.kind == "pair")
+    pair = judged.treatment.kind == "pair"
+    reasons = [_reason_of_mean(table[:, i], score, system == i, pair) for i in range(len(judged.systems))]
     return _row(criterion, "bootstrap", unit, result, result.means, counts, reasons)
 
 
-def _reasons_of_means(result: PairedBootstrap, score: Floats, system: Codes, *, pair: bool) -> list[str]:
-    """For each system why its interval is missing or has no width; empty where it has one."""
-    reasons = []
-    for i, interval in enumerate(result.intervals):
-        reason = ""
-        if np.isfinite(result.means[i]) and np.isnan(interval.low):
-            reason = "one item only, so there is no interval"
-        elif interval.high - interval.low <= _NO_WIDTH * max(1.0, abs(interval.high)):
-            own = score[system == i]
-            own = own[np.isfinite(own)]
-            if (own != own[0]).any():
-                reason = f"the same mean on every item: {_UNSURE}"
-            elif pair:
-                done = {1.0: "won", 0.0: "lost"}.get(float(own[0]), "drew")
-                reason = f"{done} all {own.size:,} comparisons: {_UNSURE}"
-            else:
-                reason = f"always rated alike ({own.size:,} ratings): {_UNSURE}"
-        reasons.append(reason)
-    return reasons
+def _reason_of_mean(item_means: Floats, score: Floats, own: NDArray[np.bool_], pair: bool) -> str:
+    """Why the interval of a system's mean is missing or has no width; empty where items differ."""
+    means = item_means[np.isfinite(item_means)]
+    if means.size == 0:
+        return ""
+    if means.size == 1:
+        return _ONE_ITEM
+    if np.ptp(means) > _NO_WIDTH * max(1.0, float(np.abs(means).max())):
+        return ""
+    scores = score[own & np.isfinite(score)]
+    if (scores != scores[0]).any():
+        return f"the same mean on every item: {_UNSURE}"
+    if not pair:
+        return f"always rated alike ({scores.size:,} ratings): {_UNSURE}"
+    end = {1.0: "won", 0.0: "lost"}.get(float(scores[0]), "drew")
+    return f"{end} all {scores.size:,} comparisons: {_UNSURE}"
 
 
 def _reasons_of_games(matrix: WinMatrix) -> list[str]:
@@ -201,6 +202,16 @@ def _bradley_terry_row(
     return _row(judged.criterion, "bradley-terry", "log strength", result, strength, games, reasons)
 
 
+def _reason_of_width(result: Ranking, i: int) -> str:
+    """What else may have left a system without an interval, or with one that has no width."""
+    low, high = result.intervals[i].low, result.intervals[i].high
+    if result.n_items < 2:
+        return _ONE_ITEM
+    if result.n_replicates > 1 and high - low <= _NO_WIDTH * max(1.0, abs(high)):
+        return f"all items say the same: {_UNSURE}"
+    return ""
+
+
 def _row(
     criterion: str,
     method: str,
@@ -229,7 +240,7 @@ def _row(
                 low=result.intervals[i].low,
                 high=result.intervals[i].high,
                 n=int(counts[i]),
-                reason=reasons[i],
+                reason=reasons[i] or _reason_of_width(result, i),
             )
             for i in order
         ),
