@@ -218,10 +218,10 @@ def _print_left_out(analysis: Analysis, console: Console) -> None:
     console.print()
 
 
-def _named(console: Console, name: str, text: str, style: str = "") -> None:
+def _named(console: Console, name: str, text: str) -> None:
     """A name in a column of its own, then `text`; a pipe gets one line, which can be searched."""
     label = Text(f"  {name} ".ljust(_LABEL), style="dim")
-    lines.indented(console, text, style, indent=_LABEL, first=label)
+    lines.indented(console, text, indent=_LABEL, first=label)
 
 
 def _packed(console: Console, name: str, parts: Sequence[str]) -> None:
