@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import json
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -49,6 +50,14 @@ def test_list_names_all_and_where_they_are(palaver: Palaver, monkeypatch: pytest
     assert "commonsense-dialogues" in palaver("corpus", "list").out
 
 
+def test_list_as_json(palaver: Palaver) -> None:
+    found = json.loads(palaver("corpus", "list", "--data", SAMPLES, "--json").out)
+    assert found["looked_in"] == [str(SAMPLES)]
+    cards = {card["name"]: card for card in found["corpora"]}
+    assert set(cards) == set(corpus_names())
+    assert (cards["dream"]["present_in"], cards["switchboard"]["licence"] != "") == ("dream", True)
+
+
 # --- show -----------------------------------------------------------------------------------------------
 
 
@@ -62,6 +71,16 @@ def test_show_prints_card_dialogues_and_counts(palaver: Palaver) -> None:
     assert "friends-s01e02-01" not in ran.out
     assert "counted: 4 dialogues, 8 turns, 29 words between spaces, 5 speakers" in ran.out
     assert "note: turns without a speaker, called (unknown) here: 1" in ran.out
+
+
+def test_show_as_json(palaver: Palaver) -> None:
+    found = json.loads(palaver("corpus", "show", "friends", "--data", SAMPLES, "-n", 2, "--json").out)
+    assert found["card"]["title"] == "Friends transcripts"
+    assert found["dialogues"][0]["id"] == "friends-s01e01-01"
+    assert found["counts"] == {"dialogues": 4, "turns": 8, "words": 29, "speakers": 5, "splits": {}}
+    assert found["notes"] == ["turns without a speaker, called (unknown) here: 1"]
+    absent = json.loads(palaver("corpus", "show", "friends", "--json").out)
+    assert (absent["file"], absent["card"]) == (None, found["card"])
 
 
 def test_show_one_split(palaver: Palaver) -> None:

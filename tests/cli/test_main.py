@@ -103,6 +103,26 @@ def test_an_option_of_one_name_is_one_option() -> None:
         assert len(uses) > 1, name
 
 
+NO_TABLE = {
+    *("chat", "generate", "study new", "study simulate", "study convert", "study serve", "study export"),
+    *("study backup", "study restore", "compare train", "corpus get", "corpus convert", "probe transform"),
+    *("probe triplets", "train responder", "train new"),
+}
+"""Verbs that write files or talk. Every other verb prints a table, and so has --json."""
+NOT_YET = {
+    *("study power", "compare presets", "compare score", "compare pair", "compare rank", "compare clean"),
+    *("train presets", "train show", "train status", "train keys"),
+}
+
+
+def test_a_verb_that_prints_a_table_has_json() -> None:
+    verbs = {" ".join(words): command for words, command in commands()}
+    with_json = {name for name, command in verbs.items() if any("--json" in p.opts for p in command.params)}
+    assert set(verbs) >= NO_TABLE
+    assert not NO_TABLE & with_json
+    assert set(verbs) - with_json - NO_TABLE - NOT_YET == set()
+
+
 def test_what_can_be_replaced_has_force() -> None:
     for words, command in commands():
         names = {name for param in command.params for name in param.opts}

@@ -103,6 +103,10 @@ def test_fit_and_use(palaver: Any, tmp_path: Path) -> None:
     assert "60 texts, 5 folds" in ran.out
     assert json.loads((tmp_path / "mine.json").read_text())["name"] == "mine"
     assert palaver("personality", "fit", "essays.csv", "--out", "mine.json").code == 1
+    ran = palaver(
+        "personality", "fit", "essays.csv", "--out", "mine.json", "--folds", "5", "--force", "--json"
+    )
+    assert json.loads(ran.out)["correlations"].keys() == {*TRAITS}
     (tmp_path / "a.txt").write_text("happy " * 6 + "banana " * 20)
     ran = palaver("personality", "score", "a.txt", "--recogniser", "mine.json", "--json")
     row = json.loads(ran.out)["scores"][0]

@@ -55,8 +55,10 @@ def test_characters_of_a_dialogue_file(palaver: Any, tmp_path: Path) -> None:
         "pseudo-characters",
         "characters by group",
     }
-    again = palaver(*DISTINGUISH, "--min-utterances", "50", *FAST, "--out", "again")
+    again = palaver(*DISTINGUISH, "--min-utterances", "50", *FAST, "--out", "again", "--json")
     assert again.code == 0
+    assert again.out == (tmp_path / "again/results.json").read_text(encoding="utf-8")
+    assert again.err == "report: again/report.html\n"
     assert (tmp_path / "again/results.json").read_bytes() == (tmp_path / "found/results.json").read_bytes()
 
 

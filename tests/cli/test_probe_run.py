@@ -52,6 +52,8 @@ def test_the_verb_may_be_left_out(tmp_path: Path) -> None:
     assert "a small sample written for Palaver" in said
     assert run("run", one, two, "--failures", "1").splitlines()[:12] == said.splitlines()[:12]
     found = json.loads((tmp_path / "out" / "results.json").read_text())
+    printed = json.loads(run("run", one, two, "--json"))
+    assert [s["share"] for s in printed["scores"]] == [s["share"] for s in found["scores"]]
     rows = {(s["encoder"], s["set"]): s["share"]["accuracy"] for s in found["scores"]}
     assert rows[one, "fixed-point-reorder"] == rows[one, "argument-sensitivity"] == 0
     page = (tmp_path / "out" / "report.html").read_text()

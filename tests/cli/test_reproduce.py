@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,19 @@ def test_the_tables_and_exit_0(palaver: Palaver, shared_data: Path) -> None:
     for word in ("Table 2", "Table 3", "Table 4", "differs: RankME quality", "χ²", "ICC(1,k)", "run "):
         assert word in ran.out
     assert "LOST" not in ran.out
+
+
+def test_all_cells_as_json(palaver: Palaver, shared_data: Path) -> None:
+    ran = palaver("reproduce", "rankme", "--data", shared_data, "--replicates", 200, "--json")
+    cells = json.loads(ran.out)["cells"]
+    assert (ran.code, len(cells)) == (0, 50)
+    [quality] = [
+        c for c in cells if c["row"] == "RankME quality" and c.get("column") == "Setup 2" and c["why"]
+    ]
+    assert (quality["paper"], quality["matches"]) == (0.68, False)
+    assert ["Slug2Slug", "TGen"] in next(
+        c for c in cells if c["row"] == "Likert quality" and "column" not in c
+    )["paper"]
 
 
 def test_exit_1_when_a_known_cell_is_lost(

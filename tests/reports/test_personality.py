@@ -17,7 +17,9 @@ HOSTILE = "<script>alert(1)</script>"
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_terminal_shows_names_and_numbers_whole(characters: Any, width: int) -> None:
     text = io.StringIO()
-    print_distinguishability(characters, Console(file=text, width=width))
+    print_distinguishability(
+        characters, Console(file=text, width=width, force_terminal=True, color_system=None)
+    )
     shown = text.getvalue()
     assert "Distinguishable beyond chance resampling: yes" in shown.replace("\n", " ").replace("  ", " ")
     assert "Ann [bold]" in shown

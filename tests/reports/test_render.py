@@ -157,13 +157,28 @@ def test_a_hostile_report_is_valid_utf8_without_control_characters(
 
 def test_the_answer_comes_first(plain: Page) -> None:
     words = plain.words
-    order = ["The answer", "Best first", "2.–4. TGen + Sheffield NLP", "Bootstrap over items, 95%", "ICC2k"]
+    order = ["The answer", "Best first", "2.–4. Sheffield NLP", "; bootstrap over items, 95%", "ICC2k"]
     order += ["Moderate to good (Koo & Li 2016)", "Do the raters agree?", "Do the criteria go together?"]
     order += ["How were the systems rated?", "Who rated, and how?", "What was read", "Run record"]
     body = words[words.index("Skip to the answer") + len("Skip to the answer") :]
     body = body[body.index("Run record") + len("Run record") :]  # after the table of contents
     places = [body.index(part) for part in order]
     assert places == sorted(places)
+
+
+def test_every_card_has_means_with_intervals_and_what_they_cannot_show(sample: ModuleType) -> None:
+    base = sample.make()
+    row = base.ranking[0]
+    why = "won all 12 comparisons: the interval cannot show how sure this is"
+    first, second = row.scores[:2]
+    scores = (dataclasses.replace(first, low=first.score, high=first.score, reason=why), *row.scores[1:])
+    quoted = [dataclasses.replace(r, headline_reason="all judged all") for r in base.agreement if r.headline]
+    ranking = (dataclasses.replace(row, scores=scores), *base.ranking[1:])
+    words = Page(render_report(dataclasses.replace(base, ranking=ranking, agreement=tuple(quoted)))).words
+    assert f"1. {first.system} {first.score:.2f} –" in words
+    assert f"{second.system} {second.score:.2f} [" in words
+    assert words.count(f"{first.system}: {why}") == 2  # on the card and in the section
+    assert "informativeness, naturalness, quality, facts: all judged all." in words
 
 
 def test_disagreement_undefined_and_left_out_are_shown(plain: Page) -> None:

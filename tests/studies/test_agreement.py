@@ -82,12 +82,41 @@ def test_numbers_get_icc_in_all_forms_and_alpha(tmp_path: Path) -> None:
     found = measures(judge(crossed(30, 4), tmp_path))
     forms = [f"ICC ICC({n},{k})" for k in "1k" for n in "123"]
     assert list(found) == [*forms, "Krippendorff alpha ordinal"]
-    assert [name for name, row in found.items() if row.headline] == ["ICC ICC(1,k)"]
     for row in found.values():
         assert row.low < row.value < row.high
         assert (row.n_items, row.n_raters, row.dropped) == (30, 4, 0)
     assert found["ICC ICC(1,k)"].interval == "F distribution"
     assert found["Krippendorff alpha ordinal"].interval == "bootstrap over items"
+
+
+def headline(rows: list[Row], folder: Path, scale: str = "likert") -> tuple[str, str]:
+    [row] = [row for row in measures(judge(rows, folder, scale)).values() if row.headline]
+    return row.form if row.measure == "ICC" else row.measure, row.headline_reason
+
+
+def test_the_measure_to_quote_follows_the_design(tmp_path: Path) -> None:
+    rows = crossed(20, 4)
+    assert headline(rows, tmp_path) == ("ICC(2,k)", "all 4 raters judged all items, so ICC(2,k) is quoted")
+    nearly = [row for row in rows if (row["item"], row["rater"]) not in {("i3", "r1"), ("i4", "r0")}]
+    reason = "all 4 raters judged 18 of 20 items, so ICC(2,k) is quoted"
+    assert headline(nearly, tmp_path) == ("ICC(2,k)", reason)
+    some = [row for row in rows if (row["rater"] != "r0") == (int(row["item"][1:]) % 2 == 0)]
+    reason = "raters differ from item to item (4 raters, 1 to 3 per item), so ICC(1,k) is quoted"
+    assert headline(some, tmp_path) == ("ICC(1,k)", reason)
+    alone = [row for row in rows if row["rater"] == "r0"]
+    assert headline(alone, tmp_path) == ("ICC(1,k)", "there is one rater, so ICC(1,k) is quoted")
+
+
+def test_choices_are_quoted_by_cohens_kappa_only_of_two_crossed_raters(tmp_path: Path) -> None:
+    no_order = "and the answers have no order"
+    pair = crossed(20, 2, values=2, low=0)
+    reason = f"both raters judged all items, {no_order}, so Cohen kappa is quoted"
+    assert headline(pair, tmp_path, "binary") == ("Cohen kappa", reason)
+    measure, reason = headline(pair[::2] + pair[1::4], tmp_path, "binary")
+    assert (measure, reason[:14]) == ("Krippendorff alpha", "raters differ ")
+    three = crossed(20, 3, values=2, low=0)
+    reason = f"all 3 raters judged all items, {no_order}, so Krippendorff alpha is quoted"
+    assert headline(three, tmp_path, "binary") == ("Krippendorff alpha", reason)
 
 
 @pytest.mark.parametrize(

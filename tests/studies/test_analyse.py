@@ -387,6 +387,8 @@ def test_the_edges_give_reasons_and_no_warnings(name: str, normalise: str, tmp_p
         assert not math.isnan(row.value) or row.reason
     for ranked in found.ranking:
         assert ranked.groups or ranked.reason
+        for score in ranked.scores:
+            assert score.high - score.low > 0 or score.reason
     for correlated in found.correlation:
         assert not math.isnan(correlated.value) or correlated.reason
 
@@ -408,7 +410,16 @@ def test_a_careful_reader_is_warned(name: str, words: str, tmp_path: Path) -> No
 
 
 def test_one_replicate_is_enough_to_run(tmp_path: Path) -> None:
-    plain(run(rows_of(), tmp_path, n_replicates=1))
+    found = run(rows_of(), tmp_path, n_replicates=1)
+    plain(found)
+    assert not any(score.reason for row in found.ranking for score in row.scores if row.method == "bootstrap")
+
+
+def test_notes_and_reasons_name_their_criterion(tmp_path: Path) -> None:
+    rows = rectangle(5, 2, 3, lambda i, s, r: 3) + rectangle(5, 2, 3, lambda i, s, r: 1 + (i + r) % 5, "p")
+    found = run(rows, tmp_path, study=None)
+    assert all(note.startswith("q: ") for note in found.notes)
+    assert {row.reason for row in found.correlation} == {"all values of q are equal"}
 
 
 def test_what_the_study_asks_and_nobody_answered(tmp_path: Path) -> None:

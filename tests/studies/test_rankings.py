@@ -183,3 +183,69 @@ def test_boxes_are_ranked_by_what_they_report(tmp_path: Path) -> None:
     assert row.groups == (("good",), ("bad",))
     assert [s.score for s in row.scores] == pytest.approx([1.0, 0.1])
     assert "without “added”" in row.unit
+
+
+UNSURE = "the interval cannot show how sure this is"
+
+
+def reasons(row: RankingRow) -> dict[str, str]:
+    return {score.system: score.reason for score in row.scores}
+
+
+def test_an_interval_without_width_says_why(tmp_path: Path) -> None:
+    lines = ["item,system,against,rater,criterion,value", *(f"i{i},a,b,r,q,win" for i in range(12))]
+    rows = ranking(judged_from("\n".join(lines), tmp_path))
+    expected = {"a": f"won all 12 comparisons: {UNSURE}", "b": f"lost all 12 comparisons: {UNSURE}"}
+    assert reasons(rows["q bootstrap"]) == reasons(rows["q trueskill"]) == expected
+    assert "a never lost" in rows["q bradley-terry"].reason
+
+
+@pytest.mark.parametrize("lines", [1, 3])
+def test_ratings_that_never_change_say_so(lines: int, tmp_path: Path) -> None:
+    head = "item,system,rater,criterion,value"
+    same = [f"i{i},{s},r{r},q,4" for i in range(5) for s in "ab" for r in range(lines)]
+    rows = ranking(judged_from("\n".join([head, *same]), tmp_path))
+    assert reasons(rows["q bootstrap"])["a"] == f"always rated alike ({5 * lines} ratings): {UNSURE}"
+    for method in ("trueskill", "bradley-terry"):
+        assert reasons(rows[f"q {method}"])["b"] == f"drew all {5 * lines} comparisons: {UNSURE}"
+
+
+def test_the_same_mean_on_every_item_and_one_item(tmp_path: Path) -> None:
+    head = "item,system,rater,criterion,value"
+    balanced = [f"i{i},a,r{r},q,{v}" for i in range(5) for r, v in enumerate((2, 4))]
+    rows = ranking(judged_from("\n".join([head, *balanced, "i0,b,r0,q,3"]), tmp_path))
+    assert reasons(rows["q bootstrap"]) == {
+        "a": f"the same mean on every item: {UNSURE}",
+        "b": "one item only, so there is no interval",
+    }
+
+
+def test_three_systems_in_one_order_everywhere(tmp_path: Path) -> None:
+    """TrueSkill's intervals then show the order of the comparisons, and nothing about the systems."""
+    head = "item,system,rater,criterion,value"
+    ordered = [f"i{i},{s},r,q,{v + i % 2}" for i in range(8) for s, v in (("a", 5), ("b", 3), ("c", 1))]
+    rows = ranking(judged_from("\n".join([head, *ordered]), tmp_path))
+    assert reasons(rows["q trueskill"]) == {
+        "a": f"won all 16 comparisons: {UNSURE}",
+        "b": f"all comparisons with one and the same system ended alike: {UNSURE}",
+        "c": f"lost all 16 comparisons: {UNSURE}",
+    }
+    assert not any(reasons(rows["q bootstrap"]).values())
+
+
+def test_one_item_and_items_that_say_the_same_show_nothing_about_others(tmp_path: Path) -> None:
+    head = "item,system,rater,criterion,value"
+    split = [
+        f"i{{i}},{s},r{r},q,{v}"
+        for r, ab in enumerate(((4, 2), (2, 4), (3, 2)))
+        for s, v in zip("ab", ab, strict=True)
+    ]
+    alone = ranking(judged_from("\n".join([head, *(line.format(i=0) for line in split)]), tmp_path))
+    for method in ("trueskill", "bradley-terry"):
+        assert alone[f"q {method}"].reason == "one item: there is nothing to resample"
+        assert not alone[f"q {method}"].groups
+    assert {*reasons(alone["q bradley-terry"]).values()} == {"one item only, so there is no interval"}
+    copies = [line.format(i=i) for i in range(6) for line in split]
+    rows = ranking(judged_from("\n".join([head, *copies]), tmp_path))
+    assert {*reasons(rows["q bradley-terry"]).values()} == {f"all items say the same: {UNSURE}"}
+    assert {*reasons(rows["q bootstrap"]).values()} == {f"the same mean on every item: {UNSURE}"}

@@ -643,7 +643,7 @@ def test_kinds_are_never_mixed(tmp_path: Path) -> None:
     assert dict(table.names) == {"q": "q", "p": "p", "q (llm)": "q", "b": "b"}
     assert [table.of(c).height for c in table.criteria] == [2, 1, 2, 1]
     (note,) = table.reading.notes
-    assert "q was rated by people (q), a language model (q (llm))" in note
+    assert "q: rated by people (q), a language model (q (llm))" in note
     assert "not mixed" in note
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
 from palaver.cli import options
+from palaver.cli.messages import print_json
 from palaver.cli.progress import progress
 from palaver.corpora.catalogue import (
     Copy,
@@ -26,35 +27,44 @@ from palaver.errors import UsageError, count_of
 from palaver.files import format_by_name
 from palaver.progress import Progress
 from palaver.readers import write_dialogues
+from palaver.reports import lines
 from palaver.schema import Dialogue
+from palaver.schema.run import plain
 
 
-def list_corpora(data: options.Data = None) -> None:
+def list_corpora(data: options.Data = None, as_json: options.Json = False) -> None:
     """List the corpora we know: licence, size, and where a copy lies.
 
     "May ship" says whether the corpus, and a model trained on it, may be passed on by anybody.
 
     Example: palaver corpus list
     """
-    table = Table(box=None, pad_edge=False)
-    table.add_column("name", min_width=max(map(len, corpus_names())))
-    for heading in ("licence", "may ship"):
-        table.add_column(heading)
-    for heading in ("dialogues", "turns"):
-        table.add_column(heading, justify="right")
-    table.add_column("present in", overflow="fold")
     roots = usual_roots() if data is None else (data,)
-    for name in corpus_names():
-        known = corpus(name)
-        size = (f"{known.card.counts.get(what, 0):,}" for what in ("dialogues", "turns"))
-        copies = ((folder, known.locate(folder)) for folder in roots)
-        present = next((_folder(folder, copy) for folder, copy in copies if copy is not None), "–")
-        ship = "yes" if known.card.redistributable else "no"
-        table.add_row(name, known.card.licence, ship, *("–" if n == "0" else n for n in size), present)
-    console = Console(highlight=False)
-    console.print(table)
-    console.print(f"looked in {', '.join(map(str, roots))}", markup=False, soft_wrap=True)
-    console.print("Some counts are of a part: `palaver corpus show NAME` says which.", markup=False)
+    places = {name: _place(name, roots) for name in corpus_names()}
+    if as_json:
+        cards = [{**plain(corpus(name).card), "present_in": place} for name, place in places.items()]
+        print_json({"looked_in": [str(root) for root in roots], "corpora": cards})
+        return
+    table = lines.table(("name", "licence", "may ship"), ("dialogues", "turns"), rule=False)
+    table.add_column("present in", overflow="fold")
+    for name, place in places.items():
+        card = corpus(name).card
+        size = [f"{n:,}" if n else "–" for n in map(card.counts.get, ("dialogues", "turns"))]
+        ship = "yes" if card.redistributable else "no"
+        table.add_row(*map(Text, (name, card.licence, ship, *size, place or "–")))
+    console = Console()
+    lines.print_table(console, table)
+    lines.line(console, f"looked in {', '.join(map(str, roots))}")
+    lines.line(console, "Some counts are of a part: `palaver corpus show NAME` says which.")
+
+
+def _place(name: str, roots: Sequence[Path]) -> str | None:
+    """Where a copy of a corpus lies, if one does."""
+    for root in roots:
+        copy = corpus(name).locate(root)
+        if copy is not None:
+            return _folder(root, copy)
+    return None
 
 
 def _folder(root: Path, copy: Copy) -> str:
@@ -70,6 +80,7 @@ def show(
     count: Annotated[bool, typer.Option(help="Read to the end to count.")] = True,
     merge_turns: options.MergeTurns = False,
     data: options.Data = None,
+    as_json: options.Json = False,
 ) -> None:
     """Show a corpus: its card, its first dialogues, its size.
 
@@ -79,26 +90,33 @@ def show(
 
     Example: palaver corpus show my-dialogues.jsonl --no-count
     """
-    console = Console(highlight=False, soft_wrap=True)
-    if name in corpus_names():
-        card = corpus(name).card
+    console = Console(highlight=False, soft_wrap=True, quiet=as_json)
+    card = corpus(name).card if name in corpus_names() else None
+    if card is not None:
         _print_card(console, card)
         if data is None and corpus(name).find() is None:
             console.print(f"\nThere is no copy here. Get one with: palaver corpus get {name}", markup=False)
+            if as_json:
+                print_json({"card": card, "file": None, "dialogues": [], "counts": None, "notes": []})
             return
     reader = read_corpus(name, root=data, split=split, merge_turns=merge_turns)
     console.print(f"\n{reader.path}", style="bold", markup=False)
+    shown: list[Dialogue] = []
     with progress() as tell:
         counts = _Counts()
         for dialogue in _told(reader, tell):
             if counts.dialogues < n:
                 _print_dialogue(console, dialogue)
+                shown.append(dialogue)
             elif not count:
                 break
             counts.add(dialogue)
     console.print(f"\n{'counted' if count else 'first dialogues'}: {counts}", markup=False)
     for note in reader.notes:
         console.print(f"note: {note}", markup=False)
+    if as_json:
+        content = {"card": card, "file": str(reader.path), "dialogues": shown}
+        print_json({**content, "counts": counts.as_dict(), "whole": count, "notes": reader.notes})
 
 
 class _Counts:
@@ -117,6 +135,10 @@ class _Counts:
         split = str(dialogue.labels.get("split", ""))
         if split:
             self.splits[split] = self.splits.get(split, 0) + 1
+
+    def as_dict(self) -> dict[str, object]:
+        sizes = {"dialogues": self.dialogues, "turns": self.turns, "words": self.words}
+        return {**sizes, "speakers": len(self.speakers), "splits": self.splits}
 
     def __str__(self) -> str:
         parts = f" ({', '.join(f'{name} {n:,}' for name, n in self.splits.items())})" if self.splits else ""

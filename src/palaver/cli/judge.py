@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +9,7 @@ import typer
 from rich.console import Console
 
 from palaver.cli import options
+from palaver.cli.messages import print_json
 from palaver.cli.progress import progress
 from palaver.errors import UsageError
 from palaver.judges import judge as rate
@@ -39,7 +39,10 @@ def judge(
     Example: palaver judge responses.jsonl --by unigram_f1 --by comparator --out judged.parquet
     """
     if list_judges:
-        typer.echo("\n".join(judge_names()))
+        if as_json:
+            print_json(list(judge_names()))
+        else:
+            typer.echo("\n".join(judge_names()))
         return
     if file is None:
         raise UsageError("name the file to judge", "palaver judge --help shows what it takes")
@@ -49,8 +52,8 @@ def judge(
     if out is not None:
         write_frames([result.frame], out)
     if as_json:
-        rows = {"ratings": result.frame.height, "left_out": result.left_out, "notes": result.notes}
-        typer.echo(json.dumps({**rows, "means": result.summary().to_dicts()}, ensure_ascii=False))
+        counts = {"ratings": result.frame.height, "left_out": result.left_out, "notes": result.notes}
+        print_json({**counts, "means": result.summary().to_dicts()})
         return
     print_judgements(result, Console())
     if out is not None:

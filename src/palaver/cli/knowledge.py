@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Annotated
 
 import typer
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from palaver.cli import options
+from palaver.cli.messages import print_json
 from palaver.cli.progress import progress
 from palaver.corpora.catalogue import read_corpus
 from palaver.errors import UsageError, UserError, nearest, require
@@ -19,6 +17,7 @@ from palaver.knowledge.agreement import Agreement, Estimate
 from palaver.knowledge.agreement import agreement as compare
 from palaver.knowledge.candidates import reading_sentences
 from palaver.knowledge.selector import SELECTORS, OracleSelector, Selector, make_selector
+from palaver.reports import lines
 
 HISTORY_SELECTORS = [name for name in SELECTORS if name != "none" and not SELECTORS.get(name).sees_response]
 
@@ -80,13 +79,15 @@ def agreement(
             tell=told,
         )
     if as_json:
-        _print_json(
-            agreements,
-            corpus=corpus,
-            split=split,
-            last_turns=last_turns,
-            n_sentences=len(sentences),
-            notes=reader.notes,
+        print_json(
+            {
+                "corpus": corpus,
+                "split": split,
+                "last_turns": last_turns,
+                "n_sentences": len(sentences),
+                "notes": reader.notes,
+                "selectors": [one.as_dict() for one in agreements],
+            }
         )
     else:
         _print_table(agreements, len(sentences), reader.notes)
@@ -110,32 +111,26 @@ def _make(name: str, sentences: list[str], last_turns: int, encoder: str, device
     return make_selector(name, sentences, last_turns=last_turns, encode=encoder, device=device)
 
 
-def _print_json(agreements: list[Agreement], **about: object) -> None:
-    typer.echo(json.dumps({**about, "selectors": [one.as_dict() for one in agreements]}, indent=2))
-
-
 def _print_table(agreements: list[Agreement], n_sentences: int, notes: Sequence[str]) -> None:
     first = agreements[0]
-    table = Table(box=box.SIMPLE_HEAD, title="Agreement with the oracle", title_justify="left")
-    table.add_column("selector")
-    for column in ("first choice", "among first 5", "mean 1/rank", "similarity kept"):
-        table.add_column(column, justify="right")
+    measured = ("first choice", "among first 5", "mean 1/rank", "similarity kept")
+    table = lines.table(("selector",), measured, title="Agreement with the oracle")
     for one in agreements:
         measures = (one.top1, one.top5, one.reciprocal_rank, one.cosine_share)
         table.add_row(one.selector, *(_shown(measure) for measure in measures))
     table.add_row("guessing", f"{first.chance_top1:.3f}", "", "", "", style="dim")
     console = Console()
-    console.print(table)
-    lines = [
+    lines.print_table(console, table)
+    facts = [
         f"{first.n_turns:,} turns of {first.n_dialogues:,} dialogues, on average {first.mean_candidates:.0f} "
         f"sentences to choose from; weights from {n_sentences:,} sentences",
         f"in brackets: {first.confidence:.0%} intervals, {first.n_replicates:,} samples of dialogues",
         "similarity kept: TF-IDF cosine of the choice with the response, as a share of the oracle's",
     ]
-    lines += [f"left out: {n:,} turns, {reason}" for reason, n in first.skipped.items() if n]
-    lines += [f"note: {note}" for note in notes]
-    for line in lines:
-        typer.echo(line)
+    facts += [f"left out: {n:,} turns, {reason}" for reason, n in first.skipped.items() if n]
+    facts += [f"note: {note}" for note in notes]
+    for text in facts:
+        lines.line(console, text)
 
 
 def _shown(estimate: Estimate) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,10 +10,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from palaver.cli import options
+from palaver.cli.messages import print_json
 from palaver.cli.progress import progress
 from palaver.corpora.catalogue import read_corpus
 from palaver.corpora.personalities import TRAITS
@@ -26,10 +24,13 @@ from palaver.personality.fit import read_scored_texts
 from palaver.personality.lexicon import open_lexicon, read_lexicon
 from palaver.personality.norms import read_norms
 from palaver.personality.recogniser import load_recogniser, score_texts
+from palaver.reports import lines
 
 _FEW_WORDS = 100
 _WIDTH = 37
 _STEPS = "▁▂▃▄▅▆▇█"
+_LONGEST = 60
+"""A line of text is its own name; on a terminal it is shown up to here."""
 
 
 def score(
@@ -72,7 +73,11 @@ def score(
     notes += getattr(getattr(getattr(judge, "counter", None), "lexicon", None), "notes", ())
     n_words = [_words(parts) for parts in texts]
     if as_json:
-        _print_json(judge.name, per, names, n_words, scores, notes)
+        rows = [
+            {"name": name, "words": words, **_by_trait(row)}
+            for name, words, row in zip(names, n_words, scores, strict=True)
+        ]
+        print_json({"recogniser": judge.name, "per": per, "scores": rows, "notes": notes})
     elif per == "text":
         _print_picture(scores[0], getattr(judge, "intercepts", None))
         if n_words[0] < _FEW_WORDS:
@@ -177,11 +182,8 @@ def _place(score: float) -> int:
 
 def _print_table(what: str, names: Sequence[str], n_words: Sequence[int], scores: np.ndarray) -> None:
     """A row each; the little bars compare the rows with each other, from the least to the greatest."""
-    table = Table()
-    table.add_column(what, overflow="ellipsis", no_wrap=True, max_width=40)
-    table.add_column("words", justify="right")
-    for trait in TRAITS:
-        table.add_column(trait[:5], justify="right")
+    console = Console()
+    table = lines.table((what,), ("words", *(trait[:5] for trait in TRAITS)))
     low, high = scores.min(axis=0), scores.max(axis=0)
     for name, words, row in zip(names, n_words, scores, strict=True):
         cells = []
@@ -189,24 +191,13 @@ def _print_table(what: str, names: Sequence[str], n_words: Sequence[int], scores
             spread = high[i] - low[i]
             step = int((value - low[i]) / spread * (len(_STEPS) - 1) + 0.5) if spread > 0 else 3
             cells.append(f"{value:.2f} {_STEPS[step]}")
-        table.add_row(escape(name), f"{words:,}", *cells)
-    Console().print(table)
+        shown = lines.name_cell(lines.shorten_on_terminal(console, name, _LONGEST))
+        table.add_row(shown, f"{words:,}", *cells)
+    lines.print_table(console, table)
 
 
-def _print_json(
-    recogniser: str,
-    per: str,
-    names: Sequence[str],
-    n_words: Sequence[int],
-    scores: np.ndarray,
-    notes: Sequence[str],
-) -> None:
-    rows = [
-        {"name": name, "words": words, **{t: round(float(v), 4) for t, v in zip(TRAITS, row, strict=True)}}
-        for name, words, row in zip(names, n_words, scores, strict=True)
-    ]
-    content = {"recogniser": recogniser, "per": per, "scores": rows, "notes": list(notes)}
-    typer.echo(json.dumps(content, ensure_ascii=False, indent=2))
+def _by_trait(values: Sequence[float]) -> dict[str, float]:
+    return {trait: round(float(value), 4) for trait, value in zip(TRAITS, values, strict=True)}
 
 
 def fit(
@@ -220,6 +211,7 @@ def fit(
     folds: Annotated[int, typer.Option(min=2, max=50, help="Folds of the cross-validation.")] = 10,
     seed: options.Seed = 0,
     force: options.Force = False,
+    as_json: options.Json = False,
 ) -> None:
     """Fit a recogniser to texts with known scores.
 
@@ -244,6 +236,18 @@ def fit(
             provenance={"data": {texts.name: sha256_of(texts)}},
         )
     fitted.recogniser.save(out)
+    if as_json:
+        print_json(
+            {
+                "recogniser": str(out),
+                "texts": fitted.n_texts,
+                "folds": folds,
+                "correlations": _by_trait(fitted.correlations),
+                "mean_errors": _by_trait(fitted.mean_errors),
+                "notes": words.notes,
+            }
+        )
+        return
     typer.echo(f"{count_of(fitted.n_texts, 'text')}, {folds} folds; held out:")
     for i, trait in enumerate(TRAITS):
         typer.echo(f"  {trait:<18} r = {fitted.correlations[i]:.3f}   mean error {fitted.mean_errors[i]:.3f}")

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 from palaver.cli import options
-from palaver.cli.messages import write_results
+from palaver.cli.messages import print_json, write_results
 from palaver.cli.progress import progress
 from palaver.errors import require
 from palaver.personality.plan import QUICK, Settings
@@ -79,6 +79,7 @@ def distinguish(
     workers: options.Workers = 0,
     out: options.OptionalOut = None,
     force: options.Force = False,
+    as_json: options.Json = False,
 ) -> None:
     """Do the words tell who speaks, and is that more than chance?
 
@@ -111,6 +112,9 @@ def distinguish(
             n_words=words,
             progress=tell,
         )
-    print_distinguishability(result, Console())
+    if as_json:
+        print_json(result)
+    else:
+        print_distinguishability(result, Console())
     if out is not None:
-        write_results(result, out, render_personality_report)
+        write_results(result, out, render_personality_report, to_stderr=as_json)

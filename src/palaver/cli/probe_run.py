@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 from palaver.cli import options
-from palaver.cli.messages import write_results
+from palaver.cli.messages import print_json, write_results
 from palaver.cli.progress import progress
 from palaver.probes.probe import probe
 from palaver.probes.vectors import cache_folder
@@ -37,6 +37,7 @@ def run(
     seed: options.Seed = 0,
     replicates: options.Replicates = None,
     workers: options.Workers = 0,
+    as_json: options.Json = False,
 ) -> None:
     """Which differences in meaning does a sentence encoder notice?
 
@@ -59,6 +60,9 @@ def run(
             workers=workers,
             progress=tell,
         )
-    print_probe(result, Console(), n_failures=failures)
+    if as_json:
+        print_json(result)
+    else:
+        print_probe(result, Console(), n_failures=failures)
     if out is not None:
-        write_results(result, out, render_probe_report)
+        write_results(result, out, render_probe_report, to_stderr=as_json)

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from palaver.cli import options
-from palaver.cli.messages import write_results
+from palaver.cli.messages import print_json, write_results
 from palaver.cli.personality_distinguish import settings_of
 from palaver.cli.progress import progress
 from palaver.errors import require
@@ -29,6 +29,7 @@ def rankme(
     data: options.Data = None,
     seed: options.Seed = 0,
     replicates: options.Replicates = None,
+    as_json: options.Json = False,
 ) -> None:
     """Tables 2, 3 and 4 of RankME (Novikova, Dušek & Rieser 2018).
 
@@ -39,7 +40,10 @@ def rankme(
     """
     folder = options.corpora_folder(data, "rankme")
     comparison = rankme_tables.reproduce(folder, seed=seed, n_replicates=replicates or 10_000)
-    print_comparison(comparison, Console())
+    if as_json:
+        print_json(comparison)
+    else:
+        print_comparison(comparison, Console())
     if comparison.lost:
         raise typer.Exit(1)
 
@@ -72,6 +76,7 @@ def personality(
     workers: options.Workers = 0,
     out: options.OptionalOut = None,
     force: options.Force = False,
+    as_json: options.Json = False,
 ) -> None:
     """Tables 1, 2 and 3 of Xing & Fernández (2018).
 
@@ -108,14 +113,17 @@ def personality(
         tables = reproduce(
             data, judge, settings=settings, responses=responses, examples=examples, progress=tell
         )
-    print_reproduction(tables, Console())
+    if as_json:
+        print_json(tables)
+    else:
+        print_reproduction(tables, Console())
     if out is not None:
         for number, (title, result) in enumerate(tables.results.items(), start=1):
             stem = "-".join("".join(c if c.isalnum() else " " for c in title.casefold()).split())
             with write_atomically(out / f"{number}-{stem}.json") as file:
                 file.write(result.to_json())
             page = write_page(render_personality_report(result), out / f"{number}-{stem}.html")
-            typer.echo(f"report: {page}")
+            typer.echo(f"report: {page}", err=as_json)
     if tables.missed:
         raise typer.Exit(1)
 
@@ -134,6 +142,7 @@ def probes(
     seed: options.Seed = 0,
     out: options.OptionalOut = None,
     force: options.Force = False,
+    as_json: options.Json = False,
 ) -> None:
     """Tables 2 to 6 of Zhu, Li & de Melo (2018): what encoders notice.
 
@@ -153,8 +162,11 @@ def probes(
             seed=seed,
             progress=tell,
         )
-    probe_tables.print_reproduction(tables, Console())
+    if as_json:
+        print_json(tables)
+    else:
+        probe_tables.print_reproduction(tables, Console())
     if out is not None:
-        write_results(tables.result, out, render_probe_report)
+        write_results(tables.result, out, render_probe_report, to_stderr=as_json)
     if tables.far:
         raise typer.Exit(1)

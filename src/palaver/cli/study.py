@@ -13,6 +13,7 @@ from rich.table import Table
 
 from palaver.cli import options
 from palaver.cli.fields import Fields
+from palaver.cli.messages import print_json
 from palaver.cli.progress import progress
 from palaver.errors import UsageError, count_of, nearest
 from palaver.files import write_atomically
@@ -51,13 +52,19 @@ def new(
     typer.echo(f"next: put your own items in, then: palaver study check {out}")
 
 
-def check(file: Annotated[Path, typer.Argument(help="A study file (TOML).")]) -> None:
+def check(
+    file: Annotated[Path, typer.Argument(help="A study file (TOML).")], as_json: options.Json = False
+) -> None:
     """Say whether a study file is right, or name every mistake in it.
 
     Example: palaver study check study.toml
     """
     study = load_study(file)
     screens = len(study.items) * study.raters_per_item
+    if as_json:
+        facts = study.model_dump(exclude={"items"})
+        print_json({**facts, "items": len(study.items), "systems": study.systems, "screens": screens})
+        return
     typer.echo(f"{file} is right: {study.title or study.name}")
     for question in study.questions:
         beside = f", beside {question.beside}" if question.beside else ""

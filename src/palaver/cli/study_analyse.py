@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from palaver.cli import options
+from palaver.cli.messages import print_json
 from palaver.cli.progress import progress
 from palaver.cli.study_database import database_url, open_study
 from palaver.errors import count_of
@@ -20,7 +19,7 @@ from palaver.files import check_readable, check_writable, write_atomically
 from palaver.judges import directions
 from palaver.readers.rating_files import iter_ratings, write_ratings
 from palaver.readers.ratings import kinds_of
-from palaver.reports import print_analysis, write_report
+from palaver.reports import lines, print_analysis, write_report
 from palaver.schema import Study
 from palaver.statistics.correlation import METHODS
 from palaver.statistics.normalise import NORMALISATIONS
@@ -74,22 +73,25 @@ def analyse(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Write the files, print only where they are.")
     ] = False,
+    as_json: options.Json = False,
 ) -> None:
     """Which system is better, do raters agree, and what is noise?
 
     Writes report.html, results.json and ratings.parquet into --out, or else NAME-analysis, and prints the
-    tables. Of a served study (study.db, a database URL, or study.toml) the answers so far are taken, without
-    excluded raters.
+    tables. With --json it prints results.json, and writes files only where --out names a folder. Of a served
+    study (study.db, a database URL, or study.toml) the answers so far are taken, without excluded raters.
 
     Example: palaver study analyse ratings.csv --study study.toml --out results
     """
     columns = options.parse_columns(column)
     design = load_study(study) if study else None
-    folder = out or Path(f"{Path(ratings[0]).name.strip('.').split('.')[0]}-analysis")
+    folder = out
+    if folder is None and not as_json:
+        folder = Path(f"{Path(ratings[0]).name.strip('.').split('.')[0]}-analysis")
     options.refuse_existing(folder, force)
     sources, served = _sources(ratings, include_excluded)
     design = design or served
-    with _writable(folder), progress() as tell:
+    with _writable(folder) if folder is not None else nullcontext(), progress() as tell:
         table = read_ratings(
             sources,
             study=design,
@@ -109,17 +111,23 @@ def analyse(
             directions=directions(table.criteria) | _parse_directions(direction),
             progress=tell,
         )
-        tell("writing the report", 99, 100)
-        with write_atomically(folder / "results.json") as file:
-            file.write(analysis.to_json())
-        write_long(table, folder / "ratings.parquet", normalise=normalise)
-        report = write_report(analysis, folder / "report.html")
-        n_bad = _write_bad(table, folder / "bad-rows.csv")
-    if not quiet:
+        if folder is not None:
+            tell("writing the report", 99, 100)
+            with write_atomically(folder / "results.json") as file:
+                file.write(analysis.to_json())
+            write_long(table, folder / "ratings.parquet", normalise=normalise)
+            report = write_report(analysis, folder / "report.html")
+            n_bad = _write_bad(table, folder / "bad-rows.csv")
+    if as_json:
+        print_json(analysis)
+    elif not quiet:
         print_analysis(analysis, Console())
+    if folder is None:
+        return
     if n_bad:
-        typer.echo(f"left out {count_of(n_bad, 'row')} that cannot be used: {folder / 'bad-rows.csv'}")
-    typer.echo(f"report: {report}")
+        left_out = f"left out {count_of(n_bad, 'row')} that cannot be used: {folder / 'bad-rows.csv'}"
+        typer.echo(left_out, err=as_json)
+    typer.echo(f"report: {report}", err=as_json)
 
 
 def _parse_kinds(words: list[str] | None) -> dict[str, Any]:
@@ -173,6 +181,7 @@ def describe(
     ratings: Annotated[Path, typer.Argument(help="A rating file: JSON lines, CSV or Parquet, long or wide.")],
     column: options.Columns = None,
     kind: Kinds = None,
+    as_json: options.Json = False,
 ) -> None:
     """Count and average a rating file of any size, in constant memory.
 
@@ -183,28 +192,37 @@ def describe(
     with progress() as tell:
         columns = options.parse_columns(column)
         description = run_description(source, columns=columns, kind=rated_by, progress=tell)
+    if as_json:
+        print_json(
+            {
+                "layout": description.layout,
+                "ratings": description.n_ratings,
+                "items": len(description.items),
+                "raters": len(description.raters),
+                "broken_rows": description.n_broken,
+                "cells": description.cells.to_dicts(),
+            }
+        )
+        return
     console = Console()
     counts = f"{description.n_ratings:,} ratings, {len(description.items):,} items"
-    counts += f", {len(description.raters):,} raters ({description.layout})"
-    console.print(counts, markup=False, highlight=False)
+    lines.line(console, f"{counts}, {len(description.raters):,} raters ({description.layout})")
     if description.n_broken:
-        console.print(f"rows that could not be read: {description.n_broken:,}", style="yellow")
-    table = Table()
-    for name in ("criterion", "rated by", "system"):
-        table.add_column(name)
-    for name in ("ratings", "mean", "sd", "lowest", "highest", "not numbers"):
-        table.add_column(name, justify="right")
+        lines.line(console, f"rows that could not be read: {description.n_broken:,}", "yellow")
+    table = lines.table(
+        ("criterion", "rated by", "system"), ("ratings", "mean", "sd", "lowest", "highest", "not numbers")
+    )
     for cell in description.cells.iter_rows(named=True):
         moments = ("mean", "sd", "low", "high")
         table.add_row(
-            escape(cell["criterion"]),
+            lines.name_cell(cell["criterion"]),
             cell["kind"],
-            escape(cell["system"]),
+            lines.name_cell(cell["system"]),
             f"{cell['n'] + cell['n_words']:,}",
             *(f"{cell[name]:.4g}" if cell["n"] else "–" for name in moments),
             f"{cell['n_words']:,}",
         )
-    console.print(table)
+    lines.print_table(console, table)
 
 
 def convert(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import sys
@@ -13,14 +12,14 @@ from urllib.parse import quote
 import segno
 import typer
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
 from palaver.cli import options
+from palaver.cli.messages import print_json
 from palaver.cli.study_database import database_url, open_database, open_study, shown_url, url_beside
 from palaver.errors import UsageError, UserError
 from palaver.files import format_by_name, write_atomically
-from palaver.reports import numbers, wording
+from palaver.reports import lines, numbers, wording
 from palaver.server.backup import backup as write_backup
 from palaver.server.backup import restore as read_backup
 from palaver.server.dashboard import Dashboard, as_data, look
@@ -181,7 +180,7 @@ def status(
         design = StudyState(database).study
         board = look(database, Live(database, design), wait=True)
         if as_json:
-            typer.echo(json.dumps(as_data(board), indent=1, ensure_ascii=False))
+            print_json(as_data(board))
             return
         _print_status(board, design.title or design.name)
 
@@ -189,31 +188,29 @@ def status(
 def _print_status(board: Dashboard, title: str) -> None:
     assert board.findings is not None
     now, findings, console = board.status, board.findings, Console()
-    console.print(title, style="bold", markup=False, highlight=False)
-    lines = [
+    lines.line(console, title, "bold")
+    facts = [
         f"{now.done:,} of {now.target:,} screens done, {now.open:,} in hand; "
         f"{now.items_done:,} of {now.items:,} items complete",
         f"{numbers.some(now.answers, 'answer')} by {numbers.some(now.raters, 'rater')}, "
         f"{now.at_work:,} at work, {now.excluded:,} excluded, {now.blocked:,} blocked",
         f"median time per screen: {numbers.seconds(findings.screen_seconds)}",
     ]
-    for text in lines:
-        console.print(text, markup=False, highlight=False)
+    for text in facts:
+        lines.line(console, text)
     if findings.criteria:
-        table = Table()
-        for column in ("criterion", "agreement", "ranking so far"):
-            table.add_column(column, overflow="fold")
+        table = lines.table(("criterion", "agreement", "ranking so far"), ())
         for c in findings.criteria:
             agreement = wording.agreement_sentence(c.agreement) if c.agreement else numbers.DASH
             ranked = [wording.ranking_text(r) for r in c.rankings]
             if len(ranked) > 1:
                 ranked = [f"{r.criterion}: {text}" for r, text in zip(c.rankings, ranked, strict=True)]
-            ranking = "\n".join(ranked) or numbers.DASH
-            table.add_row(escape(c.criterion), escape(agreement), escape(ranking))
-        console.print(table)
+            ranking = "; ".join(ranked) or numbers.DASH
+            table.add_row(lines.name_cell(c.criterion), Text(agreement), Text(ranking))
+        lines.print_table(console, table)
     flagged = [line for line in board.raters if line.flags and not line.rater.excluded]
     for line in flagged:
-        console.print(f"look at {line.name}: {', '.join(line.flags)}", markup=False, highlight=False)
+        lines.line(console, f"look at {line.name}: {', '.join(line.flags)}")
 
 
 def export(

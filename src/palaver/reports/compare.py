@@ -42,10 +42,12 @@ def print_scores(summary: Summary, console: Console) -> None:
     table = lines.table(("dialogue", "the turn that costs most"), ("score", "95%"))
     for row in summary.lowest:
         worst = row.worst_turn
-        said = f"{worst.turn}: {names.shorten(worst.text, 60)}" if worst else numbers.DASH
+        said = (
+            f"{worst.turn}: {lines.shorten_on_terminal(console, worst.text, 60)}" if worst else numbers.DASH
+        )
         between = numbers.interval(row.low, row.high) or numbers.DASH
-        table.add_row(lines.short_name(row.id), Text(said), numbers.number(row.score), between)
-    console.print(table)
+        table.add_row(lines.name_cell(row.id), Text(said), numbers.number(row.score), between)
+    lines.print_table(console, table)
     lines.left_out(console, list(summary.dropped.items()))
     rate = f"{summary.per_second:,.0f}" if summary.per_second >= 10 else f"{summary.per_second:.1f}"
     speed = f"{numbers.some(summary.n, 'dialogue')} in {numbers.seconds(summary.seconds)}: {rate} a second"
@@ -62,7 +64,7 @@ def print_cleaned(cleaning: Cleaning, console: Console) -> None:
         raters = sum(rater.verdict == verdict for rater in cleaning.raters)
         cells = (numbers.count(n), numbers.percent(n / len(cleaning.ratings)), numbers.count(raters))
         table.add_row(Text(verdict, style=STYLES[verdict]), *cells)
-    console.print(table)
+    lines.print_table(console, table)
     if cleaning.reasons:
         lines.heading(console, "Reasons", "a rating may have several")
         for reason, n in cleaning.reasons.items():
@@ -74,13 +76,13 @@ def print_cleaned(cleaning: Cleaning, console: Console) -> None:
         table = lines.table(("rater", "verdict", "why"), ("ratings", "trust"))
         for rater in doubted:
             table.add_row(
-                lines.short_name(rater.rater),
+                lines.name_cell(rater.rater),
                 Text(rater.verdict, style=STYLES[rater.verdict]),
                 Text("; ".join(rater.reasons)),
                 numbers.count(rater.n),
                 numbers.number(rater.trust),
             )
-        console.print(table)
+        lines.print_table(console, table)
     share = numbers.percent(cleaning.accuracy)
     basis = "judged by a model that saw none of the rater’s own ratings: it agrees with"
     console.print()

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from palaver.judges.panel import JudgeResult
-from palaver.reports import lines, numbers, wording
+from palaver.reports import lines, numbers, terminal
 from palaver.reports.names import clean
 from palaver.studies.results import Analysis
 
@@ -22,7 +22,7 @@ def print_judgements(result: JudgeResult, console: Console) -> None:
             numbers.number(row["mean"], 3),
             numbers.count(row["n"]),
         )
-    console.print(table)
+    lines.print_table(console, table)
     for reason, count in result.left_out.items():
         lines.line(console, f"left out {count:,}: {clean(reason)}", "yellow")
     for note in result.notes:
@@ -31,21 +31,7 @@ def print_judgements(result: JudgeResult, console: Console) -> None:
 
 def print_ranking(analysis: Analysis, console: Console) -> None:
     """Best system first, with intervals, and the places that the ratings can tell apart."""
-    for row in analysis.ranking:
-        if row.reason:
-            continue
-        lines.heading(console, f"{row.criterion}, {wording.ranking_basis(row)}", row.unit)
-        table = lines.table(("system",), ("n", "score", numbers.percent(row.confidence)))
-        for score in row.scores:
-            table.add_row(
-                lines.short_name(score.system),
-                numbers.count(score.n),
-                numbers.number(score.score),
-                numbers.interval(score.low, score.high),
-            )
-        console.print(table)
-        lines.line(console, f"places: {clean(row.label)}", "bold")
-    notes = [f"{r.criterion}, {wording.ranking_basis(r)}: {r.reason}" for r in analysis.ranking if r.reason]
-    for note in (*notes, *analysis.reading.notes, *analysis.notes):
-        lines.line(console, clean(note), "yellow")
+    terminal.print_ranking(analysis, console)
+    lines.notes(console, [*analysis.reading.notes, *analysis.notes])
+    console.print()
     lines.line(console, clean(str(analysis.run)), "dim")

@@ -67,12 +67,12 @@ def _print_characters(result: Distinguishability, console: Console) -> None:
     table = lines.table(("character",), ("lines", *LETTERS, *heads))
     for who in result.characters:
         table.add_row(
-            lines.short_name(who.name),
+            lines.name_cell(who.name),
             numbers.count(who.n_utterances),
             *(numbers.number(value) for value in who.ocean),
             *(numbers.number(row[who.name].f1) for row in scores),
         )
-    console.print(table)
+    lines.print_table(console, table)
 
 
 def _print_conditions(result: Distinguishability, console: Console) -> None:
@@ -85,7 +85,7 @@ def _print_conditions(result: Distinguishability, console: Console) -> None:
             values = (c.precision, c.precision_sigma, c.recall, c.recall_sigma, c.f1)
             chosen = max(c.chosen_c, key=lambda key: c.chosen_c[key])
             table.add_row(Text(title), *map(numbers.number, values), numbers.number(c.f1_sd, 3), chosen)
-        console.print(table)
+        lines.print_table(console, table)
 
 
 def _print_tests(result: Distinguishability, console: Console) -> None:
@@ -98,7 +98,7 @@ def _print_tests(result: Distinguishability, console: Console) -> None:
         difference = numbers.number(t.mean_difference, 3)
         cells = (difference, numbers.number(t.statistic, 1), numbers.number(t.df, 1), numbers.p_value(t.p))
         table.add_row(row.a, row.b, t.reason or t.test, *cells)
-    console.print(table)
+    lines.print_table(console, table)
 
 
 def render_personality_report(result: Distinguishability) -> str:

@@ -20,7 +20,6 @@ DESIRED = {
     "fixed-point-reorder": "a paraphrase should be nearer than the same words in a senseless order",
 }
 """What is asked of an encoder, in one line for each set."""
-_NAME = 24
 
 
 def print_probe(result: ProbeResult, console: Console, *, n_failures: int = 0) -> None:
@@ -35,8 +34,8 @@ def print_probe(result: ProbeResult, console: Console, *, n_failures: int = 0) -
     table = lines.table(("encoder",), (*(SETS[s].title.replace(" ", "\n") for s in result.sets), "mean"))
     for row in result.encoders:
         cells = [hundred(result.score(row.name, s).share.accuracy) for s in result.sets]
-        table.add_row(lines.short_name(row.name, _NAME), *cells, hundred(row.mean_accuracy))
-    console.print(table)
+        table.add_row(lines.name_cell(row.name), *cells, hundred(row.mean_accuracy))
+    lines.print_table(console, table)
     for name in result.sets:
         _print_set(result, name, console, n_failures)
     lines.heading(console, "Encoders")
@@ -58,8 +57,8 @@ def _print_set(result: ProbeResult, name: str, console: Console, n_failures: int
     for s in scores:
         values = (s.plus.mean, s.star.mean, s.between.mean, s.share.accuracy)
         interval = numbers.interval(100 * s.share.low, 100 * s.share.high, 1)
-        table.add_row(lines.short_name(s.encoder, _NAME), *map(hundred, values), interval)
-    console.print(table)
+        table.add_row(lines.name_cell(s.encoder), *map(hundred, values), interval)
+    lines.print_table(console, table)
     for s in scores:
         encoder = clean(s.encoder)
         for by in ("case", "corpus"):

@@ -17,8 +17,15 @@ from typing import Any
 from markupsafe import Markup
 
 from palaver.errors import check_kind
-from palaver.reports import methods, numbers, page, wording
-from palaver.studies.results import AgreementRow, Analysis, CriterionSummary, RankingRow, RaterMatrix
+from palaver.reports import methods, page, wording
+from palaver.studies.results import (
+    AgreementRow,
+    Analysis,
+    CriterionSummary,
+    RankingRow,
+    RaterMatrix,
+    SystemScore,
+)
 
 Draw = Callable[[Callable[[Any, str], str], Any], Markup]
 
@@ -42,7 +49,11 @@ class RankingView:
 
     @property
     def place(self) -> dict[str, str]:
-        return {system: label for label, group in self.groups for system in group}
+        return wording.places(self.row)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        return tuple(wording.score_reasons([self.row]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,15 +74,10 @@ class CriterionView:
     rater_heatmap: Markup
 
     @property
-    def card(self) -> tuple[list[tuple[str, tuple[str, ...]]], int]:
-        """The first groups of the first ranking, and how many systems are left for the section below."""
-        shown: list[tuple[str, tuple[str, ...]]] = []
-        room = MOST_ON_CARD
-        for label, group in self.rankings[0].groups if self.rankings else []:
-            if room > 0:
-                shown.append((label, group[:room]))
-            room -= len(group)
-        return shown, max(0, -room)
+    def card(self) -> tuple[tuple[SystemScore, ...], int]:
+        """The first systems of the first ranking, and how many are left for the section below."""
+        scores = self.rankings[0].row.scores if self.rankings else ()
+        return scores[:MOST_ON_CARD], max(0, len(scores) - MOST_ON_CARD)
 
     @property
     def gauge(self) -> dict[str, Any] | None:
@@ -162,12 +168,10 @@ def _first_raters(matrix: RaterMatrix) -> RaterMatrix:
 def _ranking_view(row: RankingRow, draw: Draw) -> RankingView:
     from palaver.reports import figures
 
-    widths = [s.high - s.low for s in row.scores]
-    digits = numbers.decimals(widths if any(w > 0 for w in widths) else [s.score for s in row.scores])
     groups = list(zip(wording.rank_labels(row), row.groups, strict=True))
     plot = draw(figures.rank_plot, row) if row.scores else Markup()
     heatmap = draw(figures.ahead_heatmap, row) if len(row.better) > MOST_IN_TABLE else Markup()
-    return RankingView(row, groups, digits, plot, heatmap)
+    return RankingView(row, groups, wording.score_digits(row), plot, heatmap)
 
 
 def _intervals(analysis: Analysis) -> list[tuple[str, list[str]]]:

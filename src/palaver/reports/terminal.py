@@ -1,7 +1,7 @@
 """An analysis in the terminal: the answer first, then how far to trust it.
 
-Everything is printed as `Text`, never as markup, so a name like `[bold]x` shows as it is. Rankings wrap
-and are never cut; in a pipe or a file the same lines come without colour.
+Everything is printed as `Text`, never as markup, so a name like `[bold]x` shows as it is. Names fold and are
+never cut. A terminal gets the raters and correlations that matter most; a pipe or a file gets all of them.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from rich.console import Console
 from rich.text import Text
 
 from palaver.reports import lines, numbers, wording
-from palaver.reports.names import clean, shorten
-from palaver.studies.results import AgreementRow, Analysis, RaterRow
+from palaver.reports.names import clean
+from palaver.studies.results import AgreementRow, Analysis, CriterionSummary, RankingRow, RaterRow
 
 MOST_RATERS = 15
 WORST_RATERS = 10
-_NAME = 22
-_LABEL = 29
-"""Columns for `  bootstrap over items, 95%  ` in front of what the method says."""
+MOST_CORRELATIONS = 10
+_LABEL = 22
+"""Columns for `  Bradley–Terry, 95%  ` in front of what the method says."""
 
 
 def print_analysis(analysis: Analysis, console: Console) -> None:
     """Print everything a reader needs before opening the report."""
     _print_head(analysis, console)
-    _print_answer(analysis, console)
+    print_ranking(analysis, console)
     _print_agreement(analysis, console)
     _print_correlation(analysis, console)
     _print_tests(analysis, console)
@@ -46,31 +46,60 @@ def _print_head(analysis: Analysis, console: Console) -> None:
     lines.title(console, analysis.title, facts)
 
 
-def _print_answer(analysis: Analysis, console: Console) -> None:
+def print_ranking(analysis: Analysis, console: Console) -> None:
+    """For each criterion every system's place and mean, the other methods' order, and the agreement."""
     lines.heading(console, "Ranking", "best first; a group ends where all above beat all below")
     criteria = wording.criteria_of(analysis)
     if not criteria:
         lines.indented(console, "There are no ratings, so there is no answer.")
     summaries = {summary.criterion: summary for summary in analysis.criteria}
     for criterion in criteria:
-        name = Text(clean(criterion), style="bold cyan")
-        said = wording.circumstances(summaries.get(criterion))
-        console.print(name + Text(f"  {said}", style="dim") if said else name)
         rows = wording.rankings_of(analysis, criterion)
+        means = next((row for row in rows if row.method == "bootstrap" and row.scores), None)
+        _print_criterion(console, criterion, summaries.get(criterion), means)
         for row in rows:
-            style = "bold" if row is rows[0] and row.groups else ""
-            _named(console, wording.ranking_basis(row), wording.ranking_text(row), style)
-        within = wording.beaten_within(rows[0]) if rows else 0
-        if within:
-            _named(console, "", f"{numbers.some(within, 'pair')} within a group: one beats the other")
+            if row is not means or not row.groups:
+                _named(console, wording.ranking_basis(row), wording.ranking_text(row))
         if not rows:
             lines.indented(console, "not ranked", "dim")
+        within = wording.beaten_within(rows[0]) if rows else 0
+        if within:
+            lines.indented(console, f"{numbers.some(within, 'pair')} within a group: one beats the other")
+        for reason in wording.score_reasons(rows):
+            lines.indented(console, reason, "yellow")
         headline = wording.headline_of(analysis, criterion)
         if headline is not None:
             _named(console, "agreement", wording.agreement_sentence(headline))
         warning = wording.disagreement(rows)
         if warning:
             lines.indented(console, f"Caution: {warning}", "yellow")
+
+
+def _print_criterion(
+    console: Console, criterion: str, summary: CriterionSummary | None, means: RankingRow | None
+) -> None:
+    """The criterion's name, what its scores are, and each system's place and mean."""
+    console.print()
+    remarks = [wording.circumstances(summary)]
+    if means is not None:
+        remarks = [clean(means.unit), wording.ranking_basis(means), *remarks]
+    remark = "; ".join(filter(None, remarks))
+    name = Text(clean(criterion), style="bold cyan")
+    lines.indented(console, name + Text(f"  {remark}", style="dim") if remark else name, indent=0)
+    if means is None:
+        return
+    place, digits = wording.places(means), wording.score_digits(means)
+    interval = f"{numbers.percent(means.confidence)} interval"
+    table = lines.table(("place", "system"), (wording.score_name(means), interval, "ratings"), rule=False)
+    for score in means.scores:
+        table.add_row(
+            place.get(score.system, numbers.DASH),
+            lines.name_cell(score.system),
+            numbers.number(score.score, digits),
+            Text(wording.score_interval(score, digits)),
+            numbers.count(score.n),
+        )
+    lines.print_table(console, table, indent=2)
 
 
 def _print_agreement(analysis: Analysis, console: Console) -> None:
@@ -84,16 +113,18 @@ def _print_agreement(analysis: Analysis, console: Console) -> None:
         cells = (numbers.statistic(row.value), numbers.interval(row.low, row.high) or numbers.DASH)
         sizes = (numbers.p_value(row.p), numbers.count(row.n_items), numbers.count(row.n_raters))
         table.add_row(
-            lines.short_name(row.criterion), Text(wording.measure_name(row)), *map(Text, (*cells, *sizes))
+            lines.name_cell(row.criterion), Text(wording.measure_name(row)), *map(Text, (*cells, *sizes))
         )
     if headlines:
-        console.print(table)
+        lines.print_table(console, table)
+    for reason in wording.headline_reasons(analysis):
+        lines.indented(console, reason)
     for criterion in wording.criteria_of(analysis):
         rows = [row for row in analysis.agreement if row.criterion == criterion and not row.headline]
         if rows:
-            _packed(console, f"{shorten(criterion, _NAME)}:", [*_compact(rows)])
-    for note in dict.fromkeys(note for row in analysis.agreement for note in row.notes):
-        lines.indented(console, clean(note), "dim")
+            _packed(console, f"{clean(criterion)}:", [*_compact(rows)])
+    for note in wording.agreement_notes(analysis):
+        lines.indented(console, note, "dim")
 
 
 def _compact(rows: Sequence[AgreementRow]) -> Iterator[str]:
@@ -114,21 +145,22 @@ def _print_correlation(analysis: Analysis, console: Console) -> None:
         return
     lines.heading(console, "Correlation of the criteria")
     interval = f"{numbers.percent(analysis.confidence)} interval"
-    table = lines.table(("criteria",), ("value", interval, "p", "n"))
-    basis = ""
-    for row in analysis.correlation:
-        own_basis = f"{clean(row.method)} over {clean(row.over)}"
-        if own_basis != basis:
-            basis = own_basis
-            table.add_row(Text(basis, style="dim"))
-        pair = Text(f"{shorten(row.a, 16)} – {shorten(row.b, 16)}")
-        span = numbers.interval(row.low, row.high) or numbers.DASH
-        cells = (numbers.statistic(row.value), span, numbers.p_value(row.p), numbers.count(row.n))
-        table.add_row(pair, *map(Text, cells))
-    console.print(table)
-    for row in analysis.correlation:
-        if not math.isfinite(row.value) and row.reason:
-            lines.indented(console, f"{clean(row.a)} – {clean(row.b)}: undefined: {clean(row.reason)}")
+    for basis, rows in wording.correlations_by_basis(analysis).items():
+        shown = rows[:MOST_CORRELATIONS] if console.is_terminal else rows
+        lines.line(console, basis, "cyan")
+        table = lines.table(("criteria",), ("value", interval, "p", "n"))
+        for row in shown:
+            span = numbers.interval(row.low, row.high) or numbers.DASH
+            cells = (numbers.statistic(row.value), span, numbers.p_value(row.p), numbers.count(row.n))
+            table.add_row(Text(f"{clean(row.a)} – {clean(row.b)}"), *map(Text, cells))
+        lines.print_table(console, table)
+        for row in shown:
+            if not math.isfinite(row.value) and row.reason:
+                lines.indented(console, f"{clean(row.a)} – {clean(row.b)}: undefined: {clean(row.reason)}")
+        hidden = len(rows) - len(shown)
+        if hidden:
+            more = f"{numbers.some(hidden, 'more pair')} in the report and in results.json"
+            lines.indented(console, more, "dim")
 
 
 def _print_tests(analysis: Analysis, console: Console) -> None:
@@ -138,19 +170,21 @@ def _print_tests(analysis: Analysis, console: Console) -> None:
     for row in analysis.tests:
         lines.indented(console, f"{clean(row.criterion)}: {clean(row.question)}")
         lines.indented(console, wording.test_result(row), indent=4)
+        for note in row.notes:
+            lines.indented(console, clean(note), "dim", indent=4)
 
 
 def _print_raters(analysis: Analysis, console: Console) -> None:
     if not analysis.raters:
         return
-    shown = _worst(analysis.raters)
+    shown = _worst(analysis.raters) if console.is_terminal else analysis.raters
     hidden = len(analysis.raters) - len(shown)
     flagged = numbers.count(sum(bool(row.flags) for row in analysis.raters))
     lines.heading(console, "Raters", f"{flagged} of {numbers.count(len(analysis.raters))} flagged")
     table = lines.table(("rater", "flags"), ("ratings", "time", "spread", "same", "agreement"))
     for row in shown:
         table.add_row(
-            lines.short_name(row.rater),
+            lines.name_cell(row.rater),
             Text(", ".join(map(clean, row.flags)) or numbers.DASH, style="yellow" if row.flags else ""),
             numbers.count(row.n_ratings),
             numbers.seconds(row.median_seconds),
@@ -158,7 +192,7 @@ def _print_raters(analysis: Analysis, console: Console) -> None:
             numbers.percent(row.straight_lining),
             numbers.statistic(row.agreement),
         )
-    console.print(table)
+    lines.print_table(console, table)
     legend = "spread: 1 = as everybody; same: share of the most frequent value; agreement: with the others"
     lines.indented(console, legend, "dim")
     if hidden:
@@ -184,21 +218,18 @@ def _print_left_out(analysis: Analysis, console: Console) -> None:
     console.print()
 
 
-def _named(console: Console, name: str, text: str, style: str = "") -> None:
+def _named(console: Console, name: str, text: str) -> None:
     """A name in a column of its own, then `text`; a pipe gets one line, which can be searched."""
     label = Text(f"  {name} ".ljust(_LABEL), style="dim")
-    if console.is_terminal:
-        lines.indented(console, text, style, indent=_LABEL, first=label)
-    else:
-        lines.line(console, label + Text(text, style=style))
+    lines.indented(console, text, indent=_LABEL, first=label)
 
 
 def _packed(console: Console, name: str, parts: Sequence[str]) -> None:
-    """`parts` side by side, as many in a line as go there without breaking one."""
+    """`parts` side by side, as many in a line as go there without breaking one; in a pipe all."""
     rows = [name]
     for part in parts:
         joint = " " if rows == [name] else " · "
-        if cell_len(rows[-1] + joint + part) + 4 <= console.width:
+        if not console.is_terminal or cell_len(rows[-1] + joint + part) + 4 <= console.width:
             rows[-1] += joint + part
         else:
             rows.append(part)

@@ -12,10 +12,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from palaver.reports.names import clean, shorten
-from palaver.reports.numbers import count, interval, number, p_value, percent, some, statistic
-from palaver.studies.ratings import BY
-from palaver.studies.results import AgreementRow, Analysis, CriterionSummary, RankingRow, TestRow
+from palaver.reports.names import clean
+from palaver.reports.numbers import DASH, count, decimals, interval, number, p_value, percent, some, statistic
+from palaver.studies.ratings import ASKED, BY
+from palaver.studies.results import (
+    AgreementRow,
+    Analysis,
+    CorrelationRow,
+    CriterionSummary,
+    RankingRow,
+    SystemScore,
+    TestRow,
+)
 
 METHOD_TITLES = {
     "bootstrap": "bootstrap over items",
@@ -115,6 +123,34 @@ def agreement_sentence(row: AgreementRow) -> str:
     return f"{numbers}: {words}" if words else numbers
 
 
+def headline_reasons(analysis: Analysis) -> list[str]:
+    """`fluency, quality: all 4 raters judged all items, so ICC(2,k) is quoted`: a line for each reason."""
+    criteria: dict[str, list[str]] = {}
+    for row in analysis.agreement:
+        if row.headline_reason:
+            criteria.setdefault(row.headline_reason, []).append(clean(row.criterion))
+    return [f"{', '.join(names)}: {reason}" for reason, names in criteria.items()]
+
+
+def agreement_notes(analysis: Analysis) -> list[str]:
+    """What was left out of a coefficient that is there; the others have their reason already."""
+    rows = [row for row in analysis.agreement if math.isfinite(row.value)]
+    notes = [f"{clean(row.criterion)}: {clean(note)}" for row in rows for note in row.notes]
+    return list(dict.fromkeys(notes))
+
+
+def correlations_by_basis(analysis: Analysis) -> dict[str, list[CorrelationRow]]:
+    """`spearman over item means` -> its rows, those about what people rated first."""
+    asked = {c.criterion for c in analysis.criteria if c.rated_by in ASKED}
+    bases: dict[str, list[CorrelationRow]] = {}
+    for row in analysis.correlation:
+        bases.setdefault(f"{clean(row.method)} over {clean(row.over)}", []).append(row)
+    return {
+        basis: sorted(rows, key=lambda row: row.a not in asked and row.b not in asked)
+        for basis, rows in bases.items()
+    }
+
+
 def test_result(row: TestRow) -> str:
     """`chi-square(8) = 13.20, p = .031, V = 0.12, n = 600`, or why there is no such thing."""
     if not math.isfinite(row.statistic):
@@ -141,6 +177,45 @@ def rank_labels(row: RankingRow) -> list[str]:
     return labels
 
 
+def places(row: RankingRow) -> dict[str, str]:
+    """System -> the places of its group."""
+    labelled = zip(rank_labels(row), row.groups, strict=True)
+    return {system: label for label, group in labelled for system in group}
+
+
+def score_digits(row: RankingRow) -> int:
+    """How many decimals the scores of a ranking need: two, or more or none where intervals ask for it."""
+    widths = [s.high - s.low for s in row.scores]
+    digits = decimals(widths if any(width > 0 for width in widths) else [s.score for s in row.scores])
+    return max(2, digits) if digits else 0
+
+
+def score_name(row: RankingRow) -> str:
+    """What a score is, for the head of its column: a mean, or a share (win rates, boxes)."""
+    return "mean" if row.unit.startswith("mean") else "share"
+
+
+def score_interval(score: SystemScore, digits: int) -> str:
+    """`[3.9, 4.2]`; a dash where there is none, or where `reason` says that it tells nothing."""
+    return DASH if score.reason else interval(score.low, score.high, digits) or DASH
+
+
+def score_reasons(rows: Sequence[RankingRow]) -> list[str]:
+    """`A, B: won all 12 comparisons: …`: what intervals cannot show; systems of one reason together.
+
+    Of several rankings the first that says so about a system is enough.
+    """
+    reasons: dict[str, str] = {}
+    for row in rows:
+        for score in row.scores:
+            if score.reason:
+                reasons.setdefault(clean(score.system), score.reason)
+    systems: dict[str, list[str]] = {}
+    for system, reason in reasons.items():
+        systems.setdefault(reason, []).append(system)
+    return [f"{', '.join(names)}: {reason}" for reason, names in systems.items()]
+
+
 def ranking_text(row: RankingRow) -> str:
     """The groups in words, or why there are none."""
     if row.groups:
@@ -155,7 +230,7 @@ def ranking_basis(row: RankingRow) -> str:
 
 def beaten_within(row: RankingRow) -> int:
     """Pairs of one group of which one beats the other all the same: a group is not a claim of equality."""
-    place = _places(row)
+    place = _group_numbers(row)
     groups = [place.get(s.system, -1) for s in row.scores]
     return sum(
         groups[i] == groups[j] >= 0 and max(row.better[i][j], row.better[j][i]) >= row.confidence
@@ -165,13 +240,13 @@ def beaten_within(row: RankingRow) -> int:
 
 def disagreement(rows: Sequence[RankingRow]) -> str:
     """What the ranking methods say differently about one criterion; empty when they say the same."""
-    places = {method_title(r.method): _places(r) for r in rows if r.groups}
-    shared = [s for s in next(iter(places.values()), {}) if all(s in p for p in places.values())]
+    groups = {method_title(r.method): _group_numbers(r) for r in rows if r.groups}
+    shared = [s for s in next(iter(groups.values()), {}) if all(s in g for g in groups.values())]
     opposed: list[str] = []
     loose: dict[str, list[str]] = {}
     for a, b in combinations(shared, 2):
-        orders = {method: (p[a] > p[b]) - (p[a] < p[b]) for method, p in places.items()}
-        pair = f"{_short(a)} and {_short(b)}"
+        orders = {method: (g[a] > g[b]) - (g[a] < g[b]) for method, g in groups.items()}
+        pair = f"{clean(a)} and {clean(b)}"
         if {-1, 1} <= set(orders.values()):
             opposed.append(f"{pair} ({_ahead(a, b, orders)})")
         elif len(set(orders.values())) > 1:
@@ -186,12 +261,8 @@ def disagreement(rows: Sequence[RankingRow]) -> str:
     return ""
 
 
-def _places(row: RankingRow) -> dict[str, int]:
+def _group_numbers(row: RankingRow) -> dict[str, int]:
     return {system: place for place, group in enumerate(row.groups) for system in group}
-
-
-def _short(name: str) -> str:
-    return shorten(name, 32)
 
 
 def _list(names: Sequence[str]) -> str:
@@ -200,7 +271,7 @@ def _list(names: Sequence[str]) -> str:
 
 def _ahead(a: str, b: str, orders: dict[str, int]) -> str:
     """Who puts whom ahead; a lower place is better."""
-    said = {-1: f"puts {_short(a)} ahead", 1: f"puts {_short(b)} ahead", 0: "leaves them together"}
+    said = {-1: f"puts {clean(a)} ahead", 1: f"puts {clean(b)} ahead", 0: "leaves them together"}
     return ", ".join(f"{method} {said[order]}" for method, order in orders.items())
 
 

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import math
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
+
+from palaver.reports import lines
+from palaver.schema.run import plain
 
 TOLERANCE = 0.02
 Groups = tuple[frozenset[str], ...]
-
-paper_table = partial(Table, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
 
 
 def load_figures(paper: str) -> dict[str, Any]:
     """The published figures of a paper, from the file beside this one."""
     return tomllib.loads((Path(__file__).parent / f"{paper}.toml").read_text(encoding="utf-8"))
-
-
-def print_line(console: Console, text: str, style: str | None = None) -> None:
-    """Text as it is: brackets are no mark-up and numbers have no colour of their own."""
-    console.print(text, style=style, highlight=False, markup=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,53 +94,62 @@ class Comparison:
     def of(self, table: str) -> tuple[Cell, ...]:
         return tuple(cell for cell in self.cells if cell.table == table)
 
+    def to_json(self) -> str:
+        """All cells with what the paper has, what we have, and whether they match."""
+        cells = []
+        for cell in self.cells:
+            groups = {}
+            if isinstance(cell, GroupCell):  # the order inside a group does not matter: that of the names
+                groups = {"paper": [*map(sorted, cell.paper)], "ours": [*map(sorted, cell.ours)]}
+            cells.append({**plain(cell), **groups, "matches": cell.matches})
+        content = {"paper": self.paper, "cells": cells, "remarks": self.remarks, "signature": self.signature}
+        return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
 
 def print_comparison(comparison: Comparison, console: Console) -> None:
     """Every table with a mark per cell, the reasons for what differs, and the count."""
-    print_line(console, comparison.paper, "bold")
+    lines.line(console, comparison.paper, "bold")
     for name in dict.fromkeys(cell.table for cell in comparison.cells):
         cells = comparison.of(name)
         count = f"{name}: {sum(cell.matches for cell in cells)} of {len(cells)} match"
         if isinstance(cells[0], NumberCell):
-            console.print(_number_table(count, [c for c in cells if isinstance(c, NumberCell)]))
+            table = _number_table(count, [c for c in cells if isinstance(c, NumberCell)])
         else:
-            console.print(_group_table(count, [c for c in cells if isinstance(c, GroupCell)]))
+            table = _group_table(count, [c for c in cells if isinstance(c, GroupCell)])
+        console.print()
+        lines.print_table(console, table)
         for cell in cells:
             if not cell.matches:
-                print_line(console, f"  differs: {cell.place}: {cell.why or 'not explained'}", "yellow")
+                why = f"differs: {cell.place}: {cell.why or 'not explained'}"
+                lines.indented(console, why, "yellow")
     for remark in comparison.remarks:
-        print_line(console, remark)
+        lines.indented(console, remark, indent=0)
     for cell in comparison.lost:
         lost = f"LOST: {cell.table}: {cell.place} matched before and no longer does"
-        print_line(console, lost, "bold red")
-    print_line(console, comparison.signature, "dim")
+        lines.line(console, lost, "bold red")
+    lines.line(console, comparison.signature, "dim")
 
 
 def _number_table(count: str, cells: Sequence[NumberCell]) -> Table:
-    table = paper_table(title=f"{count} within {TOLERANCE} (* p < 0.05)", padding=(0, 1, 0, 0))
-    for heading in ("", "set-up"):
-        table.add_column(heading, no_wrap=True)
-    for heading in ("paper ", "ours "):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for heading in ("", "how"):
-        table.add_column(heading, no_wrap=True)
+    title = f"{count} within {TOLERANCE} (* p < 0.05)"
+    table = lines.table(("",), ("set-up", "paper ", "ours ", ""), title=title)
+    table.add_column("how")
     for cell in cells:
         table.add_row(
-            escape(cell.row),
+            Text(cell.row),
             cell.column.removeprefix("Setup "),
             f"{cell.paper:.2f}{'*' if cell.paper_star else ' '}",
             "– " if math.isnan(cell.ours) else f"{cell.ours:.3f}{'*' if cell.p < 0.05 else ' '}",
             "=" if cell.matches else "≠",
-            cell.convention,
+            Text(cell.convention),
         )
     return table
 
 
 def _group_table(count: str, cells: Sequence[GroupCell]) -> Table:
-    table = paper_table(title=f"{count} (the order inside a group does not matter)", padding=(0, 1, 0, 0))
-    for heading in ("", "paper", "ours", "", "how"):
-        table.add_column(heading)
+    title = f"{count} (the order inside a group does not matter)"
+    table = lines.table(("", "paper", "ours", "", "how"), (), title=title)
     for cell in cells:
         mark = "=" if cell.matches else "≠"
-        table.add_row(*map(escape, (cell.row, cell.paper_label, cell.ours_label, mark, cell.convention)))
+        table.add_row(*map(Text, (cell.row, cell.paper_label, cell.ours_label, mark, cell.convention)))
     return table

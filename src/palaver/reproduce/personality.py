@@ -7,13 +7,14 @@ the paper's rows stand the controls it lacks.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 from palaver.corpora.catalogue import corpus
 from palaver.errors import DataError, UserError
@@ -24,7 +25,9 @@ from palaver.personality.results import Condition, Distinguishability
 from palaver.personality.sources import read_pools
 from palaver.personality.verdict import VALIDITY
 from palaver.progress import Progress, no_progress
-from palaver.reproduce.comparison import load_figures, paper_table, print_line
+from palaver.reports import lines
+from palaver.reproduce.comparison import load_figures
+from palaver.schema.run import plain
 
 PAPER = "Automatic Evaluation of Neural Personality-based Chatbots (Xing & Fernández 2018)"
 SHOWS = {"friends": "Friends", "big-bang-theory": "The Big Bang Theory"}
@@ -86,6 +89,18 @@ class Reproduction:
     remarks: tuple[str, ...] = ()
     missed: tuple[str, ...] = ()
     """What should be at least the paper's, and is not."""
+
+    def to_json(self) -> str:
+        """The rows of all tables, and the whole results they come from."""
+        content = {
+            "paper": PAPER,
+            "rows": plain(self.rows),
+            "examples": self.examples,
+            "remarks": self.remarks,
+            "missed": self.missed,
+            "results": {title: json.loads(result.to_json()) for title, result in self.results.items()},
+        }
+        return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,33 +269,28 @@ def _remarks(results: Mapping[str, Distinguishability]) -> Iterator[str]:
 
 def print_reproduction(tables: Reproduction, console: Console) -> None:
     """Every table with the paper's numbers and ours, then the verdicts in words."""
-    print_line(console, f"{PAPER}\n± σ over the characters", "bold")
+    lines.line(console, f"{PAPER}\n± σ over the characters", "bold")
     for name in dict.fromkeys(row.table for row in tables.rows):
-        table = paper_table(title=name, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-        table.add_column(no_wrap=True)
-        for who in ("paper", "ours"):
-            for heading in ("prec.", "recall", "F1"):
-                table.add_column(f"{who}\n{heading}", justify="right", no_wrap=True)
+        heads = [f"{who}\n{head}" for who in ("paper", "ours") for head in ("prec.", "recall", "F1")]
+        table = lines.table(("",), heads, title=name)
         rows = [row for row in tables.rows if row.table == name]
         for row in rows:
-            table.add_row(escape(row.label), *_cells(row.paper), *_cells(row.ours))
-        console.print(table)
+            table.add_row(Text(row.label), *_cells(row.paper), *_cells(row.ours))
+        lines.print_table(console, table)
         for label, note in {row.label.strip(): row.note for row in rows if row.note}.items():
-            print_line(console, f"  {label}: {note}", "dim")
+            lines.indented(console, f"{label}: {note}", "dim")
         console.print()
     if tables.examples:
-        table = paper_table(title=f"Table 3: responses to “{PROMPT}”")
-        for heading in ("", "paper", "ours"):
-            table.add_column(heading)
+        table = lines.table(("", "paper", "ours"), (), title=f"Table 3: responses to “{PROMPT}”")
         for example in tables.examples:
-            table.add_row(*map(escape, example))
-        console.print(table)
+            table.add_row(*map(Text, example))
+        lines.print_table(console, table)
     for remark in (*tables.remarks, VALIDITY):
-        print_line(console, f"- {remark}")
+        lines.indented(console, remark, first=Text("- "))
     for text in tables.missed:
-        print_line(console, f"MISSED: {text}", "bold red")
+        lines.line(console, f"MISSED: {text}", "bold red")
     for title, result in tables.results.items():
-        print_line(console, f"{title}: {result.run}", "dim")
+        lines.line(console, f"{title}: {result.run}", "dim")
 
 
 def _cells(scores: Scores | None) -> list[str]:

@@ -6,13 +6,14 @@ sizes), and of the paper's vectors only some can be had. So the rows are compara
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from palaver.errors import UserError
 from palaver.models.encoders import Encoder, Places, open_encoder
@@ -20,7 +21,8 @@ from palaver.probes.probe import probe
 from palaver.probes.recipe import SETS
 from palaver.probes.results import ProbeResult, SetScore
 from palaver.progress import Progress, no_progress
-from palaver.reproduce.comparison import load_figures, paper_table, print_line
+from palaver.reports import lines
+from palaver.reproduce.comparison import load_figures
 
 ENCODERS = {
     "glove": "Glove Avg",
@@ -70,6 +72,17 @@ class Reproduction:
                     far.append(f"{SETS[name].title}, {ENCODERS[key]}: {ours}, the paper has {paper:.2f}")
         return tuple(far)
 
+    def to_json(self) -> str:
+        """The paper's figures, which of our encoders stands for which of its rows, and our whole result."""
+        content = {
+            "paper": {"sets": PAPER, "cases": CASES, "rows": ENCODERS},
+            "encoders": self.names,
+            "missing": self.missing,
+            "far": self.far,
+            "result": json.loads(self.result.to_json()),
+        }
+        return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
 
 def reproduce(
     places: Places,
@@ -103,16 +116,12 @@ def print_reproduction(tables: Reproduction, console: Console) -> None:
     """Every table, with the paper's row above ours."""
     result = tables.result
     paper = "Exploring Semantic Properties of Sentence Embeddings (Zhu, Li & de Melo 2018)"
-    print_line(console, paper, "bold")
+    lines.line(console, paper, "bold")
     for name in result.sets:
         kind = SETS[name]
         sizes = f"{result.n_triplets[name]} triplets (paper {kind.paper_size})"
         title = f"Table {kind.table}: {kind.title}, {sizes}"
-        table = paper_table(title=title, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-        table.add_column(no_wrap=True)
-        table.add_column(no_wrap=True)
-        for heading in ("S∧S+", "S∧S*", "S+∧S*", "accuracy", "95% interval"):
-            table.add_column(heading, justify="right", no_wrap=True)
+        table = lines.table(("", ""), ("S∧S+", "S∧S*", "S+∧S*", "accuracy", "95% interval"), title=title)
         for key in tables.names | ENCODERS:
             label = ENCODERS.get(key, key)
             if key in PAPER[name]:
@@ -122,22 +131,23 @@ def print_reproduction(tables: Reproduction, console: Console) -> None:
             if score is not None:
                 share = score.share
                 shares = (score.plus.mean, score.star.mean, score.between.mean, share.accuracy)
-                interval = escape(f"[{100 * share.low:.1f}, {100 * share.high:.1f}]")
-                table.add_row(escape(label), "ours", *(f"{100 * v:.2f}" for v in shares), interval)
+                interval = f"[{100 * share.low:.1f}, {100 * share.high:.1f}]"
+                table.add_row(Text(label), "ours", *(f"{100 * v:.2f}" for v in shares), interval)
                 _add_parts(table, key, name, score)
-        console.print(table)
+        lines.print_table(console, table)
         console.print()
-    print_line(console, "Where our rows come from", "bold")
+    lines.line(console, "Where our rows come from", "bold")
     by_name = {row.name: row for row in result.encoders}
     for key, encoder in tables.names.items():
-        print_line(console, f"- {ENCODERS.get(key, key)}: {by_name[encoder].provenance}")
+        provenance = f"{ENCODERS.get(key, key)}: {by_name[encoder].provenance}"
+        lines.indented(console, provenance, first=Text("- "))
     for line in tables.missing:
-        print_line(console, f"- not here: {line}", "yellow")
+        lines.indented(console, f"not here: {line}", "yellow", first=Text("- "))
     for note in result.notes:
-        print_line(console, f"- {note}", "yellow")
+        lines.indented(console, note, "yellow", first=Text("- "))
     for line in tables.far:
-        print_line(console, f"more than {CLOSE:g} points apart: {line}", "bold red")
-    print_line(console, str(result.run), "dim")
+        lines.line(console, f"more than {CLOSE:g} points apart: {line}", "bold red")
+    lines.line(console, str(result.run), "dim")
 
 
 def _add_parts(table: Table, key: str, name: str, score: SetScore) -> None:

@@ -193,7 +193,11 @@ def bradley_terry_bootstrap(
         raise ValueError("by must give one item for each comparison, and comparisons must be given")
     estimate = bradley_terry(data, systems=systems, ties=ties, confidence=confidence, prior=prior)
     samples = np.full((n_replicates, matrix.n_systems), np.nan)
-    if not estimate.reason:
+    n_items = int(estimate.n_comparisons) if by is None else dense_codes("by", np.asarray(by))[1]
+    reason = estimate.reason
+    if not reason and by is not None and n_items < 2:  # every replicate would be the data
+        reason = "one item: there is nothing to resample"
+    if not reason:
         table = _Table.of(matrix, ties, prior)
         generator = np.random.default_rng(rng)
         if by is not None and isinstance(data, Comparisons):
@@ -203,7 +207,7 @@ def bradley_terry_bootstrap(
         samples = np.concatenate([_strengths(table, estimate, drawn) for drawn in blocks])
     n_undefined = int(np.isnan(samples).any(axis=1).sum())
     notes = estimate.notes
-    if n_undefined and not estimate.reason:
+    if n_undefined and not reason:
         notes = (*notes, f"{n_undefined} of {n_replicates} replicates without a finite estimate, left out")
     return BradleyTerryBootstrap.from_samples(
         samples,
@@ -212,9 +216,9 @@ def bradley_terry_bootstrap(
         wins=win_fractions(samples),
         confidence=confidence,
         estimate=estimate,
-        n_items=int(estimate.n_comparisons) if by is None else dense_codes("by", np.asarray(by))[1],
+        n_items=n_items,
         n_undefined=n_undefined,
-        reason=estimate.reason,
+        reason=reason,
         notes=notes,
     )
 

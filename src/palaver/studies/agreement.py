@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,10 +18,75 @@ from palaver.studies.results import AgreementRow
 
 _BOOTSTRAP = "bootstrap over items"
 _NORMAL = "normal approximation"
+_NEARLY_ALL = 0.9
+"""Raters are crossed if each of them judged at least this share of what was judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class RaterDesign:
+    """Who judged what: all raters everything, or other raters from item to item."""
+
+    n_raters: int
+    n_items: int
+    n_complete: int
+    """Items that every rater judged."""
+    fewest: int
+    most: int
+    """Ratings of an item."""
+
+    @classmethod
+    def of(cls, judged: Judgements) -> RaterDesign:
+        known = np.isfinite(judged.score)
+        ratings = np.bincount(judged.unit if known.all() else judged.unit[known])
+        ratings = ratings[ratings > 0]
+        n_raters = len(judged.raters)
+        return cls(
+            n_raters=n_raters,
+            n_items=int(ratings.size),
+            n_complete=int((ratings == n_raters).sum()),
+            fewest=int(ratings.min(initial=n_raters)),
+            most=int(ratings.max(initial=0)),
+        )
+
+    @property
+    def is_crossed(self) -> bool:
+        return self.n_raters > 1 and 0 < _NEARLY_ALL * self.n_items <= self.n_complete
+
+    def __str__(self) -> str:
+        if self.n_raters == 1:
+            return "there is one rater"
+        if self.is_crossed:
+            raters = "both raters" if self.n_raters == 2 else f"all {self.n_raters:,} raters"
+            whole = self.n_complete == self.n_items
+            return f"{raters} judged {'all' if whole else f'{self.n_complete:,} of {self.n_items:,}'} items"
+        each = f"{self.fewest}" if self.fewest == self.most else f"{self.fewest} to {self.most}"
+        return f"raters differ from item to item ({self.n_raters:,} raters, {each} per item)"
 
 
 def agree(judged: Judgements, resampling: Resampling) -> Iterator[AgreementRow]:
-    """Rows for one criterion. ICC for numbers, kappa for choices, Krippendorff's alpha for all."""
+    """Rows for one criterion. ICC for numbers, kappa for choices, Krippendorff's alpha for all.
+
+    Which row is the headline follows the design. Of numbers it is the reliability of the mean over raters:
+    ICC(2,k) where raters are crossed, ICC(1,k) where they differ from item to item. Of choices it is Cohen's
+    kappa for two crossed raters, and otherwise Krippendorff's alpha.
+    """
+    design = RaterDesign.of(judged)
+    is_number = judged.treatment.kind == "number" and judged.treatment.level != "nominal"
+    for row in _rows(judged, resampling):
+        if is_number:
+            quoted = row.form == ("ICC(2,k)" if design.is_crossed else "ICC(1,k)")
+        elif design.is_crossed and design.n_raters == 2:
+            quoted = row.measure == "Cohen kappa"
+        else:
+            quoted = (row.measure, row.form) == ("Krippendorff alpha", "nominal")
+        if quoted:
+            order = "" if is_number else ", and the answers have no order"
+            name = row.form if is_number else row.measure
+            row = replace(row, headline=True, headline_reason=f"{design}{order}, so {name} is quoted")
+        yield row
+
+
+def _rows(judged: Judgements, resampling: Resampling) -> Iterator[AgreementRow]:
     level = judged.treatment.level
     if judged.treatment.kind == "number" and level != "nominal":
         yield from _icc_rows(judged, resampling)
@@ -29,7 +94,7 @@ def agree(judged: Judgements, resampling: Resampling) -> Iterator[AgreementRow]:
         level = "ordinal" if level == "ordinal" and judged.normalisation == "raw" else "interval"
         yield _alpha_row(judged, judged.score, level, level, resampling)
     else:
-        yield replace(_alpha_row(judged, judged.score, "nominal", "nominal", resampling), headline=True)
+        yield _alpha_row(judged, judged.score, "nominal", "nominal", resampling)
         yield _fleiss_row(judged, resampling)
     yield from _cohen_rows(judged, level, resampling)
     if judged.treatment.kind == "boxes":
@@ -42,7 +107,7 @@ def _icc_rows(judged: Judgements, resampling: Resampling) -> Iterator[AgreementR
     result = icc_long(judged.unit, judged.rater, judged.score, confidence=resampling.confidence)
     for form in result.forms:
         row = _row(judged, "ICC", form.form, form, "F distribution")
-        yield replace(row, p=form.p, n_raters=form.n_raters, headline=form.form == "ICC(1,k)")
+        yield replace(row, p=form.p, n_raters=form.n_raters)
 
 
 def _alpha_row(

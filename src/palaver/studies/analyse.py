@@ -209,8 +209,17 @@ def correlate_criteria(
                 high=result.high,
                 n=result.n,
                 dropped=result.dropped + (lonely if over == "item means" else 0),
-                reason=result.reason,
+                reason=_named_reason(result.reason, a.criterion, b.criterion),
             )
+
+
+def _named_reason(reason: str, a: str, b: str) -> str:
+    """What a correlation calls x and y has names here."""
+    constant = {"x": [a], "y": [b], "x and of y": [a, b]}
+    for letters, names in constant.items():
+        if reason == f"all values of {letters} are equal":
+            return f"all values of {' and of '.join(names)} are equal"
+    return reason
 
 
 def _comparable(table: RatingTable, judged: Sequence[Judgements]) -> Iterator[Judgements]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from palaver.statistics.bootstrap import Resampling
 from palaver.statistics.bradley_terry import bradley_terry_bootstrap
 from palaver.statistics.ranking import (
     Comparisons,
     Ranking,
+    WinMatrix,
     as_comparisons,
     comparisons_from_scores,
     format_groups,
@@ -24,6 +26,10 @@ from palaver.studies.results import RankingRow, SystemScore
 
 STATIC = TrueSkillSettings(tau=0.0, draw_probability="observed")
 """Systems do not learn from being rated, so skills have no drift; draws are as frequent as in the data."""
+_UNSURE = "the interval cannot show how sure this is"
+_ONE_ITEM = "one item only, so there is no interval"
+_NO_WIDTH = 1e-9
+"""Means on items closer than this part of the largest are the same, but for rounding."""
 
 
 def rank_systems(judged: Judgements, resampling: Resampling) -> Iterator[RankingRow]:
@@ -111,8 +117,9 @@ def _bootstrap_row(
     if judged.treatment.kind == "pair":  # both sides of a comparison have a score
         item, system = np.r_[item, item], np.r_[system, judged.against]
         score = np.r_[score, 1 - score]
+    table = item_means(score, item, system, len(judged.items), len(judged.systems))
     result = paired_bootstrap(
-        item_means(score, item, system, len(judged.items), len(judged.systems)),
+        table,
         judged.systems,
         n_replicates=resampling.n_replicates,
         confidence=resampling.confidence,
@@ -120,7 +127,43 @@ def _bootstrap_row(
     )
     known = np.isfinite(score)
     counts = np.bincount(system if known.all() else system[known], minlength=len(judged.systems))
-    return _row(criterion, "bootstrap", unit, result, result.means, counts)
+    pair = judged.treatment.kind == "pair"
+    reasons = [_reason_of_mean(table[:, i], score, system == i, pair) for i in range(len(judged.systems))]
+    return _row(criterion, "bootstrap", unit, result, result.means, counts, reasons)
+
+
+def _reason_of_mean(item_means: Floats, score: Floats, own: NDArray[np.bool_], pair: bool) -> str:
+    """Why the interval of a system's mean is missing or has no width; empty where items differ."""
+    means = item_means[np.isfinite(item_means)]
+    if means.size == 0:
+        return ""
+    if means.size == 1:
+        return _ONE_ITEM
+    if np.ptp(means) > _NO_WIDTH * max(1.0, float(np.abs(means).max())):
+        return ""
+    scores = score[own & np.isfinite(score)]
+    if (scores != scores[0]).any():
+        return f"the same mean on every item: {_UNSURE}"
+    if not pair:
+        return f"always rated alike ({scores.size:,} ratings): {_UNSURE}"
+    end = {1.0: "won", 0.0: "lost"}.get(float(scores[0]), "drew")
+    return f"{end} all {scores.size:,} comparisons: {_UNSURE}"
+
+
+def _reasons_of_games(matrix: WinMatrix) -> list[str]:
+    """For each system whether its comparisons ended so alike that resampling them changes nothing."""
+    won, lost, drawn = matrix.wins > 0, matrix.wins.T > 0, matrix.ties > 0
+    reasons = []
+    for i, n in enumerate(matrix.games):
+        reason = ""
+        if n and (won[i].astype(int) + lost[i] + drawn[i] <= 1).all():
+            ends = [end for end, seen in (("won", won), ("lost", lost), ("drew", drawn)) if seen[i].any()]
+            if len(ends) == 1:
+                reason = f"{ends[0]} all {n:,.0f} comparisons: {_UNSURE}"
+            else:
+                reason = f"all comparisons with one and the same system ended alike: {_UNSURE}"
+        reasons.append(reason)
+    return reasons
 
 
 def _trueskill_row(
@@ -135,8 +178,9 @@ def _trueskill_row(
         settings=STATIC,
         rng=resampling.rng,
     )
-    games = _games(compared, len(judged.systems))
-    row = _row(judged.criterion, "trueskill", "TrueSkill mean (prior 25)", result, result.mu, games)
+    matrix = win_matrix(compared, len(judged.systems))
+    games, reasons = matrix.games.astype(np.int64), _reasons_of_games(matrix)
+    row = _row(judged.criterion, "trueskill", "TrueSkill mean (prior 25)", result, result.mu, games, reasons)
     draws = f"{result.n_comparisons:,} comparisons, {result.draw_probability:.0%} draws"
     return replace(row, notes=(draws, *row.notes))
 
@@ -152,12 +196,20 @@ def _bradley_terry_row(
         confidence=resampling.confidence,
         rng=resampling.rng,
     )
-    games = _games(compared, len(judged.systems))
-    return _row(judged.criterion, "bradley-terry", "log strength", result, result.estimate.strength, games)
+    matrix = win_matrix(compared, len(judged.systems))
+    games, reasons = matrix.games.astype(np.int64), _reasons_of_games(matrix)
+    strength = result.estimate.strength
+    return _row(judged.criterion, "bradley-terry", "log strength", result, strength, games, reasons)
 
 
-def _games(compared: Comparisons, n_systems: int) -> Ints:
-    return win_matrix(compared, n_systems).games.astype(np.int64)
+def _reason_of_width(result: Ranking, i: int) -> str:
+    """What else may have left a system without an interval, or with one that has no width."""
+    low, high = result.intervals[i].low, result.intervals[i].high
+    if result.n_items < 2:
+        return _ONE_ITEM
+    if result.n_replicates > 1 and high - low <= _NO_WIDTH * max(1.0, abs(high)):
+        return f"all items say the same: {_UNSURE}"
+    return ""
 
 
 def _row(
@@ -167,6 +219,7 @@ def _row(
     result: Ranking,
     score: Floats,
     counts: Ints,
+    reasons: Sequence[str],
 ) -> RankingRow:
     """What the three methods have in common; `counts` is what each system's score rests on."""
     systems, reason = result.systems, result.reason
@@ -187,6 +240,7 @@ def _row(
                 low=result.intervals[i].low,
                 high=result.intervals[i].high,
                 n=int(counts[i]),
+                reason=reasons[i] or _reason_of_width(result, i),
             )
             for i in order
         ),

@@ -280,7 +280,7 @@ def _notes_on_kinds(criteria: Sequence[_Criterion]) -> Iterator[str]:
     for name, several in by_name.items():
         if len(several) > 1:
             who = ", ".join(f"{BY[c.kind]} ({c.label})" for c in several)
-            yield f"{name} was rated by {who}: kinds of raters are not mixed, each is a criterion of its own"
+            yield f"{name}: rated by {who}; kinds of raters are not mixed, each is a criterion of its own"
 
 
 _PARTS = {

@@ -36,6 +36,8 @@ class AgreementRow:
     """How low and high were found: "F distribution", "bootstrap over items" …"""
     headline: bool = False
     """The one row per criterion that a reader should see first."""
+    headline_reason: str = ""
+    """Why the design makes this the row to quote; empty for all other rows."""
     reason: str = ""
     notes: tuple[str, ...] = ()
 
@@ -67,6 +69,8 @@ class SystemScore:
     low: float
     high: float
     n: int
+    reason: str = ""
+    """Why there is no interval, or why it says nothing (the system won every comparison); empty otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
