@@ -423,8 +423,9 @@ def test_the_quick_way_is_taken_for_plain_rows(tmp_path: Path, monkeypatch: pyte
     [
         ("\n \n", "has no rows"),
         ("5\n", "line 1: expected a JSON object, found int"),
-        ("\n[]\n", "line 2: expected a JSON object, found list"),
-        ('[{"a": 1},\n{"a": 2}]', "line 1: .*\nexpected one JSON object per line"),
+        ("\n[]\n", "has no rows"),
+        ("[]\n[]\n", "line 1: expected a JSON object, found list"),
+        ('[{"a": 1},\n{"a": 2}', "is not a whole JSON array: .*\nis the file cut short"),
         ('{\n"a": 1\n}', "line 1: "),
         ('{"a": 1}\r{"a": 2}\r', "line 1: "),
         ("\0\0\0", "line 1: "),

@@ -161,10 +161,8 @@ def test_empty_cells_of_wide_files_are_no_ratings(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("i,s,r,q,nan", "value: Input should be a finite number"),
         ("i,s,r,q,inf", "value: Input should be a finite number"),
         (",s,r,q,1", "no item given"),
-        ("i,s,r,q,", "no value given"),
     ],
 )
 def test_rows_that_are_no_ratings(line: str, problem: str, tmp_path: Path) -> None:
@@ -174,6 +172,13 @@ def test_rows_that_are_no_ratings(line: str, problem: str, tmp_path: Path) -> No
         list(iter_ratings(path))
     assert caught.value.problems == (problem,)
     assert "pydantic" not in str(caught.value)
+
+
+@pytest.mark.parametrize("nothing", ["", "nan", "NA", "n/a", "-", "–", "null", "None"])
+def test_rows_without_a_value_are_left(nothing: str, tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text(f"item,system,rater,criterion,value\ni,s,r,q,1\nj,s,r,q,{nothing}\n")
+    assert [r.item for r in iter_ratings(path)] == ["i"]
 
 
 def test_rows_that_cannot_be_read_are_not_lost_in_silence(tmp_path: Path) -> None:

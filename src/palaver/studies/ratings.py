@@ -6,7 +6,7 @@ Questions that need no table are answered in constant memory (see `palaver.studi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from palaver.errors import DataError, count_of, nearest
 from palaver.progress import Progress, no_progress
+from palaver.readers.rating_columns import FIELDS
+from palaver.readers.rating_options import Labels, LabelsGiven, RatingOptions, Shape, make_labels
 from palaver.readers.ratings import (
     BAD,
     FILE,
@@ -29,7 +31,7 @@ from palaver.schema import Study
 from palaver.schema.rating import KINDS, Kind
 from palaver.statistics.codes import dense_codes
 from palaver.studies.results import Reading
-from palaver.studies.treatment import Treatment, treat
+from palaver.studies.treatment import Treatment, ordered_words, treat
 from palaver.tables import ROW, open_frame
 
 KEYS = ("criterion", "item", "system", "against", "rater", "turn", "repeat")
@@ -49,7 +51,7 @@ BY: dict[Kind, str] = {
 }
 """Who rated, in words."""
 
-_MOST_LISTED = 1000
+_MOST_LISTED = 10
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,8 @@ class RatingTable:
     bad: pl.DataFrame
     """Rows left out because something in them is wrong: file, row, column, value, problem."""
     hashes: Mapping[str, str]
+    is_wide: bool = False
+    """Whether a row of a file may be several ratings."""
 
     @property
     def criteria(self) -> tuple[str, ...]:
@@ -87,40 +91,99 @@ def read_ratings(
     *,
     study: Study | None = None,
     columns: Mapping[str, str] | None = None,
+    shape: Shape = "auto",
+    criteria: Sequence[str] | None = None,
+    labels: LabelsGiven | Labels | None = None,
+    missing: Sequence[str] = (),
+    sheet: str | None = None,
     kinds: Mapping[str, Kind] | None = None,
     skip_bad: bool = False,
     progress: Progress = no_progress,
 ) -> RatingTable:
-    """Read one or more rating files into a table. `kinds` says who rated a file and overrules its column.
+    """Read one or more rating files into a table.
 
-    Rows that cannot be used raise `DataError` naming each of them, or with `skip_bad` are left out,
-    counted and kept in `RatingTable.bad`.
+    `columns` says which column is which field (`{"rater": "worker"}`), `shape` how the file is laid out,
+    `criteria` which criteria to read, `labels` what words stand for (`["Poor", "Fair", "Good"]`, lowest
+    first, `{"Poor": 1, "Good": 4}`, or criterion -> one of these), `missing` which further words mean no
+    answer, `sheet` which sheet of a spreadsheet to read. `kinds` says who rated a file and overrules its
+    column.
+
+    Rows and cells that cannot be used raise `DataError` naming them, or with `skip_bad` are left out, counted
+    and kept in `RatingTable.bad`.
     """
-    asked = [question.criterion for question in study.questions] if study else None
-    ratings = read_rating_frame(sources, columns=columns, criteria=asked, kinds=kinds, progress=progress)
-    return _build(ratings, study, skip_bad)
+    options = RatingOptions(
+        columns=columns or {},
+        shape=shape,
+        labels=_with_scales(labels if isinstance(labels, Labels) else make_labels(labels), study),
+        missing=tuple(missing),
+        words=frozenset(_words_of(study)) if study else frozenset(),
+        criteria=criteria,
+        asked=[question.criterion for question in study.questions] if study else None,
+        sheet=sheet,
+    )
+    ratings = read_rating_frame(sources, options, kinds=kinds, progress=progress)
+    return _build(ratings, study, options.labels, skip_bad)
 
 
-def ratings_from_frame(frame: Any, **options: Any) -> RatingTable:
-    """The same from a polars or pandas frame (or anything that hands out Arrow) in one of the layouts."""
-    return read_ratings(open_frame(frame), **options)
+def ratings_from_frame(
+    frame: Any,
+    *,
+    study: Study | None = None,
+    columns: Mapping[str, str] | None = None,
+    shape: Shape = "auto",
+    criteria: Sequence[str] | None = None,
+    labels: LabelsGiven | Labels | None = None,
+    missing: Sequence[str] = (),
+    kind: Kind | None = None,
+    skip_bad: bool = False,
+) -> RatingTable:
+    """The same from a polars or pandas frame (or anything that hands out Arrow) in one of the shapes."""
+    return read_ratings(
+        open_frame(frame),
+        study=study,
+        columns=columns,
+        shape=shape,
+        criteria=criteria,
+        labels=labels,
+        missing=missing,
+        kinds={"frame": kind} if kind is not None else None,
+        skip_bad=skip_bad,
+    )
 
 
-def _build(ratings: RatingFrame, study: Study | None, skip_bad: bool) -> RatingTable:
+def _words_of(study: Study) -> Iterator[str]:
+    """The answers that the study's scales of words offer: a box may be called `NA`."""
+    for question in study.questions:
+        if question.scale.form != "number":
+            yield from (choice.value for choice in question.scale.choices())
+
+
+def _with_scales(labels: Labels, study: Study | None) -> Labels:
+    """With the words that a study's scales have for their steps."""
+    numbers = dict(labels.numbers)
+    for question in study.questions if study else ():
+        if question.scale.form == "number":
+            steps = {c.label.lower(): float(c.value) for c in question.scale.choices() if c.label != c.value}
+            if steps:
+                numbers[question.criterion] = {**steps, **labels.of(question.criterion)}
+    return replace(labels, numbers=numbers)
+
+
+def _build(ratings: RatingFrame, study: Study | None, labels: Labels, skip_bad: bool) -> RatingTable:
     named = ", ".join(ratings.paths)
-    table, criteria, wrong = _check_values(ratings, study)
+    table, criteria, wrong = _check_values(ratings, study, labels)
     bad = pl.concat([ratings.bad, wrong]).sort(FILE, ROW, maintain_order=True)
+    is_wide = any(layout.kind != "long" for layout in ratings.layouts)
     if bad.height and not skip_bad:
-        n_bad = count_of(bad.select(FILE, ROW).n_unique(), "row")
         raise DataError(
-            f"{named}: {n_bad} of {ratings.n_rows:,} cannot be used",
+            f"{named}: {count_bad(bad, is_wide)} of {ratings.n_rows:,} cannot be used",
             "mend them, or add --skip-bad to leave them out (they are counted and written to bad-rows.csv)",
             _listed(bad),
         )
     table, n_duplicates = _drop_earlier(table)
     dropped = {
         "ratings that could not be used": ratings.n_bad + wrong.height,
-        "empty cells (no answer given)": ratings.n_empty,
+        "no value given": ratings.n_missing,
         "earlier answers replaced by a later one": n_duplicates,
     }
     if table.is_empty():
@@ -152,7 +215,14 @@ def _build(ratings: RatingFrame, study: Study | None, skip_bad: bool) -> RatingT
         reading=reading,
         bad=bad,
         hashes=ratings.files,
+        is_wide=is_wide,
     )
+
+
+def count_bad(bad: pl.DataFrame, is_wide: bool) -> str:
+    """`2 rows`, or of a wide file, where a row is several ratings, `3 cells in 2 rows`."""
+    rows = count_of(bad.select(FILE, ROW).n_unique(), "row")
+    return f"{count_of(bad.height, 'cell')} in {rows}" if is_wide else rows
 
 
 @dataclass(frozen=True)
@@ -167,7 +237,7 @@ class _Criterion:
 
 
 def _check_values(
-    ratings: RatingFrame, study: Study | None
+    ratings: RatingFrame, study: Study | None, words: Labels
 ) -> tuple[pl.DataFrame, list[_Criterion], pl.DataFrame]:
     """Decide how each criterion is treated and split off values outside its scale."""
     table = ratings.frame
@@ -176,6 +246,7 @@ def _check_values(
     fitting: list[pl.DataFrame] = []
     wrong = [pl.DataFrame(schema=BAD)]
     asked = [question.criterion for question in study.questions] if study else []
+    unordered: dict[str, dict[str, int]] = {}
     labels = _labels(table)
     for (name, kind), label in labels.items():
         rows = table
@@ -190,6 +261,8 @@ def _check_values(
             scale = study.question(name).scale
         if scale is not None and scale.form == "boxes":  # a box may be called "1"
             rows = rows.with_columns(_as_given().cast(pl.Categorical).alias("text"))
+        if scale is None and name not in words.nominal:
+            unordered.update({name: counts} if (counts := ordered_words(name, rows)) else {})
         treatment, fits, problem = treat(rows, scale, screens=screens)
         good = rows.select(fits).to_series()
         if not good.all():
@@ -199,9 +272,30 @@ def _check_values(
             rows = rows.with_columns(pl.lit(label).cast(pl.Categorical).alias("criterion"))
         fitting.append(rows)
         criteria.append(_Criterion(name, kind, label, treatment, rows.height))
+    if unordered:
+        raise _no_order(", ".join(ratings.paths), unordered)
     if len(fitting) != 1:  # one is in order already
         fitting = [pl.concat([table.clear(), *fitting]).sort(ORDER)]
     return fitting[0], criteria, pl.concat(wrong)
+
+
+def _no_order(named: str, criteria: Mapping[str, Mapping[str, int]]) -> DataError:
+    """The words that were met, and what to type."""
+    met = [
+        f"{name}: {', '.join(f'{word!r} ({n:,})' for word, n in counts.items())}"
+        for name, counts in criteria.items()
+    ]
+    several = len(criteria) > 1
+    lines = [
+        f'--labels "{f"{name}:" if several else ""}{",".join(counts)}"' for name, counts in criteria.items()
+    ]
+    first = next(iter(criteria))
+    return DataError(
+        f"{named}: values are words, and nothing says which number each stands for",
+        f"give their order, lowest first: {' '.join(lines)} (or with numbers: Poor=1,Good=4); "
+        f'words that have no order: --labels "{first}:nominal"',
+        met,
+    )
 
 
 def _labels(table: pl.DataFrame) -> dict[tuple[str, Kind], str]:
@@ -335,6 +429,8 @@ def _listed(bad: pl.DataFrame) -> list[str]:
     listed = []
     for row in bad.head(_MOST_LISTED).iter_rows(named=True):
         place = f"{row[FILE]}, row {row[ROW]}" if several else f"row {row[ROW]}"
+        if row["column"] and row["column"] not in FIELDS:
+            place += f", column {row['column']!r}"
         value = f", found {row['value']!r}" if row["value"] and "expected" in row["problem"] else ""
         listed.append(f"{place}: {row['problem']}{value}")
     if bad.height > _MOST_LISTED:

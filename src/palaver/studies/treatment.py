@@ -110,6 +110,21 @@ def _outcome_fits(scale: Scale) -> pl.Expr:
     return fits & other.fill_null(False)
 
 
+def ordered_words(criterion: str, rows: pl.DataFrame) -> dict[str, int]:
+    """The words of a criterion that probably have an order which nobody told us, with their counts.
+
+    Nothing for numbers, for pairs, for text of all sorts, and for boxes: several in one cell, a name that
+    begins with `check`, or "ok" among them.
+    """
+    is_number = (rows.height - rows["value"].null_count()) * 2 >= rows.height
+    if is_number or rows["against"].null_count() < rows.height or criterion.startswith("check"):
+        return {}
+    counts = rows["text"].drop_nulls().cast(pl.String).value_counts(sort=True)
+    words = dict(counts.sort("count", "text", descending=[True, False]).rows())
+    are_boxes = any("|" in word or "\n" in word for word in words) or "ok" in words
+    return {} if are_boxes or not 1 < len(words) <= MAX_OPTIONS else words
+
+
 def _guess(rows: pl.DataFrame, screens: bool) -> tuple[Treatment, pl.Expr, str]:
     if rows["against"].null_count() < rows.height:
         scale = Pairwise()
