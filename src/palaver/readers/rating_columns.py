@@ -76,6 +76,8 @@ FORM_SHAPE = "expected columns such as 'Q01 [alpha]', 'Q01 [beta]': the item, an
 
 _MOST_NAMED = 12
 """Columns that a note names; the others are counted."""
+_FEW_WORDS = 7
+"""So many at most are the steps of a scale."""
 _INDEX_FROM = 10
 """So many rows numbered one after the other are no accident."""
 _WORDS_OF: dict[str, frozenset[str]] = {
@@ -401,9 +403,11 @@ def why_no_criterion(column: str, values: pl.Series | None, options: RatingOptio
         return ""
     numbers = values.cast(pl.Float64, strict=False)
     if numbers.null_count() >= len(values) / 2:
-        counts = values.value_counts(sort=True)[values.name]
-        shown = ", ".join(map(repr, counts.head(5).to_list()))
-        return f"words ({shown}{', …' if len(counts) > 5 else ''}), not numbers; {_TAKE}"
+        counts = values.value_counts(sort=True)
+        words = counts.sort("count", values.name, descending=[True, False])[values.name].to_list()
+        shown = ", ".join(map(repr, words[:5])) + (", …" if len(words) > 5 else "")
+        ordered = "; if they have an order, give it with --labels" if 1 < len(words) <= _FEW_WORDS else ""
+        return f"words ({shown}), not numbers{ordered}"
     looks = _looks_like(column, numbers.drop_nulls())
     return f"it looks like {looks}; {_TAKE}" if looks else ""
 

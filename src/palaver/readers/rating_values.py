@@ -23,21 +23,31 @@ class ValueCleaner:
         self.decimal_commas = decimal_commas
         self.n_commas = 0
         """Numbers that had a decimal comma."""
+        numbers = pl.Series(list(options.missing), dtype=pl.String).cast(pl.Float64, strict=False)
+        self._missing_numbers = numbers.drop_nulls().to_list()  # 99 and -9 are codes for nothing, too
 
     def clean(self, frame: pl.DataFrame) -> pl.DataFrame:
         """A frame of the long format with `value` made plain. Numbers that are numbers already stay."""
         column = frame["value"]
         if column.dtype.is_numeric():
+            if self._missing_numbers:
+                column = self._without_codes(column, column.cast(pl.Float64))
             if column.dtype.is_float() and column.is_nan().any():
-                return frame.with_columns(pl.col("value").fill_nan(None))
-            return frame
+                column = column.fill_nan(None)
+            return frame.with_columns(column)
         text = self.plain_text(column)
         number = text.cast(pl.Float64, strict=False)
+        if self._missing_numbers:
+            text = self._without_codes(text, number)
         worded = text.is_not_null() & (number.is_null() | number.is_nan())
         frame = frame.with_columns(text.alias("value"))
         if not worded.any():
             return frame
         return frame.with_columns(pl.when(worded).then(self._meant(frame)).otherwise(text).alias("value"))
+
+    def _without_codes(self, column: pl.Series, number: pl.Series) -> pl.Series:
+        kept = ~number.is_in(self._missing_numbers).fill_null(False)
+        return column.to_frame().select(pl.when(kept).then(pl.col(column.name))).to_series()
 
     def plain_text(self, column: pl.Series) -> pl.Series:
         """The column as text, with decimal points where it has decimal commas."""
