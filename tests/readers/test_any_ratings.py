@@ -157,9 +157,21 @@ def test_words_need_an_order(tmp_path: Path, palaver: Call) -> None:
     file(tmp_path, WORDS)
     said = palaver("study", "analyse", "r.csv", code=1)
     assert "q: 'Fair' (1), 'Good' (1), 'good' (1), 'poor' (1)" in said
-    assert '--labels "Fair,Good,good,poor"' in said
+    assert '--labels "poor,Fair,good"' in said
     assert "lowest first" in said
     assert '--labels "q:nominal"' in said
+
+
+def test_an_order_that_we_do_not_know_is_not_made_up(tmp_path: Path) -> None:
+    text = (
+        WORDS.replace("Good", "gut")
+        .replace("good", "gut")
+        .replace("Fair", "naja")
+        .replace("poor", "schlecht")
+    )
+    with pytest.raises(DataError) as caught:
+        read_ratings(file(tmp_path, text))
+    assert '--labels "LOWEST,…,HIGHEST"' in caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -292,6 +304,7 @@ def test_criteria_of_a_long_file(tmp_path: Path) -> None:
     table = read_ratings(path, criteria=["q"])
     assert table.criteria == ("q",)
     assert "left the criterion 'p' (2 ratings): not among --criteria" in said(table)
+    assert read_ratings(path, criteria=["Q"]).criteria == ("q",)
     with pytest.raises(DataError, match=r"there is no criterion 'qq'"):
         read_ratings(path, criteria=["q", "qq"])
 

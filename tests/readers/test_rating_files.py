@@ -70,6 +70,9 @@ def test_times_with_and_without_zone(ending: str, tmp_path: Path) -> None:
         ("2018-02-03 04:05:06.5+01:00", datetime(2018, 2, 3, 3, 5, 6, 500_000)),
         ("2/3/2018 04:05:06", datetime(2018, 2, 3, 4, 5, 6)),  # as CrowdFlower wrote them
         ("2018-02-03", datetime(2018, 2, 3)),
+        ("2018/02/03 4:05:06 PM GMT+1", datetime(2018, 2, 3, 15, 5, 6)),  # as Google Forms writes them
+        ("2018/02/03 04:05:06", datetime(2018, 2, 3, 4, 5, 6)),
+        ("03.02.2018 04:05", datetime(2018, 2, 3, 4, 5)),
         ("yesterday", None),
     ],
 )

@@ -289,22 +289,29 @@ def _only(options: RatingOptions, layout: Layout, path: Path) -> Layout:
 
     With all it has if the study asks for none of them, so that the mistake shows.
     """
-    if options.criteria is None:
-        wanted, reason = options.asked, "not asked for by the study"
-    else:
-        wanted, reason = options.criteria, "not among --criteria"
-    if wanted is None:
+    named = _named(options)
+    if named is None:
         return layout
-    names = {SHORT.get(name, name) for name in wanted}
-    asked = {name: by for name, by in layout.criteria.items() if name in names}
+    reason = "not asked for by the study" if options.criteria is None else _NOT_NAMED
+    asked = {name: by for name, by in layout.criteria.items() if name.lower() in named}
     if options.criteria is not None and not asked:
-        met = ", ".join(layout.criteria) or "none"
-        close = nearest(options.criteria[0], list(layout.criteria))
+        met = [*layout.criteria, *layout.left]
+        close = nearest(options.criteria[0], met)
         raise DataError(
-            f"{path}: none of --criteria {', '.join(options.criteria)} is there{close}", f"found {met}"
+            f"{path}: none of --criteria {','.join(options.criteria)} is there{close}",
+            f"found {', '.join(met)}",
         )
     left = {column: reason for name, by in layout.criteria.items() if name not in asked for column in by}
     return replace(layout, criteria=asked, left={**layout.left, **left}) if asked and left else layout
+
+
+_NOT_NAMED = "not among --criteria"
+
+
+def _named(options: RatingOptions) -> set[str] | None:
+    """The criteria that the user or the study names, in lower case; nothing if nobody does."""
+    wanted = options.asked if options.criteria is None else options.criteria
+    return None if wanted is None else {SHORT.get(name, name).lower() for name in wanted}
 
 
 def _numbered(columns: Sequence[str]) -> dict[str, list[str]]:
@@ -355,26 +362,33 @@ def _criteria(
 ) -> Layout:
     wide = {f: c for f, c in wide.items() if f not in ("criterion", "value")}
     _demand(("item", "system", "rater"), wide, columns, path)
-    named = {SHORT.get(name, name) for name in (options.criteria or options.asked or ())}
+    named = _named(options) or set()
     criteria: dict[str, tuple[str, ...]] = {}
     left: dict[str, str] = {}
     for column in columns:
         if column in wide.values():
             continue
         name = SHORT.get(column, column)
-        reason = "" if name in named else why_no_criterion(column, sample.get(column), options)
+        reason = ""
+        if name.lower() not in named:
+            reason = why_no_criterion(column, sample.get(column), options)
+            if options.criteria is not None and column != fields.get("value"):
+                reason = _NOT_NAMED
         if reason:
             left[column] = reason
         else:
             criteria[name] = (column,)
-    if options.criteria is not None and len(options.criteria) == 1 and "value" in fields:
+    value = fields.get("value")
+    if (
+        value is not None
+        and options.criteria is not None
+        and len(options.criteria) == 1
+        and value not in left
+    ):
         (name,) = options.criteria
-        if name not in columns:  # a column `rating` or `score`, which the user gives its name
-            criteria = {name: (fields["value"],)} | {
-                n: by for n, by in criteria.items() if by[0] != fields["value"]
-            }
-            left.pop(fields["value"], None)
-    if not criteria:
+        if not any(other.lower() == name.lower() for other in criteria if other != value):
+            criteria = {name: (value,)}  # a column `rating` or `score`, to which the user gives a name
+    if not criteria and options.criteria is None:
         raise DataError(
             f"{path}: there is no column of ratings besides {', '.join(wide.values())}",
             "say which columns are: --criteria NAME,NAME; words that stand for numbers need their order: "
@@ -382,7 +396,7 @@ def _criteria(
             [f"{column!r}: {reason}" for column, reason in left.items()],
         )
     hint = f"add --criteria {','.join(criteria)},{{}} to take it"
-    if options.asked is not None and options.criteria is None and named & set(criteria):
+    if options.criteria is None and named & {name.lower() for name in criteria}:
         hint = "not asked for by the study"
     left = {column: reason.replace(_TAKE, hint.format(column)) for column, reason in left.items()}
     return Layout("criteria", wide, criteria, left=left)
@@ -418,9 +432,10 @@ def _looks_like(column: str, values: pl.Series) -> str:
     for what, names in _WORDS_OF.items():
         if words & names:
             return what
-    if len(values) > _INDEX_FROM and (values.diff().drop_nulls() == 1).all():
-        return "an index"
     low, high = float(values.min()), float(values.max())  # type: ignore[arg-type]
+    is_unique = high - low + 1 == len(values) == values.n_unique()
+    if len(values) > _INDEX_FROM and is_unique and low in (0, 1):
+        return "an index"
     if low >= 1900 and high <= 2100 and (values == values.round()).all():
         return "a year"
     return "a date or a time" if low > 1e9 else ""

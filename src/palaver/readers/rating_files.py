@@ -17,7 +17,7 @@ from palaver.errors import DataError
 from palaver.files import Format, format_by_name, write_atomically
 from palaver.readers.rating_columns import SCHEMA
 from palaver.readers.rating_options import RatingOptions
-from palaver.readers.ratings import RatingReader, check_criteria, parsed_time
+from palaver.readers.ratings import RatingReader, check_criteria, parse_times
 from palaver.schema import Rating
 from palaver.schema.rating import Kind, value_text
 from palaver.tables import ROW, as_text
@@ -35,7 +35,7 @@ def ratings_of(reader: RatingReader, *, kind: Kind | None = None) -> Iterator[Ra
         frame = as_text(frame, path)
         if kind is not None:
             frame = frame.with_columns(pl.lit(kind).alias("kind"))
-        for row in frame.with_columns(parsed_time().alias("given_at")).iter_rows(named=True):
+        for row in frame.with_columns(parse_times(frame["given_at"])).iter_rows(named=True):
             number = row.pop(ROW)
             try:
                 yield Rating.model_validate({k: _loosen(k, v) for k, v in row.items() if v is not None})

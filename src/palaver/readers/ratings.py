@@ -236,7 +236,8 @@ class RatingReader:
         if is_long and wanted is not None:
             criterion = frame["criterion"].cast(pl.String)
             self.criteria_met |= set(criterion.unique().drop_nulls())
-            is_other = ~criterion.is_in(list(wanted)) & criterion.is_not_null()
+            named = [name.lower() for name in wanted]
+            is_other = ~criterion.str.to_lowercase().is_in(named) & criterion.is_not_null()
             self.criteria_left.update(dict(criterion.filter(is_other).value_counts().rows()))
             frame = frame.filter(~is_other)
         frame = self._cleaner.clean(frame)
@@ -244,7 +245,7 @@ class RatingReader:
         self.n_missing += n_missing
         return frame.filter(pl.col("value").is_not_null()) if n_missing else frame
 
-    def notes(self) -> Iterator[str]:
+    def notes(self, *, describe_layout: bool = True) -> Iterator[str]:
         """What a user should know about how the file was read."""
         yield from self.table.notes
         encoding = self.table.encoding
@@ -252,7 +253,7 @@ class RatingReader:
             yield f"encoded as {encoding.name}"
         if encoding.recoded_lines:
             yield f"{count_of(encoding.recoded_lines, 'line')} not in UTF-8, read as Windows-1252"
-        if self.layout.describe() != Layout("long", {}, {}).describe():
+        if describe_layout and self.layout.describe() != Layout("long", {}, {}).describe():
             yield f"read as {self.layout.describe()}"
         yield from self.layout.notes()
         for criterion, n in self.criteria_left.items():
@@ -267,8 +268,9 @@ def check_criteria(readers: Iterable[RatingReader]) -> None:
     """Raise `DataError` if the user names a criterion that no file has."""
     readers = list(readers)
     met = {name for reader in readers for name in (*reader.layout.criteria, *reader.criteria_met)}
+    folded = {name.lower() for name in met}
     for name in readers[0].options.criteria or ():
-        if SHORT.get(name, name) not in met and name not in met:
+        if not {name.lower(), SHORT.get(name, name)} & folded:
             files = ", ".join(_text(reader.table.path) for reader in readers)
             raise DataError(
                 f"{files}: there is no criterion {name!r}{nearest(name, sorted(met))}",
@@ -344,15 +346,35 @@ def _value_and_text(column: pl.Series) -> tuple[pl.Series, pl.Series]:
     return number, text.cast(pl.Categorical)
 
 
+_ZONED = ("%Y-%m-%dT%H:%M:%S%.f%z",)
 _TIMES = ("%Y-%m-%dT%H:%M:%S%.f", "%m/%d/%YT%H:%M:%S", "%Y-%m-%d")
+_SELDOM_ZONED = ("%Y/%m/%dT%I:%M:%S %p %z",)
+_SELDOM_TIMES = (
+    *("%Y/%m/%dT%H:%M:%S", "%Y/%m/%dT%I:%M:%S %p", "%m/%d/%YT%I:%M:%S %p", "%m/%d/%YT%H:%M"),
+    *("%d.%m.%YT%H:%M:%S", "%d.%m.%YT%H:%M", "%Y-%m-%dT%H:%M"),
+)
+"""Those of forms and spreadsheets, tried where the others fail."""
 
 
-def parsed_time() -> pl.Expr:
-    """`given_at` as a moment in UTC (a time without zone is taken as such); unreadable times are null."""
-    text = pl.col("given_at").str.replace("Z$", "+00:00").str.replace(" ", "T", literal=True)
-    zoned = text.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f%z", time_unit="us", strict=False)
-    plain = (text.str.to_datetime(f, time_unit="us", strict=False) for f in _TIMES)
-    return pl.coalesce(zoned.dt.convert_time_zone("UTC").dt.replace_time_zone(None), *plain)
+def parse_times(column: pl.Series) -> pl.Series:
+    """Text as moments in UTC (a time without zone is taken as such); unreadable times are null."""
+    text = column.str.replace("Z$", "+00:00").str.replace(" ", "T", literal=True)
+    moment = _parse_times(text, _ZONED, _TIMES)
+    if moment.null_count() == column.null_count():
+        return moment
+    zoned = text.str.replace(r" (?:GMT|UTC)([+-])(\d)$", " ${1}0${2}00").str.replace(
+        r" (?:GMT|UTC)$", " +0000"
+    )
+    seldom = _parse_times(zoned, _SELDOM_ZONED, _SELDOM_TIMES)
+    return pl.select(pl.coalesce(moment, seldom)).to_series()
+
+
+def _parse_times(text: pl.Series, zoned: Sequence[str], plain: Sequence[str]) -> pl.Series:
+    given = pl.col(text.name)
+    in_zone = (given.str.to_datetime(f, time_unit="us", strict=False) for f in zoned)
+    utc = (moment.dt.convert_time_zone("UTC").dt.replace_time_zone(None) for moment in in_zone)
+    local = (given.str.to_datetime(f, time_unit="us", strict=False) for f in plain)
+    return text.to_frame().select(pl.coalesce(*utc, *local)).to_series()
 
 
 def _moments(column: pl.Series) -> tuple[pl.Series, pl.Series]:
@@ -363,7 +385,7 @@ def _moments(column: pl.Series) -> tuple[pl.Series, pl.Series]:
         moment = moment.cast(pl.Datetime("us"))
     else:
         column = _clean(column)
-        moment = column.to_frame().select(parsed_time()).to_series()
+        moment = parse_times(column)
     return moment.alias("given_at"), (moment.is_null() & column.is_not_null()).alias("untimed")
 
 

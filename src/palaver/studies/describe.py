@@ -72,7 +72,7 @@ def describe(
     description.layout = reader.layout.describe()
     description.n_broken = len(reader.table.problems)
     description.n_missing = reader.n_missing
-    description.notes = list(reader.notes())
+    description.notes = list(reader.notes(describe_layout=False))
     return description
 
 

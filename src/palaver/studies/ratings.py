@@ -31,7 +31,7 @@ from palaver.schema import Study
 from palaver.schema.rating import KINDS, Kind
 from palaver.statistics.codes import dense_codes
 from palaver.studies.results import Reading
-from palaver.studies.treatment import Treatment, ordered_words, treat
+from palaver.studies.treatment import Treatment, ordered_words, treat, usual_order
 from palaver.tables import ROW, open_frame
 
 KEYS = ("criterion", "item", "system", "against", "rater", "turn", "repeat")
@@ -265,6 +265,8 @@ def _check_values(
             unordered.update({name: counts} if (counts := ordered_words(name, rows)) else {})
         treatment, fits, problem = treat(rows, scale, screens=screens)
         good = rows.select(fits).to_series()
+        if words.of(name) and treatment.kind == "number":
+            problem += f" or one of {', '.join(words.of(name))}"
         if not good.all():
             wrong += _marked(ratings, rows.filter(~good), "value", _as_given(), problem)
             rows = rows.filter(good)
@@ -285,15 +287,18 @@ def _no_order(named: str, criteria: Mapping[str, Mapping[str, int]]) -> DataErro
         f"{name}: {', '.join(f'{word!r} ({n:,})' for word, n in counts.items())}"
         for name, counts in criteria.items()
     ]
-    several = len(criteria) > 1
-    lines = [
-        f'--labels "{f"{name}:" if several else ""}{",".join(counts)}"' for name, counts in criteria.items()
-    ]
-    first = next(iter(criteria))
+    words = {word.lower(): word for counts in criteria.values() for word in counts}
+    orders = {"": usual_order(words.values())}
+    if not orders[""]:
+        orders = {name: usual_order(counts) for name, counts in criteria.items()}
+    lines = []
+    for name, order in orders.items():
+        scope = f"{name}:" if name and len(criteria) > 1 else ""
+        lines.append(f'--labels "{scope}{",".join(order or ("LOWEST", "…", "HIGHEST"))}"')
     return DataError(
         f"{named}: values are words, and nothing says which number each stands for",
         f"give their order, lowest first: {' '.join(lines)} (or with numbers: Poor=1,Good=4); "
-        f'words that have no order: --labels "{first}:nominal"',
+        f'if they have no order: --labels "{next(iter(criteria))}:nominal"',
         met,
     )
 
