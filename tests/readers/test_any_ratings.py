@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import sys
 import tomllib
 from collections.abc import Callable
@@ -360,3 +362,25 @@ def test_a_study_knows_the_words_of_its_scales(tmp_path: Path) -> None:
         items=(Item(id="i", outputs=(Output(system="a", text=""), Output(system="b", text=""))),),
     )
     assert values(read_ratings(file(tmp_path, WORDS), study=study)) == [3, 1, 2, 3]
+
+
+# --- the page about one's own ratings -----------------------------------------------------------------------
+
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "own-ratings.md").read_text(encoding="utf-8")
+SECTIONS = {part.partition("\n")[0]: part for part in PAGE.split("\n## ") if "```csv" in part}
+
+
+@pytest.mark.parametrize("title", SECTIONS)
+def test_every_example_of_the_page_is_read(title: str, palaver: Call) -> None:
+    """With the options of the command that stands in the same section."""
+    (example,) = re.findall(r"```csv\n(.*?)```", SECTIONS[title], flags=re.S)
+    assert len(example.splitlines()) == 3
+    commands = re.findall(r"```\npalaver study analyse \S+(.*)\n```", SECTIONS[title])
+    Path("ratings.csv").write_text(example, encoding="utf-8")
+    options = shlex.split(commands[0]) if commands else []
+    assert "ratings, " in palaver("study", "describe", "ratings.csv", *options)
+    palaver("study", "convert", "ratings.csv", "long.jsonl", *options)
+
+
+def test_the_page_shows_every_shape() -> None:
+    assert len(SECTIONS) >= 9

@@ -292,7 +292,7 @@ def _only(options: RatingOptions, layout: Layout, path: Path) -> Layout:
     named = _named(options)
     if named is None:
         return layout
-    reason = "not asked for by the study" if options.criteria is None else _NOT_NAMED
+    reason = _NOT_ASKED if options.criteria is None else _NOT_NAMED
     asked = {name: by for name, by in layout.criteria.items() if name.lower() in named}
     if options.criteria is not None and not asked:
         met = [*layout.criteria, *layout.left]
@@ -306,6 +306,7 @@ def _only(options: RatingOptions, layout: Layout, path: Path) -> Layout:
 
 
 _NOT_NAMED = "not among --criteria"
+_NOT_ASKED = "not asked for by the study"
 
 
 def _named(options: RatingOptions) -> set[str] | None:
@@ -344,7 +345,7 @@ def _screens(
     fields = {f: c for f, c in wide.items() if f not in _OF_ONE_OUTPUT}
     _demand(("item", "rater"), fields, columns, path)
     read = {*fields.values(), *systems, *(column for by in criteria.values() for column in by)}
-    reason = f"there are not {len(systems)} of it, numbered as the systems are"
+    reason = f"it is not numbered as the {len(systems)} systems of a screen are"
     left = {column: reason for column in columns if column not in read}
     return Layout("screens", fields, criteria, tuple(systems), left=left)
 
@@ -378,16 +379,9 @@ def _criteria(
             left[column] = reason
         else:
             criteria[name] = (column,)
-    value = fields.get("value")
-    if (
-        value is not None
-        and options.criteria is not None
-        and len(options.criteria) == 1
-        and value not in left
-    ):
-        (name,) = options.criteria
-        if not any(other.lower() == name.lower() for other in criteria if other != value):
-            criteria = {name: (value,)}  # a column `rating` or `score`, to which the user gives a name
+    value = fields.get("value", "")
+    if options.criteria is not None and list(criteria.values()) == [(value,)]:
+        criteria = {options.criteria[0]: (value,)}  # `rating` or `score`, to which the user gives a name
     if not criteria and options.criteria is None:
         raise DataError(
             f"{path}: there is no column of ratings besides {', '.join(wide.values())}",
@@ -395,14 +389,15 @@ def _criteria(
             '--labels "Poor,Fair,Good"',
             [f"{column!r}: {reason}" for column, reason in left.items()],
         )
-    hint = f"add --criteria {','.join(criteria)},{{}} to take it"
-    if options.criteria is None and named & {name.lower() for name in criteria}:
-        hint = "not asked for by the study"
-    left = {column: reason.replace(_TAKE, hint.format(column)) for column, reason in left.items()}
+    is_asked = options.criteria is None and named & {name.lower() for name in criteria}
+    for column, reason in left.items():
+        if reason.startswith(_LOOKS_LIKE):
+            taken = ",".join((*criteria, column))
+            left[column] = _NOT_ASKED if is_asked else f"{reason}; add --criteria {taken} to take it"
     return Layout("criteria", wide, criteria, left=left)
 
 
-_TAKE = "<take it>"
+_LOOKS_LIKE = "it looks like"
 
 
 def why_no_criterion(column: str, values: pl.Series | None, options: RatingOptions) -> str:
@@ -417,13 +412,13 @@ def why_no_criterion(column: str, values: pl.Series | None, options: RatingOptio
         return ""
     numbers = values.cast(pl.Float64, strict=False)
     if numbers.null_count() >= len(values) / 2:
-        counts = values.value_counts(sort=True)
-        words = counts.sort("count", values.name, descending=[True, False])[values.name].to_list()
+        counts = values.alias("word").value_counts()
+        words = counts.sort("count", "word", descending=[True, False])["word"].to_list()
         shown = ", ".join(map(repr, words[:5])) + (", …" if len(words) > 5 else "")
         ordered = "; if they have an order, give it with --labels" if 1 < len(words) <= _FEW_WORDS else ""
         return f"words ({shown}), not numbers{ordered}"
     looks = _looks_like(column, numbers.drop_nulls())
-    return f"it looks like {looks}; {_TAKE}" if looks else ""
+    return f"{_LOOKS_LIKE} {looks}" if looks else ""
 
 
 def _looks_like(column: str, values: pl.Series) -> str:
@@ -490,6 +485,9 @@ def _cells(matches: Mapping[str, re.Match[str]], unnamed: str) -> dict[str, Cell
     return cells
 
 
+_EXAMPLE = "expected, for example:\nitem,system,rater,criterion,value\nq1,alpha,ann,fluency,5"
+
+
 def _demand(required: Sequence[str], fields: Mapping[str, str], columns: Sequence[str], path: Path) -> None:
     missing = [f for f in required if f not in fields]
     if not missing:
@@ -499,8 +497,11 @@ def _demand(required: Sequence[str], fields: Mapping[str, str], columns: Sequenc
         close = nearest(name, [c for c in columns if c not in fields.values()])
         problems.append(f"no column {name!r}{close.replace('did you mean', 'is it')}")
     word = "a column is" if len(missing) == 1 else f"{len(missing)} columns are"
+    hint = f"rename the column, or say which one it is: --column {missing[0]}=NAME"
+    if len(missing) > 2:
+        hint = f"{_EXAMPLE}\nif only the names differ, say which is which: --column {missing[0]}=NAME"
     raise DataError(
         f"{path}: {word} missing. Expected {', '.join(REQUIRED)}; found {', '.join(columns) or 'none'}",
-        f"rename the column, or say which one it is: --column {missing[0]}=NAME",
+        hint,
         problems,
     )
