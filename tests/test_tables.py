@@ -437,6 +437,15 @@ def test_json_lines_that_are_none(content: str, words: str, tmp_path: Path) -> N
         rows_of(open_table(put(tmp_path / "t.jsonl", content)))
 
 
+def test_a_json_array_is_a_table(tmp_path: Path) -> None:
+    rows = [{"a": 1, "b": "x"}, 5, {"a": None, "late": ["u", "v"]}, {"a": "\udc00"}]
+    for name in ("t.json", "t.jsonl", "t"):
+        for indent in (None, 1):
+            found, problems = read(put(tmp_path / name, json.dumps(rows, indent=indent)))
+            assert found == [{"a": "1", "b": "x", ROW: 1}, {"late": "u|v", ROW: 3}]
+            assert [row for row, _ in problems] == [2, 4]
+
+
 def test_a_broken_first_line_is_one_broken_line(tmp_path: Path) -> None:
     found, problems = read(put(tmp_path / "t.jsonl", '{"a": \n{"a": 1}\n'))
     assert found == [{"a": "1", ROW: 2}]
