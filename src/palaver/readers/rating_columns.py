@@ -485,9 +485,6 @@ def _cells(matches: Mapping[str, re.Match[str]], unnamed: str) -> dict[str, Cell
     return cells
 
 
-_EXAMPLE = "expected, for example:\nitem,system,rater,criterion,value\nq1,alpha,ann,fluency,5"
-
-
 def _demand(required: Sequence[str], fields: Mapping[str, str], columns: Sequence[str], path: Path) -> None:
     missing = [f for f in required if f not in fields]
     if not missing:
@@ -497,11 +494,8 @@ def _demand(required: Sequence[str], fields: Mapping[str, str], columns: Sequenc
         close = nearest(name, [c for c in columns if c not in fields.values()])
         problems.append(f"no column {name!r}{close.replace('did you mean', 'is it')}")
     word = "a column is" if len(missing) == 1 else f"{len(missing)} columns are"
-    hint = f"rename the column, or say which one it is: --column {missing[0]}=NAME"
-    if len(missing) > 2:
-        hint = f"{_EXAMPLE}\nif only the names differ, say which is which: --column {missing[0]}=NAME"
     raise DataError(
         f"{path}: {word} missing. Expected {', '.join(REQUIRED)}; found {', '.join(columns) or 'none'}",
-        hint,
+        f"rename the column, or say which one it is: --column {missing[0]}=NAME",
         problems,
     )

@@ -128,25 +128,29 @@ def read_ratings(
 def ratings_from_frame(
     frame: Any,
     *,
+    name: str = "frame",
     study: Study | None = None,
     columns: Mapping[str, str] | None = None,
     shape: Shape = "auto",
     criteria: Sequence[str] | None = None,
     labels: LabelsGiven | Labels | None = None,
     missing: Sequence[str] = (),
-    kind: Kind | None = None,
+    kinds: Mapping[str, Kind] | None = None,
     skip_bad: bool = False,
 ) -> RatingTable:
-    """The same from a polars or pandas frame (or anything that hands out Arrow) in one of the shapes."""
+    """The same from a polars or pandas frame (or anything that hands out Arrow) in one of the shapes.
+
+    `name` is what errors and reports call it.
+    """
     return read_ratings(
-        open_frame(frame),
+        open_frame(frame, name),
         study=study,
         columns=columns,
         shape=shape,
         criteria=criteria,
         labels=labels,
         missing=missing,
-        kinds={"frame": kind} if kind is not None else None,
+        kinds=kinds,
         skip_bad=skip_bad,
     )
 
