@@ -178,6 +178,7 @@ def test_criteria_of_a_long_file(tmp_path: Path) -> None:
     assert table.criteria == ("q",)
     assert "left the criterion 'p' (2 ratings): not among --criteria" in said(table)
     assert read_ratings(path, criteria=["Q"]).criteria == ("q",)
+    assert read_ratings(path, criteria="q").criteria == ("q",)
     with pytest.raises(DataError, match=r"there is no criterion 'qq'"):
         read_ratings(path, criteria=["q", "qq"])
 

@@ -47,10 +47,10 @@ ALIASES = {
         *("item_id", "mr_id", "segment", "segment_id", "doc_id", "mr", "question", "question_id"),
         *("prompt_id", "dialogue", "dialogue_id", "conversation", "conversation_id"),
     ),
-    "system": ("team", "model", "system_id", "bot"),
+    "system": ("team", "model", "system_id", "bot", "model_id", "bot_id", "system_name", "model_name"),
     "rater": (
-        *("rater_id", "worker", "worker_id", "_worker_id", "annotator", "annotator_id", "judge"),
-        *("participant", "participant_id", "evaluator", "email", "email_address"),
+        *("rater_id", "worker", "worker_id", "_worker_id", "annotator", "annotator_id", "judge", "judge_id"),
+        *("participant", "participant_id", "evaluator", "evaluator_id", "email", "email_address"),
     ),
     "criterion": ("dimension", "aspect"),
     "value": ("rating", "score"),
@@ -68,6 +68,8 @@ _NUMBERED = re.compile(r"^(.*\D)(\d+)$")
 _NOT_CRITERIA = re.compile(r"^_|(^|_)id$|^(mr|ref|primary|text|context|output|reference|study)\d*$")
 _OURS = ("score", "excluded", "screened", "late", "screen")
 """Columns besides the fields that our own files have; that they are not read needs no word."""
+
+_ID = "an id or a text, by its name"
 
 _CELL = re.compile(r"^(?P<item>[^\[\]]*)\[(?P<system>[^\[\]]*[^\[\]\s])\s*\](?P<criterion>[^\[\]]*)$")
 _UNNAMED = "rating"
@@ -346,7 +348,7 @@ def _screens(
     _demand(("item", "rater"), fields, columns, path)
     read = {*fields.values(), *systems, *(column for by in criteria.values() for column in by)}
     reason = f"it is not numbered as the {len(systems)} systems of a screen are"
-    left = {column: reason for column in columns if column not in read}
+    left = {c: _ID if _NOT_CRITERIA.search(c) else reason for c in columns if c not in read}
     return Layout("screens", fields, criteria, tuple(systems), left=left)
 
 
@@ -405,7 +407,7 @@ def why_no_criterion(column: str, values: pl.Series | None, options: RatingOptio
     if column.startswith("check"):
         return ""
     if _NOT_CRITERIA.search(column):
-        return "an id or a text, by its name"
+        return _ID
     if values is None or values.is_empty():
         return "it is empty"
     if column in options.labels.nominal or column in options.labels.numbers:

@@ -115,9 +115,9 @@ def read_ratings(
         columns=columns or {},
         shape=shape,
         labels=_with_scales(labels if isinstance(labels, Labels) else make_labels(labels), study),
-        missing=tuple(missing),
+        missing=_names(missing),
         words=frozenset(_words_of(study)) if study else frozenset(),
-        criteria=criteria,
+        criteria=None if criteria is None else _names(criteria),
         asked=[question.criterion for question in study.questions] if study else None,
         sheet=sheet,
     )
@@ -153,6 +153,11 @@ def ratings_from_frame(
         kinds=kinds,
         skip_bad=skip_bad,
     )
+
+
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    """A single name is a list of one."""
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _words_of(study: Study) -> Iterator[str]:
