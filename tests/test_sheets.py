@@ -43,7 +43,7 @@ def test_rows_of_a_sheet_have_the_numbers_it_shows(tmp_path: Path) -> None:
 def test_without_the_extra_it_says_what_the_file_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fastexcel", None)
     with pytest.raises(
-        MissingExtra, match=r"(?s)sheet.xlsx is an Excel file .*palaver\[sheets\].*or save it as CSV"
+        MissingExtra, match=r"(?s)sheet.xlsx is an Excel file .*\[sheets\].*or save it as CSV"
     ):
         read_ratings(FOLDER / "sheet.xlsx")
 

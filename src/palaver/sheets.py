@@ -36,7 +36,8 @@ def sheet_kind(path: Path) -> str:
         head = file.read(8)
         if head.startswith(_OLD):
             raise DataError(
-                f"{path} is an old Excel or Office file (.xls)", "save it as .xlsx or CSV and read that"
+                f"{path} is an old Excel file (.xls), or an Office file with a password",
+                "save it as .xlsx or CSV, without a password",
             )
         if not head.startswith(b"PK\x03\x04"):
             return ""

@@ -84,7 +84,7 @@ def analyse(
 
     Example: palaver study analyse ratings.csv --study study.toml --out results
     """
-    said = options.rating_options(column, shape, criteria, labels, missing, sheet)
+    file_options = options.rating_options(column, shape, criteria, labels, missing, sheet)
     design = load_study(study) if study else None
     folder = out or Path(f"{Path(ratings[0]).name.strip('.').split('.')[0]}-analysis")
     options.refuse_existing(folder, force)
@@ -94,12 +94,12 @@ def analyse(
         table = read_ratings(
             sources,
             study=design,
-            columns=said.columns,
-            shape=said.shape,
-            criteria=said.criteria,
-            labels=said.labels,
-            missing=said.missing,
-            sheet=said.sheet,
+            columns=file_options.columns,
+            shape=file_options.shape,
+            criteria=file_options.criteria,
+            labels=file_options.labels,
+            missing=file_options.missing,
+            sheet=file_options.sheet,
             kinds=options.parse_kinds(kind),
             skip_bad=skip_bad,
             progress=tell,
@@ -185,11 +185,11 @@ def describe(
 
     Example: palaver study describe ratings.csv
     """
-    said = options.rating_options(column, shape, criteria, labels, missing, sheet)
+    file_options = options.rating_options(column, shape, criteria, labels, missing, sheet)
     source = open_table(ratings, sheet=sheet)
     (rated_by,) = kinds_of([source], options.parse_kinds(kind))
     with progress() as tell:
-        description = run_description(source, said, kind=rated_by, progress=tell)
+        description = run_description(source, file_options, kind=rated_by, progress=tell)
     console = Console()
     counts = f"{description.n_ratings:,} ratings, {len(description.items):,} items"
     counts += f", {len(description.raters):,} raters ({description.layout})"
@@ -232,13 +232,13 @@ def convert(
 ) -> None:
     """Write ratings in the long format, in constant memory.
 
-    Words that stand for numbers become numbers, and what is left out is said.
+    Words that stand for numbers become numbers, and what is left out is file_options.
 
     Example: palaver study convert screens.csv ratings.parquet
     """
     options.refuse_existing(target, force)
-    said = options.rating_options(column, shape, criteria, labels, missing, sheet)
-    reader = RatingReader(source, said)
+    file_options = options.rating_options(column, shape, criteria, labels, missing, sheet)
+    reader = RatingReader(source, file_options)
     (rated_by,) = kinds_of([reader.table], options.parse_kinds(kind))
     count = write_ratings(ratings_of(reader, kind=rated_by), target)
     typer.echo(f"wrote {count:,} ratings to {target}")
