@@ -72,7 +72,7 @@ def test_words_without_an_order(tmp_path: Path) -> None:
 
 def test_labels_hold_for_their_own_criterion(tmp_path: Path) -> None:
     text = LONG + "i,a,r,q,high\ni,b,r,q,low\ni,a,r,effort,high\ni,b,r,effort,low\n"
-    table = read_ratings(file(tmp_path, text), labels=parse_labels(["low,high", "effort:high,low"]))
+    table = read_ratings(file(tmp_path, text), labels=parse_labels(["low,high", "Effort:high,low"]))
     assert values(table) == [2, 1, 1, 2]
 
 

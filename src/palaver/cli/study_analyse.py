@@ -232,7 +232,7 @@ def convert(
 ) -> None:
     """Write ratings in the long format, in constant memory.
 
-    Words that stand for numbers become numbers, and what is left out is file_options.
+    Words that stand for numbers become numbers, and what is left out is said.
 
     Example: palaver study convert screens.csv ratings.parquet
     """

@@ -410,7 +410,7 @@ def why_no_criterion(column: str, values: pl.Series | None, options: RatingOptio
         return _ID
     if values is None or values.is_empty():
         return "it is empty"
-    if column in options.labels.nominal or column in options.labels.numbers:
+    if options.labels.name(column):
         return ""
     numbers = values.cast(pl.Float64, strict=False)
     if numbers.null_count() >= len(values) / 2:

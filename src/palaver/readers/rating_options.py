@@ -26,13 +26,17 @@ class Labels:
     """The numbers that words stand for."""
 
     numbers: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Criterion -> word in lower case -> number; those of all criteria are under an empty name."""
+    """Criterion -> word -> number, all in lower case; those of all criteria are under an empty name."""
     nominal: frozenset[str] = frozenset()
-    """Criteria whose words have no order."""
+    """Criteria whose words have no order, in lower case."""
 
     def of(self, criterion: str) -> Mapping[str, float]:
         """The words of one criterion: its own, or those of all."""
-        return self.numbers.get(criterion, self.numbers.get("", {}))
+        return self.numbers.get(criterion.lower(), self.numbers.get("", {}))
+
+    def name(self, criterion: str) -> bool:
+        """Whether something is said about this very criterion."""
+        return criterion.lower() in self.nominal or criterion.lower() in self.numbers
 
 
 def make_labels(given: LabelsGiven | None) -> Labels:
@@ -48,9 +52,9 @@ def make_labels(given: LabelsGiven | None) -> Labels:
         if isinstance(value, int | float):
             everywhere[name] = value
         elif value == "nominal":
-            nominal.add(name)
+            nominal.add(name.lower())
         else:
-            numbers[name] = _numbered(value)
+            numbers[name.lower()] = _numbered(value)
     if everywhere:
         numbers[""] = _numbered(everywhere)
     return Labels(numbers, frozenset(nominal))
@@ -64,7 +68,7 @@ def parse_labels(texts: Sequence[str] | None) -> Labels:
         criterion, colon, words = text.partition(":")
         if not colon or ":" in words:  # `1: poor,2: good` are words, too
             criterion, words = "", text
-        criterion = criterion.strip()
+        criterion = criterion.strip().lower()
         parts = [part.strip() for part in words.split(",")]
         if criterion and parts == ["nominal"]:
             nominal.add(criterion)

@@ -43,7 +43,7 @@ class ValueCleaner:
         frame = frame.with_columns(text.alias("value"))
         if not worded.any():
             return frame
-        return frame.with_columns(pl.when(worded).then(self._meant(frame)).otherwise(text).alias("value"))
+        return frame.with_columns(pl.when(worded).then(self._meant()).otherwise(text).alias("value"))
 
     def _without_codes(self, column: pl.Series, number: pl.Series) -> pl.Series:
         kept = ~number.is_in(self._missing_numbers).fill_null(False)
@@ -68,8 +68,8 @@ class ValueCleaner:
             pl.when("written_so").then(points).otherwise("text").alias(column.name)
         ).to_series()
 
-    def _meant(self, frame: pl.DataFrame) -> pl.Expr:
-        """What the words of a frame stand for. Labels come first: a scale may begin with `None`."""
+    def _meant(self) -> pl.Expr:
+        """What a word stands for. Labels come first: a scale may begin with `None`."""
         word = pl.col("value")
         lower = word.str.to_lowercase()
         missing = (word == "None") | lower.is_in(list(MISSING)) | word.is_in(list(self.options.missing))
@@ -77,16 +77,12 @@ class ValueCleaner:
             missing = missing & ~word.is_in(list(self.options.words))
         meant = pl.when(missing).then(None).otherwise(word)
         numbers = self.options.labels.numbers
-        for criterion in sorted(numbers):  # the empty name, which means all, comes first
-            texts = {label: repr(number).removesuffix(".0") for label, number in numbers[criterion].items()}
+        criterion = pl.col("criterion").cast(pl.String).str.to_lowercase().fill_null("")
+        for name, labels in numbers.items():
+            texts = {label: repr(number).removesuffix(".0") for label, number in labels.items()}
             number = lower.replace_strict(texts, default=None, return_dtype=pl.String)
-            if criterion:
-                own = (pl.col("criterion").cast(pl.String) == criterion).fill_null(False)
-                meant = pl.when(own & number.is_not_null()).then(number).otherwise(meant)
-            else:
-                others = [name for name in numbers if name]
-                free = ~pl.col("criterion").cast(pl.String).is_in(others).fill_null(False)
-                meant = pl.when(free & number.is_not_null()).then(number).otherwise(meant)
+            holds = criterion == name if name else ~criterion.is_in([n for n in numbers if n])
+            meant = pl.when(holds & number.is_not_null()).then(number).otherwise(meant)
         return meant
 
 

@@ -174,7 +174,7 @@ def _with_scales(labels: Labels, study: Study | None) -> Labels:
         if question.scale.form == "number":
             steps = {c.label.lower(): float(c.value) for c in question.scale.choices() if c.label != c.value}
             if steps:
-                numbers[question.criterion] = {**steps, **labels.of(question.criterion)}
+                numbers[question.criterion.lower()] = {**steps, **labels.of(question.criterion)}
     return replace(labels, numbers=numbers)
 
 
@@ -270,7 +270,7 @@ def _check_values(
             scale = study.question(name).scale
         if scale is not None and scale.form == "boxes":  # a box may be called "1"
             rows = rows.with_columns(_as_given().cast(pl.Categorical).alias("text"))
-        if scale is None and name not in words.nominal:
+        if scale is None and name.lower() not in words.nominal:
             unordered.update({name: counts} if (counts := ordered_words(name, rows)) else {})
         treatment, fits, problem = treat(rows, scale, screens=screens)
         good = rows.select(fits).to_series()
