@@ -30,7 +30,7 @@ ROWS = [
     {"text", "statistics"},
     {"readers", "artefacts", "engine"},
     {"schema"},
-    {"errors", "registry", "config", "files", "tables", "tabular", "progress", "http"},
+    {"errors", "registry", "config", "files", "sheets", "tables", "tabular", "progress", "http"},
 ]
 """From the top down. A part imports from rows below its own; those of the last row also from each other."""
 

@@ -423,8 +423,9 @@ def test_the_quick_way_is_taken_for_plain_rows(tmp_path: Path, monkeypatch: pyte
     [
         ("\n \n", "has no rows"),
         ("5\n", "line 1: expected a JSON object, found int"),
-        ("\n[]\n", "line 2: expected a JSON object, found list"),
-        ('[{"a": 1},\n{"a": 2}]', "line 1: .*\nexpected one JSON object per line"),
+        ("\n[]\n", "has no rows"),
+        ("[]\n[]\n", "line 1: expected a JSON object, found list"),
+        ('[{"a": 1},\n{"a": 2}', "is not a whole JSON array: .*\nis the file cut short"),
         ('{\n"a": 1\n}', "line 1: "),
         ('{"a": 1}\r{"a": 2}\r', "line 1: "),
         ("\0\0\0", "line 1: "),
@@ -434,6 +435,15 @@ def test_the_quick_way_is_taken_for_plain_rows(tmp_path: Path, monkeypatch: pyte
 def test_json_lines_that_are_none(content: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=words):
         rows_of(open_table(put(tmp_path / "t.jsonl", content)))
+
+
+def test_a_json_array_is_a_table(tmp_path: Path) -> None:
+    rows = [{"a": 1, "b": "x"}, 5, {"a": None, "late": ["u", "v"]}, {"a": "\udc00"}]
+    for name in ("t.json", "t.jsonl", "t"):
+        for indent in (None, 1):
+            found, problems = read(put(tmp_path / name, json.dumps(rows, indent=indent)))
+            assert found == [{"a": "1", "b": "x", ROW: 1}, {"late": "u|v", ROW: 3}]
+            assert [row for row, _ in problems] == [2, 4]
 
 
 def test_a_broken_first_line_is_one_broken_line(tmp_path: Path) -> None:

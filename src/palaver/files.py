@@ -82,7 +82,7 @@ def detect_format(path: Path) -> Format:
             return "parquet"
     with TextStream(path) as stream:
         head = stream.read(4096)
-    return "jsonl" if head.lstrip().startswith(b"{") else "csv"
+    return "jsonl" if head.lstrip().startswith((b"{", b"[")) else "csv"
 
 
 def format_by_name(path: Path) -> Format:

@@ -1,9 +1,9 @@
-"""Tables read as a stream of frames, whatever they come from: JSON lines, CSV, Parquet or a frame in memory.
+"""Tables read as a stream of frames: JSON, CSV, Parquet, a sheet of a spreadsheet or a frame in memory.
 
 Every frame has all its columns (as text, or with the types they have) plus `row`, the place in the file that
-a person would look at: the row of a CSV as a spreadsheet numbers it (header and blank rows count), the line
-of a JSON-lines file, the row of a Parquet table. Columns without a name are left out: nothing could ask for
-them.
+a person would look at: the row of a CSV or a sheet as a spreadsheet numbers it (header and blank rows count),
+the line of a JSON-lines file, the entry of a JSON array, the row of a Parquet table. Columns without a name
+are left out: nothing could ask for them.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from palaver.files import (
     json_object,
     sha256_of,
 )
+from palaver.sheets import read_sheet, sheet_kind
 
 # A cell may well be longer than 131,072 characters. Set here, so that it always holds.
 csv.field_size_limit(1 << 30)
@@ -54,6 +55,10 @@ class TableSource:
     problems: list[tuple[int, str]] = field(default_factory=list)
     """Rows that could not be read as rows at all: (row, what is wrong)."""
     encoding: Encoding = field(default_factory=Encoding)
+    decimal_commas: bool = False
+    """Whether 3,5 may be a number: in sheets, and where cells are not parted by commas."""
+    notes: list[str] = field(default_factory=list)
+    """What was left unread of the file."""
 
     def frames(self, progress: Callable[[int], None] | None = None) -> Iterator[pl.DataFrame]:
         """Frames of text columns in file order; `progress` is told the bytes consumed so far."""
@@ -110,6 +115,22 @@ class FrameSource(TableSource):
         return hashlib.sha256(content.getbuffer()).hexdigest()
 
 
+@dataclass
+class WholeSource(TableSource):
+    """A file that had to be read whole, as text: a sheet, or a JSON array."""
+
+    frame: pl.DataFrame = field(default_factory=pl.DataFrame)
+    """With the numbers of its rows."""
+    broken: list[tuple[int, str]] = field(default_factory=list)
+
+    def _read(self, progress: Callable[[int], None], coded: Collection[str]) -> Iterator[pl.DataFrame]:
+        self.problems += self.broken
+        for piece in self.frame.iter_slices(BATCH):
+            if piece.height:
+                yield piece
+        progress(self.size)
+
+
 def open_frame(frame: Any, name: str = "frame") -> FrameSource:
     """A polars or pandas frame, or anything that hands out Arrow, as a table."""
     frame = pl.DataFrame(frame)
@@ -117,19 +138,92 @@ def open_frame(frame: Any, name: str = "frame") -> FrameSource:
     return FrameSource(Path(name), "parquet", columns, frame.height, frame=frame)
 
 
-def open_table(path: str | Path) -> TableSource:
-    """Look at the beginning of a file and say what it is."""
+def open_table(path: str | Path, *, sheet: str | None = None) -> TableSource:
+    """Look at the beginning of a file and say what it is. `sheet` names one of a spreadsheet's."""
     path = as_path(path)
     check_readable(path)
+    spreadsheet = sheet_kind(path)
+    if spreadsheet:
+        return _open_sheet(path, spreadsheet, sheet)
+    if sheet is not None:
+        raise DataError(f"{path} is no spreadsheet, so it has no sheet {sheet!r}", "leave out --sheet")
     kind = detect_format(path)
+    source = TableSource(path, kind, (), path.stat().st_size)
     columns: Sequence[str]
     if kind == "parquet":
         with open_parquet(path) as file:
             columns = file.schema_arrow.names
+    elif kind == "jsonl":
+        if _is_array(path):
+            return _open_array(path)
+        with TextStream(path) as stream:
+            columns = _first_keys(stream, path)
     else:
         with TextStream(path) as stream:
-            columns = read_header(stream, path).names if kind == "csv" else _first_keys(stream, path)
-    return TableSource(path, kind, tuple(filter(_is_ours, columns)), path.stat().st_size)
+            header = read_header(stream, path)
+        columns = header.names
+        source.decimal_commas = header.delimiter != ","
+    source.columns = tuple(filter(_is_ours, columns))
+    return source
+
+
+def _open_sheet(path: Path, kind: str, name: str | None) -> WholeSource:
+    sheet = read_sheet(path, kind, name)
+    blank = pl.all_horizontal(pl.all().is_null())
+    cells = _text_frame(sheet.cells, pl.int_range(1, sheet.cells.height + 1, eager=True).alias(ROW))
+    filled = cells.filter(~cells.drop(ROW).select(blank).to_series()) if cells.width > 1 else cells.clear()
+    if filled.is_empty():
+        raise DataError(f"{path}: the sheet {sheet.name!r} is empty", "expected a table with a header")
+    header = filled.drop(ROW).row(0)
+    names = [name or "" for name in header]
+    _check_names(names, path)
+    columns = [column for column, name in zip(filled.columns, names, strict=False) if _is_ours(name)]
+    frame = filled[1:].select(*columns, ROW)
+    frame.columns = [*filter(_is_ours, names), ROW]
+    source = WholeSource(path, "csv", tuple(frame.columns[:-1]), path.stat().st_size, frame=frame)
+    source.decimal_commas = True
+    if sheet.others:
+        left = ", ".join(map(repr, sheet.others))
+        source.notes.append(f"read the sheet {sheet.name!r}; left {left} (--sheet NAME reads another)")
+    return source
+
+
+def _is_array(path: Path) -> bool:
+    """Whether a JSON file is one array; not where its first line is a list and more lines follow."""
+    with TextStream(path) as stream:
+        if not stream.read(4096).lstrip().startswith(b"["):
+            return False
+    with TextStream(path) as stream:
+        first = next((line for line in stream if line.strip()), b"")
+        if not any(line.strip() for line in stream):
+            return True
+    try:
+        json.loads(first)
+    except (ValueError, RecursionError):
+        return True
+    return False
+
+
+def _open_array(path: Path) -> WholeSource:
+    with TextStream(path) as stream:
+        encoding = stream.encoding
+        try:
+            entries = json.loads(stream.read())
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{path} is not a whole JSON array: {error}", "is the file cut short?") from None
+    rows: list[dict[str, object]] = []
+    broken: list[tuple[int, str]] = []
+    for number, entry in enumerate(entries, start=1):
+        try:
+            row = json_object(json.dumps(entry).encode())
+        except ValueError as error:
+            broken.append((number, str(error)))
+        else:
+            rows.append({**{key: _cell(value) for key, value in row.items()}, ROW: number})
+    frame = _rows_frame(rows, ())
+    source = WholeSource(path, "jsonl", tuple(frame.columns[:-1]), path.stat().st_size, frame=frame)
+    source.encoding, source.broken = encoding, broken
+    return source
 
 
 def _is_ours(column: str) -> bool:
@@ -166,12 +260,16 @@ def read_header(stream: BinaryIO, path: Path) -> Header:
     finally:
         text.detach()
     names = [name.strip() for name in names]
+    _check_names(names, path)
+    return Header(names, delimiter, row, alone)
+
+
+def _check_names(names: Sequence[str], path: Path) -> None:
     if not any(map(_is_ours, names)):
         raise DataError(f"{path}: the header names no column", "expected a table with a header")
     repeated = sorted({name for name in names if name and names.count(name) > 1})
     if repeated:
         raise DataError(f"{path}: a column name stands twice in the header: {', '.join(map(repr, repeated))}")
-    return Header(names, delimiter, row, alone)
 
 
 def _csv_frames(source: TableSource, progress: Callable[[int], None]) -> Iterator[pl.DataFrame]:
@@ -352,7 +450,12 @@ def _any_json_frame(block: bytes, first_line: int, source: TableSource) -> pl.Da
             source.problems.append((number, f"not a JSON object: {error}"))
             continue
         rows.append({**row, ROW: number})
-    names = dict.fromkeys([*source.columns, *(key for row in rows for key in row if key != ROW)])
+    return _rows_frame(rows, source.columns)
+
+
+def _rows_frame(rows: Sequence[dict[str, object]], columns: Sequence[str]) -> pl.DataFrame:
+    """Rows of JSON with their numbers as a frame that has at least these columns."""
+    names = dict.fromkeys([*columns, *(key for row in rows for key in row if key != ROW)])
     frame = pl.DataFrame(rows, schema={**dict.fromkeys(names, pl.String), ROW: pl.Int64})
     return _text_frame(frame, frame[ROW])
 

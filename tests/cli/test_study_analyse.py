@@ -244,6 +244,70 @@ def test_the_edges_make_a_report_too(text: str, palaver: Palaver) -> None:
     assert Path("out/report.html").stat().st_size > 10_000
 
 
+# --- what the user says about a file ----------------------------------------------------------------------
+
+WORDS = HEAD + "i,a,r,q,Good\ni,b,r,q,poor\nj,a,r,q,Fair\nj,b,r,q,good\n"
+
+
+def test_words_need_an_order(palaver: Palaver) -> None:
+    Path("r.csv").write_text(WORDS)
+    ran = palaver("study", "analyse", "r.csv")
+    assert ran.code == 1
+    assert "q: 'Fair' (1), 'Good' (1), 'good' (1), 'poor' (1)" in ran.err
+    assert 'lowest first: --labels "poor,Fair,good"' in ran.err
+    assert '--labels "q:nominal"' in ran.err
+    mended = palaver("study", "analyse", "r.csv", "--labels", "poor,Fair,good", "--replicates", 20)
+    assert mended.code == 0, mended.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--labels", "Good"], "at least two words"),
+        (["--labels", "Good,,Bad"], "at least two words"),
+        (["--labels", "Good=x,Bad=1"], "expected a number after Good="),
+        (["--labels", "q:"], "at least two words"),
+        (["--labels", "poor,good", "--labels", "good,poor"], "is given two numbers"),
+        (["--criteria", "q,"], "--criteria"),
+        (["--shape", "form"], "did you mean 'forms'"),
+    ],
+)
+def test_wrong_words_about_a_file(words: list[str], said: str, palaver: Palaver) -> None:
+    Path("r.csv").write_text(WORDS)
+    for verb in (["analyse", "r.csv"], ["describe", "r.csv"], ["convert", "r.csv", "out.csv"]):
+        ran = palaver("study", *verb, *words)
+        assert (ran.code, ran.out) == (2, "")
+        assert said in ran.err
+
+
+def test_bad_cells_are_cells(palaver: Palaver) -> None:
+    rows = [
+        "item,system,Judge,Fluency,warmth",
+        "i,a,r,3,2",
+        "i,b,r,x,y",
+        "j,a,r,4,z",
+        "j,b,r,2,1",
+        "k,b,r,2,1",
+    ]
+    Path("r.csv").write_text("\n".join(rows))
+    ran = palaver("study", "analyse", "r.csv")
+    assert "3 cells in 2 rows of 5 cannot be used" in ran.err
+    assert "row 3, column 'Fluency': expected a finite number" in ran.err
+    ran = palaver("study", "analyse", "r.csv", "--skip-bad", "--out", "o", "--replicates", 20)
+    assert "left out 3 cells in 2 rows that cannot be used" in ran.out
+    bad = pl.read_csv("o/bad-rows.csv").select("row", "column", "value").rows()
+    assert bad == [(3, "Fluency", "x"), (3, "warmth", "y"), (4, "warmth", "z")]
+
+
+def test_columns_that_are_left_are_named_everywhere(palaver: Palaver) -> None:
+    Path("r.csv").write_text("item,system,rater,quality,age\ni,a,r,3,31\ni,b,r,4,31\n")
+    for verb in (["analyse", "r.csv", "--out", "o"], ["describe", "r.csv"], ["convert", "r.csv", "out.csv"]):
+        out = " ".join(palaver("study", *verb).out.split())
+        assert "left the column 'age': it looks like an age; add --criteria quality,age to take it" in out
+    assert any("'age'" in note for note in results("o")["reading"]["notes"])
+    assert "&#39;age&#39;" in Path("o/report.html").read_text(encoding="utf-8")
+
+
 # --- describe -------------------------------------------------------------------------------------------
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
 from palaver.errors import DataError
-from palaver.readers.rating_columns import ALIASES, FIELDS, REQUIRED, find_layout
+from palaver.readers.rating_columns import ALIASES, FIELDS, REQUIRED, Layout, find_layout
+from palaver.readers.rating_options import Labels, RatingOptions
 from palaver.tables import ROW
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -21,6 +23,12 @@ def frame(**columns: list[str | None]) -> pl.DataFrame:
     return pl.DataFrame(
         {**columns, ROW: range(2, height + 2)}, schema={**dict.fromkeys(columns, pl.String), ROW: pl.Int64}
     )
+
+
+def layout_of(sample: pl.DataFrame, **options: Any) -> Layout:
+    """The layout of a file with this content."""
+    values = {column: sample[column].drop_nulls() for column in sample.columns if column != ROW}
+    return find_layout(list(values), FILE, RatingOptions(**options), values)
 
 
 def test_long() -> None:
@@ -44,25 +52,25 @@ def test_the_fields_own_name_comes_before_other_names() -> None:
 
 
 def test_the_user_overrules() -> None:
-    layout = find_layout([*REQUIRED, "score"], FILE, renamed={"value": "score"})
+    layout = find_layout([*REQUIRED, "score"], FILE, RatingOptions(columns={"value": "score"}))
     assert layout.columns["value"] == "score"
 
 
 def test_a_column_is_used_once() -> None:
     """`--column item=system` leaves no system."""
     with pytest.raises(DataError, match="missing"):
-        find_layout(list(REQUIRED), FILE, renamed={"item": "system"})
+        find_layout(list(REQUIRED), FILE, RatingOptions(columns={"item": "system"}))
 
 
 def test_a_field_that_does_not_exist() -> None:
     with pytest.raises(DataError, match="did you mean 'rater'") as caught:
-        find_layout(list(REQUIRED), FILE, renamed={"ratr": "rater"})
+        find_layout(list(REQUIRED), FILE, RatingOptions(columns={"ratr": "rater"}))
     assert all(field in caught.value.hint for field in FIELDS)
 
 
 def test_a_column_that_does_not_exist() -> None:
     with pytest.raises(DataError, match="did you mean 'rater'"):
-        find_layout(list(REQUIRED), FILE, renamed={"rater": "ratr"})
+        find_layout(list(REQUIRED), FILE, RatingOptions(columns={"rater": "ratr"}))
 
 
 def test_missing_columns_with_the_nearest_names() -> None:
@@ -162,7 +170,7 @@ def test_one_column_per_criterion() -> None:
         comment=["fine"],
         _id=["7"],
     )
-    layout = find_layout(sample.columns[:-1], FILE, sample=sample)
+    layout = layout_of(sample)
     assert layout.kind == "criteria"
     assert dict(layout.criteria) == {"naturalness": ("nat",), "check": ("check_those_that_apply",)}
     rows = layout.to_long(sample).select("system", "criterion", "value").rows()
@@ -170,20 +178,181 @@ def test_one_column_per_criterion() -> None:
 
 
 def test_only_the_studys_criteria_are_read_from_a_wide_file() -> None:
-    sample = frame(item=["m"], team=["a"], rater=["r"], naturalness=["3"], age=["41"])
-    columns = sample.columns[:-1]
-    asked = find_layout(columns, FILE, sample=sample, criteria=["naturalness", "quality"])
+    sample = frame(item=["m"], team=["a"], rater=["r"], naturalness=["3"], warmth=["2"])
+    asked = layout_of(sample, asked=["naturalness", "quality"])
     assert list(asked.criteria) == ["naturalness"]
-    assert asked.ignored == ("age",)
-    assert "age" in asked.describe()
-    none = find_layout(columns, FILE, sample=sample, criteria=["something else"])
-    assert list(none.criteria) == ["naturalness", "age"]  # so that the mistake shows
-    assert list(find_layout(columns, FILE, sample=sample).criteria) == ["naturalness", "age"]
+    assert asked.left == {"warmth": "not asked for by the study"}
+    none = layout_of(sample, asked=["something else"])
+    assert list(none.criteria) == ["naturalness", "warmth"]  # so that the mistake shows
+    assert list(layout_of(sample).criteria) == ["naturalness", "warmth"]
 
 
 def test_only_the_studys_criteria_are_read_from_screens() -> None:
-    layout = find_layout(SCREEN, FILE, criteria=["naturalness"])
+    layout = find_layout(SCREEN, FILE, RatingOptions(asked=["naturalness"]))
     assert list(layout.criteria) == ["naturalness"]
+
+
+# --- columns that are asked about -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "reason"),
+    [
+        ("age", ["31", "45", "27"], "it looks like an age"),
+        ("Age of rater", ["31", "45", "27"], "it looks like an age"),
+        ("birthYear", ["1990", "1985", "2001"], "it looks like a year"),
+        ("answered", ["2023", "2024", "2024"], "it looks like a year"),
+        ("n_words", ["12", "30", "9"], "it looks like a count or a length"),
+        ("duration", ["3.5", "2", "7"], "it looks like a duration"),
+        ("when", ["1700000000", "1700000100", "1700000200"], "it looks like a date or a time"),
+        ("x", [str(n) for n in range(1, 20)], "it looks like an index"),
+        ("trial", ["1", "2", "3"], "it looks like an index"),
+        ("comment", ["fine", "good", "fine"], "words ('fine', 'good'), not numbers"),
+        ("nothing", [None, None, None], "it is empty"),
+        ("worker_id", ["1", "1", "1"], "an id or a text, by its name"),
+    ],
+)
+def test_columns_that_are_no_criteria_unless_the_user_says_so(
+    column: str, values: list[str | None], reason: str
+) -> None:
+    n = len(values)
+    sample = frame(item=["m"] * n, team=["a"] * n, rater=["r"] * n, quality=["3"] * n, **{column: values})
+    if column == "worker_id":
+        sample = sample.rename({"rater": "Rater"})
+    layout = layout_of(sample)
+    assert list(layout.criteria) == ["quality"]
+    assert layout.left[column].startswith(reason)
+    (note,) = layout.notes()
+    assert f"left the column {column!r}: {reason}" in note
+    assert list(layout_of(sample, criteria=["quality", column]).criteria) == ["quality", column]
+    if "looks like" in reason:
+        assert f"--criteria quality,{column}" in note
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("quality", ["1", "2", "3"]),
+        ("language", ["1", "2", "2"]),
+        ("timeliness", ["4", "2", "4"]),
+        ("x", ["4", "5", "1"]),
+    ],
+)
+def test_columns_that_are_criteria(column: str, values: list[str | None]) -> None:
+    sample = frame(item=["m"] * 3, team=["a"] * 3, rater=["r"] * 3, **{column: values})
+    assert list(layout_of(sample).criteria) == [column]
+
+
+def test_criteria_that_are_not_there() -> None:
+    sample = frame(item=["m"], team=["a"], rater=["r"], quality=["3"])
+    with pytest.raises(DataError, match=r"none of --criteria qualty is there.*did you mean 'quality'"):
+        layout_of(sample, criteria=["qualty"])
+
+
+def test_a_file_without_a_column_of_ratings_says_what_its_columns_are() -> None:
+    sample = frame(item=["m"], team=["a"], rater=["r"], verdict=["Good"], age=["30"])
+    with pytest.raises(DataError, match="no column of ratings") as caught:
+        layout_of(sample)
+    assert [problem.split(":")[0] for problem in caught.value.problems] == ["'verdict'", "'age'"]
+    assert "--labels" in caught.value.hint
+
+
+def test_words_with_an_order_are_a_criterion() -> None:
+    sample = frame(item=["m"], team=["a"], rater=["r"], verdict=["Good"])
+    labels = Labels({"verdict": {"poor": 1, "good": 2}})
+    assert list(layout_of(sample, labels=labels).criteria) == ["verdict"]
+
+
+def test_one_value_and_no_criterion() -> None:
+    sample = frame(item=["m"], system=["a"], rater=["r"], rating=["3"])
+    assert dict(layout_of(sample).criteria) == {"rating": ("rating",)}
+    assert dict(layout_of(sample, criteria=["quality"]).criteria) == {"quality": ("rating",)}
+    misspelt = frame(item=["m"], system=["a"], rater=["r"], criteria=["q"], rating=["3"])
+    with pytest.raises(DataError, match="a column is missing") as caught:
+        layout_of(misspelt)
+    assert caught.value.problems == ("no column 'criterion' (is it 'criteria'?)",)
+
+
+def test_capitals_and_spaces_do_not_matter() -> None:
+    layout = find_layout(["Item ID", "System", "Worker ID", "Criterion", "Value"], FILE)
+    assert layout.columns["rater"] == "Worker ID"
+    assert layout.columns["item"] == "Item ID"
+
+
+def test_long_files_name_the_columns_they_do_not_read() -> None:
+    layout = find_layout([*REQUIRED, *(f"x{n}" for n in range(20)), "score"], FILE)
+    (note,) = layout.notes()
+    assert "'x0', 'x1'" in note
+    assert "and 8 more: no field of a rating" in note
+
+
+# --- forms --------------------------------------------------------------------------------------------------
+
+
+def cells(*columns: str, **options: Any) -> list[tuple[str, str, str]]:
+    layout = find_layout(["Timestamp", *columns], FILE, RatingOptions(**options))
+    assert layout.kind == "forms"
+    return [(cell.item, cell.system, cell.criterion) for cell in layout.cells.values()]
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        (["Q01 [a]", "Q01 [b]"], [("Q01", "a", "rating"), ("Q01", "b", "rating")]),
+        (["Q01[ a ]"], [("Q01", "a", "rating")]),
+        (["[a]", "[b]"], [("1", "a", "rating"), ("1", "b", "rating")]),
+        (["Q01 [a] quality", "Q01 [a] warmth"], [("Q01", "a", "quality"), ("Q01", "a", "warmth")]),
+        (["quality: Q01 [a]", "quality: Q02 [a]"], [("Q01", "a", "quality"), ("Q02", "a", "quality")]),
+        (
+            ["Q01: How good is it? [a]", "Q02: How good is it? [a]"],
+            [("Q01: How good is it?", "a", "rating"), ("Q02: How good is it?", "a", "rating")],
+        ),
+        (
+            ["Q01: Good? [a]", "Q02: Warm? [a]"],
+            [("Q01: Good?", "a", "rating"), ("Q02: Warm?", "a", "rating")],
+        ),
+    ],
+)
+def test_columns_of_forms(columns: list[str], expected: list[tuple[str, str, str]]) -> None:
+    assert cells(*columns) == expected
+
+
+def test_the_user_names_the_criterion_of_a_form_or_chooses_among_them() -> None:
+    assert cells("Q01 [a]", criteria=["quality"]) == [("Q01", "a", "quality")]
+    both = ("Q01 [a] quality", "Q01 [a] warmth")
+    assert cells(*both, criteria=["warmth"]) == [("Q01", "a", "warmth")]
+
+
+@pytest.mark.parametrize(
+    "column", ["Email Address", "Name", "Participant", "ID", "rater", "Username", "worker_id"]
+)
+def test_who_filled_in_a_form(column: str) -> None:
+    layout = find_layout(["Timestamp", column, "Comments", "Q01 [a]"], FILE)
+    assert layout.columns == {"rater": column, "given_at": "Timestamp"}
+    assert layout.left == {"Comments": "no [system] in its name"}
+
+
+def test_without_a_name_each_row_of_a_form_is_a_rater() -> None:
+    sample = frame(Timestamp=["1/2/2024 10:00:00", "1/2/2024 11:00:00"])
+    sample = sample.with_columns(pl.Series("Q01 [a]", ["3", "4"])).select("Timestamp", "Q01 [a]", ROW)
+    layout = find_layout(sample.columns[:-1], FILE)
+    assert "each row is a rater" in layout.describe()
+    rows = layout.to_long(sample).select("item", "system", "rater", "criterion", "value").rows()
+    assert rows == [("Q01", "a", "row 2", "rating", "3"), ("Q01", "a", "row 3", "rating", "4")]
+
+
+@pytest.mark.parametrize(
+    ("shape", "said"),
+    [
+        ("forms", "no column names a system in brackets"),
+        ("screens", "no numbered columns of systems"),
+        ("long", "missing"),
+        ("criteria", "missing"),
+    ],
+)
+def test_a_shape_that_the_file_has_not(shape: Any, said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        find_layout(["a", "b"], FILE, RatingOptions(shape=shape))
 
 
 def test_no_columns_at_all() -> None:

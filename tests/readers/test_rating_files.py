@@ -70,6 +70,9 @@ def test_times_with_and_without_zone(ending: str, tmp_path: Path) -> None:
         ("2018-02-03 04:05:06.5+01:00", datetime(2018, 2, 3, 3, 5, 6, 500_000)),
         ("2/3/2018 04:05:06", datetime(2018, 2, 3, 4, 5, 6)),  # as CrowdFlower wrote them
         ("2018-02-03", datetime(2018, 2, 3)),
+        ("2018/02/03 4:05:06 PM GMT+1", datetime(2018, 2, 3, 15, 5, 6)),  # as Google Forms writes them
+        ("2018/02/03 04:05:06", datetime(2018, 2, 3, 4, 5, 6)),
+        ("03.02.2018 04:05", datetime(2018, 2, 3, 4, 5)),
         ("yesterday", None),
     ],
 )
@@ -161,10 +164,8 @@ def test_empty_cells_of_wide_files_are_no_ratings(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("i,s,r,q,nan", "value: Input should be a finite number"),
         ("i,s,r,q,inf", "value: Input should be a finite number"),
         (",s,r,q,1", "no item given"),
-        ("i,s,r,q,", "no value given"),
     ],
 )
 def test_rows_that_are_no_ratings(line: str, problem: str, tmp_path: Path) -> None:
@@ -174,6 +175,13 @@ def test_rows_that_are_no_ratings(line: str, problem: str, tmp_path: Path) -> No
         list(iter_ratings(path))
     assert caught.value.problems == (problem,)
     assert "pydantic" not in str(caught.value)
+
+
+@pytest.mark.parametrize("nothing", ["", "nan", "NA", "n/a", "-", "–", "null", "None"])
+def test_rows_without_a_value_are_left(nothing: str, tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text(f"item,system,rater,criterion,value\ni,s,r,q,1\nj,s,r,q,{nothing}\n")
+    assert [r.item for r in iter_ratings(path)] == ["i"]
 
 
 def test_rows_that_cannot_be_read_are_not_lost_in_silence(tmp_path: Path) -> None:

@@ -183,7 +183,7 @@ def test_a_frame_in_a_wide_layout(tmp_path: Path) -> None:
         ("check", None, "added|missing"),
         ("check", None, "ok"),
     ]
-    assert ratings.n_empty == 1
+    assert ratings.n_missing == 1
 
 
 def test_the_digest_of_a_frame_is_that_of_its_content() -> None:

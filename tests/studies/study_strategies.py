@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 from hypothesis import strategies as st
 
+from palaver.readers.rating_options import MISSING
 from palaver.schema import Rating
 from palaver.schema.rating import KINDS
 
@@ -30,7 +31,11 @@ def _is_number(text: str) -> bool:
     return True
 
 
-_words = clean_names.filter(lambda text: not _is_number(text) and "|" not in text)
+def _is_word(text: str) -> bool:
+    return not _is_number(text) and "|" not in text and text.lower() not in MISSING and text != "None"
+
+
+_words = clean_names.filter(_is_word)
 _zones = st.sampled_from([None, UTC, timezone(timedelta(hours=5, minutes=30)), timezone(-timedelta(hours=8))])
 moments = st.datetimes(datetime(1970, 1, 2), datetime(2200, 1, 1), timezones=_zones)
 

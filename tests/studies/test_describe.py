@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from study_strategies import Row, tables, write_csv
 
 from palaver.errors import DataError
+from palaver.readers.rating_options import RatingOptions
 from palaver.studies import describe
 from palaver.studies.describe import Description
 from palaver.tables import open_frame
@@ -64,8 +65,8 @@ def test_what_is_no_number_is_counted(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text(HEAD + "i,a,r,q,3\ni,a,r2,q,good\ni,a,r3,q,nan\ni,a,r4,q,\ni,a\n")
     description = describe(tmp_path / "r.csv")
     cell = cells_of(description)["q", "human", "a"]
-    assert (cell["n"], cell["n_words"]) == (1, 2)
-    assert (description.n_ratings, description.n_broken) == (3, 1)
+    assert (cell["n"], cell["n_words"]) == (1, 1)
+    assert (description.n_ratings, description.n_missing, description.n_broken) == (2, 2, 1)
 
 
 def test_empty_cells_of_wide_files_are_no_ratings(tmp_path: Path) -> None:
@@ -81,7 +82,7 @@ def test_columns_named_by_the_user_and_progress(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     description = describe(
         tmp_path / "r.csv",
-        columns={"rater": "who"},
+        RatingOptions(columns={"rater": "who"}),
         progress=lambda what, done, total: told.append((done, total)),
     )
     assert description.raters == {"r"}

@@ -201,23 +201,21 @@ def test_a_comparison_told_from_both_sides_is_one_judgement(tmp_path: Path) -> N
 def test_all_rows_outside_the_scale_are_listed(tmp_path: Path) -> None:
     text = HEAD + "i1,a,r,q,0\ni2,a,r,q,3\ni3,a,r,q,7\ni4,a,r,q,2.5\ni5,a,r,q,good\ni6,a,r,q,nan\ni7,a,r,q,\n"
     error = failure(file(tmp_path, text), study=LIKERT)
-    assert "6 rows of 7 cannot be used" in error.message
+    assert "4 rows of 7 cannot be used" in error.message
     expected = "expected a whole number from 1 to 6"
     assert error.problems == (
         f"row 2: {expected}, found '0'",
         f"row 4: {expected}, found '7'",
         f"row 5: {expected}, found '2.5'",
         f"row 6: {expected}, found 'good'",
-        f"row 7: {expected}, found 'nan'",
-        "row 8: no value given",
     )
     assert "--skip-bad" in error.hint
 
 
-def test_a_thousand_mistakes_are_listed_and_the_rest_counted(tmp_path: Path) -> None:
+def test_ten_mistakes_are_listed_and_the_rest_counted(tmp_path: Path) -> None:
     error = failure(file(tmp_path, HEAD + "".join(f"i{n},a,r,q,9\n" for n in range(1500))), study=LIKERT)
-    assert len(error.problems) == 1001
-    assert error.problems[-1] == "… and 500 more"
+    assert len(error.problems) == 11
+    assert error.problems[-1] == "… and 1,490 more"
 
 
 def test_skipped_rows_are_counted_and_kept(tmp_path: Path) -> None:
@@ -336,15 +334,15 @@ def test_screens_with_fewer_outputs_and_empty_cells(tmp_path: Path) -> None:
     table = read_ratings(file(tmp_path, text))
     assert table.frame.height == 7
     assert table.reading.n_rows == 3
-    assert table.reading.dropped == (("empty cells (no answer given)", 2),)
+    assert table.reading.dropped == (("no value given", 2),)
     assert values(table, "shown_position")[:3] == [(0,), (1,), (2,)]
 
 
 def test_a_screen_without_rater_or_system_is_said_once(tmp_path: Path) -> None:
     text = "item,rater,team1,team2,quality1,quality2,nat1,nat2\nm1,,a,b,1,2,3,4\nm1,r,,b,1,2,3,4\n"
     error = failure(file(tmp_path, text))
-    assert error.problems == ("row 2: no rater given", "row 3: no system given")
-    assert "2 rows of 2" in error.message
+    assert error.problems == ("row 2: no rater given", "row 3, column 'team1': no system given")
+    assert "2 cells in 2 rows of 2" in error.message
     table = read_ratings(file(tmp_path, text), skip_bad=True)
     assert table.reading.dropped == (("ratings that could not be used", 6),)
 
@@ -353,8 +351,9 @@ def test_the_study_says_which_columns_of_a_wide_file_are_criteria(tmp_path: Path
     text = "item,system,rater,q,age\ni,a,r,3,41\ni,b,r,4,41\n"
     table = read_ratings(file(tmp_path, text), study=LIKERT)
     assert table.criteria == ("q",)
-    assert "age" in table.reading.layout
-    assert read_ratings(file(tmp_path, text)).criteria == ("q", "age")
+    assert any("'age'" in note and "not asked for by the study" in note for note in table.reading.notes)
+    assert read_ratings(file(tmp_path, text)).criteria == ("q",)
+    assert read_ratings(file(tmp_path, text), criteria=["q", "age"]).criteria == ("q", "age")
 
 
 # --- JSON lines and Parquet -----------------------------------------------------------------------------
@@ -383,7 +382,8 @@ def test_json_numbers_words_and_nothing(tmp_path: Path) -> None:
     ]
     table = read_ratings(file(tmp_path, "\n".join(lines), "r.jsonl"), study=LIKERT, skip_bad=True)
     assert values(table, "item", "value") == [("1", 3.0), ("2", 4.0)]
-    assert table.bad["row"].to_list() == [4, 5, 6, 7, 8, 9]
+    assert table.bad["row"].to_list() == [6, 8, 9]
+    assert table.reading.dropped == (("ratings that could not be used", 3), ("no value given", 3))
 
 
 def test_json_fields_in_any_order_and_sometimes_absent(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import typer
 
 from palaver.errors import UsageError, UserError, nearest, require
 from palaver.files import check_writable
+from palaver.readers.rating_options import SHAPES, RatingOptions, parse_labels
 
 _OUT: Any = typer.Option("--out", help="File or folder to write; one that exists needs --force.")
 Out = Annotated[Path, _OUT]
@@ -133,6 +134,29 @@ Settings = Annotated[
 ]
 
 
+Kinds = Annotated[
+    list[str] | None,
+    typer.Option("--kind", help="Who rated a file, FILE=KIND: human, user, metric, model or llm; repeat it."),
+]
+Criteria = Annotated[
+    str | None,
+    typer.Option("--criteria", metavar="A,B", help="The criteria to read. [default: all that look like one]"),
+]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--labels",
+        metavar="WORDS",
+        help='Words for numbers, lowest first: "Poor,Fair,Good", "Poor=1,Good=4", "q:Poor,Good"; repeat it.',
+    ),
+]
+Missing = Annotated[
+    list[str] | None,
+    typer.Option("--missing", metavar="WORD", help="Means no answer, as NA, n/a and - do; repeat it."),
+]
+SheetName = Annotated[str | None, typer.Option("--sheet", help="Of a spreadsheet. [default: the first one]")]
+
+
 def choices(names: Iterable[str]) -> dict[str, Any]:
     """What `typer.Option` needs to know of an option that takes one of these names."""
     known = list(names)
@@ -145,6 +169,16 @@ def choices(names: Iterable[str]) -> dict[str, Any]:
         )
 
     return {"metavar": "|".join(known), "callback": check, "autocompletion": lambda: known}
+
+
+Shape = Annotated[
+    str,
+    typer.Option(
+        "--shape",
+        help="How ratings are laid out; forms: a row a rater, columns 'Q01 [bot]'.",
+        **choices(SHAPES),
+    ),
+]
 
 
 def parse_pairs(option: str, words: Sequence[str] | None, shape: str, example: str) -> dict[str, str]:
@@ -161,6 +195,40 @@ def parse_pairs(option: str, words: Sequence[str] | None, shape: str, example: s
 def parse_columns(words: Sequence[str] | None) -> dict[str, str]:
     """The columns of `--column`: field -> name in the file."""
     return parse_pairs("--column", words, "FIELD=NAME", "rater=worker_id")
+
+
+def parse_criteria(text: str | None) -> list[str] | None:
+    """The names of `--criteria A,B`."""
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise UsageError(f"--criteria: expected names with commas between them, found {text!r}")
+    return names
+
+
+def parse_kinds(words: Sequence[str] | None) -> dict[str, Any]:
+    """The kinds of `--kind`: file -> who rated it."""
+    return parse_pairs("--kind", words, "FILE=KIND", "scores.csv=metric")
+
+
+def rating_options(
+    column: Sequence[str] | None,
+    shape: str,
+    criteria: str | None,
+    labels: Sequence[str] | None,
+    missing: Sequence[str] | None,
+    sheet: str | None,
+) -> RatingOptions:
+    """What the user says about a rating file."""
+    return RatingOptions(
+        columns=parse_columns(column),
+        shape=shape,  # type: ignore[arg-type]  # one of SHAPES
+        labels=parse_labels(labels),
+        missing=tuple(missing or ()),
+        criteria=parse_criteria(criteria),
+        sheet=sheet,
+    )
 
 
 def refuse_existing(out: Path | None, force: bool) -> None:

@@ -14,11 +14,10 @@ from palaver.cli import options
 from palaver.cli.messages import print_json
 from palaver.cli.progress import progress
 from palaver.cli.study_database import database_url, open_study
-from palaver.errors import count_of
 from palaver.files import check_readable, check_writable, write_atomically
 from palaver.judges import directions
-from palaver.readers.rating_files import iter_ratings, write_ratings
-from palaver.readers.ratings import kinds_of
+from palaver.readers.rating_files import ratings_of, write_ratings
+from palaver.readers.ratings import RatingReader, kinds_of
 from palaver.reports import lines, print_analysis, write_report
 from palaver.schema import Study
 from palaver.statistics.correlation import METHODS
@@ -26,19 +25,15 @@ from palaver.statistics.normalise import NORMALISATIONS
 from palaver.studies import RatingTable, load_study, read_ratings, write_long
 from palaver.studies import analyse as run_analysis
 from palaver.studies.describe import describe as run_description
+from palaver.studies.ratings import count_bad
 from palaver.tables import TableSource, open_table
-
-Kinds = Annotated[
-    list[str] | None,
-    typer.Option("--kind", help="Who rated a file, FILE=KIND: human, user, metric, model or llm; repeat it."),
-]
 
 
 def analyse(
     ratings: Annotated[
         list[str],
         typer.Argument(
-            help="Rating files (JSON lines, CSV or Parquet, long or wide), or a served study's database."
+            help="Rating files (CSV, .xlsx, .ods, JSON, Parquet; long or wide), or a served study's database."
         ),
     ],
     study: Annotated[Path | None, typer.Option(help="The study file: scales, permitted values.")] = None,
@@ -58,13 +53,19 @@ def analyse(
     replicates: options.Replicates = None,
     seed: options.Seed = 0,
     column: options.Columns = None,
-    kind: Kinds = None,
+    shape: options.Shape = "auto",
+    criteria: options.Criteria = None,
+    labels: options.Labels = None,
+    missing: options.Missing = None,
+    sheet: options.SheetName = None,
+    kind: options.Kinds = None,
     direction: Annotated[
         list[str] | None,
         typer.Option(help="Which end of a criterion is better, CRITERION=higher|lower|neither; repeat it."),
     ] = None,
     skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave out rows that cannot be used; bad-rows.csv lists them.")
+        bool,
+        typer.Option("--skip-bad", help="Leave out what cannot be used; bad-rows.csv lists it."),
     ] = False,
     include_excluded: Annotated[
         bool,
@@ -83,7 +84,7 @@ def analyse(
 
     Example: palaver study analyse ratings.csv --study study.toml --out results
     """
-    columns = options.parse_columns(column)
+    file_options = options.rating_options(column, shape, criteria, labels, missing, sheet)
     design = load_study(study) if study else None
     folder = out
     if folder is None and not as_json:
@@ -95,8 +96,13 @@ def analyse(
         table = read_ratings(
             sources,
             study=design,
-            columns=columns,
-            kinds=_parse_kinds(kind),
+            columns=file_options.columns,
+            shape=file_options.shape,
+            criteria=file_options.criteria,
+            labels=file_options.labels,
+            missing=file_options.missing,
+            sheet=file_options.sheet,
+            kinds=options.parse_kinds(kind),
             skip_bad=skip_bad,
             progress=tell,
         )
@@ -117,21 +123,17 @@ def analyse(
                 file.write(analysis.to_json())
             write_long(table, folder / "ratings.parquet", normalise=normalise)
             report = write_report(analysis, folder / "report.html")
-            n_bad = _write_bad(table, folder / "bad-rows.csv")
+            _write_bad(table, folder / "bad-rows.csv")
     if as_json:
         print_json(analysis)
     elif not quiet:
         print_analysis(analysis, Console())
     if folder is None:
         return
-    if n_bad:
-        left_out = f"left out {count_of(n_bad, 'row')} that cannot be used: {folder / 'bad-rows.csv'}"
-        typer.echo(left_out, err=as_json)
+    if table.bad.height:
+        left = count_bad(table.bad, table.is_wide)
+        typer.echo(f"left out {left} that cannot be used: {folder / 'bad-rows.csv'}", err=as_json)
     typer.echo(f"report: {report}", err=as_json)
-
-
-def _parse_kinds(words: list[str] | None) -> dict[str, Any]:
-    return options.parse_pairs("--kind", words, "FILE=KIND", "scores.csv=metric")
 
 
 def _parse_directions(words: list[str] | None) -> dict[str, Any]:
@@ -167,31 +169,35 @@ def _writable(folder: Path) -> Iterator[None]:
             folder.rmdir()
 
 
-def _write_bad(table: RatingTable, path: Path) -> int:
-    """List the bad rows, or remove the list of an earlier run; how many rows there are."""
+def _write_bad(table: RatingTable, path: Path) -> None:
+    """List the bad rows, or remove the list of an earlier run."""
     if table.bad.is_empty():
         path.unlink(missing_ok=True)
-        return 0
+        return
     with write_atomically(path, "wb") as file:
         table.bad.write_csv(file)
-    return table.bad.select("file", "row").n_unique()
 
 
 def describe(
-    ratings: Annotated[Path, typer.Argument(help="A rating file: JSON lines, CSV or Parquet, long or wide.")],
+    ratings: Annotated[Path, typer.Argument(help="A rating file of any shape, as `analyse` takes it.")],
     column: options.Columns = None,
-    kind: Kinds = None,
+    shape: options.Shape = "auto",
+    criteria: options.Criteria = None,
+    labels: options.Labels = None,
+    missing: options.Missing = None,
+    sheet: options.SheetName = None,
+    kind: options.Kinds = None,
     as_json: options.Json = False,
 ) -> None:
     """Count and average a rating file of any size, in constant memory.
 
     Example: palaver study describe ratings.csv
     """
-    source = open_table(ratings)
-    (rated_by,) = kinds_of([source], _parse_kinds(kind))
+    file_options = options.rating_options(column, shape, criteria, labels, missing, sheet)
+    source = open_table(ratings, sheet=sheet)
+    (rated_by,) = kinds_of([source], options.parse_kinds(kind))
     with progress() as tell:
-        columns = options.parse_columns(column)
-        description = run_description(source, columns=columns, kind=rated_by, progress=tell)
+        description = run_description(source, file_options, kind=rated_by, progress=tell)
     if as_json:
         print_json(
             {
@@ -200,6 +206,8 @@ def describe(
                 "items": len(description.items),
                 "raters": len(description.raters),
                 "broken_rows": description.n_broken,
+                "missing": description.n_missing,
+                "notes": description.notes,
                 "cells": description.cells.to_dicts(),
             }
         )
@@ -209,6 +217,10 @@ def describe(
     lines.line(console, f"{counts}, {len(description.raters):,} raters ({description.layout})")
     if description.n_broken:
         lines.line(console, f"rows that could not be read: {description.n_broken:,}", "yellow")
+    if description.n_missing:
+        lines.line(console, f"left out, no value given: {description.n_missing:,}")
+    for note in description.notes:
+        lines.line(console, note, "dim")
     table = lines.table(
         ("criterion", "rated by", "system"), ("ratings", "mean", "sd", "lowest", "highest", "not numbers")
     )
@@ -226,15 +238,30 @@ def describe(
 
 
 def convert(
-    source: Annotated[Path, typer.Argument(help="Ratings in any layout.")],
+    source: Annotated[Path, typer.Argument(help="A rating file of any shape, as `analyse` takes it.")],
     target: Annotated[Path, typer.Argument(help="Where to: .csv, .jsonl or .parquet, long format.")],
     column: options.Columns = None,
+    shape: options.Shape = "auto",
+    criteria: options.Criteria = None,
+    labels: options.Labels = None,
+    missing: options.Missing = None,
+    sheet: options.SheetName = None,
+    kind: options.Kinds = None,
     force: options.Force = False,
 ) -> None:
     """Write ratings in the long format, in constant memory.
 
+    Words that stand for numbers become numbers, and what is left out is said.
+
     Example: palaver study convert screens.csv ratings.parquet
     """
     options.refuse_existing(target, force)
-    count = write_ratings(iter_ratings(source, columns=options.parse_columns(column)), target)
+    file_options = options.rating_options(column, shape, criteria, labels, missing, sheet)
+    reader = RatingReader(source, file_options)
+    (rated_by,) = kinds_of([reader.table], options.parse_kinds(kind))
+    count = write_ratings(ratings_of(reader, kind=rated_by), target)
     typer.echo(f"wrote {count:,} ratings to {target}")
+    if reader.n_missing:
+        typer.echo(f"left out, no value given: {reader.n_missing:,}")
+    for note in reader.notes():
+        typer.echo(note)

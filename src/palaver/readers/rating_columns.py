@@ -1,21 +1,26 @@
-"""Which column is which: the long format, the RankME release's wide format, and one column per criterion.
+"""Which column is which: the shapes that rating files have.
 
 long      one judgement a row: `item, system, rater, criterion, value`
 screens   one screen a row: `team1..3`, `quality1..3` (the RankME release)
 criteria  one judged output a row, one column per criterion: `team`, `naturalness`, `quality`
+forms     one rater a row, one column per judged output: `Q01 [alpha]`, `Q01 [beta]` (Google Forms)
+
+Columns that are not read are named with the reason, and a column of numbers that looks like an index, an age
+or a duration is asked about before it is taken for a judgement.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from palaver.errors import DataError, nearest
+from palaver.readers.rating_options import RatingOptions
 from palaver.tables import ROW
 
 REQUIRED = ("item", "system", "rater", "criterion", "value")
@@ -38,14 +43,22 @@ SCHEMA: dict[str, Any] = {
 FIELDS = (*REQUIRED, *(name for name in SCHEMA if name not in REQUIRED))
 
 ALIASES = {
-    "item": ("item_id", "mr_id", "segment", "segment_id", "doc_id", "mr"),
-    "system": ("team", "model", "system_id"),
-    "rater": ("rater_id", "worker", "worker_id", "_worker_id", "annotator", "annotator_id"),
+    "item": (
+        *("item_id", "mr_id", "segment", "segment_id", "doc_id", "mr", "question", "question_id"),
+        *("prompt_id", "dialogue", "dialogue_id", "conversation", "conversation_id"),
+    ),
+    "system": ("team", "model", "system_id", "bot", "model_id", "bot_id", "system_name", "model_name"),
+    "rater": (
+        *("rater_id", "worker", "worker_id", "_worker_id", "annotator", "annotator_id", "judge", "judge_id"),
+        *("participant", "participant_id", "evaluator", "evaluator_id", "email", "email_address"),
+    ),
     "criterion": ("dimension", "aspect"),
     "value": ("rating", "score"),
     "given_at": ("_created_at", "created_at", "timestamp"),
 }
-"""Other names people use, tried in this order when the field's own name is absent."""
+"""Other names people use, tried in this order when the field's own name is absent. Capitals do not matter."""
+_RATER_OF_A_FORM = ("username", "user_name", "e_mail", "e_mail_address", "name", "your_name", "id", "user")
+"""Names that mean the rater where a row is one."""
 
 SHORT = {"inf": "informativeness", "nat": "naturalness", "qual": "quality", "check_those_that_apply": "check"}
 """The RankME release's abbreviations."""
@@ -53,6 +66,56 @@ SHORT = {"inf": "informativeness", "nat": "naturalness", "qual": "quality", "che
 _OF_ONE_OUTPUT = ("system", "criterion", "value", "against", "output", "shown_position")
 _NUMBERED = re.compile(r"^(.*\D)(\d+)$")
 _NOT_CRITERIA = re.compile(r"^_|(^|_)id$|^(mr|ref|primary|text|context|output|reference|study)\d*$")
+_OURS = ("score", "excluded", "screened", "late", "screen")
+"""Columns besides the fields that our own files have; that they are not read needs no word."""
+
+_ID = "an id or a text, by its name"
+
+_CELL = re.compile(r"^(?P<item>[^\[\]]*)\[(?P<system>[^\[\]]*[^\[\]\s])\s*\](?P<criterion>[^\[\]]*)$")
+_UNNAMED = "rating"
+"""The criterion of a form that names none."""
+FORM_SHAPE = "expected columns such as 'Q01 [alpha]', 'Q01 [beta]': the item, and the system in brackets"
+
+_MOST_NAMED = 12
+"""Columns that a note names; the others are counted."""
+_FEW_WORDS = 7
+"""So many at most are the steps of a scale."""
+_INDEX_FROM = 10
+"""So many rows numbered one after the other are no accident."""
+_WORDS_OF: dict[str, frozenset[str]] = {
+    "an index": frozenset(("index", "idx", "no", "nr", "number", "order", "trial", "row", "position")),
+    "an age": frozenset(("age", "alter")),
+    "a year": frozenset(("year", "birth", "birthyear", "yob")),
+    "a date or a time": frozenset(("date", "time", "timestamp", "datetime", "day", "month")),
+    "a duration": frozenset(
+        ("seconds", "secs", "sec", "duration", "minutes", "mins", "ms", "milliseconds", "elapsed", "rt")
+    ),
+    "a count or a length": frozenset(
+        (
+            "count",
+            "counts",
+            "length",
+            "len",
+            "words",
+            "wordcount",
+            "tokens",
+            "characters",
+            "chars",
+            "turns",
+            "n",
+        )
+    ),
+}
+"""What a column holds if one of these words is in its name."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a column of a form asks about."""
+
+    item: str
+    system: str
+    criterion: str
 
 
 @dataclass(frozen=True)
@@ -66,8 +129,10 @@ class Layout:
     """Criterion -> its column, or its numbered columns on a screen."""
     systems: tuple[str, ...] = ()
     """The numbered system columns of a screen."""
-    ignored: tuple[str, ...] = ()
-    """Columns that look like criteria but are none of the study's."""
+    cells: Mapping[str, Cell] = field(default_factory=dict)
+    """Column of a form -> what it asks about."""
+    left: Mapping[str, str] = field(default_factory=dict)
+    """Column that is not read -> why."""
 
     def column_of(self, field: str) -> pl.Expr:
         """The name that a field's column has in the file, for rows of the long format."""
@@ -83,17 +148,39 @@ class Layout:
             return pl.format("{} {}", position, criterion).replace(cells)
         if self.kind == "criteria" and field == "value":
             return criterion.replace({name: columns[0] for name, columns in self.criteria.items()})
+        if self.kind == "forms" and field == "value":
+            asked = {f"{c.item}\n{c.system}\n{c.criterion}": column for column, c in self.cells.items()}
+            names = [pl.col(name).cast(pl.String) for name in ("item", "system")]
+            return pl.concat_str(*names, criterion, separator="\n").replace(asked)
         return pl.lit(self.columns.get(field, field))
 
     def describe(self) -> str:
-        renamed = [f"{c!r} as {f}" for f, c in self.columns.items() if c != f]
+        """What was read as what."""
+        renamed = [f"{column!r} as {f}" for f, column in self.columns.items() if column != f]
         note = f"; read {', '.join(renamed)}" if renamed else ""
-        note += f"; not asked for by the study: {', '.join(self.ignored)}" if self.ignored else ""
+        criteria = ", ".join(self.criteria)
+        if self.kind == "forms":
+            rater = (
+                "" if "rater" in self.columns else "; each row is a rater of its own, as no column names one"
+            )
+            read = f"one rater a row, {len(self.cells)} columns of the pattern 'item [system]' ({criteria})"
+            return read + note + rater
         return {
             "long": f"one judgement a row{note}",
-            "screens": f"one screen a row, {len(self.systems)} outputs each{note}",
-            "criteria": f"one output a row, one column per criterion{note}",
+            "screens": f"one screen a row, {len(self.systems)} outputs each ({criteria}){note}",
+            "criteria": f"one output a row, one column per criterion ({criteria}){note}",
         }[self.kind]
+
+    def notes(self) -> Iterator[str]:
+        """The columns that were not read, one line for each reason."""
+        by_reason: dict[str, list[str]] = {}
+        for column, reason in self.left.items():
+            by_reason.setdefault(reason, []).append(column)
+        for reason, columns in by_reason.items():
+            named = ", ".join(map(repr, columns[:_MOST_NAMED]))
+            more = f" and {len(columns) - _MOST_NAMED:,} more" if len(columns) > _MOST_NAMED else ""
+            which = "the column" if len(columns) == 1 else "the columns"
+            yield f"left {which} {named}{more}: {reason}"
 
     def to_long(self, frame: pl.DataFrame) -> pl.DataFrame:
         """`frame` with one judgement a row, in the order they were made."""
@@ -101,6 +188,13 @@ class Layout:
         if self.kind == "long":
             return frame.select(*shared, ROW)
         parts = []
+        if self.kind == "forms":
+            if "rater" not in self.columns:
+                shared.append(pl.format("row {}", pl.col(ROW)).alias("rater"))
+            for column, cell in self.cells.items():
+                about = (pl.lit(getattr(cell, f)).alias(f) for f in ("item", "system", "criterion"))
+                parts.append(frame.select(*shared, *about, pl.col(column).alias("value"), ROW))
+            return pl.concat(parts).sort(ROW, maintain_order=True)
         for position in range(max(1, len(self.systems))):
             output = []
             if self.systems:
@@ -115,47 +209,112 @@ class Layout:
 def find_layout(
     columns: Sequence[str],
     path: Path,
-    *,
-    renamed: Mapping[str, str] | None = None,
-    sample: pl.DataFrame | None = None,
-    criteria: Sequence[str] | None = None,
+    options: RatingOptions | None = None,
+    sample: Mapping[str, pl.Series] | None = None,
 ) -> Layout:
-    """Recognise the layout. `renamed` maps fields to columns as the user says; `sample` is a few rows.
+    """Recognise the layout, or take the one that the user names.
 
-    Of a wide file only the columns named by `criteria` count, unless none of them is.
+    `sample` has values of the columns as plain text, without empty cells.
     """
-    fields = dict(renamed or {})
-    for field, column in fields.items():
-        if field not in FIELDS:
+    options = options or RatingOptions()
+    fields = _fields(columns, path, options.columns)
+    numbered = _numbered(columns)
+    screen = next((s for s in ("system", "team", "model") if len(numbered.get(s, ())) > 1), None)
+    cells = {column: match for column in columns if (match := _CELL.match(column))}
+    shape: str = options.shape
+    if shape == "auto":
+        shape = _shape(fields, columns, screen is not None, bool(cells))
+    if shape == "long":
+        _demand(REQUIRED, fields, columns, path)
+        known = {*fields.values(), *_OURS}
+        return Layout("long", fields, {}, left={c: _NO_FIELD for c in columns if c not in known})
+    wide = {f: column for f, column in fields.items() if f in WIDE or f in options.columns}
+    if shape == "forms":
+        return _forms(wide, cells, columns, path, options)
+    if shape == "screens":
+        if screen is None:
             raise DataError(
-                f"there is no field {field!r}{nearest(field, FIELDS)}", f"known: {', '.join(FIELDS)}"
+                f"{path}: there are no numbered columns of systems; found {', '.join(columns)}",
+                "expected a screen a row: item, rater, team1, team2, quality1, quality2",
+            )
+        layout = _screens(wide, numbered, screen, columns, path)
+    else:
+        layout = _criteria(wide, fields, columns, path, options, sample or {})
+    return _only(options, layout, path)
+
+
+_NO_FIELD = "no field of a rating has this name"
+
+
+def _fields(columns: Sequence[str], path: Path, renamed: Mapping[str, str]) -> dict[str, str]:
+    """Field -> column: as the user says, by the field's own name, or by another name people use."""
+    fields = dict(renamed)
+    for name, column in fields.items():
+        if name not in FIELDS:
+            raise DataError(
+                f"there is no field {name!r}{nearest(name, FIELDS)}", f"known: {', '.join(FIELDS)}"
             )
         if column not in columns:
             raise DataError(f"{path} has no column {column!r}{nearest(column, columns)}")
-    for field in FIELDS:
-        names = (field, *ALIASES.get(field, ()))
-        known = next((c for c in names if c in columns and c not in fields.values()), None)
-        if field not in fields and known is not None:
-            fields[field] = known
-    numbered = _numbered(columns)
-    screen = next((s for s in ("system", "team", "model") if len(numbered.get(s, ())) > 1), None)
-    wide = {field: column for field, column in fields.items() if field in WIDE or field in (renamed or {})}
-    if screen is not None and "value" not in fields:
-        return _only(criteria, _screens(wide, numbered, screen, columns, path))
-    if "criterion" not in fields and "value" not in fields and "system" in fields:
-        judged = _criterion_columns(columns, set(wide.values()), sample)
-        if judged:
-            _demand(("item", "system", "rater"), wide, columns, path)
-            return _only(criteria, Layout("criteria", wide, judged))
-    _demand(REQUIRED, fields, columns, path)
-    return Layout("long", fields, {})
+    folded = {_folded(column): column for column in reversed(columns)}
+    for name in FIELDS:
+        if name in fields:
+            continue
+        for alias in (name, *ALIASES.get(name, ())):
+            known = alias if alias in columns else folded.get(alias)
+            if known is not None and known not in fields.values():
+                fields[name] = known
+                break
+    return fields
 
 
-def _only(criteria: Sequence[str] | None, layout: Layout) -> Layout:
-    """`layout` with the criteria of the study; with all it has if none is, so that the mistake shows."""
-    asked = {name: by for name, by in layout.criteria.items() if criteria is None or name in criteria}
-    ignored = tuple(name for name in layout.criteria if name not in asked)
-    return replace(layout, criteria=asked, ignored=ignored) if asked and ignored else layout
+def _folded(column: str) -> str:
+    """`Worker ID` as `worker_id`."""
+    return re.sub(r"[\s-]+", "_", column.strip().lower())
+
+
+def _shape(fields: Mapping[str, str], columns: Sequence[str], screens: bool, cells: bool) -> str:
+    if screens and "value" not in fields:
+        return "screens"
+    if cells and "system" not in fields and "value" not in fields:
+        return "forms"
+    if "criterion" not in fields and "system" in fields:
+        free = [c for c in columns if c not in fields.values()]
+        is_misspelt = "value" in fields and nearest("criterion", free)
+        if not is_misspelt:
+            return "criteria"
+    return "long"
+
+
+def _only(options: RatingOptions, layout: Layout, path: Path) -> Layout:
+    """`layout` with the criteria that the user names, or the study's.
+
+    With all it has if the study asks for none of them, so that the mistake shows.
+    """
+    named = _named(options)
+    if named is None:
+        return layout
+    reason = _NOT_ASKED if options.criteria is None else _NOT_NAMED
+    asked = {name: by for name, by in layout.criteria.items() if name.lower() in named}
+    if options.criteria is not None and not asked:
+        met = [*layout.criteria, *layout.left]
+        close = nearest(options.criteria[0], met)
+        raise DataError(
+            f"{path}: none of --criteria {','.join(options.criteria)} is there{close}",
+            f"found {', '.join(met)}",
+        )
+    left = {column: reason for name, by in layout.criteria.items() if name not in asked for column in by}
+    return replace(layout, criteria=asked, left={**layout.left, **left}) if asked and left else layout
+
+
+_NOT_NAMED = "not among --criteria"
+_NOT_ASKED = "not asked for by the study"
+
+
+def _named(options: RatingOptions) -> set[str] | None:
+    """The criteria that the user or the study names, in lower case; nothing if nobody does."""
+    wanted = options.asked if options.criteria is None else options.criteria
+    return None if wanted is None else {SHORT.get(name, name).lower() for name in wanted}
 
 
 def _numbered(columns: Sequence[str]) -> dict[str, list[str]]:
@@ -187,26 +346,145 @@ def _screens(
         )
     fields = {f: c for f, c in wide.items() if f not in _OF_ONE_OUTPUT}
     _demand(("item", "rater"), fields, columns, path)
-    return Layout("screens", fields, criteria, tuple(systems))
+    read = {*fields.values(), *systems, *(column for by in criteria.values() for column in by)}
+    reason = f"it is not numbered as the {len(systems)} systems of a screen are"
+    left = {c: _ID if _NOT_CRITERIA.search(c) else reason for c in columns if c not in read}
+    return Layout("screens", fields, criteria, tuple(systems), left=left)
 
 
-def _criterion_columns(
-    columns: Sequence[str], taken: set[str], sample: pl.DataFrame | None
-) -> dict[str, tuple[str, ...]]:
-    """Columns of numbers, and check boxes by their name, that are neither fields nor ids."""
+# --- one column per criterion -------------------------------------------------------------------------------
+
+
+def _criteria(
+    wide: Mapping[str, str],
+    fields: Mapping[str, str],
+    columns: Sequence[str],
+    path: Path,
+    options: RatingOptions,
+    sample: Mapping[str, pl.Series],
+) -> Layout:
+    wide = {f: c for f, c in wide.items() if f not in ("criterion", "value")}
+    _demand(("item", "system", "rater"), wide, columns, path)
+    named = _named(options) or set()
     criteria: dict[str, tuple[str, ...]] = {}
+    left: dict[str, str] = {}
     for column in columns:
-        if column in taken or _NOT_CRITERIA.search(column):
+        if column in wide.values():
             continue
-        numeric = False
-        if sample is not None and column in sample.columns:
-            values = sample[column].drop_nulls()
-            numeric = (
-                values.len() > 0 and values.cast(pl.Float64, strict=False).null_count() < values.len() / 2
-            )
-        if numeric or column.startswith("check"):
-            criteria[SHORT.get(column, column)] = (column,)
-    return criteria
+        name = SHORT.get(column, column)
+        reason = ""
+        if name.lower() not in named:
+            reason = why_no_criterion(column, sample.get(column), options)
+            if options.criteria is not None and column != fields.get("value"):
+                reason = _NOT_NAMED
+        if reason:
+            left[column] = reason
+        else:
+            criteria[name] = (column,)
+    value = fields.get("value", "")
+    if options.criteria is not None and list(criteria.values()) == [(value,)]:
+        criteria = {options.criteria[0]: (value,)}  # `rating` or `score`, to which the user gives a name
+    if not criteria and options.criteria is None:
+        raise DataError(
+            f"{path}: there is no column of ratings besides {', '.join(wide.values())}",
+            "say which columns are: --criteria NAME,NAME; words that stand for numbers need their order: "
+            '--labels "Poor,Fair,Good"',
+            [f"{column!r}: {reason}" for column, reason in left.items()],
+        )
+    is_asked = options.criteria is None and named & {name.lower() for name in criteria}
+    for column, reason in left.items():
+        if reason.startswith(_LOOKS_LIKE):
+            taken = ",".join((*criteria, column))
+            left[column] = _NOT_ASKED if is_asked else f"{reason}; add --criteria {taken} to take it"
+    return Layout("criteria", wide, criteria, left=left)
+
+
+_LOOKS_LIKE = "it looks like"
+
+
+def why_no_criterion(column: str, values: pl.Series | None, options: RatingOptions) -> str:
+    """Why a column is not taken for a criterion unless the user says so; nothing if it is one."""
+    if column.startswith("check"):
+        return ""
+    if _NOT_CRITERIA.search(column):
+        return _ID
+    if values is None or values.is_empty():
+        return "it is empty"
+    if options.labels.name(column):
+        return ""
+    numbers = values.cast(pl.Float64, strict=False)
+    if numbers.null_count() >= len(values) / 2:
+        counts = values.alias("word").value_counts()
+        words = counts.sort("count", "word", descending=[True, False])["word"].to_list()
+        shown = ", ".join(map(repr, words[:5])) + (", …" if len(words) > 5 else "")
+        ordered = "; if they have an order, give it with --labels" if 1 < len(words) <= _FEW_WORDS else ""
+        return f"words ({shown}), not numbers{ordered}"
+    looks = _looks_like(column, numbers.drop_nulls())
+    return f"{_LOOKS_LIKE} {looks}" if looks else ""
+
+
+def _looks_like(column: str, values: pl.Series) -> str:
+    """What else than a judgement a column of numbers may be, by its name or its values."""
+    words = set(re.split(r"[\W_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", column).lower()))
+    for what, names in _WORDS_OF.items():
+        if words & names:
+            return what
+    low, high = float(values.min()), float(values.max())  # type: ignore[arg-type]
+    is_unique = high - low + 1 == len(values) == values.n_unique()
+    if len(values) > _INDEX_FROM and is_unique and low in (0, 1):
+        return "an index"
+    if low >= 1900 and high <= 2100 and (values == values.round()).all():
+        return "a year"
+    return "a date or a time" if low > 1e9 else ""
+
+
+# --- one rater a row ----------------------------------------------------------------------------------------
+
+
+def _forms(
+    wide: Mapping[str, str],
+    matches: Mapping[str, re.Match[str]],
+    columns: Sequence[str],
+    path: Path,
+    options: RatingOptions,
+) -> Layout:
+    if not matches:
+        raise DataError(
+            f"{path}: no column names a system in brackets; found {', '.join(columns)}", FORM_SHAPE
+        )
+    fields = {f: c for f, c in wide.items() if f not in (*_OF_ONE_OUTPUT, "item") and c not in matches}
+    folded = {_folded(c): c for c in reversed(columns) if c not in matches and c not in fields.values()}
+    rater = next((folded[name] for name in _RATER_OF_A_FORM if name in folded), None)
+    if "rater" not in fields and rater is not None:
+        fields["rater"] = rater
+    only = options.criteria[0] if options.criteria is not None and len(options.criteria) == 1 else _UNNAMED
+    cells = _cells(matches, only)
+    criteria: dict[str, tuple[str, ...]] = {}
+    for column, cell in cells.items():
+        criteria[cell.criterion] = (*criteria.get(cell.criterion, ()), column)
+    left = {c: "no [system] in its name" for c in columns if c not in cells and c not in fields.values()}
+    layout = _only(options, Layout("forms", fields, criteria, left=left), path)
+    return replace(layout, cells={c: cell for c, cell in cells.items() if cell.criterion in layout.criteria})
+
+
+def _cells(matches: Mapping[str, re.Match[str]], unnamed: str) -> dict[str, Cell]:
+    """`item [system]`, `item [system] criterion` or `criterion: item [system]`.
+
+    A colon parts a criterion from an item only where every criterion goes with every item; otherwise it
+    belongs to the item (`Q01: How good is it? [alpha]`).
+    """
+    splits = {column: match["item"].partition(":") for column, match in matches.items()}
+    before = {split[0].strip() for split in splits.values()}
+    after = {split[2].strip() for split in splits.values()}
+    pairs = {(split[0].strip(), split[2].strip()) for split in splits.values()}
+    prefixed = len(after) > 1 and "" not in before | after and len(pairs) == len(before) * len(after)
+    cells = {}
+    for column, match in matches.items():
+        item, criterion = match["item"].strip(), match["criterion"].strip(" :-")
+        if prefixed and not criterion:
+            criterion, item = splits[column][0].strip(), splits[column][2].strip()
+        cells[column] = Cell(item or "1", match["system"].strip(), criterion or unnamed)
+    return cells
 
 
 def _demand(required: Sequence[str], fields: Mapping[str, str], columns: Sequence[str], path: Path) -> None:
@@ -214,9 +492,9 @@ def _demand(required: Sequence[str], fields: Mapping[str, str], columns: Sequenc
     if not missing:
         return
     problems = []
-    for field in missing:
-        close = nearest(field, [c for c in columns if c not in fields.values()])
-        problems.append(f"no column {field!r}{close.replace('did you mean', 'is it')}")
+    for name in missing:
+        close = nearest(name, [c for c in columns if c not in fields.values()])
+        problems.append(f"no column {name!r}{close.replace('did you mean', 'is it')}")
     word = "a column is" if len(missing) == 1 else f"{len(missing)} columns are"
     raise DataError(
         f"{path}: {word} missing. Expected {', '.join(REQUIRED)}; found {', '.join(columns) or 'none'}",

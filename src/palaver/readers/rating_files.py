@@ -16,27 +16,34 @@ from pydantic import ValidationError
 from palaver.errors import DataError, check_kind
 from palaver.files import Format, format_by_name, write_atomically
 from palaver.readers.rating_columns import SCHEMA
-from palaver.readers.ratings import long_frames, parsed_time
+from palaver.readers.rating_options import RatingOptions
+from palaver.readers.ratings import RatingReader, check_criteria, parse_times
 from palaver.schema import Rating
-from palaver.schema.rating import value_text
-from palaver.tables import ROW, as_text, open_table
+from palaver.schema.rating import Kind, value_text
+from palaver.tables import ROW, as_text
 
 
 def iter_ratings(path: str | Path, *, columns: Mapping[str, str] | None = None) -> Iterator[Rating]:
     """Ratings one by one in constant memory, values as they stand in the file (numbers where they are)."""
-    source = open_table(path)
-    for layout, frame in long_frames(source, columns):
-        if layout.kind != "long":  # an empty cell of a wide file: nobody answered there
-            frame = frame.filter(pl.col("value").is_not_null())
-        frame = as_text(frame, source.path)
-        for row in frame.with_columns(parsed_time().alias("given_at")).iter_rows(named=True):
+    return ratings_of(RatingReader(path, RatingOptions(columns=columns or {})))
+
+
+def ratings_of(reader: RatingReader, *, kind: Kind | None = None) -> Iterator[Rating]:
+    """The same of a reader that is told more. `kind` says who rated and overrules the column of that name."""
+    path = reader.table.path
+    for frame in reader.long_frames():
+        frame = as_text(frame, path)
+        if kind is not None:
+            frame = frame.with_columns(pl.lit(kind).alias("kind"))
+        for row in frame.with_columns(parse_times(frame["given_at"])).iter_rows(named=True):
             number = row.pop(ROW)
             try:
                 yield Rating.model_validate({k: _loosen(k, v) for k, v in row.items() if v is not None})
             except ValidationError as error:
                 raise DataError(f"{path}, row {number}: not a rating", problems=_mistakes(error)) from None
-    if source.problems:
-        problems = [f"row {row}: {text}" for row, text in source.problems]
+    check_criteria([reader])
+    if reader.table.problems:
+        problems = [f"row {row}: {text}" for row, text in reader.table.problems]
         raise DataError(f"{path} has rows that cannot be read", problems=problems)
 
 

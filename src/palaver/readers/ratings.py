@@ -6,7 +6,8 @@ numbers, times and categories. Memory holds codes and numbers, never the file's 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,17 @@ import polars as pl
 
 from palaver.errors import DataError, UserError, count_of, nearest
 from palaver.progress import Progress, no_progress
-from palaver.readers.rating_columns import ALIASES, FIELDS, SCHEMA, Layout, find_layout
+from palaver.readers.rating_columns import ALIASES, FIELDS, SCHEMA, SHORT, Layout, find_layout
+from palaver.readers.rating_options import RatingOptions
+from palaver.readers.rating_values import ValueCleaner, given_values
 from palaver.schema.rating import KINDS, Kind
 from palaver.tables import ROW, TableSource, as_text, open_table
 
 Source = str | Path | TableSource
 """A file, or a table that is open already (`palaver.tables.open_frame` for a frame)."""
 
+_LOOKED_AT = 1000
+"""Values of a column that decide what it is."""
 ORDER = "order"
 """Place of a judgement over all files, in the order they were named."""
 FILE = "file"
@@ -62,79 +67,67 @@ class RatingFrame:
     """One for each file."""
     n_rows: int = 0
     n_bad: int = 0
-    n_empty: int = 0
-    """Empty cells of wide files: nobody answered there."""
+    n_missing: int = 0
+    """Cells without a value, and long rows: nobody answered there."""
     notes: list[str] = field(default_factory=list)
 
 
 def read_rating_frame(
     sources: Source | Sequence[Source],
+    options: RatingOptions | None = None,
     *,
-    columns: Mapping[str, str] | None = None,
-    criteria: Sequence[str] | None = None,
     kinds: Mapping[str, Kind] | None = None,
     progress: Progress = no_progress,
 ) -> RatingFrame:
     """Read rating files. `kinds` says who rated, file by file, and overrules the column `kind`."""
+    options = options or RatingOptions()
     named = [sources] if isinstance(sources, str | Path | TableSource) else list(sources)
-    tables = [source if isinstance(source, TableSource) else open_table(source) for source in named]
+    readers = [RatingReader(source, options) for source in named]
+    tables = [reader.table for reader in readers]
     total = sum(table.size for table in tables)
     ratings = RatingFrame(tuple(_text(table.path) for table in tables))
     parts: list[pl.DataFrame] = []
     done = 0
-    for name, table, kind in zip(_short_names(tables), tables, kinds_of(tables, kinds or {}), strict=True):
+    for name, reader, kind in zip(_short_names(tables), readers, kinds_of(tables, kinds or {}), strict=True):
 
         def report(used: int, before: int = done) -> None:
             progress("reading ratings", before + used, total)
 
-        frames = typed_ratings(table, columns, report, criteria=criteria)
-        parts += _usable_parts(ratings, table, name, frames, kind)
-        done += table.size
+        parts += _usable_parts(ratings, reader, name, reader.typed_frames(report), kind)
+        done += reader.table.size
+    check_criteria(readers)
     if not parts and not ratings.n_bad:
-        raise DataError(f"{', '.join(ratings.paths)}: there is no rating in it")
+        nothing = "no value is given" if ratings.n_missing else "there is no rating in it"
+        raise DataError(f"{', '.join(ratings.paths)}: {nothing}")
     ratings.frame = _one_table(parts)
     return ratings
 
 
 def _usable_parts(
-    ratings: RatingFrame,
-    table: TableSource,
-    name: str,
-    frames: Iterator[tuple[Layout, pl.DataFrame]],
-    kind: Kind | None,
+    ratings: RatingFrame, reader: RatingReader, name: str, frames: Iterator[pl.DataFrame], kind: Kind | None
 ) -> list[pl.DataFrame]:
     """What can be used of a file, frame by frame. What cannot is counted and listed in `ratings`."""
     number = pl.lit(len(ratings.layouts), dtype=pl.UInt16).alias(FILE)
-    layout = Layout("long", {}, {})
     parts: list[pl.DataFrame] = []
     bad = [ratings.bad]
-    n_untimed = 0
-    for layout, frame in frames:
+    for frame in frames:
         if kind is not None:
             frame = frame.with_columns(pl.lit(kind).alias("kind"))
-        if layout.kind == "long":
-            ratings.n_rows += frame.height
-        else:
-            ratings.n_rows += frame[ROW].n_unique()
-            answered = frame.filter(pl.col("value").is_not_null() | pl.col("text").is_not_null())
-            ratings.n_empty += frame.height - answered.height
-            frame = answered
-        good, wrong = _check_fields(frame, layout, name)
+        good, wrong = _check_fields(frame, reader.layout, name)
         ratings.n_bad += frame.height - good.height
         bad += wrong
-        if "untimed" in good.columns:
-            n_untimed += int(good["untimed"].sum())
         needed = (*NAMES, "value", ROW)
         held = [c for c in good.columns if c in needed or good[c].null_count() < good.height]
-        typed = good.select(pl.col(c).cast(TYPES.get(c, pl.Int64)) for c in held if c != "untimed")
+        typed = good.select(pl.col(c).cast(TYPES.get(c, pl.Int64)) for c in held)
         parts.append(typed.with_columns(number))
-    broken = [(name, row, "", "", text) for row, text in table.problems]
+    broken = [(name, row, "", "", text) for row, text in reader.table.problems]
     ratings.bad = pl.concat([*bad, pl.DataFrame(broken, schema=BAD, orient="row")])
-    ratings.n_rows += len(broken)
+    ratings.n_rows += reader.n_rows + len(broken)
+    ratings.n_missing += reader.n_missing
     ratings.n_bad += len(broken)
-    ratings.layouts.append(layout)
-    ratings.files[name] = table.digest()
-    ratings.notes += _notes(table, name, n_untimed)
+    ratings.layouts.append(reader.layout)
+    ratings.files[name] = reader.table.digest()
+    ratings.notes += (f"{name}: {note}" for note in reader.notes())
     return parts
 
 
@@ -169,48 +162,120 @@ def kinds_of(tables: Sequence[TableSource], kinds: Mapping[str, Kind]) -> list[K
     return [kinds.get(_text(t.path), kinds.get(_text(t.path.name))) for t in tables]
 
 
-def typed_ratings(
-    source: TableSource,
-    columns: Mapping[str, str] | None = None,
-    progress: Callable[[int], None] | None = None,
-    *,
-    criteria: Sequence[str] | None = None,
-) -> Iterator[tuple[Layout, pl.DataFrame]]:
-    """The file's rows in the long format with the types of `TYPES` (kinds still as text), frame by frame.
+class RatingReader:
+    """One rating file as frames of the long format. Counts fill up while the frames are consumed."""
 
-    Of a wide file only the columns named by `criteria` are read, where there are any.
-    """
-    for layout, frame in long_frames(source, columns, progress, criteria=criteria):
-        if not frame.is_empty():  # nothing but blank rows
-            yield layout, frame.select(*_typed_columns(frame), ROW)
+    def __init__(self, source: Source, options: RatingOptions | None = None) -> None:
+        self.options = options or RatingOptions()
+        if not isinstance(source, TableSource):
+            source = open_table(source, sheet=self.options.sheet)
+        self.table = source
+        self._start()
+
+    def _start(self) -> None:
+        self.layout = Layout("long", {}, {})
+        self.n_rows = 0
+        self.n_missing = 0
+        """Cells without a value."""
+        self.n_untimed = 0
+        """Times that could not be read."""
+        self.criteria_met: set[str] = set()
+        """Those of a long file, where the user names the ones to read."""
+        self.criteria_left: Counter[str] = Counter()
+        self._cleaner = ValueCleaner(self.options, decimal_commas=self.table.decimal_commas)
+        self._samples: dict[str, pl.Series] = {}
+
+    def typed_frames(self, progress: Callable[[int], None] | None = None) -> Iterator[pl.DataFrame]:
+        """The ratings with the types of `TYPES` (kinds still as text)."""
+        for frame in self.long_frames(progress):
+            if not frame.is_empty():  # nothing but blank rows
+                typed = frame.select(*_typed_columns(frame), ROW)
+                if "untimed" in typed.columns:
+                    self.n_untimed += int(typed["untimed"].sum())
+                    typed = typed.drop("untimed")
+                yield typed
+
+    def long_frames(self, progress: Callable[[int], None] | None = None) -> Iterator[pl.DataFrame]:
+        """The ratings with every field as the file has it; values are plain, rows without one are left."""
+        self._start()
+        known = list(self.table.columns)
+        aliases = [alias for name in _CODED for alias in ALIASES.get(name, ())]
+        coded = [*_CODED, *aliases, *self.options.columns.values()]
+        is_found = False
+        try:
+            for frame in self.table.typed_frames(progress, coded=coded):
+                # A field that the rows of a JSON file had not yet:
+                late = [c for c in frame.columns if c not in known and c != ROW]
+                known += late
+                if self._see_more(frame) or late or not is_found:
+                    self.layout = find_layout(known, self.table.path, self.options, self._samples)
+                    is_found = True
+                if self.layout.kind != "long":  # its columns are laid under each other, whatever their types
+                    frame = as_text(frame, self.table.path)
+                long = self.layout.to_long(_with_all(known, frame))
+                yield self._answered(_with_all(FIELDS, long).select(*FIELDS, ROW))
+        except pl.exceptions.PolarsError as error:
+            raise DataError(f"{self.table.path} cannot be read as a table: {error}") from None
+
+    def _see_more(self, frame: pl.DataFrame) -> bool:
+        """Look at columns of which no value was seen yet; whether there is something new in one of them."""
+        empty = [c for c in frame.columns if c != ROW and c not in self._samples]
+        for column in empty:
+            given = frame[column].drop_nulls().head(_LOOKED_AT)
+            if len(given):
+                values = given_values(given, self._cleaner, SHORT.get(column, column))
+                if len(values):
+                    self._samples[column] = values.cast(pl.String)
+        return any(column in self._samples for column in empty)
+
+    def _answered(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """The rows of the criteria to read that have a value. The others are counted."""
+        is_long = self.layout.kind == "long"
+        self.n_rows += frame.height if is_long else frame[ROW].n_unique()
+        wanted = self.options.criteria
+        if is_long and wanted is not None:
+            criterion = frame["criterion"].cast(pl.String)
+            self.criteria_met |= set(criterion.unique().drop_nulls())
+            named = [name.lower() for name in wanted]
+            is_other = ~criterion.str.to_lowercase().is_in(named) & criterion.is_not_null()
+            self.criteria_left.update(dict(criterion.filter(is_other).value_counts().rows()))
+            frame = frame.filter(~is_other)
+        frame = self._cleaner.clean(frame)
+        n_missing = frame["value"].null_count()
+        self.n_missing += n_missing
+        return frame.filter(pl.col("value").is_not_null()) if n_missing else frame
+
+    def notes(self, *, describe_layout: bool = True) -> Iterator[str]:
+        """What a user should know about how the file was read."""
+        yield from self.table.notes
+        encoding = self.table.encoding
+        if encoding.name != "utf-8":
+            yield f"encoded as {encoding.name}"
+        if encoding.recoded_lines:
+            yield f"{count_of(encoding.recoded_lines, 'line')} not in UTF-8, read as Windows-1252"
+        if describe_layout and self.layout.describe() != Layout("long", {}, {}).describe():
+            yield f"read as {self.layout.describe()}"
+        yield from self.layout.notes()
+        for criterion, n in self.criteria_left.items():
+            yield f"left the criterion {criterion!r} ({count_of(n, 'rating')}): not among --criteria"
+        if self._cleaner.n_commas:
+            yield f"{count_of(self._cleaner.n_commas, 'number')} with a decimal comma (3,5 read as 3.5)"
+        if self.n_untimed:
+            yield f"{count_of(self.n_untimed, 'time')} of given_at could not be read"
 
 
-def long_frames(
-    source: TableSource,
-    columns: Mapping[str, str] | None = None,
-    progress: Callable[[int], None] | None = None,
-    *,
-    criteria: Sequence[str] | None = None,
-) -> Iterator[tuple[Layout, pl.DataFrame]]:
-    """The file's rows in the long format, with every field as the file has it."""
-    layout: Layout | None = None
-    known = list(source.columns)
-    aliases = [alias for name in _CODED for alias in ALIASES.get(name, ())]
-    coded = [*_CODED, *aliases, *(columns or {}).values()]
-    try:
-        for frame in source.typed_frames(progress, coded=coded):
-            # A field that the rows of a JSON file had not yet:
-            late = [c for c in frame.columns if c not in known and c != ROW]
-            known += late
-            if layout is None or late:
-                sample = as_text(frame.head(1000), source.path)
-                layout = find_layout(known, source.path, renamed=columns, sample=sample, criteria=criteria)
-            if layout.kind != "long":  # its columns are laid under each other, whatever their types
-                frame = as_text(frame, source.path)
-            long = layout.to_long(_with_all(known, frame))
-            yield layout, _with_all(FIELDS, long).select(*FIELDS, ROW)
-    except pl.exceptions.PolarsError as error:
-        raise DataError(f"{source.path} cannot be read as a table: {error}") from None
+def check_criteria(readers: Iterable[RatingReader]) -> None:
+    """Raise `DataError` if the user names a criterion that no file has."""
+    readers = list(readers)
+    met = {name for reader in readers for name in (*reader.layout.criteria, *reader.criteria_met)}
+    folded = {name.lower() for name in met}
+    for name in readers[0].options.criteria or ():
+        if not {name.lower(), SHORT.get(name, name)} & folded:
+            files = ", ".join(_text(reader.table.path) for reader in readers)
+            raise DataError(
+                f"{files}: there is no criterion {name!r}{nearest(name, sorted(met))}",
+                f"found {', '.join(sorted(met)) or 'none'}",
+            )
 
 
 def _with_all(columns: Sequence[str], frame: pl.DataFrame) -> pl.DataFrame:
@@ -281,15 +346,35 @@ def _value_and_text(column: pl.Series) -> tuple[pl.Series, pl.Series]:
     return number, text.cast(pl.Categorical)
 
 
+_ZONED = ("%Y-%m-%dT%H:%M:%S%.f%z",)
 _TIMES = ("%Y-%m-%dT%H:%M:%S%.f", "%m/%d/%YT%H:%M:%S", "%Y-%m-%d")
+_SELDOM_ZONED = ("%Y/%m/%dT%I:%M:%S %p %z",)
+_SELDOM_TIMES = (
+    *("%Y/%m/%dT%H:%M:%S", "%Y/%m/%dT%I:%M:%S %p", "%m/%d/%YT%I:%M:%S %p", "%m/%d/%YT%H:%M"),
+    *("%d.%m.%YT%H:%M:%S", "%d.%m.%YT%H:%M", "%Y-%m-%dT%H:%M"),
+)
+"""Those of forms and spreadsheets, tried where the others fail."""
 
 
-def parsed_time() -> pl.Expr:
-    """`given_at` as a moment in UTC (a time without zone is taken as such); unreadable times are null."""
-    text = pl.col("given_at").str.replace("Z$", "+00:00").str.replace(" ", "T", literal=True)
-    zoned = text.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f%z", time_unit="us", strict=False)
-    plain = (text.str.to_datetime(f, time_unit="us", strict=False) for f in _TIMES)
-    return pl.coalesce(zoned.dt.convert_time_zone("UTC").dt.replace_time_zone(None), *plain)
+def parse_times(column: pl.Series) -> pl.Series:
+    """Text as moments in UTC (a time without zone is taken as such); unreadable times are null."""
+    text = column.str.replace("Z$", "+00:00").str.replace(" ", "T", literal=True)
+    moment = _parse_times(text, _ZONED, _TIMES)
+    if moment.null_count() == column.null_count():
+        return moment
+    zoned = text.str.replace(r" (?:GMT|UTC)([+-])(\d)$", " ${1}0${2}00").str.replace(
+        r" (?:GMT|UTC)$", " +0000"
+    )
+    seldom = _parse_times(zoned, _SELDOM_ZONED, _SELDOM_TIMES)
+    return pl.select(pl.coalesce(moment, seldom)).to_series()
+
+
+def _parse_times(text: pl.Series, zoned: Sequence[str], plain: Sequence[str]) -> pl.Series:
+    given = pl.col(text.name)
+    in_zone = (given.str.to_datetime(f, time_unit="us", strict=False) for f in zoned)
+    utc = (moment.dt.convert_time_zone("UTC").dt.replace_time_zone(None) for moment in in_zone)
+    local = (given.str.to_datetime(f, time_unit="us", strict=False) for f in plain)
+    return text.to_frame().select(pl.coalesce(*utc, *local)).to_series()
 
 
 def _moments(column: pl.Series) -> tuple[pl.Series, pl.Series]:
@@ -300,19 +385,17 @@ def _moments(column: pl.Series) -> tuple[pl.Series, pl.Series]:
         moment = moment.cast(pl.Datetime("us"))
     else:
         column = _clean(column)
-        moment = column.to_frame().select(parsed_time()).to_series()
+        moment = parse_times(column)
     return moment.alias("given_at"), (moment.is_null() & column.is_not_null()).alias("untimed")
 
 
 def _check_fields(frame: pl.DataFrame, layout: Layout, file: str) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
-    """Split off rows without a name or value they need, or of a kind that is none.
+    """Split off rows without a name they need, or of a kind that is none.
 
     A screen without a rater is said once.
     """
     nothing = pl.lit("")
     checks = [(name, pl.col(name).is_null(), nothing, f"no {name} given") for name in NAMES]
-    unanswered = pl.col("value").is_null() & pl.col("text").is_null()
-    checks.append(("value", unanswered, nothing, "no value given"))
     checks.append(("kind", ~pl.col("kind").is_in(KINDS), pl.col("kind"), f"kind: {_WHO}"))
     for name in ("turn", "repeat"):
         checks.append((name, pl.col(name) < 0, nothing, f"{name}: {_WHOLE}"))
@@ -338,15 +421,3 @@ def bad_rows(
         value.alias("value"),
         pl.lit(problem).alias("problem"),
     ).cast(BAD)  # type: ignore[arg-type]
-
-
-def _notes(source: TableSource, name: str, n_untimed: int) -> Iterator[str]:
-    """How a file was encoded, and that times in it could not be read."""
-    encoding = source.encoding
-    if encoding.name != "utf-8":
-        yield f"{name} is encoded as {encoding.name}"
-    if encoding.recoded_lines:
-        lines = count_of(encoding.recoded_lines, "line")
-        yield f"{name}: {lines} not in UTF-8, read as Windows-1252"
-    if n_untimed:
-        yield f"{name}: {count_of(n_untimed, 'time')} of given_at could not be read"

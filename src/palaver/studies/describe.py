@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import polars as pl
 
 from palaver.progress import Progress, no_progress
-from palaver.readers.ratings import Source, typed_ratings
+from palaver.readers.rating_options import RatingOptions
+from palaver.readers.ratings import RatingReader, Source, check_criteria
 from palaver.schema.rating import KINDS, Kind
-from palaver.tables import TableSource, open_table
 
 _CELL = ("criterion", "kind", "system")
 
@@ -26,12 +25,16 @@ class Description:
     cells: pl.DataFrame = field(default_factory=pl.DataFrame)
     """A row for each criterion, kind and system: n, n_words (no numbers), mean, sd, low, high."""
     n_broken: int = 0
+    n_missing: int = 0
+    """Cells without a value."""
+    notes: list[str] = field(default_factory=list)
+    """How the file was read, and which columns were not."""
 
 
 def describe(
     source: Source,
+    options: RatingOptions | None = None,
     *,
-    columns: Mapping[str, str] | None = None,
     kind: Kind | None = None,
     progress: Progress = no_progress,
 ) -> Description:
@@ -39,24 +42,22 @@ def describe(
 
     `kind` says who rated and overrules the column of that name.
     """
-    table = source if isinstance(source, TableSource) else open_table(source)
+    reader = RatingReader(source, options)
     description = Description()
 
     def report(used: int) -> None:
-        progress("reading ratings", used, table.size)
+        progress("reading ratings", used, reader.table.size)
 
     who = pl.col("kind").fill_null("human") if kind is None else pl.lit(kind).alias("kind")
-    value, given = pl.col("value"), pl.col("value").is_not_null() | pl.col("text").is_not_null()
+    value = pl.col("value")
     number = value.filter(value.is_finite())
     parts = []
-    for layout, frame in typed_ratings(table, columns, report):
-        description.layout = layout.describe()
+    for frame in reader.typed_frames(report):
         description.items.update(frame["item"].unique().drop_nulls())
         description.raters.update(frame["rater"].unique().drop_nulls())
-        rows = frame.filter(given)
-        description.n_ratings += rows.height
+        description.n_ratings += frame.height
         parts.append(
-            rows.group_by("criterion", who.cast(pl.String), "system").agg(
+            frame.group_by("criterion", who.cast(pl.String), "system").agg(
                 number.len().alias("n"),
                 (pl.len() - number.len()).alias("n_words"),
                 number.mean().alias("mean"),
@@ -67,7 +68,11 @@ def describe(
         )
     if parts:
         description.cells = _merged(pl.concat(parts))
-    description.n_broken = len(table.problems)
+    check_criteria([reader])
+    description.layout = reader.layout.describe()
+    description.n_broken = len(reader.table.problems)
+    description.n_missing = reader.n_missing
+    description.notes = list(reader.notes(describe_layout=False))
     return description
 
 

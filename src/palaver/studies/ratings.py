@@ -6,7 +6,7 @@ Questions that need no table are answered in constant memory (see `palaver.studi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from palaver.errors import DataError, UserError, count_of, in_python, nearest
 from palaver.progress import Progress, no_progress
+from palaver.readers.rating_columns import FIELDS
 from palaver.readers.rating_files import ratings_frame
+from palaver.readers.rating_options import Labels, LabelsGiven, RatingOptions, Shape, make_labels
 from palaver.readers.ratings import (
     BAD,
     FILE,
@@ -31,7 +33,7 @@ from palaver.schema import Rating, Study
 from palaver.schema.rating import KINDS, Kind
 from palaver.statistics.codes import dense_codes
 from palaver.studies.results import Reading
-from palaver.studies.treatment import Treatment, treat
+from palaver.studies.treatment import Treatment, ordered_words, treat, usual_order
 from palaver.tables import ROW, TableSource, open_frame
 from palaver.tabular import Tabular, few
 
@@ -52,7 +54,7 @@ BY: dict[Kind, str] = {
 }
 """Who rated, in words."""
 
-_MOST_LISTED = 1000
+_MOST_LISTED = 10
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,6 +74,8 @@ class RatingTable(Tabular):
     bad: pl.DataFrame
     """Rows left out because something in them is wrong: file, row, column, value, problem."""
     hashes: Mapping[str, str]
+    is_wide: bool = False
+    """Whether a row of a file may be several ratings."""
 
     @property
     def criteria(self) -> tuple[str, ...]:
@@ -97,18 +101,38 @@ def read_ratings(
     *,
     study: Study | None = None,
     columns: Mapping[str, str] | None = None,
+    shape: Shape = "auto",
+    criteria: Sequence[str] | None = None,
+    labels: LabelsGiven | Labels | None = None,
+    missing: Sequence[str] = (),
+    sheet: str | None = None,
     kinds: Mapping[str, Kind] | None = None,
     skip_bad: bool = False,
     progress: Progress = no_progress,
 ) -> RatingTable:
-    """Read one or more rating files into a table. `kinds` says who rated a file and overrules its column.
+    """Read one or more rating files into a table.
 
-    Rows that cannot be used raise `DataError` naming each of them, or with `skip_bad` are left out,
-    counted and kept in `RatingTable.bad`.
+    `columns` says which column is which field (`{"rater": "worker"}`), `shape` how the file is laid out,
+    `criteria` which criteria to read, `labels` what words stand for (`["Poor", "Fair", "Good"]`, lowest
+    first, `{"Poor": 1, "Good": 4}`, or criterion -> one of these), `missing` which further words mean no
+    answer, `sheet` which sheet of a spreadsheet to read. `kinds` says who rated a file and overrules its
+    column.
+
+    Rows and cells that cannot be used raise `DataError` naming them, or with `skip_bad` are left out, counted
+    and kept in `RatingTable.bad`.
     """
-    asked = [question.criterion for question in study.questions] if study else None
-    ratings = read_rating_frame(sources, columns=columns, criteria=asked, kinds=kinds, progress=progress)
-    return _build(ratings, study, skip_bad)
+    options = RatingOptions(
+        columns=columns or {},
+        shape=shape,
+        labels=_with_scales(labels if isinstance(labels, Labels) else make_labels(labels), study),
+        missing=_names(missing),
+        words=frozenset(_words_of(study)) if study else frozenset(),
+        criteria=None if criteria is None else _names(criteria),
+        asked=[question.criterion for question in study.questions] if study else None,
+        sheet=sheet,
+    )
+    ratings = read_rating_frame(sources, options, kinds=kinds, progress=progress)
+    return _build(ratings, study, options.labels, skip_bad)
 
 
 def ratings_from_frame(
@@ -117,14 +141,28 @@ def ratings_from_frame(
     name: str = "frame",
     study: Study | None = None,
     columns: Mapping[str, str] | None = None,
+    shape: Shape = "auto",
+    criteria: Sequence[str] | None = None,
+    labels: LabelsGiven | Labels | None = None,
+    missing: Sequence[str] = (),
     kinds: Mapping[str, Kind] | None = None,
     skip_bad: bool = False,
 ) -> RatingTable:
-    """The same from a polars or pandas frame (or anything that hands out Arrow) in one of the layouts.
+    """The same from a polars or pandas frame (or anything that hands out Arrow) in one of the shapes.
 
     `name` is what errors and reports call it.
     """
-    return read_ratings(open_frame(frame, name), study=study, columns=columns, kinds=kinds, skip_bad=skip_bad)
+    return read_ratings(
+        open_frame(frame, name),
+        study=study,
+        columns=columns,
+        shape=shape,
+        criteria=criteria,
+        labels=labels,
+        missing=missing,
+        kinds=kinds,
+        skip_bad=skip_bad,
+    )
 
 
 def as_rating_table(source: Any, study: Study | None = None) -> RatingTable:
@@ -157,21 +195,44 @@ def _read_anything(source: Any, study: Study | None) -> RatingTable:
     )
 
 
-def _build(ratings: RatingFrame, study: Study | None, skip_bad: bool) -> RatingTable:
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    """A single name is a list of one."""
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _words_of(study: Study) -> Iterator[str]:
+    """The answers that the study's scales of words offer: a box may be called `NA`."""
+    for question in study.questions:
+        if question.scale.form != "number":
+            yield from (choice.value for choice in question.scale.choices())
+
+
+def _with_scales(labels: Labels, study: Study | None) -> Labels:
+    """With the words that a study's scales have for their steps."""
+    numbers = dict(labels.numbers)
+    for question in study.questions if study else ():
+        if question.scale.form == "number":
+            steps = {c.label.lower(): float(c.value) for c in question.scale.choices() if c.label != c.value}
+            if steps:
+                numbers[question.criterion.lower()] = {**steps, **labels.of(question.criterion)}
+    return replace(labels, numbers=numbers)
+
+
+def _build(ratings: RatingFrame, study: Study | None, labels: Labels, skip_bad: bool) -> RatingTable:
     named = ", ".join(ratings.paths)
-    table, criteria, wrong = _check_values(ratings, study)
+    table, criteria, wrong = _check_values(ratings, study, labels)
     bad = pl.concat([ratings.bad, wrong]).sort(FILE, ROW, maintain_order=True)
+    is_wide = any(layout.kind != "long" for layout in ratings.layouts)
     if bad.height and not skip_bad:
-        n_bad = count_of(bad.select(FILE, ROW).n_unique(), "row")
         raise DataError(
-            f"{named}: {n_bad} of {ratings.n_rows:,} cannot be used",
+            f"{named}: {count_bad(bad, is_wide)} of {ratings.n_rows:,} cannot be used",
             "mend them, or add --skip-bad to leave them out (they are counted and written to bad-rows.csv)",
             _listed(bad),
         )
     table, n_duplicates = _drop_earlier(table)
     dropped = {
         "ratings that could not be used": ratings.n_bad + wrong.height,
-        "empty cells (no answer given)": ratings.n_empty,
+        "no value given": ratings.n_missing,
         "earlier answers replaced by a later one": n_duplicates,
     }
     if table.is_empty():
@@ -203,7 +264,14 @@ def _build(ratings: RatingFrame, study: Study | None, skip_bad: bool) -> RatingT
         reading=reading,
         bad=bad,
         hashes=ratings.files,
+        is_wide=is_wide,
     )
+
+
+def count_bad(bad: pl.DataFrame, is_wide: bool) -> str:
+    """`2 rows`, or of a wide file, where a row is several ratings, `3 cells in 2 rows`."""
+    rows = count_of(bad.select(FILE, ROW).n_unique(), "row")
+    return f"{count_of(bad.height, 'cell')} in {rows}" if is_wide else rows
 
 
 @dataclass(frozen=True)
@@ -218,7 +286,7 @@ class _Criterion:
 
 
 def _check_values(
-    ratings: RatingFrame, study: Study | None
+    ratings: RatingFrame, study: Study | None, words: Labels
 ) -> tuple[pl.DataFrame, list[_Criterion], pl.DataFrame]:
     """Decide how each criterion is treated and split off values outside its scale."""
     table = ratings.frame
@@ -227,6 +295,7 @@ def _check_values(
     fitting: list[pl.DataFrame] = []
     wrong = [pl.DataFrame(schema=BAD)]
     asked = [question.criterion for question in study.questions] if study else []
+    unordered: dict[str, dict[str, int]] = {}
     labels = _labels(table)
     for (name, kind), label in labels.items():
         rows = table
@@ -241,8 +310,12 @@ def _check_values(
             scale = study.question(name).scale
         if scale is not None and scale.form == "boxes":  # a box may be called "1"
             rows = rows.with_columns(_as_given().cast(pl.Categorical).alias("text"))
+        if scale is None and name.lower() not in words.nominal:
+            unordered.update({name: counts} if (counts := ordered_words(name, rows)) else {})
         treatment, fits, problem = treat(rows, scale, screens=screens)
         good = rows.select(fits).to_series()
+        if words.of(name) and treatment.kind == "number":
+            problem += f" or one of {', '.join(words.of(name))}"
         if not good.all():
             wrong += _marked(ratings, rows.filter(~good), "value", _as_given(), problem)
             rows = rows.filter(good)
@@ -250,9 +323,33 @@ def _check_values(
             rows = rows.with_columns(pl.lit(label).cast(pl.Categorical).alias("criterion"))
         fitting.append(rows)
         criteria.append(_Criterion(name, kind, label, treatment, rows.height))
+    if unordered:
+        raise _no_order(", ".join(ratings.paths), unordered)
     if len(fitting) != 1:  # one is in order already
         fitting = [pl.concat([table.clear(), *fitting]).sort(ORDER)]
     return fitting[0], criteria, pl.concat(wrong)
+
+
+def _no_order(named: str, criteria: Mapping[str, Mapping[str, int]]) -> DataError:
+    """The words that were met, and what to type."""
+    met = [
+        f"{name}: {', '.join(f'{word!r} ({n:,})' for word, n in counts.items())}"
+        for name, counts in criteria.items()
+    ]
+    words = {word.lower(): word for counts in criteria.values() for word in counts}
+    orders = {"": usual_order(words.values())}
+    if not orders[""]:
+        orders = {name: usual_order(counts) for name, counts in criteria.items()}
+    lines = []
+    for name, order in orders.items():
+        scope = f"{name}:" if name and len(criteria) > 1 else ""
+        lines.append(f'--labels "{scope}{",".join(order or ("LOWEST", "…", "HIGHEST"))}"')
+    return DataError(
+        f"{named}: values are words, and nothing says which number each stands for",
+        f"give their order, lowest first: {' '.join(lines)} (or with numbers: Poor=1,Good=4); "
+        f'if they have no order: --labels "{next(iter(criteria))}:nominal"',
+        met,
+    )
 
 
 def _labels(table: pl.DataFrame) -> dict[tuple[str, Kind], str]:
@@ -386,6 +483,8 @@ def _listed(bad: pl.DataFrame) -> list[str]:
     listed = []
     for row in bad.head(_MOST_LISTED).iter_rows(named=True):
         place = f"{row[FILE]}, row {row[ROW]}" if several else f"row {row[ROW]}"
+        if row["column"] and row["column"] not in FIELDS:
+            place += f", column {row['column']!r}"
         value = f", found {row['value']!r}" if row["value"] and "expected" in row["problem"] else ""
         listed.append(f"{place}: {row['problem']}{value}")
     if bad.height > _MOST_LISTED:

@@ -5,6 +5,7 @@ A guess is always said aloud, with the option that overrules it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import polars as pl
@@ -108,6 +109,45 @@ def _outcome_fits(scale: Scale) -> pl.Expr:
     fits = word.fill_null(False) | number.fill_null(False)
     other = pl.col("against").cast(pl.String) != pl.col("system").cast(pl.String)
     return fits & other.fill_null(False)
+
+
+_ORDERS = (
+    "strongly disagree|disagree|somewhat disagree|slightly disagree|neutral|neither agree nor disagree|"
+    "slightly agree|somewhat agree|agree|strongly agree",
+    "terrible|awful|very bad|very poor|bad|poor|below average|fair|average|okay|acceptable|good|"
+    "above average|very good|great|excellent|perfect",
+    "never|rarely|seldom|sometimes|often|usually|very often|always",
+    "not at all|slightly|a little|somewhat|moderately|fairly|very|very much|extremely|completely",
+    "very low|low|medium|moderate|high|very high",
+    "no|partly|maybe|yes",
+    "false|true",
+    "worse|same|better",
+)
+"""Scales that need no asking to be written down in their order."""
+
+
+def usual_order(words: Iterable[str]) -> list[str]:
+    """The words from the lowest to the highest, where all of them are of one well-known scale."""
+    for order in _ORDERS:
+        steps = order.split("|")
+        if all(word.lower() in steps for word in words):
+            return sorted(words, key=lambda word: steps.index(word.lower()))
+    return []
+
+
+def ordered_words(criterion: str, rows: pl.DataFrame) -> dict[str, int]:
+    """The words of a criterion that probably have an order which nobody told us, with their counts.
+
+    Nothing for numbers, for pairs, for text of all sorts, and for boxes: several in one cell, a name that
+    begins with `check`, or "ok" among them.
+    """
+    is_number = (rows.height - rows["value"].null_count()) * 2 >= rows.height
+    if is_number or rows["against"].null_count() < rows.height or criterion.startswith("check"):
+        return {}
+    counts = rows["text"].drop_nulls().cast(pl.String).value_counts(sort=True)
+    words = dict(counts.sort("count", "text", descending=[True, False]).rows())
+    are_boxes = any("|" in word or "\n" in word for word in words) or "ok" in words
+    return {} if are_boxes or not 1 < len(words) <= MAX_OPTIONS else words
 
 
 def _guess(rows: pl.DataFrame, screens: bool) -> tuple[Treatment, pl.Expr, str]:
