@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,3 +31,10 @@ def write_results(result: Any, folder: Path, render: Callable[[Any], str]) -> No
     with write_atomically(folder / "results.json") as file:
         file.write(result.to_json())
     typer.echo(f"report: {write_page(render(result), folder / 'report.html')}")
+
+
+def print_json(result: object) -> None:
+    """A result for programs: records as objects, undefined numbers as null."""
+    from palaver.schema.run import plain
+
+    typer.echo(json.dumps(plain(result), ensure_ascii=False, indent=2))
