@@ -62,7 +62,7 @@ def generate(
 
     Example: palaver generate --system default --contexts dialogues.jsonl --every-turn --out responses.jsonl
 
-    Another system on the same contexts: palaver generate --system mine --contexts responses.jsonl --out mine.jsonl
+    The same contexts for another: palaver generate --system mine --contexts responses.jsonl --out mine.jsonl
     """
     if speakers is not None and ocean_table is not None:
         raise UsageError("--speakers and --ocean-table were both given", "give one of them")

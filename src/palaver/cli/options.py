@@ -50,7 +50,7 @@ MergeTurns = Annotated[
 ]
 _CONTEXTS: Any = typer.Option(
     "--contexts",
-    help="A dialogue file, a corpus by name, a .txt with one utterance a line, or responses (their contexts).",
+    help="A dialogue file, a corpus by name, a .txt with one utterance a line, or responses.",
 )
 Contexts = Annotated[str, _CONTEXTS]
 OptionalContexts = Annotated[str | None, _CONTEXTS]

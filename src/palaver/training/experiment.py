@@ -148,8 +148,8 @@ class ModelSettings(BaseModel):
     kind: Literal["seq2seq", "knowledge-transformer"] = Field("seq2seq", description="which model")
     initialise_from: StartPath | None = Field(
         None,
-        description="checkpoint to start from: `default`, `default-speaker`, `default-personality` or a folder; "
-        "its vocabulary is used too, and its kind and sizes where the file names none",
+        description="checkpoint to start from: `default`, `default-speaker`, `default-personality` or a "
+        "folder; its vocabulary is used too, and its kind and sizes where the file names none",
     )
 
 

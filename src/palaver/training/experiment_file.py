@@ -107,7 +107,7 @@ def _with_preset(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_sizes_of_start(tables: dict[str, Any], own: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Kind and sizes of the checkpoint to start from replace the preset's; what the file says itself stays."""
+    """Kind and sizes of the checkpoint to start from replace the preset's; what the file says stays."""
     model = own.get("model")
     if not isinstance(model, dict) or not isinstance(model.get("initialise_from"), str):
         return tables
