@@ -150,7 +150,9 @@ def responses(n: int = 24) -> list[dict[str, Any]]:
 
 
 def test_score_and_rank_responses(palaver: Any, tmp_path: Path) -> None:
-    write(tmp_path / "r.jsonl", [*responses(), {"id": "x", "system": "bad", "context": "Hi", "response": None}])
+    write(
+        tmp_path / "r.jsonl", [*responses(), {"id": "x", "system": "bad", "context": "Hi", "response": None}]
+    )
     ran = palaver("compare", "score", "r.jsonl", "--out", "scores.jsonl", "--json")
     assert ran.code == 0, ran.err
     summary = json.loads(ran.out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -33,6 +34,51 @@ def test_new_then_check(preset: str, palaver: Palaver) -> None:
     for question in study.questions:
         assert f"  {question.criterion}: " in checked.out
     assert f"{len(study.items)} items" in checked.out
+
+
+def write_responses(path: str, n: int = 12) -> None:
+    rows = [
+        {"id": f"t{i}#1", "system": s, "context": f"{i}?", "response": f"{s} on {i}", "reference": f"{s}"}
+        for i in range(n)
+        for s in ("a", "b", "c")
+    ]
+    Path(path).write_text("".join(json.dumps(row) + "\n" for row in rows[:-1]))
+
+
+def test_from_responses_to_an_answer(palaver: Palaver) -> None:
+    """Every command takes what the one before it wrote, and a judge's ratings join those of people."""
+    write_responses("responses.jsonl")
+    ran = palaver(
+        "study", "new", "--from", "responses.jsonl", "--preset", "pairwise", "--sample", 10, "--out", "s.toml"
+    )
+    assert ran.code == 0, ran.err
+    assert "wrote s.toml and s-items.jsonl: 30 items of 3 systems (a, b, c)" in ran.out
+    assert "left out 1: contexts that not all systems answered" in ran.out
+    assert "left out 1: contexts that were not drawn" in ran.out
+    assert "next: palaver study serve s.toml" in ran.out
+    assert palaver("study", "check", "s.toml").code == 0
+    simulated = palaver("study", "simulate", "s.toml", "--out", "people.csv")
+    assert "next: palaver study analyse people.csv --study s.toml" in simulated.out
+    assert palaver("judge", "responses.jsonl", "--by", "words", "--out", "judged.parquet").code == 0
+    ran = palaver("study", "analyse", "people.csv", "judged.parquet", "--study", "s.toml", "--replicates", 20)
+    assert ran.code == 0, ran.err
+    (row,) = json.loads(Path("people-analysis/results.json").read_text())["correlation"]
+    assert (row["a"], row["b"], row["n"]) == ("preference", "words", 30)  # ten contexts of three systems
+
+
+def test_new_from_files_refuses_what_cannot_be(palaver: Palaver) -> None:
+    write_responses("r.jsonl")
+    assert palaver("study", "new", "--sample", 3, "--out", "s.toml").code == 2
+    ran = palaver("study", "new", "--from", "r.jsonl", "--preset", "likert", "--pairs", 1, "--out", "s.toml")
+    assert (ran.code, ran.err.splitlines()[0]) == (
+        2,
+        "error: --pairs is for pairwise studies, found --preset likert",
+    )
+    assert palaver("study", "new", "--from", "r.jsonl", "--preset", "acute", "--out", "s.toml").code == 1
+    assert not Path("s.toml").exists()
+    Path("s-items.jsonl").write_text("mine")
+    ran = palaver("study", "new", "--from", "r.jsonl", "--preset", "likert", "--out", "s.toml")
+    assert "s-items.jsonl is there already" in ran.err
 
 
 @pytest.mark.parametrize("layout", ["joint", "separate"])

@@ -20,6 +20,7 @@ from palaver.readers.rating_files import write_frames
 from palaver.schema import Study
 from palaver.statistics.power import power_grid, smallest_design
 from palaver.studies.design import PRESETS, load_study, preset_study, preset_text, study_toml
+from palaver.studies.draft import StudyDraft, draft_study, items_file_of
 from palaver.studies.simulate import Habits, example_study, power_draw
 from palaver.studies.simulate import simulate as run_simulation
 
@@ -38,17 +39,69 @@ def new(
     out: options.Out,
     preset: Preset = "rankme",
     layout: Layout = None,
+    sources: Annotated[
+        list[Path] | None,
+        typer.Option("--from", help="Responses or dialogues to be judged; repeat it, say for each system."),
+    ] = None,
+    sample: Annotated[int | None, typer.Option(min=1, help="Draw so many contexts. [default: all]")] = None,
+    distinct_by: Annotated[
+        str | None,
+        typer.Option(help="At most one context of each: conversation, or another label of the responses."),
+    ] = None,
+    pairs: Annotated[
+        int | None, typer.Option(min=1, help="Pairs of systems per context (pairwise). [default: all]")
+    ] = None,
+    column: options.Columns = None,
+    seed: options.Seed = 0,
     force: options.Force = False,
 ) -> None:
-    """Write a study file to start from, with a few items of its own.
+    """Write a study file: one to start from, or one that asks about your own responses.
+
+    Without --from it has a few items of its own. With --from the items are the contexts that all systems
+    answered, with the whole history; they are written beside the study file. Presets: likert, rankme,
+    pairwise, snippet. Of dialogue files whole dialogues are judged, matched by their ids.
 
     Example: palaver study new --preset rankme --out study.toml
+
+    Your own: palaver study new --from responses.jsonl --preset pairwise --sample 150 --out study.toml
     """
+    if sources:
+        if pairs is not None and preset != "pairwise":
+            raise UsageError(f"--pairs is for pairwise studies, found --preset {preset}")
+        options.refuse_existing(out, force)
+        options.refuse_existing(out.with_name(items_file_of(out)), force)
+        draft = draft_study(
+            sources, preset=preset, sample=sample, distinct_by=distinct_by, pairs=pairs, layout=layout,
+            columns=options.parse_columns(column), seed=seed,
+        )  # fmt: skip
+        _write_draft(draft, out)
+        return
+    given = {"--sample": sample, "--distinct-by": distinct_by, "--pairs": pairs, "--column": column}
+    for option, value in given.items():
+        if value is not None:
+            raise UsageError(f"{option} is about responses", "say where they are: --from responses.jsonl")
     options.refuse_existing(out, force)
     with write_atomically(out) as file:
         file.write(preset_text(preset, layout=layout))
     typer.echo(f"wrote {out}: {PRESETS[preset]}")
     typer.echo(f"next: put your own items in, then: palaver study check {out}")
+
+
+def _write_draft(draft: StudyDraft, out: Path) -> None:
+    study = draft.study
+    path, items = draft.write(out)
+    per_screen = len(study.items) * study.raters_per_item
+    typer.echo(
+        f"wrote {path} and {items}: {count_of(len(study.items), 'item')} of "
+        f"{count_of(len(study.systems), 'system')} ({', '.join(study.systems)}), "
+        f"{per_screen:,} item-rater pairs per criterion or screen"
+    )
+    for reason, n in draft.left_out.items():
+        typer.secho(f"  left out {n:,}: {reason}", fg="yellow")
+    for note in draft.notes:
+        typer.secho(f"  {note}", fg="yellow")
+    typer.echo(f"to rehearse: palaver study simulate {path} --out rehearsal.csv")
+    typer.echo(f"next: palaver study serve {path}")
 
 
 def check(file: Annotated[Path, typer.Argument(help="A study file (TOML).")]) -> None:

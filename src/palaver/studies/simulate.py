@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from palaver.schema import Item, Output, Question, Scale, Study
-from palaver.schema.rating import value_text
+from palaver.schema.rating import pair_context, value_text
 from palaver.schema.scale import Impressions
 from palaver.studies.screens import plan_screens, question_groups, shown_order
 
@@ -238,11 +238,14 @@ def _answers(
     seconds = np.exp(rng.normal(np.where(careless, 0.9, 2.6), 0.4)).round(1)
     begin = datetime(2024, 1, 8, 9) + timedelta(days=study.questions.index(question))
     given_at = [begin + timedelta(seconds=float(s)) for s in _clock(rater, seconds)]
+    items = [study.items[i].id for i in item]
+    systems = [outputs[i][o] for i, o in zip(item, judgements.output, strict=True)]
+    contexts = map(pair_context, items, systems, against)
     return pl.DataFrame(
         {
             "study": [study.name] * item.size,
-            "item": [study.items[i].id for i in item],
-            "system": [outputs[i][o] for i, o in zip(item, judgements.output, strict=True)],
+            "item": items,
+            "system": systems,
             "against": pl.Series(against, dtype=pl.String),
             "rater": [crowd.names[r] for r in rater],
             "criterion": [question.criterion] * item.size,
@@ -250,6 +253,7 @@ def _answers(
             "given_at": pl.Series(given_at, dtype=pl.Datetime("ms")),
             "seconds": seconds,
             "shown_position": pl.Series(judgements.position, dtype=pl.Int32),
+            "context": pl.Series(contexts, dtype=pl.String),
         }
     )
 
