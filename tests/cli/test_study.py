@@ -256,10 +256,33 @@ def test_power(palaver: Palaver) -> None:
 
 
 def test_power_that_is_not_reached(palaver: Palaver) -> None:
-    ran = palaver("study", "power", "--difference", 0, "--items", "1,5", "--raters", 1, "--studies", 10)
+    ran = palaver("study", "power", "--difference", 1e-9, "--items", "1,5", "--raters", 1, "--studies", 10)
     assert ran.code == 0
     assert "No design reaches 80%" in ran.out
     assert "nan" not in ran.out
+
+
+def test_power_of_a_pilot(palaver: Palaver) -> None:
+    made = ["--items", 30, "--out", "pilot.csv", "--study-out", "s.toml"]
+    palaver("study", "simulate", "--preset", "likert", *made)
+    few = ["--items", "10,40", "--raters", "1,3", "--studies", 20]
+    ran = palaver("study", "power", "--from", "pilot.csv", "--study", "s.toml", "--points", 1, *few)
+    assert ran.code == 0, ran.err
+    assert "a difference of 1 points at 95%" in ran.out
+    assert "standard deviations in 450 ratings: items" in ran.out
+    ran = palaver("study", "power", "--from", "pilot.csv", "--criterion", "quality", *few, "--json")
+    result = json.loads(ran.out)
+    means = sorted(result["pilot"]["components"]["means"])
+    assert result["difference"] == pytest.approx(means[-1] - means[-2])
+    designs = [(row["n_items"], row["n_raters"]) for row in result["designs"]]
+    assert designs == [(10, 1), (10, 3), (40, 1), (40, 3)]
+    ran = palaver("study", "power", "--from", "pilot.csv", "--difference", 0.7, *few)
+    assert "a difference of 0.7 rater units" in ran.out
+    palaver(
+        "study", "simulate", "--preset", "rankme", "--items", 10, "--out", "m.csv", "--study-out", "m.toml"
+    )
+    ran = palaver("study", "power", "--from", "m.csv", "--study", "m.toml", "--points", 1, *few)
+    assert "no points" in ran.err
 
 
 @pytest.mark.parametrize(
@@ -271,7 +294,15 @@ def test_power_that_is_not_reached(palaver: Palaver) -> None:
         (["--criterion", "qualty"], "did you mean 'quality'"),
         (["--preset", "pairwise"], "scales of numbers, not for pairwise"),
         (["--criterion", "content"], "scales of numbers, not for checkboxes"),
-        (["--difference", "nan"], "difference"),
+        (["--difference", "nan"], "a difference of nan cannot be found"),
+        (["--difference", "0"], "a difference of 0 cannot be found"),
+        (["--difference", "-0.5"], "a difference of -0.5 cannot be found"),
+        (["--points", "0"], "--points: a difference of 0 cannot be found"),
+        (["--points", "1", "--difference", "1"], "both given"),
+        (["--points", "9"], "no system lies 9 points above"),
+        (["--points", "1", "--preset", "rankme"], "measures ratios"),
+        (["--study", "s.toml"], "--study is about a pilot"),
+        (["--from", "p.csv", "--noise", "1"], "the raters are those of the pilot"),
         (["--spread", "-1"], "spread is a standard deviation"),
     ],
 )

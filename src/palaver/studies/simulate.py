@@ -294,3 +294,32 @@ def power_draw(
         return np.asarray(scale.scores(value).reshape(noticed.shape).mean(axis=2))
 
     return draw
+
+
+def difference_of_points(scale: Scale, points: float, habits: Habits | None = None) -> float:
+    """The difference in rater units that puts the mean ratings of two systems `points` apart.
+
+    Raters who use little of the scale, or only its ends, and the ends themselves draw means together, so it
+    is found by simulating many judgements.
+    """
+    if scale.level == "ratio":
+        raise ValueError(f"{scale.kind} measures ratios, not points: give the difference in rater units")
+
+    def mean_difference(units: float) -> float:
+        scores = power_draw(scale, difference=units, habits=habits)(20_000, 1, np.random.default_rng(0))
+        return float(scores[:, 1].mean() - scores[:, 0].mean())
+
+    low, high = 0.0, 20.0
+    most = mean_difference(high)
+    if not points < most:
+        raise ValueError(
+            f"no system lies {points:g} points above one in the middle of the scale ({scale.describe()}): "
+            f"at most {most:.2g}"
+        )
+    for _ in range(12):
+        middle = (low + high) / 2
+        if mean_difference(middle) < points:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
