@@ -67,6 +67,17 @@ def test_one_file_a_system_named_as_the_file(tmp_path: Path) -> None:
     assert any("contexts of the same words were joined" in note for note in material.notes)
 
 
+def test_nothing_is_joined_by_a_context_that_is_not_there(tmp_path: Path) -> None:
+    rows = [
+        {"model": name, "frage": f"Question {n}", "answer": "Yes."} for n in (1, 2) for name in ("a", "b")
+    ]
+    path = put(tmp_path / "r.jsonl", rows)
+    with pytest.raises(DataError) as caught:
+        read_material([path])
+    assert "the responses have no context (--column context=NAME says where it is)" in caught.value.problems
+    assert len(read_material([path], columns={"context": "frage"}).candidates) == 2
+
+
 def test_a_system_that_speaks_as_several(tmp_path: Path) -> None:
     rows = [reply("1", "a", speaker=name) for name in ("Joey", "Ross")]
     assert read_material([put(tmp_path / "r.jsonl", rows)]).systems == ("a/Joey", "a/Ross")

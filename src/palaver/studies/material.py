@@ -99,7 +99,8 @@ class _Reading:
         n_systems = len(self.systems)
         groups = _group(answered, lambda response: response.id)
         if n_systems > 1 and not any(len(group) == n_systems for group in groups):
-            by_words = _group(_numbered(answered), lambda numbered: (_words(numbered[1]), numbered[0]))
+            with_words = [(system, response) for system, response in answered if response.context]
+            by_words = _group(_numbered(with_words), lambda numbered: (_words(numbered[1]), numbered[0]))
             if any(len(group) == n_systems for group in by_words):
                 self.notes.append("no id is shared by all systems: contexts of the same words were joined")
                 groups = [{s: response for s, (_, response) in group.items()} for group in by_words]
@@ -107,6 +108,8 @@ class _Reading:
         self.left_out[INCOMPLETE] += len(groups) - len(complete)
         alike = [group for group in complete if len({_words(r) for r in group.values() if r.context}) <= 1]
         self.left_out[UNLIKE] += len(complete) - len(alike)
+        if not any(response.context for _, response in answered):
+            self.notes.append("the responses have no context (--column context=NAME says where it is)")
         return self._material([self._candidate(group) for group in alike], paths, dialogues=False)
 
     def dialogues(self, paths: Sequence[Path], seed: int) -> Material:
@@ -186,7 +189,7 @@ class _Reading:
             raise DataError(
                 f"{named}: there is no {what} of which all {count_of(len(self.systems), 'system')} have one",
                 f"systems: {', '.join(self.systems)}",
-                [f"{n:,} {reason}" for reason, n in left_out.items()],
+                [*(f"{n:,} {reason}" for reason, n in left_out.items()), *self.notes],
             )
         return Material(tuple(candidates), tuple(self.systems), dialogues, left_out, tuple(self.notes))
 
