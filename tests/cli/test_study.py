@@ -66,6 +66,16 @@ def test_from_responses_to_an_answer(palaver: Palaver) -> None:
     assert (row["a"], row["b"], row["n"]) == ("preference", "words", 30)  # ten contexts of three systems
 
 
+def test_check_and_simulate_for_programs(palaver: Palaver) -> None:
+    palaver("study", "new", "--preset", "likert", "--out", "s.toml")
+    study = json.loads(palaver("study", "check", "s.toml", "--json").out)
+    assert (study["n_items"], study["systems"]) == (3, ["north", "south", "west"])
+    assert study["questions"][0]["scale"]["kind"] == "likert"
+    result = json.loads(palaver("study", "simulate", "s.toml", "--out", "r.csv", "--json").out)
+    assert result["truth"]["quality"]["north"] > result["truth"]["quality"]["west"]
+    assert result["ratings"] == pl.read_csv("r.csv").height
+
+
 def test_new_from_files_refuses_what_cannot_be(palaver: Palaver) -> None:
     write_responses("r.jsonl")
     assert palaver("study", "new", "--sample", 3, "--out", "s.toml").code == 2

@@ -14,6 +14,7 @@ from palaver.schema import Dialogue
 from palaver.schema.rating import pair_context
 from palaver.studies import load_study
 from palaver.studies.draft import DRAFTS, draft_study
+from palaver.studies.screens import plan_screens, shown_order
 
 
 def put(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -111,6 +112,18 @@ def test_every_pair_of_systems_comes_equally_often(responses: Path, pairs: int |
         assert isinstance(item.context, Dialogue)
         assert item.id == f"{item.context.id}|{first}|{second}"
         assert pair_context(item.id, first, second) == pair_context(item.id, second, first) == item.context.id
+
+
+def test_each_system_of_a_pair_stands_on_each_side_equally_often(responses: Path) -> None:
+    study = draft_study(responses, preset="pairwise").study
+    items = {item.id: item for item in study.items}
+    first: Counter[tuple[str, ...]] = Counter()
+    for screen in plan_screens(study):
+        for turn in range(study.raters_per_item):
+            order = shown_order(study, screen, 2, turn, "somebody")
+            first[tuple(items[screen.item].outputs[place].system for place in order)] += 1
+    assert len(first) == 6
+    assert set(first.values()) == {40}
 
 
 def test_the_context_of_a_pair() -> None:

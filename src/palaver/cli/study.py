@@ -109,13 +109,19 @@ def _write_draft(draft: StudyDraft, out: Path) -> None:
     typer.echo(f"next: palaver study serve {path}")
 
 
-def check(file: Annotated[Path, typer.Argument(help="A study file (TOML).")]) -> None:
+def check(
+    file: Annotated[Path, typer.Argument(help="A study file (TOML).")], as_json: options.Json = False
+) -> None:
     """Say whether a study file is right, or name every mistake in it.
 
     Example: palaver study check study.toml
     """
     study = load_study(file)
     screens = len(study.items) * study.raters_per_item
+    if as_json:
+        fields = ("name", "title", "layout", "raters_per_item", "systems", "questions")
+        print_json({name: getattr(study, name) for name in fields} | {"n_items": len(study.items)})
+        return
     typer.echo(f"{file} is right: {study.title or study.name}")
     for question in study.questions:
         beside = f", beside {question.beside}" if question.beside else ""
@@ -149,6 +155,7 @@ def simulate(
         Path | None, typer.Option(help="Also write the study file that was answered.")
     ] = None,
     force: options.Force = False,
+    as_json: options.Json = False,
 ) -> None:
     """Let simulated raters with known truth answer a study.
 
@@ -174,6 +181,10 @@ def simulate(
     if study_out is not None:
         with write_atomically(study_out) as file:
             file.write(study_toml(design))
+    if as_json:
+        about = {"out": out, "study": study_out or study, "ratings": simulation.frame.height}
+        print_json({**about, "truth": dict(simulation.truth), "careless": simulation.careless, "seed": seed})
+        return
     typer.echo(f"wrote {simulation.frame.height:,} ratings by {raters} raters to {out} (seed {seed})")
     for criterion, by_system in simulation.truth.items():
         order = sorted(by_system, key=lambda s: -by_system[s])
