@@ -16,6 +16,7 @@ from palaver.cli import options
 from palaver.cli.fields import Fields
 from palaver.cli.messages import print_json
 from palaver.cli.progress import progress
+from palaver.cli.study_database import database_url, open_study
 from palaver.errors import UsageError, UserError, count_of, nearest
 from palaver.files import write_atomically
 from palaver.readers.rating_files import write_frames
@@ -28,6 +29,7 @@ from palaver.studies.pilot import Pilot, read_pilot
 from palaver.studies.ratings import read_ratings
 from palaver.studies.simulate import Habits, difference_of_points, example_study, power_draw
 from palaver.studies.simulate import simulate as run_simulation
+from palaver.tables import TableSource
 
 Preset = Annotated[str, typer.Option(help="Which kind of study.", **options.choices(PRESETS))]
 Layout = Annotated[
@@ -241,8 +243,8 @@ def power(
         str | None, typer.Option(help="Which question's scale; the first one if not given.")
     ] = None,
     pilot: Annotated[
-        Path | None,
-        typer.Option("--from", help="Ratings of a pilot (any rating file): its variances are used."),
+        str | None,
+        typer.Option("--from", help="Ratings of a pilot, or its database: their variances are used."),
     ] = None,
     study: Annotated[Path | None, typer.Option(help="The study file: scales, permitted values.")] = None,
     column: options.Columns = None,
@@ -272,9 +274,9 @@ def power(
     else:
         if habits != Habits():
             raise UsageError("with --from the raters are those of the pilot", "leave out the raters' habits")
-        table = read_ratings(
-            pilot, study=load_study(study) if study else None, columns=options.parse_columns(column)
-        )
+        ratings, served = _pilot_ratings(pilot)
+        design = load_study(study) if study else served
+        table = read_ratings(ratings, study=design, columns=options.parse_columns(column))
         plan = _plan_of_pilot(read_pilot(table, criterion), difference, points)
     with progress() as tell:
         grid = power_grid(
@@ -311,6 +313,16 @@ def power(
         text += f"= {d.judgements} per system (power {d.power:.2f}, 95% interval {d.low:.2f} to {d.high:.2f})"
         lines.line(console, text)
     lines.line(console, f"{studies} simulated studies per design, seed {seed}", "dim")
+
+
+def _pilot_ratings(name: str) -> tuple[Path | TableSource, Study | None]:
+    """A rating file, or the answers in a served study's database with the study."""
+    if database_url(name) is None:
+        return Path(name), None
+    from palaver.server.export import FOR_ANALYSIS, read_answers, study_of
+
+    with open_study(name) as database:
+        return read_answers(database, FOR_ANALYSIS), study_of(database)
 
 
 @dataclass(frozen=True)
