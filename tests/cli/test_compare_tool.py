@@ -135,6 +135,55 @@ def test_pair(palaver: Any, tmp_path: Path) -> None:
     assert "no dialogue 'd9'" in palaver("compare", "pair", "all.jsonl#d9", "one.jsonl").err
 
 
+def responses(n: int = 24) -> list[dict[str, Any]]:
+    """Two systems on the contexts of a chat between Ann and Bob; every second one is Ann's to answer."""
+    rng = np.random.default_rng(1)
+    found = []
+    for i in range(n):
+        context = [{"speaker": "Bob", "text": f"and number {i}?"}]
+        if i % 2:
+            context = [{"speaker": "Ann", "text": "hello bob"}, *context]
+        for system, words in (("good", GOOD), ("bad", BAD)):
+            said = words[int(rng.integers(2))]
+            found.append({"id": f"talk#{i}", "system": system, "context": context, "response": said})
+    return found
+
+
+def test_score_and_rank_responses(palaver: Any, tmp_path: Path) -> None:
+    write(
+        tmp_path / "r.jsonl", [*responses(), {"id": "x", "system": "bad", "context": "Hi", "response": None}]
+    )
+    ran = palaver("compare", "score", "r.jsonl", "--out", "scores.jsonl", "--json")
+    assert ran.code == 0, ran.err
+    summary = json.loads(ran.out)
+    assert (summary["n"], summary["n_systems"], summary["dropped"]) == (48, 2, {"no reply": 1})
+    assert summary["lowest"][0] == read(tmp_path / "scores.jsonl")[0]
+    scores = {(row["id"], row["system"]): row["score"] for row in read(tmp_path / "scores.jsonl")}
+    assert len(scores) == 48
+    assert all(scores[f"talk#{i}", "good"] != scores[f"talk#{i}", "bad"] for i in range(24))
+    of_scores, of_responses = (
+        json.loads(palaver("compare", "rank", name, "--replicates", 50, "--json").out)["ranking"]
+        for name in ("scores.jsonl", "r.jsonl")
+    )
+    assert [row["label"] for row in of_scores] == [row["label"] for row in of_responses]
+    assert of_scores[0]["n_items"] == 24  # what answers one context is compared within it
+    assert "next: palaver compare rank" in palaver("compare", "score", "r.jsonl", "--out", "again.jsonl").out
+
+
+def test_pair_of_responses(palaver: Any, tmp_path: Path) -> None:
+    write(tmp_path / "r.jsonl", responses(4))
+    ran = palaver("compare", "pair", "r.jsonl#talk#1@good", "r.jsonl#talk#1@bad")
+    assert ran.code == 0, ran.err
+    assert re.search(r"talk#1@\w+ is better than talk#1@\w+ with \d+%", ran.out)
+    result = json.loads(palaver("compare", "pair", "r.jsonl#talk#1@good", "r.jsonl#talk#1@bad", "--json").out)
+    assert (result["A"]["system"], result["B"]["id"]) == ("good", "talk#1")
+    assert result["better"] == ("A" if result["probability"] >= 0.5 else "B")
+    ran = palaver("compare", "pair", "r.jsonl#talk#1", "r.jsonl#talk#1@bad")
+    assert ran.code == 1
+    assert "2 responses to 'talk#1', of good, bad" in ran.err
+    assert "say whose: r.jsonl#talk#1@good" in ran.err
+
+
 def test_rank_dialogues_and_their_scores(palaver: Any, tmp_path: Path) -> None:
     write(tmp_path / "a.jsonl", rows())
     ran = palaver("compare", "rank", "a.jsonl", "--replicates", 50)
@@ -162,6 +211,15 @@ def test_clean_writes_verdicts_and_a_picture(palaver: Any, tmp_path: Path) -> No
     assert "<svg" in page
     assert "Which ratings can be kept?" in page
     assert not re.findall(r"(?:src|url)\W{1,2}http", page), "the page asks for nothing else"
+
+
+def test_clean_and_presets_for_programs(palaver: Any, tmp_path: Path) -> None:
+    write(tmp_path / "a.jsonl", rows(30))
+    result = json.loads(palaver("compare", "clean", "a.jsonl", "--out", "cleaned", "--json").out)
+    assert sum(result["counts"].values()) == 30
+    assert result["report"] == "cleaned/report.html"
+    presets = json.loads(palaver("compare", "presets", "--json").out)
+    assert "cmade" in [preset["name"] for preset in presets]
 
 
 def test_clean_refuses_what_it_cannot_judge(palaver: Any, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -33,6 +34,61 @@ def test_new_then_check(preset: str, palaver: Palaver) -> None:
     for question in study.questions:
         assert f"  {question.criterion}: " in checked.out
     assert f"{len(study.items)} items" in checked.out
+
+
+def write_responses(path: str, n: int = 12) -> None:
+    rows = [
+        {"id": f"t{i}#1", "system": s, "context": f"{i}?", "response": f"{s} on {i}", "reference": f"{s}"}
+        for i in range(n)
+        for s in ("a", "b", "c")
+    ]
+    Path(path).write_text("".join(json.dumps(row) + "\n" for row in rows[:-1]))
+
+
+def test_from_responses_to_an_answer(palaver: Palaver) -> None:
+    """Every command takes what the one before it wrote, and a judge's ratings join those of people."""
+    write_responses("responses.jsonl")
+    ran = palaver(
+        "study", "new", "--from", "responses.jsonl", "--preset", "pairwise", "--sample", 10, "--out", "s.toml"
+    )
+    assert ran.code == 0, ran.err
+    assert "wrote s.toml and s-items.jsonl: 30 items of 3 systems (a, b, c)" in ran.out
+    assert "left out 1: contexts that not all systems answered" in ran.out
+    assert "left out 1: contexts that were not drawn" in ran.out
+    assert "next: palaver study serve s.toml" in ran.out
+    assert palaver("study", "check", "s.toml").code == 0
+    simulated = palaver("study", "simulate", "s.toml", "--out", "people.csv")
+    assert "next: palaver study analyse people.csv --study s.toml" in simulated.out
+    assert palaver("judge", "responses.jsonl", "--by", "words", "--out", "judged.parquet").code == 0
+    ran = palaver("study", "analyse", "people.csv", "judged.parquet", "--study", "s.toml", "--replicates", 20)
+    assert ran.code == 0, ran.err
+    (row,) = json.loads(Path("people-analysis/results.json").read_text())["correlation"]
+    assert (row["a"], row["b"], row["n"]) == ("preference", "words", 30)  # ten contexts of three systems
+
+
+def test_check_and_simulate_for_programs(palaver: Palaver) -> None:
+    palaver("study", "new", "--preset", "likert", "--out", "s.toml")
+    study = json.loads(palaver("study", "check", "s.toml", "--json").out)
+    assert (study["items"], study["systems"]) == (3, ["north", "south", "west"])
+    assert study["questions"][0]["scale"]["kind"] == "likert"
+    result = json.loads(palaver("study", "simulate", "s.toml", "--out", "r.csv", "--json").out)
+    assert result["truth"]["quality"]["north"] > result["truth"]["quality"]["west"]
+    assert result["ratings"] == pl.read_csv("r.csv").height
+
+
+def test_new_from_files_refuses_what_cannot_be(palaver: Palaver) -> None:
+    write_responses("r.jsonl")
+    assert palaver("study", "new", "--sample", 3, "--out", "s.toml").code == 2
+    ran = palaver("study", "new", "--from", "r.jsonl", "--preset", "likert", "--pairs", 1, "--out", "s.toml")
+    assert (ran.code, ran.err.splitlines()[0]) == (
+        2,
+        "error: --pairs is for pairwise studies, found --preset likert",
+    )
+    assert palaver("study", "new", "--from", "r.jsonl", "--preset", "acute", "--out", "s.toml").code == 1
+    assert not Path("s.toml").exists()
+    Path("s-items.jsonl").write_text("mine")
+    ran = palaver("study", "new", "--from", "r.jsonl", "--preset", "likert", "--out", "s.toml")
+    assert "s-items.jsonl is there already" in ran.err
 
 
 @pytest.mark.parametrize("layout", ["joint", "separate"])
@@ -210,10 +266,33 @@ def test_power(palaver: Palaver) -> None:
 
 
 def test_power_that_is_not_reached(palaver: Palaver) -> None:
-    ran = palaver("study", "power", "--difference", 0, "--items", "1,5", "--raters", 1, "--studies", 10)
+    ran = palaver("study", "power", "--difference", 1e-9, "--items", "1,5", "--raters", 1, "--studies", 10)
     assert ran.code == 0
     assert "No design reaches 80%" in ran.out
     assert "nan" not in ran.out
+
+
+def test_power_of_a_pilot(palaver: Palaver) -> None:
+    made = ["--items", 30, "--out", "pilot.csv", "--study-out", "s.toml"]
+    palaver("study", "simulate", "--preset", "likert", *made)
+    few = ["--items", "10,40", "--raters", "1,3", "--studies", 20]
+    ran = palaver("study", "power", "--from", "pilot.csv", "--study", "s.toml", "--points", 1, *few)
+    assert ran.code == 0, ran.err
+    assert "a difference of 1 points at 95%" in ran.out
+    assert "standard deviations in 450 ratings: items" in ran.out
+    ran = palaver("study", "power", "--from", "pilot.csv", "--criterion", "quality", *few, "--json")
+    result = json.loads(ran.out)
+    means = sorted(result["pilot"]["components"]["means"])
+    assert result["difference"] == pytest.approx(means[-1] - means[-2])
+    designs = [(row["n_items"], row["n_raters"]) for row in result["designs"]]
+    assert designs == [(10, 1), (10, 3), (40, 1), (40, 3)]
+    ran = palaver("study", "power", "--from", "pilot.csv", "--difference", 0.7, *few)
+    assert "a difference of 0.7 rater units" in ran.out
+    palaver(
+        "study", "simulate", "--preset", "rankme", "--items", 10, "--out", "m.csv", "--study-out", "m.toml"
+    )
+    ran = palaver("study", "power", "--from", "m.csv", "--study", "m.toml", "--points", 1, *few)
+    assert "no points" in ran.err
 
 
 @pytest.mark.parametrize(
@@ -225,7 +304,15 @@ def test_power_that_is_not_reached(palaver: Palaver) -> None:
         (["--criterion", "qualty"], "did you mean 'quality'"),
         (["--preset", "pairwise"], "scales of numbers, not for pairwise"),
         (["--criterion", "content"], "scales of numbers, not for checkboxes"),
-        (["--difference", "nan"], "difference"),
+        (["--difference", "nan"], "a difference of nan cannot be found"),
+        (["--difference", "0"], "a difference of 0 cannot be found"),
+        (["--difference", "-0.5"], "a difference of -0.5 cannot be found"),
+        (["--points", "0"], "--points: a difference of 0 cannot be found"),
+        (["--points", "1", "--difference", "1"], "both given"),
+        (["--points", "9"], "no system lies 9 points above"),
+        (["--points", "1", "--preset", "rankme"], "measures ratios"),
+        (["--study", "s.toml"], "--study is about a pilot"),
+        (["--from", "p.csv", "--noise", "1"], "the raters are those of the pilot"),
         (["--spread", "-1"], "spread is a standard deviation"),
     ],
 )

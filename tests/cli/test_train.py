@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -62,6 +63,35 @@ def test_train_then_status_then_again(palaver: Palaver, trial: Path) -> None:
     )
     assert fresh.code == 0, fresh.err
     assert "finished: 3 steps" in fresh.out
+
+
+@pytest.mark.parametrize("name", ["default", "default-speaker", "default-personality"])
+def test_start_from_a_shipped_model(palaver: Palaver, trial: Path, name: str) -> None:
+    """Kind and sizes come with it, whatever the preset says."""
+    ran = palaver(
+        "train", "responder", trial, "--device=cpu", f"--set=model.initialise_from={name}",
+        "--set=data.max_examples=40", "--set=data.valid_examples=5", "--max-steps=1",
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    assert re.search(rf"\d+ of \d+ tensors taken from .*{name}$", ran.err, flags=re.M)
+
+
+def test_a_start_that_is_none(palaver: Palaver, trial: Path) -> None:
+    ran = palaver("train", "responder", trial, "--set=model.initialise_from=defualt")
+    assert ran.code == 1
+    assert "there is no defualt; shipped: default, default-personality, default-speaker" in ran.err
+
+
+def test_json_of_what_is_listed(palaver: Palaver, trial: Path) -> None:
+    presets = json.loads(palaver("train", "presets", "--json").out)
+    assert presets[0]["name"] == "tiny"
+    assert json.loads(palaver("train", "show", "tiny", "--json").out)["model"]["dim"] == 64
+    keys = json.loads(palaver("train", "keys", "--json").out)
+    assert "initialise_from" in [row["key"] for row in keys["[model]"]]
+    palaver("train", "responder", trial, *QUICK, "--device", "cpu", "--max-steps=2")
+    status = json.loads(palaver("train", "status", "runs/trial", "--json").out)
+    assert (status["step"], status["finished"]) == (2, "2 steps")
+    assert status["best"]["valid_ppl"] > 1
 
 
 def test_out_and_tensorboard(palaver: Palaver, trial: Path) -> None:

@@ -166,3 +166,24 @@ def test_a_table_without_a_trait_or_not_json(tmp_path: Path) -> None:
     path.write_text('{"J": [')
     with pytest.raises(DataError, match="is not JSON"):
         read_ocean_table(path)
+
+
+def test_contexts_of_responses(tmp_path: Path) -> None:
+    path = tmp_path / "responses.jsonl"
+    history = [{"speaker": "A", "text": "Hi."}, {"speaker": "B", "text": "Hello."}]
+    rows = [
+        {"id": "c1", "system": "x", "context": history, "response": "One.", "reference": "Really."},
+        {"id": "c1", "system": "y", "context": history, "response": "Two."},
+        {"id": "c1", "system": "y", "context": history, "response": "Two again."},
+        {"id": "c2", "system": "x", "context": "Tea?", "response": None, "reference": ["Yes.", "No."]},
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    contexts = Contexts(path)
+    assert contexts.of_responses
+    assert [(c.id, [t.text for t in c.dialogue.turns], c.reference) for c in contexts] == [
+        ("c1", ["Hi.", "Hello."], "Really."),
+        ("c2", ["Tea?"], ("Yes.", "No.")),
+    ]
+    assert contexts.survey().count == 2
+    with pytest.raises(UserError, match="--every-turn needs dialogues"):
+        Contexts(path, every_turn=True)

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from palaver.errors import ConfigError, UserError
-from palaver.generation import systems_file
 from palaver.generation.options import KINDS, DecodingOptions, decoding_options, layered
 from palaver.generation.systems_file import find_system, load_systems, open_system
 from palaver.schema import Dialogue, Request
@@ -219,12 +218,12 @@ def test_systems_toml_of_the_folder_is_found(tmp_path: Path, monkeypatch: pytest
 def test_shipped_checkpoints(checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "default").mkdir()  # a folder of that name does not hide the shipped one
-    monkeypatch.setattr(systems_file, "shipped", dict)
+    monkeypatch.setattr("palaver.models.shipped.shipped", dict)
     with pytest.raises(UserError, match="no shipped checkpoint 'default'") as caught:
         find_system("default")
     assert "no checkpoints at all" in caught.value.hint
     there = {"default": checkpoints / "plain", "default-speaker": checkpoints / "speaker"}
-    monkeypatch.setattr(systems_file, "shipped", lambda: there)
+    monkeypatch.setattr("palaver.models.shipped.shipped", lambda: there)
     assert find_system("default")().name == "default"
     with pytest.raises(UserError, match="did you mean 'default-speaker'"):
         find_system("default-speker")

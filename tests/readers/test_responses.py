@@ -57,7 +57,10 @@ def test_rows_of_generate(tmp_path: Path) -> None:
     assert [turn.speaker for turn in second.context] == ["Ann", "Bob"]
     assert (second.reference, second.knowledge, second.ocean) == ("Hm", "Cats purr.", (1, 2, 3, 4, 5))
     assert (third.judged_system, third.response, third.labels) == ("A/Joey", None, {"skipped": "too long"})
-    assert second.as_dialogue().turns[-1] == Turn(speaker="Ann", text="Ho")
+    dialogue = second.as_dialogue()  # Ann answers: she is the system
+    assert [turn.speaker for turn in dialogue.turns] == ["system", "user", "system"]
+    assert dialogue.turns[-1] == Turn(speaker="system", text="Ho")
+    assert third.as_dialogue().labels["system"] == "A/Joey"
     assert reader.notes == ()
     assert is_responses(path)
 

@@ -59,6 +59,15 @@ def test_every_acknowledged_answer_is_there_once_in_every_format(
     assert frames["csv"].equals(frames["parquet"])
 
 
+def test_a_pair_has_the_id_of_its_context(sqlite: Database, make_study: MakeStudy) -> None:
+    study = make_study(n_items=2, n_outputs=2, scale={"kind": "pairwise"})
+    systems = "|".join(output.system for output in study.items[0].outputs)
+    pair = study.items[0].model_copy(update={"id": f"c1|{systems}"})
+    run_study(sqlite, study.model_copy(update={"items": (pair, study.items[1])}))
+    contexts = {row["item"]: row.get("context") for row in rows_of(sqlite)}
+    assert contexts == {pair.id: "c1", study.items[1].id: None}
+
+
 def test_both_databases_export_what_was_given(database: Database, make_study: MakeStudy) -> None:
     service = StudyState.create(database, make_study(n_items=1, n_outputs=2), "")
     me = sham.come_in(service)

@@ -329,6 +329,19 @@ def test_a_long_dialogue_scrolls_and_the_question_stays(
     expect(page.locator("#go")).to_be_in_viewport()
 
 
+def test_the_end_of_a_conversation_so_far_shows_and_the_page_is_as_long_as_what_is_on_it(
+    serve: Callable[[str], Server], context: BrowserContext
+) -> None:
+    text = preset_text("snippet").replace("turns = [", "turns = [\n" + LONG)
+    page = open_page(context, serve(text).url)
+    press_go(page)
+    history = page.locator(".material .talk .scroll")
+    assert history.evaluate("b => b.scrollTop + b.clientHeight >= b.scrollHeight - 1 && b.scrollTop > 100")
+    bar_ends = "() => scrollY + document.querySelector('.bar').getBoundingClientRect().bottom"
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    assert page.evaluate("document.documentElement.scrollHeight") - page.evaluate(bar_ends) < 200
+
+
 def test_a_reload_in_mid_item_resumes(serve: Callable[[str], Server], context: BrowserContext) -> None:
     server = serve(preset_text("rankme"))
     page = open_page(context, server.url)

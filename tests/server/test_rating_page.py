@@ -96,6 +96,14 @@ def test_what_was_answered_is_there_again(
     assert chosen in html_of(page, templates)
 
 
+def test_silence_shows(make_study: Callable[..., Study]) -> None:
+    study = make_study(scale={"kind": "likert"})
+    outputs = [output.model_copy(update={"text": " "}) for output in study.items[0].outputs]
+    items = [study.items[0].model_copy(update={"outputs": tuple(outputs)})]
+    silent = study.model_copy(update={"items": tuple(items)})
+    assert [output.box.text for output in page_of(silent).outputs] == ["(says nothing)"]
+
+
 def test_a_widget_brings_its_script(make_study: Callable[..., Study]) -> None:
     assert page_of(make_study(scale={"kind": "slider"})).kinds == ["slider"]
     assert "slider.js" in static_files()

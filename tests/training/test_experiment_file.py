@@ -178,3 +178,17 @@ def test_toml_of_odd_names() -> None:
     name = 'a "quoted"\\ name \x7f with é'
     found = preset_experiment("tiny").model_copy(update={"name": name})
     assert tomllib.loads(experiment_toml(found))["name"] == name
+
+
+def test_sizes_come_with_the_start_unless_the_file_gives_them(tmp_path: Path) -> None:
+    start = 'preset = "tiny"\n[model]\ninitialise_from = "default"\n'
+    model = load_experiment(write(tmp_path, start)).model_settings
+    assert (model["dim"], model["positions"], model["max_context"]) == (224, "learned", 96)
+    assert (model["knowledge"], model["dropout"]) == (False, 0.1)  # the preset's own
+    assert load_experiment(write(tmp_path, start + "layers = 1\n")).model_settings["layers"] == 1
+    assert load_experiment(write(tmp_path, start), ["model.initialise_from=default-speaker"]).model.kind == (
+        "seq2seq"
+    )
+    with pytest.raises(ConfigError) as error:
+        load_experiment(write(tmp_path, '[model]\nkind = "seq2seq"\ninitialise_from = "default"\n'))
+    assert "holds a knowledge-transformer model, not a seq2seq" in error.value.problems[0]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 import typer
 
 from palaver.cli import options
+from palaver.cli.messages import print_json
 from palaver.cli.progress import progress
 from palaver.comparator.cmade.presets import PRESETS, Settings, Training, find_preset
 from palaver.errors import require
@@ -141,11 +142,14 @@ def train(
     _say(f"comparator: {outcome.folder}")
 
 
-def presets() -> None:
+def presets(as_json: options.Json = False) -> None:
     """List the rows of Table 4 of Liang et al. (2020) and its figures.
 
     Example: palaver compare presets
     """
+    if as_json:
+        print_json(list(PRESETS.values()))
+        return
     typer.echo(
         "row  preset          what is trained on                                       paper: accuracy  kappa"
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +12,7 @@ from rich.console import Console
 
 from palaver.cli import options
 from palaver.cli.compare import record_comparator
+from palaver.cli.messages import print_json
 from palaver.cli.progress import progress
 from palaver.errors import DataError, UsageError, UserError, nearest, require
 from palaver.files import check_readable, check_writable
@@ -29,7 +32,7 @@ def _device(name: str) -> str:
 
 
 def score(
-    file: Annotated[Path, typer.Argument(help="Dialogues, JSON lines, packed or not.")],
+    file: Annotated[Path, typer.Argument(help="Dialogues or responses (a response ends its context).")],
     out: options.Out,
     comparator: options.Comparator = "default",
     turns: Annotated[
@@ -43,8 +46,9 @@ def score(
     shard_size: Annotated[int, typer.Option(min=1, help="Dialogues that are in memory at once.")] = 1000,
     device: options.Device = "auto",
     force: options.Force = False,
+    as_json: options.Json = False,
 ) -> None:
-    """Score every dialogue of a file.
+    """Score every dialogue or response of a file.
 
     Each gets a number, its interval, and the turn that costs most, as JSON lines, worst first. Differences of
     scores are log-odds: 1 more is better with 73%, 2 more with 88%. Of several --workers each has a
@@ -77,45 +81,71 @@ def score(
             shard_size=shard_size,
             progress=lambda what, done, total: tell(f"{done:,} dialogues scored", 0, 0),
         )
+    if as_json:
+        lowest = [row.to_json() for row in summary.lowest]
+        print_json({**dataclasses.asdict(summary), "lowest": lowest, "out": out})
+        return
     for note, n in summary.notes.items():
         typer.secho(f"{note} ({n:,})" if n else note, fg="yellow")
     print_scores(summary, Console())
     typer.echo(f"scores: {out}")
+    if summary.n_systems > 1:
+        typer.echo(f"next: palaver compare rank {out}")
 
 
 def pair(
-    a: Annotated[str, typer.Argument(metavar="A", help="A file with one dialogue, FILE#ID, or an id.")],
+    a: Annotated[
+        str,
+        typer.Argument(
+            metavar="A", help="A file with one dialogue, FILE#ID, FILE#ID@SYSTEM (responses), or an id."
+        ),
+    ],
     b: Annotated[str, typer.Argument(metavar="B", help="What it is compared with.")],
     dialogues: Annotated[Path | None, typer.Option(help="The file in which A and B are ids.")] = None,
     comparator: options.Comparator = "default",
     device: options.Device = "auto",
+    as_json: options.Json = False,
 ) -> None:
-    """Compare two dialogues: the probability that A is better than B.
+    """Compare two dialogues or responses: the probability that A is better than B.
 
     Example: palaver compare pair chats.jsonl#17 chats.jsonl#23
+
+    Responses of two systems to one context: palaver compare pair r.jsonl#c1@mine r.jsonl#c1@yours
     """
     where = _device(device)
+    from palaver.comparator.reading import name_of
     from palaver.comparator.scorer import load_scorer
 
     first, second = _one(a, dialogues), _one(b, dialogues)
+    names = (first.id, second.id) if first.id != second.id else (name_of(first), name_of(second))
     scorer = load_scorer(comparator, device=where)
     scores = scorer.score([first, second])
     probability = scorer.probability(first, second)
-    better, worse, sure = (
-        (first, second, probability) if probability >= 0.5 else (second, first, 1 - probability)
-    )
-    for name, dialogue, i in (("A", first, 0), ("B", second, 1)):
+    a_is_better = probability >= 0.5
+    same = first.turns == second.turns
+    turn = None if same else scorer.worst_turns([second if a_is_better else first])[0]
+    if as_json:
+        sides = [
+            {"id": one.id, "system": one.labels.get("system"), "turns": len(one.turns)}
+            | {name: float(getattr(scores, name)[i]) for name in ("score", "low", "high")}
+            for i, one in enumerate((first, second))
+        ]
+        better = None if same else "A" if a_is_better else "B"
+        print_json(
+            {"A": sides[0], "B": sides[1], "probability": probability, "better": better, "costs_most": turn}
+        )
+        return
+    for letter, name, dialogue, i in (("A", names[0], first, 0), ("B", names[1], second, 1)):
         low, high = scores.low[i], scores.high[i]
         between = f" (95% {low:.2f} to {high:.2f})" if low == low else ""
-        score = f"{scores.score[i]:.2f}{between}"
-        typer.echo(f"{name}  {dialogue.id}: score {score}, {len(dialogue.turns)} turns")
-    if first.turns == second.turns:
+        typer.echo(f"{letter}  {name}: score {scores.score[i]:.2f}{between}, {len(dialogue.turns)} turns")
+    if same:
         typer.secho("the two dialogues have the same turns", fg="yellow")
         return
-    typer.secho(f"{better.id} is better than {worse.id} with {sure:.0%}", bold=True)
-    turn = scorer.worst_turns([worse])[0]
+    better, worse = names if a_is_better else reversed(names)
+    typer.secho(f"{better} is better than {worse} with {max(probability, 1 - probability):.0%}", bold=True)
     if turn is not None and turn.gain > 0:
-        typer.echo(f"what costs {worse.id} most ({turn.gain:.2f}): turn {turn.turn}: {turn.text}")
+        typer.echo(f"what costs {worse} most ({turn.gain:.2f}): turn {turn.turn}: {turn.text}")
 
 
 def rank(
@@ -127,6 +157,7 @@ def rank(
     confidence: options.Confidence = 0.95,
     seed: options.Seed = 0,
     device: options.Device = "auto",
+    as_json: options.Json = False,
 ) -> None:
     """Rank systems by their dialogues or responses.
 
@@ -136,15 +167,21 @@ def rank(
     Example: palaver compare rank scores.jsonl
     """
     ratings = score_ratings(file)
+    left_out: Mapping[str, int] = {}
+    notes: Sequence[str] = ()
     if ratings is None:
         with progress() as tell:
             result = judge(file, [f"comparator={comparator}"], device=_device(device), progress=tell)
-        for reason, n in result.left_out.items():
-            typer.secho(f"left out {n:,}: {reason}", fg="yellow")
-        for note in result.notes:
-            typer.secho(note, fg="yellow")
-        ratings = result.frame
+        ratings, left_out, notes = result.frame, result.left_out, result.notes
     analysis = rank_systems(ratings, n_replicates=replicates or 1000, confidence=confidence, seed=seed)
+    if as_json:
+        notes = [*notes, *analysis.reading.notes, *analysis.notes]
+        print_json({"ranking": analysis.ranking, "left_out": left_out, "notes": notes, "run": analysis.run})
+        return
+    for reason, n in left_out.items():
+        typer.secho(f"left out {n:,}: {reason}", fg="yellow")
+    for note in notes:
+        typer.secho(note, fg="yellow")
     print_ranking(analysis, Console())
 
 
@@ -162,6 +199,7 @@ def clean(
     seed: options.Seed = 0,
     device: options.Device = "auto",
     force: options.Force = False,
+    as_json: options.Json = False,
 ) -> None:
     """Judge ratings: keep, drop or look at again, and why.
 
@@ -185,7 +223,8 @@ def clean(
     settings = CleanSettings(drop=drop, doubt=doubt)
     options.claim_folder(out, force)
     rated = read_rated(ratings, scale=scale)
-    _tell(rated)
+    if not as_json:
+        _tell(rated)
     dev = read_rated(dev_dialogues, need_rating=False) if dev_dialogues else None
     pairs = read_pairs(dev_pairs, dev.index) if dev is not None and dev_pairs is not None else None
     encode = turn_encoder(encoder, device=where)
@@ -196,11 +235,17 @@ def clean(
             rated, x, pairs=pairs, pairs_x=dev_x, settings=settings,
             method=MethodSettings(heads=1, seed=seed), progress=tell,
         )  # fmt: skip
-    print_cleaned(cleaned, Console())
     record = record_comparator(
         "palaver compare clean", TrainingData(rated, dev=dev, pairs=pairs), seed, settings, encoder=encoder
     )
-    typer.echo(f"report: {write_cleaned(cleaned, out, record)}")
+    report = write_cleaned(cleaned, out, record)
+    if as_json:
+        about = {"left_out": rated.dropped, "notes": [*rated.notes, *cleaned.notes], "report": report}
+        found = {name: getattr(cleaned, name) for name in ("counts", "reasons", "accuracy", "raters")}
+        print_json({**found, **about})
+        return
+    print_cleaned(cleaned, Console())
+    typer.echo(f"report: {report}")
 
 
 def _tell(ratings: RatedDialogues) -> None:
@@ -212,16 +257,9 @@ def _tell(ratings: RatedDialogues) -> None:
 
 def _one(word: str, dialogues: Path | None) -> Dialogue:
     """The dialogue that `word` names: an id in `dialogues`, FILE#ID, or a file that holds one."""
-    from palaver.comparator.reading import read_rated
+    from palaver.comparator.reading import name_of, read_rated
 
-    name: str | None
-    if dialogues is not None:
-        path, name = dialogues, word
-    elif Path(word).exists() or "#" not in word:
-        path, name = Path(word), None
-    else:
-        file, _, name = word.rpartition("#")
-        path = Path(file)
+    path, name = _place_of(word, dialogues)
     rated = read_rated(path, need_rating=False)
     if name is None:
         if len(rated) > 1:
@@ -229,6 +267,25 @@ def _one(word: str, dialogues: Path | None) -> Dialogue:
                 f"{path} holds {len(rated)} dialogues, expected one", f"say which: {path}#{rated.ids[0]}"
             )
         return rated.dialogues[0]
-    if name not in rated.index:
+    dialogues_of_name = [one for one in rated.dialogues if name in (one.id, name_of(one))]
+    if not dialogues_of_name:
         raise UserError(f"{path} holds no dialogue {name!r}{nearest(name, rated.ids[:5000])}")
-    return rated.dialogues[rated.index[name]]
+    if len(dialogues_of_name) > 1:
+        systems = ", ".join(str(one.labels.get("system")) for one in dialogues_of_name)
+        raise UserError(
+            f"{path} holds {len(dialogues_of_name)} responses to {name!r}, of {systems}",
+            f"say whose: {path}#{name_of(dialogues_of_name[0])}",
+        )
+    return dialogues_of_name[0]
+
+
+def _place_of(word: str, dialogues: Path | None) -> tuple[Path, str | None]:
+    """The file, and which of its dialogues is meant. Files and ids may have a # of their own."""
+    if dialogues is not None:
+        return dialogues, word
+    if Path(word).exists() or "#" not in word:
+        return Path(word), None
+    parts = word.split("#")
+    cuts = [("#".join(parts[:n]), "#".join(parts[n:])) for n in range(1, len(parts))]
+    file, name = next((cut for cut in cuts if Path(cut[0]).is_file()), cuts[-1])
+    return Path(file), name

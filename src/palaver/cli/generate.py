@@ -61,6 +61,8 @@ def generate(
     Run it again after a stop, and it goes on. With --drop-common it also writes OUT.cleaned.jsonl.
 
     Example: palaver generate --system default --contexts dialogues.jsonl --every-turn --out responses.jsonl
+
+    The same contexts for another: palaver generate --system mine --contexts responses.jsonl --out mine.jsonl
     """
     if speakers is not None and ocean_table is not None:
         raise UsageError("--speakers and --ocean-table were both given", "give one of them")
@@ -101,9 +103,12 @@ def generate(
             f"note: {source.n_repeated:,} dialogues have the id of an earlier one; ~2, ~3 … tell them apart",
             err=True,
         )
+    if source.of_responses:
+        typer.echo(f"note: {contexts} holds responses; their contexts were answered, each once", err=True)
     _report(done, conditions)
     if drop_common:
         _drop(out, drop_common)
+    typer.echo(f"next: palaver study new --from {out} --preset likert --out study.toml")
 
 
 def _conditions(

@@ -50,7 +50,8 @@ MergeTurns = Annotated[
     bool, typer.Option("--merge-turns", help="Join consecutive turns of one speaker (and say how many).")
 ]
 _CONTEXTS: Any = typer.Option(
-    "--contexts", help="A dialogue file, a corpus by name, or a .txt with one utterance a line."
+    "--contexts",
+    help="A dialogue file, a corpus by name, a .txt with one utterance a line, or responses.",
 )
 Contexts = Annotated[str, _CONTEXTS]
 OptionalContexts = Annotated[str | None, _CONTEXTS]

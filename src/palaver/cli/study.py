@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, get_args
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from palaver.cli import options
 from palaver.cli.fields import Fields
 from palaver.cli.messages import print_json
 from palaver.cli.progress import progress
-from palaver.errors import UsageError, count_of, nearest
+from palaver.cli.study_database import database_url, open_study
+from palaver.errors import UsageError, UserError, count_of, nearest
 from palaver.files import write_atomically
 from palaver.readers.rating_files import write_frames
+from palaver.reports import lines
 from palaver.schema import Study
-from palaver.statistics.power import power_grid, smallest_design
+from palaver.statistics.power import Draw, power_grid, smallest_design
 from palaver.studies.design import PRESETS, load_study, preset_study, preset_text, study_toml
-from palaver.studies.simulate import Habits, example_study, power_draw
+from palaver.studies.draft import StudyDraft, draft_study, items_file_of
+from palaver.studies.pilot import Pilot, read_pilot
+from palaver.studies.ratings import read_ratings
+from palaver.studies.simulate import Habits, difference_of_points, example_study, power_draw
 from palaver.studies.simulate import simulate as run_simulation
+from palaver.tables import TableSource
 
 Preset = Annotated[str, typer.Option(help="Which kind of study.", **options.choices(PRESETS))]
 Layout = Annotated[
@@ -39,17 +46,69 @@ def new(
     out: options.Out,
     preset: Preset = "rankme",
     layout: Layout = None,
+    sources: Annotated[
+        list[Path] | None,
+        typer.Option("--from", help="Responses or dialogues to be judged; repeat it, say for each system."),
+    ] = None,
+    sample: Annotated[int | None, typer.Option(min=1, help="Draw so many contexts. [default: all]")] = None,
+    distinct_by: Annotated[
+        str | None,
+        typer.Option(help="At most one context of each: conversation, or another label of the responses."),
+    ] = None,
+    pairs: Annotated[
+        int | None, typer.Option(min=1, help="Pairs of systems per context (pairwise). [default: all]")
+    ] = None,
+    column: options.Columns = None,
+    seed: options.Seed = 0,
     force: options.Force = False,
 ) -> None:
-    """Write a study file to start from, with a few items of its own.
+    """Write a study file: one to start from, or one that asks about your own responses.
+
+    Without --from it has a few items of its own. With --from the items are the contexts that all systems
+    answered, with the whole history; they are written beside the study file. Presets: likert, rankme,
+    pairwise, snippet. Of dialogue files whole dialogues are judged, matched by their ids.
 
     Example: palaver study new --preset rankme --out study.toml
+
+    Your own: palaver study new --from responses.jsonl --preset pairwise --sample 150 --out study.toml
     """
+    if sources:
+        if pairs is not None and preset != "pairwise":
+            raise UsageError(f"--pairs is for pairwise studies, found --preset {preset}")
+        options.refuse_existing(out, force)
+        options.refuse_existing(out.with_name(items_file_of(out)), force)
+        draft = draft_study(
+            sources, preset=preset, sample=sample, distinct_by=distinct_by, pairs=pairs, layout=layout,
+            columns=options.parse_columns(column), seed=seed,
+        )  # fmt: skip
+        _write_draft(draft, out)
+        return
+    given = {"--sample": sample, "--distinct-by": distinct_by, "--pairs": pairs, "--column": column}
+    for option, value in given.items():
+        if value is not None:
+            raise UsageError(f"{option} is about responses", "say where they are: --from responses.jsonl")
     options.refuse_existing(out, force)
     with write_atomically(out) as file:
         file.write(preset_text(preset, layout=layout))
     typer.echo(f"wrote {out}: {PRESETS[preset]}")
     typer.echo(f"next: put your own items in, then: palaver study check {out}")
+
+
+def _write_draft(draft: StudyDraft, out: Path) -> None:
+    study = draft.study
+    path, items = draft.write(out)
+    per_screen = len(study.items) * study.raters_per_item
+    typer.echo(
+        f"wrote {path} and {items}: {count_of(len(study.items), 'item')} of "
+        f"{count_of(len(study.systems), 'system')} ({', '.join(study.systems)}), "
+        f"{per_screen:,} item-rater pairs per criterion or screen"
+    )
+    for reason, n in draft.left_out.items():
+        typer.secho(f"  left out {n:,}: {reason}", fg="yellow")
+    for note in draft.notes:
+        typer.secho(f"  {note}", fg="yellow")
+    typer.echo(f"to rehearse: palaver study simulate {path} --out rehearsal.csv")
+    typer.echo(f"next: palaver study serve {path}")
 
 
 def check(
@@ -98,6 +157,7 @@ def simulate(
         Path | None, typer.Option(help="Also write the study file that was answered.")
     ] = None,
     force: options.Force = False,
+    as_json: options.Json = False,
 ) -> None:
     """Let simulated raters with known truth answer a study.
 
@@ -123,6 +183,10 @@ def simulate(
     if study_out is not None:
         with write_atomically(study_out) as file:
             file.write(study_toml(design))
+    if as_json:
+        about = {"out": out, "study": study_out or study, "ratings": simulation.frame.height}
+        print_json({**about, "truth": dict(simulation.truth), "careless": simulation.careless, "seed": seed})
+        return
     typer.echo(f"wrote {simulation.frame.height:,} ratings by {raters} raters to {out} (seed {seed})")
     for criterion, by_system in simulation.truth.items():
         order = sorted(by_system, key=lambda s: -by_system[s])
@@ -168,12 +232,22 @@ def _usage_errors() -> Iterator[None]:
 
 def power(
     difference: Annotated[
-        float, typer.Option(help="The difference in quality to be found, in rater units.")
-    ] = 0.3,
+        float | None,
+        typer.Option(help="The difference in quality to be found, in rater units. [default: 0.3]"),
+    ] = None,
+    points: Annotated[
+        float | None, typer.Option(help="Instead: the difference of mean ratings, in points of the scale.")
+    ] = None,
     preset: Preset = "likert",
     criterion: Annotated[
         str | None, typer.Option(help="Which question's scale; the first one if not given.")
     ] = None,
+    pilot: Annotated[
+        str | None,
+        typer.Option("--from", help="Ratings of a pilot, or its database: their variances are used."),
+    ] = None,
+    study: Annotated[Path | None, typer.Option(help="The study file: scales, permitted values.")] = None,
+    column: options.Columns = None,
     items: Annotated[str, typer.Option(help="Numbers of items to try.")] = "25,50,100,200",
     raters: Annotated[str, typer.Option(help="Numbers of raters per item to try.")] = "1,2,3,5",
     target: Annotated[float, typer.Option(min=0.01, max=0.999, help="Wanted power.")] = 0.8,
@@ -181,13 +255,100 @@ def power(
     studies: Annotated[int, typer.Option(min=10, help="Simulated studies per design.")] = 200,
     habits: RaterHabits = Habits(),
     seed: options.Seed = 0,
+    as_json: options.Json = False,
 ) -> None:
     """How many items and raters does it take to separate two systems?
 
-    Each design is simulated many times.
+    Each design is simulated many times, with made-up raters or, with --from, with the variances of real
+    ratings. Of a pilot the difference of its two best systems is taken, unless you give one.
 
     Example: palaver study power --preset likert --difference 0.3 --items 50,100,200 --raters 1,3,5
+
+    With a pilot: palaver study power --from pilot.csv --points 0.5
     """
+    _check_difference(difference, points)
+    if pilot is None:
+        if study is not None or column:
+            raise UsageError(f"{'--study' if study else '--column'} is about a pilot", "give it with --from")
+        plan = _plan_of_preset(preset, criterion, difference, points, habits)
+    else:
+        if habits != Habits():
+            raise UsageError("with --from the raters are those of the pilot", "leave out the raters' habits")
+        ratings, served = _pilot_ratings(pilot)
+        design = load_study(study) if study else served
+        table = read_ratings(ratings, study=design, columns=options.parse_columns(column))
+        plan = _plan_of_pilot(read_pilot(table, criterion), difference, points)
+    with progress() as tell:
+        grid = power_grid(
+            plan.draw,
+            items=_whole_numbers(items, "--items"),
+            raters=_whole_numbers(raters, "--raters"),
+            n_studies=studies,
+            confidence=confidence,
+            rng=seed,
+            progress=tell,
+        )
+    best = smallest_design(grid, target)
+    if as_json:
+        print_json(
+            {"difference": plan.difference, "unit": plan.unit, "basis": plan.basis, "pilot": plan.pilot}
+            | {"designs": grid.results, "target": target, "smallest": best.design, "reason": best.reason}
+            | {"seed": seed}
+        )
+        return
+    console = Console()
+    difference_text = f"a difference of {plan.difference:.3g} {plan.unit}"
+    lines.heading(console, f"power to separate {difference_text} at {confidence:.0%}", plan.basis)
+    grid_table = lines.table((), ("items", *(count_of(n, "rater") for n in grid.raters)))
+    for n, row in zip(grid.items, grid.power, strict=True):
+        grid_table.add_row(str(n), *("–" if power != power else f"{power:.2f}" for power in row))
+    lines.print_table(console, grid_table)
+    for note in plan.notes:
+        lines.line(console, note, "yellow")
+    if best.design is None:
+        lines.line(console, f"No design reaches {target:.0%}: {best.reason}")
+    else:
+        d = best.design
+        text = f"Fewest judgements for {target:.0%}: {d.n_items} items, {d.n_raters} rating each "
+        text += f"= {d.judgements} per system (power {d.power:.2f}, 95% interval {d.low:.2f} to {d.high:.2f})"
+        lines.line(console, text)
+    lines.line(console, f"{studies} simulated studies per design, seed {seed}", "dim")
+
+
+def _pilot_ratings(name: str) -> tuple[Path | TableSource, Study | None]:
+    """A rating file, or the answers in a served study's database with the study."""
+    if database_url(name) is None:
+        return Path(name), None
+    from palaver.server.export import FOR_ANALYSIS, read_answers, study_of
+
+    with open_study(name) as database:
+        return read_answers(database, FOR_ANALYSIS), study_of(database)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is simulated: two systems `difference` apart."""
+
+    draw: Draw
+    difference: float
+    unit: str
+    basis: str
+    """Whose ratings they are."""
+    pilot: Pilot | None = None
+    notes: tuple[str, ...] = ()
+
+
+def _check_difference(difference: float | None, points: float | None) -> None:
+    if difference is not None and points is not None:
+        raise UsageError("--difference and --points were both given", "give one of them")
+    for option, value in (("--difference", difference), ("--points", points)):
+        if value is not None and not 0 < value < math.inf:
+            raise UsageError(f"{option}: a difference of {value:g} cannot be found", "expected more than 0")
+
+
+def _plan_of_preset(
+    preset: str, criterion: str | None, difference: float | None, points: float | None, habits: Habits
+) -> _Plan:
     questions = preset_study(preset).questions
     names = [q.criterion for q in questions]
     if criterion is not None and criterion not in names:
@@ -196,38 +357,44 @@ def power(
             f"it asks for {', '.join(names)}",
         )
     scale = next(q.scale for q in questions if criterion in (None, q.criterion))
+    units = 0.3 if difference is None else difference
     with _usage_errors():
-        draw = power_draw(scale, difference=difference, habits=habits)
-    with progress() as tell:
-        grid = power_grid(
-            draw,
-            items=_whole_numbers(items, "--items"),
-            raters=_whole_numbers(raters, "--raters"),
-            n_studies=studies,
-            confidence=confidence,
-            rng=seed,
-            progress=tell,
+        if points is not None:
+            units = difference_of_points(scale, points, habits)
+        draw = power_draw(scale, difference=units, habits=habits)
+    shown, unit = (points, "points") if points is not None else (units, "rater units")
+    return _Plan(draw, shown, unit, scale.kind)
+
+
+def _plan_of_pilot(pilot: Pilot, difference: float | None, points: float | None) -> _Plan:
+    parts = pilot.components
+    if points is not None and pilot.is_ratio:
+        raise UsageError(
+            f"{pilot.criterion} was rated by magnitudes, which have no points", "give --difference instead"
         )
-    table = Table(
-        title=f"power to separate a difference of {difference:g} at {confidence:.0%} ({scale.kind})"
-    )
-    table.add_column("items", justify="right")
-    for n in grid.raters:
-        table.add_column(count_of(n, "rater"), justify="right")
-    for n, row in zip(grid.items, grid.power, strict=True):
-        table.add_row(str(n), *("–" if power != power else f"{power:.2f}" for power in row))
-    console = Console()
-    console.print(table)
-    best = smallest_design(grid, target)
-    if best.design is None:
-        console.print(f"No design reaches {target:.0%}: {best.reason}")
+    deviations = ", ".join(
+        f"{name} {value:.2f}"
+        for name, value in (
+            ("items", parts.item), ("raters", parts.rater),
+            ("a system from item to item", parts.item_system), ("noise", parts.noise),
+        )
+        if value == value
+    )  # fmt: skip
+    notes = [f"standard deviations in {count_of(parts.n_ratings, 'rating')}: {deviations}"]
+    notes += [f"{pilot.criterion} is taken as {pilot.scale}", *pilot.notes]
+    unit = "log units" if pilot.is_ratio else "points"
+    if difference is not None:
+        shown, unit, own = difference, "rater units", difference * pilot.rater_unit
+        notes.append(f"a rater unit is {pilot.rater_unit:.2f} here: a rater's noise is 0.7 of it")
     else:
-        d = best.design
-        console.print(
-            f"Fewest judgements for {target:.0%}: {d.n_items} items, {d.n_raters} rating each "
-            f"= {d.judgements} per system (power {d.power:.2f}, 95% interval {d.low:.2f} to {d.high:.2f})"
-        )
-    console.print(f"{studies} simulated studies per design, seed {seed}", style="dim")
+        shown = own = pilot.best_difference if points is None else points
+    if points is None and difference is None:
+        notes.append("the difference is that of the pilot's two best systems, which is itself uncertain")
+        if not own > 0:
+            raise UserError(
+                "the pilot's two best systems have the same mean", "say what is to be found: --points 0.5"
+            )
+    return _Plan(pilot.draw(own), shown, unit, f"{pilot.criterion}, as in the pilot", pilot, tuple(notes))
 
 
 def _whole_numbers(text: str, option: str) -> list[int]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from palaver.cli import options
+from palaver.cli.messages import print_json
 from palaver.errors import DataError, require
 from palaver.knowledge.candidates import reading_sentences
 from palaver.knowledge.corpus import select_for
@@ -41,6 +42,8 @@ def responder(
     --out is the folder of the run, in place of the file's.
 
     Example: palaver train responder experiment.toml --set optimiser.epochs=3 --set model.dropout=0.1
+
+    From a shipped model: palaver train responder experiment.toml --set model.initialise_from=default
 
     On several GPUs: accelerate launch --num_processes 4 -m palaver train responder experiment.toml
     """
@@ -80,11 +83,14 @@ def responder(
     typer.echo(f"  model: {outcome.folder / 'best'}   curves: {outcome.folder / 'curves.svg'}")
 
 
-def presets() -> None:
+def presets(as_json: options.Json = False) -> None:
     """List the recipes an experiment can start from.
 
     Example: palaver train presets
     """
+    if as_json:
+        print_json([{"name": name, "about": about} for name, about in PRESETS.items()])
+        return
     width = max(map(len, PRESETS))
     for name, about in PRESETS.items():
         typer.echo(f"{name:<{width}}  {about}")
@@ -93,31 +99,47 @@ def presets() -> None:
 def show(
     preset: Annotated[str, typer.Argument(help="A preset, see `palaver train presets`.")],
     settings: options.Settings = None,
+    as_json: options.Json = False,
 ) -> None:
     """Print a preset as an experiment file with every key.
 
     Example: palaver train show xing2018-speaker
     """
-    typer.echo(experiment_toml(preset_experiment(preset, settings or [])), nl=False)
+    experiment = preset_experiment(preset, settings or [])
+    if as_json:
+        print_json(experiment.plain())
+        return
+    typer.echo(experiment_toml(experiment), nl=False)
 
 
-def status(run: Annotated[Path, typer.Argument(help="The folder of a run.")]) -> None:
+def status(
+    run: Annotated[Path, typer.Argument(help="The folder of a run.")], as_json: options.Json = False
+) -> None:
     """Say how far a run has come, with its curve.
 
     Example: palaver train status runs/trial
     """
     _require_models()
-    from palaver.training.display import describe_run
+    from palaver.training.display import describe_run, read_status
 
+    if as_json:
+        print_json(read_status(run))
+        return
     for line in describe_run(run):
         typer.echo(line)
 
 
-def keys() -> None:
+def keys(as_json: options.Json = False) -> None:
     """List every key of an experiment file, with its default.
 
     Example: palaver train keys
     """
+    if as_json:
+        names = ("key", "default", "about")
+        print_json(
+            {title: [dict(zip(names, row, strict=True)) for row in rows] for title, rows in reference()}
+        )
+        return
     for title, rows in reference():
         typer.secho(title, bold=True)
         for name, default, about in rows:

@@ -65,6 +65,8 @@ class Summary:
     lowest: tuple[DialogueScore, ...]
     mean: float
     sd: float
+    n_systems: int = 0
+    """That are named."""
 
     @property
     def per_second(self) -> float:
@@ -146,6 +148,7 @@ def score_file(
         lowest=tuple(rows[:10]),
         mean=float(values.mean()),
         sd=float(values.std()),
+        n_systems=len({row.system for row in rows if row.system is not None}),
     )
 
 

@@ -1,5 +1,7 @@
 """Rated dialogues and compared pairs from files, in every shape that `palaver.readers` takes.
 
+A response is read as the dialogue that it ends; its id names the context, which several systems may answer.
+
 `rating`, `rater`, `group` and `system` stand beside a dialogue or among its labels; whatever else does is a
 label of the dialogue and is never trained on. Every speaker is "user" or "system" afterwards. Files on
 different scales are brought onto that of the first, linearly from end to end.
@@ -19,6 +21,7 @@ import numpy as np
 from palaver.comparator.training_data import SYSTEM, USER, Pairs, RatedDialogue, RatedDialogues
 from palaver.errors import DataError, nearest
 from palaver.readers.dialogues import EXPECTED, read_dialogues
+from palaver.readers.responses import is_responses, read_responses
 from palaver.readers.roles import with_roles, without_empty_turns
 from palaver.readers.rows import Problems, RowFile, Word
 from palaver.readers.shapes import known_label
@@ -105,6 +108,9 @@ class RatedReader:
 
     def read(self, path: Path) -> Iterator[tuple[int, RatedDialogue]]:
         """Each usable dialogue with the number of its row; after the last, an error if any row was wrong."""
+        if is_responses(path):
+            yield from self._read_responses(path)
+            return
         reader = read_dialogues(path, skip_bad=True)
         self.word = reader.file.word
         for number, dialogue in reader.numbered():
@@ -119,8 +125,32 @@ class RatedReader:
             raise reader.problems.error(path, "rated dialogue", self.word, EXPECTED)
         self.notes.update({what: n for what, n in reader.tally.items() if what not in _COUNTED_HERE})
 
-    def _rated(self, dialogue: Dialogue, place: str) -> RatedDialogue | None:
-        """The dialogue as it is trained on, nothing where it cannot be used; ValueError where it is wrong."""
+    def _read_responses(self, path: Path) -> Iterator[tuple[int, RatedDialogue]]:
+        """Each context with its response, numbered as they come: a row may hold several."""
+        reader = read_responses(path)
+        self.word = "entry"
+        problems = Problems()
+        for number, response in enumerate(reader, start=1):
+            if response.response is None:
+                self.dropped["no reply"] += 1
+                continue
+            dialogue = response.as_dialogue()
+            try:
+                row = self._rated(dialogue, f"{path.name}, response {number}", name=name_of(dialogue))
+            except ValueError as error:
+                problems.add(number, str(error))
+                continue
+            if row is not None:
+                yield number, row
+        if problems:
+            raise problems.error(path, "response", self.word, reader.expected)
+        self.notes.update(reader.tally)
+
+    def _rated(self, dialogue: Dialogue, place: str, name: str = "") -> RatedDialogue | None:
+        """The dialogue as it is trained on, nothing where it cannot be used; ValueError where it is wrong.
+
+        `name` is unique where ids are not: several systems answer one context.
+        """
         n_turns = len(dialogue.turns)  # empty ones, which are left out, count
         labels = dialogue.labels
         row = RatedDialogue(
@@ -131,7 +161,7 @@ class RatedReader:
             system=_name(known_label(labels, "system")),
         )
         content = hash((row.dialogue.model_dump_json(), row.rating, row.rater, row.group, row.system))
-        earlier, its_content = self._seen.setdefault(dialogue.id, (place, content))
+        earlier, its_content = self._seen.setdefault(name or dialogue.id, (place, content))
         if its_content != content:
             raise ValueError(f"the id {dialogue.id!r} is already that of {earlier}")
         reason = "the same row again" if earlier != place else self._unusable(row, n_turns)
@@ -150,6 +180,12 @@ class RatedReader:
         if self.need_rating and row.rating is None:
             return "no rating"
         return None
+
+
+def name_of(dialogue: Dialogue) -> str:
+    """`ID@SYSTEM`: tells the responses of several systems to one context apart."""
+    system = dialogue.labels.get("system")
+    return dialogue.id if system is None else f"{dialogue.id}@{system}"
 
 
 def _rating(value: Any) -> float | None:

@@ -27,6 +27,7 @@ from palaver.generation.system import (
 )
 from palaver.models.devices import choose_device, choose_dtype
 from palaver.models.pretrained import load
+from palaver.models.shipped import PREFIX, shipped_checkpoint
 from palaver.models.turns import encode_knowledge, encode_turns, first_turn_seen, join_turns
 from palaver.registry import Named
 from palaver.schema import Dialogue, Reply, Request
@@ -197,10 +198,8 @@ class CheckpointSystem(Named):
 
 def open_checkpoint(name: str, options: CheckpointOptions, folder: Path) -> CheckpointSystem:
     """The system that `systems.toml` describes."""
-    from palaver.generation.systems_file import SHIPPED, shipped_checkpoint
-
     path = folder / options.path
-    if options.path.startswith(SHIPPED) and not path.is_dir():
+    if options.path.startswith(PREFIX) and not path.is_dir():
         path = shipped_checkpoint(options.path)
     return CheckpointSystem(
         path,

@@ -12,6 +12,7 @@ from pathlib import Path
 from palaver.errors import DataError, UserError
 from palaver.files import TextStream, check_readable
 from palaver.generation.system import check_speaker, is_answerable, takes
+from palaver.readers.responses import is_responses, read_responses
 from palaver.schema import Dialogue, Request, System, Turn
 
 
@@ -21,7 +22,7 @@ class Context:
 
     id: str
     dialogue: Dialogue
-    reference: str | None = None
+    reference: str | tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Contexts:
 
     `source` is a `.txt` with one utterance a line, any dialogue file, or the name of a corpus. Each dialogue
     is a context as a whole or, with `every_turn`, each of its beginnings, the turn that follows as reference.
+    Of a file of responses it is what they answer, each context once, with its reference.
     """
 
     def __init__(
@@ -63,14 +65,17 @@ class Contexts:
         self._is_text = path.name.lower().removesuffix(".gz").endswith(".txt")
         if self._is_text:
             check_readable(path)
-            if split or every_turn:
-                asked = "--split" if split else "--every-turn"
-                raise UserError(f"{asked} needs dialogues, but {source} has one utterance a line")
+        self.of_responses = not self._is_text and path.is_file() and is_responses(path)
+        """Whether the file holds responses, of which only the contexts are taken."""
+        if (split or every_turn) and (self._is_text or self.of_responses):
+            asked = "--split" if split else "--every-turn"
+            holds = "responses, whose contexts are taken" if self.of_responses else "one utterance a line"
+            raise UserError(f"{asked} needs dialogues, but {source} has {holds}", f"leave out {asked}")
 
     def __iter__(self) -> Iterator[Context]:
         self._skipped = Counter()
         count = 0
-        for context in self._lines() if self._is_text else self._from_dialogues():
+        for context in self._all():
             if count == self.limit:
                 return
             if is_answerable(context.dialogue):
@@ -78,6 +83,11 @@ class Contexts:
                 yield context
             else:
                 self._skipped["nothing to reply to"] += 1
+
+    def _all(self) -> Iterator[Context]:
+        if self._is_text:
+            return self._lines()
+        return self._from_responses() if self.of_responses else self._from_dialogues()
 
     def survey(self) -> Survey:
         """Go through all of them once: mistakes in the file show before hours of work."""
@@ -102,6 +112,24 @@ class Contexts:
                 text = line.decode().strip()
                 turn = Turn.model_construct(speaker="user", text=text, knowledge=(), labels={})
                 yield Context(str(number), _dialogue(str(number), (turn,)))
+
+    def _from_responses(self) -> Iterator[Context]:
+        ids: set[str] = set()
+        for response in read_responses(self.source, skip_repeats=True):
+            if response.id in ids:
+                continue
+            ids.add(response.id)
+            turns = response.context
+            speakers = tuple(dict.fromkeys(turn.speaker for turn in turns))
+            dialogue = Dialogue.model_construct(
+                id=response.id,
+                turns=turns,
+                speakers=speakers,
+                source="",
+                knowledge=None,
+                labels=response.labels,
+            )
+            yield Context(response.id, dialogue, response.reference)
 
     def _from_dialogues(self) -> Iterator[Context]:
         from palaver.corpora.catalogue import read_corpus

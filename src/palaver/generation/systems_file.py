@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +32,10 @@ from palaver.generation.options import (
     layered,
 )
 from palaver.generation.system import Conditioned, check_ocean
+from palaver.models.shipped import PREFIX, shipped, shipped_checkpoint
 from palaver.registry import Registry, is_object_name
 from palaver.schema import System
 
-SHIPPED = "default"
-"""Names that begin so are the checkpoints inside the package."""
 SYSTEMS: Registry[Opener] = Registry(
     "kind of system",
     {
@@ -103,10 +101,8 @@ def load_systems(path: str | Path) -> dict[str, SystemSpec]:
     specs = {}
     for name, table in tables.items():
         place = ("systems", name)
-        if name.startswith(SHIPPED):
-            mistakes.append(
-                (place, f"names that begin with {SHIPPED!r} are those of the shipped checkpoints")
-            )
+        if name.startswith(PREFIX):
+            mistakes.append((place, f"names that begin with {PREFIX!r} are those of the shipped checkpoints"))
         try:
             specs[name] = SystemSpec(name, _options(table), path.parent)
         except ValidationError as error:
@@ -135,25 +131,6 @@ def _options_class(kind: str) -> type[Strict]:
     return KINDS.get(kind, PluginOptions)
 
 
-def shipped() -> dict[str, Path]:
-    """The checkpoints inside the package, by name."""
-    root = Path(str(files("palaver.generation"))) / "checkpoints"
-    if not root.is_dir():
-        return {}
-    return {path.name: path for path in sorted(root.iterdir()) if (path / "config.json").is_file()}
-
-
-def shipped_checkpoint(name: str) -> Path:
-    """The folder of a shipped checkpoint."""
-    folders = shipped()
-    if name not in folders:
-        known = "this installation holds no checkpoints at all"
-        if folders:
-            known = f"shipped: {', '.join(folders)}"
-        raise UserError(f"there is no shipped checkpoint {name!r}{nearest(name, list(folders))}", known)
-    return folders[name]
-
-
 def find_system(name: str, file: str | Path | None = None) -> SystemSpec:
     """A name in `file` (or `systems.toml` in this folder), a shipped checkpoint, a checkpoint folder, the
     system of a plug-in, or MODULE:FUNCTION."""
@@ -161,7 +138,7 @@ def find_system(name: str, file: str | Path | None = None) -> SystemSpec:
     named = load_systems(source) if file is not None or source.is_file() else {}
     if name in named:
         return named[name]
-    if name.startswith(SHIPPED):  # also where a folder has that name: ./default is the folder
+    if name.startswith(PREFIX):  # also where a folder has that name: ./default is the folder
         return SystemSpec(name, CheckpointOptions(kind="checkpoint", path=str(shipped_checkpoint(name))))
     if name and is_folder(name):
         return SystemSpec(name, CheckpointOptions(kind="checkpoint", path=name))

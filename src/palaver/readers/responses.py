@@ -58,6 +58,7 @@ EXPECTED = (
     'expected one response a row: {"id": "c1", "system": "A", "context": "Hi.", "response": "Hello!"}\n'
     "or one column a system: context, A, B (--column FIELD=NAME for other names)"
 )
+REPEATED = "responses that are there already"
 _NO_SYSTEMS = frozenset(name for names in (*NAMES.values(), *FIELDS.values()) for name in names)
 _NO_SYSTEMS |= {"labels", "split", "source", "topic", "category"}
 SHARD = 1 << 25
@@ -73,14 +74,18 @@ Fields = dict[str, Any]
 class ResponseReader(RowReader, Iterable[Response]):
     """Responses one by one, as often as it is gone through.
 
-    A row that is no response, or one that is there already, is an error after the last row, which lists ten.
+    A row that is no response, or one that is there already, is an error after the last row, which lists ten;
+    with `skip_repeats` a response that is there already is left out and counted.
     """
 
     noun = "response"
     expected = EXPECTED
 
-    def __init__(self, path: str | Path, columns: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, path: str | Path, columns: Mapping[str, str] | None = None, *, skip_repeats: bool = False
+    ) -> None:
         super().__init__(path, columns)
+        self.skip_repeats = skip_repeats
         self.systems_in_columns = system_columns(_sample(self.file))
         """Where each system has a column of its own: these."""
 
@@ -149,6 +154,9 @@ class ResponseReader(RowReader, Iterable[Response]):
             return None
         key = (response.id, response.system, response.speaker)
         first = self._rows.setdefault(hash(key), number)
+        if first != number and self.skip_repeats:
+            self._tally[REPEATED] += 1
+            return None
         if first != number:
             who = f" as {response.speaker!r}" if response.speaker else ""
             answers = f"{response.system!r} answers {response.id!r}{who}"
@@ -252,9 +260,11 @@ def is_responses(path: str | Path, columns: Mapping[str, str] | None = None) -> 
     return others and any(name in keys for name in NAMES["response"])
 
 
-def read_responses(path: str | Path, *, columns: Mapping[str, str] | None = None) -> ResponseReader:
+def read_responses(
+    path: str | Path, *, columns: Mapping[str, str] | None = None, skip_repeats: bool = False
+) -> ResponseReader:
     """The responses of a file. `columns` are field -> name in the file, for names that are not known."""
-    return ResponseReader(path, columns)
+    return ResponseReader(path, columns, skip_repeats=skip_repeats)
 
 
 # --- files of millions of rows ---------------------------------------------------------------------------

@@ -56,6 +56,14 @@ class Rating(Noun):
         )
 
 
+def pair_context(item: str, system: str, against: str | None) -> str | None:
+    """The context of a pair's item, `id` of `id|A|B`; None for any other item."""
+    for ending in (f"|{system}|{against}", f"|{against}|{system}"):
+        if against is not None and item.endswith(ending):
+            return item.removesuffix(ending) or None
+    return None
+
+
 def value_text(value: Value) -> str:
     """A value as one CSV cell; `Scale.parse` reads it back."""
     if isinstance(value, tuple):

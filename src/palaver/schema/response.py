@@ -59,11 +59,17 @@ class Response(Noun):
         return (self.reference,) if isinstance(self.reference, str) else self.reference
 
     def as_dialogue(self) -> Dialogue:
-        """The history with the response as its last turn, said by whoever is not the last speaker."""
+        """The history with the response as its last turn.
+
+        The system is whoever spoke before the last speaker, also where the history gives them a name;
+        everybody else is the user.
+        """
         last = self.context[-1].speaker if self.context else USER
         others = [turn.speaker for turn in reversed(self.context) if turn.speaker != last]
-        speaker = others[0] if others else SYSTEM
-        turn = Turn(speaker=speaker, text=self.response or "")
-        return Dialogue(
-            id=self.id, turns=(*self.context, turn), labels={**self.labels, "system": self.system}
-        )
+        answerer = others[0] if others else SYSTEM
+        turns = [
+            turn.model_copy(update={"speaker": SYSTEM if turn.speaker == answerer else USER})
+            for turn in self.context
+        ]
+        turns.append(Turn(speaker=SYSTEM, text=self.response or ""))
+        return Dialogue(id=self.id, turns=tuple(turns), labels={**self.labels, "system": self.judged_system})

@@ -22,6 +22,7 @@ from palaver.files import Format
 from palaver.readers.rating_columns import SCHEMA as LONG
 from palaver.readers.rating_files import encode_frames, write_frames
 from palaver.schema import Study
+from palaver.schema.rating import pair_context
 from palaver.server.database import Database
 from palaver.server.records import count_answers
 from palaver.server.tables import answer, assignment, comment, rater, screen
@@ -95,6 +96,7 @@ def frames(database: Database, selection: Selection = EVERYBODY) -> Iterator[pl.
                 **row._mapping,
                 "study": name,
                 "kind": "human",
+                "context": pair_context(row.item, row.system, row.against),
                 "given_at": datetime.fromtimestamp(row.given_at, UTC).replace(tzinfo=None),
             }
             for row in rows

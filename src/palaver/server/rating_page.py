@@ -16,6 +16,7 @@ from palaver.studies.screens import side_by_side
 
 _PAIR = r"[^\[\],]+\[[^\]]*\]"
 _MEANING = re.compile(rf"\s*{_PAIR}(\s*,\s*{_PAIR})*\s*")
+NOTHING = "(says nothing)"
 _LONG = 500
 """Characters from which a text may need to scroll."""
 
@@ -187,7 +188,7 @@ def _dialogue_box(study: Study, dialogue: Dialogue, title: str, *, judged: bool 
     # A log may name its speaker after the system that spoke.
     hidden = set(study.systems) if study.blind else set()
     bubbles = tuple(
-        Bubble(side[turn.speaker], "System" if turn.speaker in hidden else turn.speaker, turn.text)
+        Bubble(side[turn.speaker], "System" if turn.speaker in hidden else turn.speaker, _said(turn.text))
         for turn in dialogue.turns
     )
     return Box(title, bubbles=bubbles, judged=judged)
@@ -196,7 +197,12 @@ def _dialogue_box(study: Study, dialogue: Dialogue, title: str, *, judged: bool 
 def _output_box(study: Study, output: Output, title: str) -> Box:
     if output.dialogue is not None:
         return _dialogue_box(study, output.dialogue, title, judged=True)
-    return Box(title, output.text or "", judged=True)
+    return Box(title, _said(output.text or ""), judged=True)
+
+
+def _said(text: str) -> str:
+    """A silent system is judged as well, so its silence must show."""
+    return text if text.strip() else NOTHING
 
 
 def _widget(question: Question, task: Task, position: int, about: str, labels: Sequence[str]) -> Widget:

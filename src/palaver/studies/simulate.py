@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from palaver.readers.rating_files import with_numbers
 from palaver.schema import Item, Output, Question, Scale, Study
-from palaver.schema.rating import value_text
+from palaver.schema.rating import pair_context, value_text
 from palaver.schema.scale import Impressions
 from palaver.studies.design import load_study
 from palaver.studies.screens import plan_screens, question_groups, shown_order
@@ -260,11 +260,14 @@ def _answers(
     seconds = np.exp(rng.normal(np.where(careless, 0.9, 2.6), 0.4)).round(1)
     begin = datetime(2024, 1, 8, 9) + timedelta(days=study.questions.index(question))
     given_at = [begin + timedelta(seconds=float(s)) for s in _clock(rater, seconds)]
+    items = [study.items[i].id for i in item]
+    systems = [outputs[i][o] for i, o in zip(item, judgements.output, strict=True)]
+    contexts = map(pair_context, items, systems, against)
     return pl.DataFrame(
         {
             "study": [study.name] * item.size,
-            "item": [study.items[i].id for i in item],
-            "system": [outputs[i][o] for i, o in zip(item, judgements.output, strict=True)],
+            "item": items,
+            "system": systems,
             "against": pl.Series(against, dtype=pl.String),
             "rater": [crowd.names[r] for r in rater],
             "criterion": [question.criterion] * item.size,
@@ -272,6 +275,7 @@ def _answers(
             "given_at": pl.Series(given_at, dtype=pl.Datetime("ms")),
             "seconds": seconds,
             "shown_position": pl.Series(judgements.position, dtype=pl.Int32),
+            "context": pl.Series(contexts, dtype=pl.String),
         }
     )
 
@@ -312,3 +316,32 @@ def power_draw(
         return np.asarray(scale.scores(value).reshape(noticed.shape).mean(axis=2))
 
     return draw
+
+
+def difference_of_points(scale: Scale, points: float, habits: Habits | None = None) -> float:
+    """The difference in rater units that puts the mean ratings of two systems `points` apart.
+
+    Raters who use little of the scale, or only its ends, and the ends themselves draw means together, so it
+    is found by simulating many judgements.
+    """
+    if scale.level == "ratio":
+        raise ValueError(f"{scale.kind} measures ratios, not points: give the difference in rater units")
+
+    def mean_difference(units: float) -> float:
+        scores = power_draw(scale, difference=units, habits=habits)(20_000, 1, np.random.default_rng(0))
+        return float(scores[:, 1].mean() - scores[:, 0].mean())
+
+    low, high = 0.0, 20.0
+    most = mean_difference(high)
+    if not points < most:
+        raise ValueError(
+            f"no system lies {points:g} points above one in the middle of the scale ({scale.describe()}): "
+            f"at most {most:.2g}"
+        )
+    for _ in range(12):
+        middle = (low + high) / 2
+        if mean_difference(middle) < points:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2

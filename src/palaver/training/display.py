@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TextIO
@@ -118,6 +119,44 @@ def describe_row(row: dict[str, Any]) -> str:
     return text + (", the best so far" if row.get("best") else "")
 
 
+@dataclass(frozen=True)
+class RunStatus:
+    """How far a run has come."""
+
+    run: Path
+    step: int
+    epoch: int
+    seconds: float
+    finished: str | None
+    """Why it ended; None while it has not."""
+    last: dict[str, Any] | None
+    """The newest line of metrics."""
+    best: dict[str, Any] | None
+    """The line of the epoch with the best validation."""
+
+
+def read_status(run: Path) -> RunStatus:
+    """What `metrics.jsonl` and the checkpoints of a run say."""
+    rows = read_metrics(run)
+    checkpoint = Checkpoints(run).last()
+    finished = read_progress(checkpoint).finished if checkpoint is not None else None
+    last = rows[-1] if rows else {"step": 0, "epoch": 0, "seconds": 0.0}
+    return RunStatus(
+        run=run,
+        step=last["step"],
+        epoch=last["epoch"],
+        seconds=last["seconds"],
+        finished=finished or None,
+        last=rows[-1] if rows else None,
+        best=_best(rows),
+    )
+
+
+def _best(rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    validated = [row for row in rows if "valid_nll" in row]
+    return min(validated, key=lambda row: row["valid_nll"]) if validated else None
+
+
 def describe_run(run: Path) -> list[str]:
     """How far a run has come: a few lines and its curve."""
     rows = read_metrics(run)
@@ -130,13 +169,13 @@ def describe_run(run: Path) -> list[str]:
         state = f"finished: {finished}" if finished else f"not finished; last checkpoint: {last.name}"
         lines.append(f"  {state}")
     training = [row["nll"] for row in rows if row["kind"] == "step"]
-    validated = [row for row in rows if "valid_nll" in row]
-    validation = [row["valid_nll"] for row in validated]
+    validation = [row["valid_nll"] for row in rows if "valid_nll" in row]
     for name, losses in (("training loss  ", training), ("validation loss", validation)):
         if losses:
             lines.append(f"  {name}  {sparkline(losses)}  {losses[0]:.3f} to {losses[-1]:.3f}")
-    if validated:
-        lines.append(f"  best: {describe_row(min(validated, key=lambda row: row['valid_nll']))}")
+    best = _best(rows)
+    if best is not None:
+        lines.append(f"  best: {describe_row(best)}")
     return lines
 
 

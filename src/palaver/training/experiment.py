@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     ValidationInfo,
@@ -20,6 +21,7 @@ from pydantic import (
 )
 
 from palaver.errors import nearest
+from palaver.models.shipped import shipped
 
 
 def _find(path: Path, info: ValidationInfo) -> Path:
@@ -33,8 +35,22 @@ def _find(path: Path, info: ValidationInfo) -> Path:
     raise ValueError(f"there is no {path}{nearest(path.name, siblings)}")
 
 
+def _find_checkpoint(value: Any) -> Any:
+    """A shipped name is the folder of that checkpoint; `./default` is a folder of one's own."""
+    return shipped().get(value, value) if isinstance(value, str) else value
+
+
+def _find_start(path: Path, info: ValidationInfo) -> Path:
+    try:
+        return _find(path, info)
+    except ValueError as error:
+        raise ValueError(f"{error}; shipped: {', '.join(shipped())}, or a checkpoint folder") from None
+
+
 InputPath = Annotated[Path, AfterValidator(_find)]
 """Something that must be there when the experiment is read from a file."""
+StartPath = Annotated[Path, BeforeValidator(_find_checkpoint), AfterValidator(_find_start)]
+"""A checkpoint to start from: a shipped one by its name, or a folder."""
 
 
 class Part(BaseModel):
@@ -130,8 +146,10 @@ class ModelSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
 
     kind: Literal["seq2seq", "knowledge-transformer"] = Field("seq2seq", description="which model")
-    initialise_from: InputPath | None = Field(
-        None, description="checkpoint folder to start from; its vocabulary is used too"
+    initialise_from: StartPath | None = Field(
+        None,
+        description="checkpoint to start from: `default`, `default-speaker`, `default-personality` or a "
+        "folder; its vocabulary is used too, and its kind and sizes where the file names none",
     )
 
 

@@ -46,6 +46,10 @@ _TABLES: dict[str, type[BaseModel]] = {
 _MODELS = ("seq2seq", "knowledge-transformer")
 _FILLED_IN = ("vocab_size", "speakers", "ocean", "vocabulary", "history_turns")
 """Settings of a model that follow from the data."""
+_SIZES = ("embedding", "hidden", "layers", "dim", "heads", "feed_forward", "positions", "norm", "tied")
+"""Settings of a model without which the weights of a checkpoint do not fit."""
+_LIMITS = ("max_context", "max_response", "max_knowledge")
+"""These, too, where each position has a learned vector."""
 _ALTERNATIVES = {
     "batch_size": "batch_tokens",
     "batch_tokens": "batch_size",
@@ -69,7 +73,8 @@ def preset_experiment(name: str, assignments: Sequence[str] = ()) -> Experiment:
 
 def _build(path: Path, data: dict[str, Any], lines: Lines, assignments: Sequence[str]) -> Experiment:
     given = _assigned(assignments)
-    tables = _with_preset(_merged(data, given))
+    own = _merged(data, given)
+    tables = _with_sizes_of_start(_with_preset(own), own, path.parent)
     model = tables.get("model", {})
     mistakes = list(_model_mistakes(model)) if isinstance(model, dict) else []
     model_is_sound = not mistakes
@@ -99,6 +104,37 @@ def preset_tables(name: str) -> dict[str, Any]:
 def _with_preset(data: dict[str, Any]) -> dict[str, Any]:
     name = data.get("preset")
     return _merged(preset_tables(name), data) if isinstance(name, str) and name else data
+
+
+def _with_sizes_of_start(tables: dict[str, Any], own: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Kind and sizes of the checkpoint to start from replace the preset's; what the file says stays."""
+    model = own.get("model")
+    if not isinstance(model, dict) or not isinstance(model.get("initialise_from"), str):
+        return tables
+    try:
+        start = ModelSettings.model_validate({"initialise_from": model["initialise_from"]}, context=folder)
+    except ValidationError:
+        return tables  # said later, with its line
+    from palaver.models.pretrained import read_config
+
+    assert start.initialise_from is not None
+    try:
+        config = read_config(start.initialise_from)
+    except UserError:
+        return tables
+    kind = config.get("model")
+    if kind not in _MODELS or not _goes_with(model, kind):
+        return tables
+    names = [*_SIZES, *(_LIMITS if config.get("positions") == "learned" else ())]
+    sizes = {name: config[name] for name in names if name in config}
+    of_preset = tables["model"] if tables["model"].get("kind", "seq2seq") == kind else model
+    return {**tables, "model": {**of_preset, "kind": kind, **sizes, **model}}
+
+
+def _goes_with(model: dict[str, Any], kind: str) -> bool:
+    """Whether what a file says about the model can be about one of this kind."""
+    known = {*model_table(kind).model_fields, "kind", "initialise_from"}
+    return model.get("kind", kind) == kind and known >= set(model)
 
 
 def _merged(base: dict[str, Any], top: dict[str, Any]) -> dict[str, Any]:

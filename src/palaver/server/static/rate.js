@@ -7,6 +7,9 @@ const go = document.getElementById("go");
 const { post, next, rater, assignment, position } = form.dataset;
 const token = document.querySelector("meta[name=csrf]").content;
 
+// What the outputs answer is the end of a conversation so far; its beginning can be scrolled to.
+for (const talk of document.querySelectorAll(".material .talk:not(.judged) .scroll")) talk.scrollTop = talk.scrollHeight;
+
 // --- storage: may be forbidden (frames, private windows); then this page's memory must do ---
 
 function store(kind) {
