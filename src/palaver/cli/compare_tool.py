@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,7 +30,7 @@ def _device(name: str) -> str:
 
 
 def score(
-    file: Annotated[Path, typer.Argument(help="Dialogues, JSON lines, packed or not.")],
+    file: Annotated[Path, typer.Argument(help=f"Dialogues: {options.ANY_SHAPE}.")],
     out: options.Out,
     comparator: options.Comparator = "default",
     turns: Annotated[
@@ -39,6 +40,7 @@ def score(
         bool, typer.Option("--all-turns", help="Look for the costliest turn in every dialogue.")
     ] = False,
     min_turns: options.MinTurns = 2,
+    columns: options.Columns = None,
     workers: options.Workers = 0,
     shard_size: Annotated[int, typer.Option(min=1, help="Dialogues that are in memory at once.")] = 1000,
     device: options.Device = "auto",
@@ -75,6 +77,7 @@ def score(
             turns=None if all_turns else turns,
             min_turns=min_turns,
             shard_size=shard_size,
+            columns=options.parse_columns(columns),
             progress=lambda what, done, total: tell(f"{done:,} dialogues scored", 0, 0),
         )
     for note, n in summary.notes.items():
@@ -87,6 +90,7 @@ def pair(
     a: Annotated[str, typer.Argument(metavar="A", help="A file with one dialogue, FILE#ID, or an id.")],
     b: Annotated[str, typer.Argument(metavar="B", help="What it is compared with.")],
     dialogues: Annotated[Path | None, typer.Option(help="The file in which A and B are ids.")] = None,
+    columns: options.Columns = None,
     comparator: options.Comparator = "default",
     device: options.Device = "auto",
 ) -> None:
@@ -97,7 +101,8 @@ def pair(
     where = _device(device)
     from palaver.comparator.scorer import load_scorer
 
-    first, second = _one(a, dialogues), _one(b, dialogues)
+    names = options.parse_columns(columns)
+    first, second = _one(a, dialogues, names), _one(b, dialogues, names)
     scorer = load_scorer(comparator, device=where)
     scores = scorer.score([first, second])
     probability = scorer.probability(first, second)
@@ -120,8 +125,12 @@ def pair(
 
 def rank(
     file: Annotated[
-        Path, typer.Argument(help="Dialogues, responses, or what `palaver compare score` wrote.")
+        Path,
+        typer.Argument(
+            help=f"Dialogues or responses: {options.ANY_SHAPE}; or what `palaver compare score` wrote."
+        ),
     ],
+    columns: options.Columns = None,
     comparator: options.Comparator = "default",
     replicates: options.Replicates = None,
     confidence: options.Confidence = 0.95,
@@ -138,7 +147,13 @@ def rank(
     ratings = score_ratings(file)
     if ratings is None:
         with progress() as tell:
-            result = judge(file, [f"comparator={comparator}"], device=_device(device), progress=tell)
+            result = judge(
+                file,
+                [f"comparator={comparator}"],
+                columns=options.parse_columns(columns),
+                device=_device(device),
+                progress=tell,
+            )
         for reason, n in result.left_out.items():
             typer.secho(f"left out {n:,}: {reason}", fg="yellow")
         for note in result.notes:
@@ -149,11 +164,14 @@ def rank(
 
 
 def clean(
-    ratings: Annotated[list[Path], typer.Argument(help="Rated dialogues that name their raters.")],
+    ratings: Annotated[
+        list[Path], typer.Argument(help=f"Rated dialogues that name their raters: {options.ANY_SHAPE}.")
+    ],
     out: options.Out,
     dev_pairs: options.DevPairs = None,
     dev_dialogues: options.DevDialogues = None,
     scale: options.RatingScale = None,
+    columns: options.Columns = None,
     encoder: options.Encoder = "minilm",
     drop: Annotated[
         float, typer.Option(help="Raters with less trust are dropped (1: the common rater).")
@@ -184,7 +202,7 @@ def clean(
         raise UsageError("--dev-pairs and --dev-dialogues go together")
     settings = CleanSettings(drop=drop, doubt=doubt)
     options.claim_folder(out, force)
-    rated = read_rated(ratings, scale=scale)
+    rated = read_rated(ratings, scale=scale, columns=options.parse_columns(columns))
     _tell(rated)
     dev = read_rated(dev_dialogues, need_rating=False) if dev_dialogues else None
     pairs = read_pairs(dev_pairs, dev.index) if dev is not None and dev_pairs is not None else None
@@ -210,7 +228,7 @@ def _tell(ratings: RatedDialogues) -> None:
         typer.secho(note, fg="yellow")
 
 
-def _one(word: str, dialogues: Path | None) -> Dialogue:
+def _one(word: str, dialogues: Path | None, columns: Mapping[str, str]) -> Dialogue:
     """The dialogue that `word` names: an id in `dialogues`, FILE#ID, or a file that holds one."""
     from palaver.comparator.reading import read_rated
 
@@ -222,7 +240,7 @@ def _one(word: str, dialogues: Path | None) -> Dialogue:
     else:
         file, _, name = word.rpartition("#")
         path = Path(file)
-    rated = read_rated(path, need_rating=False)
+    rated = read_rated(path, need_rating=False, keep_empty=True, columns=columns)
     if name is None:
         if len(rated) > 1:
             raise DataError(

@@ -25,6 +25,8 @@ Workers = Annotated[
     int, typer.Option("--workers", min=0, help="Processes or threads; 0 for as many as suit the work.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+ANY_SHAPE = "JSON, CSV or Parquet in any usual shape, packed or not"
+"""Which files of dialogues or responses are taken: the same words in every help."""
 Columns = Annotated[
     list[str] | None,
     typer.Option("--column", metavar="FIELD=NAME", help="Which column is which (rater=worker); repeat it."),
@@ -49,7 +51,7 @@ MergeTurns = Annotated[
     bool, typer.Option("--merge-turns", help="Join consecutive turns of one speaker (and say how many).")
 ]
 _CONTEXTS: Any = typer.Option(
-    "--contexts", help="A dialogue file, a corpus by name, or a .txt with one utterance a line."
+    "--contexts", help=f"Dialogues: {ANY_SHAPE}; a corpus by name, or a .txt with one utterance a line."
 )
 Contexts = Annotated[str, _CONTEXTS]
 OptionalContexts = Annotated[str | None, _CONTEXTS]

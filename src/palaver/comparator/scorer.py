@@ -58,7 +58,10 @@ class WorstTurn:
 
 
 class Scorer(ABC):
-    """What every comparator can do. Turns are those of a user and of a system."""
+    """What every comparator can do. Turns are those of a user and of a system.
+
+    Turns without text weigh nothing, but they count where a turn is numbered.
+    """
 
     name: str
     folder: Path | None = None
@@ -71,9 +74,15 @@ class Scorer(ABC):
         files = [path for path in self.folder.rglob("*") if path.is_file()]
         return f"comparator {self.name} {digest_files(files)}"
 
-    @abstractmethod
     def score(self, dialogues: Sequence[Dialogue], *, progress: Progress = no_progress) -> Scores:
         """The score of each dialogue and its 95% interval."""
+        if not dialogues:
+            return _without_interval(np.zeros(0))
+        return self._score([without_empty_turns(dialogue) for dialogue in dialogues], progress)
+
+    @abstractmethod
+    def _score(self, dialogues: Sequence[Dialogue], progress: Progress) -> Scores:
+        """The same for one dialogue or more, in which every turn has a text."""
 
     @abstractmethod
     def _scores_without(
@@ -86,8 +95,9 @@ class Scorer(ABC):
 
         It is the turn with the highest score without it, the first of equals.
         """
-        places = [_removable(dialogue) for dialogue in dialogues]
-        whole, without = self._scores_without(dialogues, places)
+        spoken = [without_empty_turns(dialogue) for dialogue in dialogues]
+        places = [_removable(dialogue) for dialogue in spoken]
+        whole, without = self._scores_without(spoken, places)
         worst: list[WorstTurn | None] = []
         each = np.split(without, np.cumsum([len(place) for place in places])[:-1])
         for dialogue, score, place, scores in zip(dialogues, whole, places, each, strict=True):
@@ -95,8 +105,10 @@ class Scorer(ABC):
                 worst.append(None)
                 continue
             best = int(np.argmax(scores))
-            turn = dialogue.turns[place[best]]
-            worst.append(WorstTurn(place[best] + 1, turn.speaker, turn.text, float(scores[best] - score)))
+            numbers = [number for number, turn in enumerate(dialogue.turns, start=1) if turn.text.strip()]
+            number = numbers[place[best]]
+            turn = dialogue.turns[number - 1]
+            worst.append(WorstTurn(number, turn.speaker, turn.text, float(scores[best] - score)))
         return worst
 
     def probability(self, a: Dialogue, b: Dialogue) -> float:
@@ -121,10 +133,10 @@ class PalaverScorer(Scorer):
         self.model, self.name, self.about, self.folder = model, name, about or {}, folder
         self.encode = encode or turn_encoder(self.about.get("encoder") or None, device=device)
 
-    def score(self, dialogues: Sequence[Dialogue], *, progress: Progress = no_progress) -> Scores:
-        return self._score(encode_dialogues(dialogues, self.encode, progress=progress))
+    def _score(self, dialogues: Sequence[Dialogue], progress: Progress) -> Scores:
+        return self._score_encoded(encode_dialogues(dialogues, self.encode, progress=progress))
 
-    def _score(self, dialogues: Sequence[EncodedDialogue]) -> Scores:
+    def _score_encoded(self, dialogues: Sequence[EncodedDialogue]) -> Scores:
         if not dialogues:
             return _without_interval(np.zeros(0))
         heads = self.model.heads_of(represent_encoded(dialogues))  # (H, N)
@@ -141,7 +153,7 @@ class PalaverScorer(Scorer):
     ) -> tuple[Floats, Floats]:
         encoded = encode_dialogues(dialogues, self.encode)
         shorter = [one.without(i) for one, turns in zip(encoded, places, strict=True) for i in turns]
-        return self._score(encoded).score, self._score(shorter).score
+        return self._score_encoded(encoded).score, self._score_encoded(shorter).score
 
 
 class NetworkScorer(Scorer):
@@ -153,11 +165,9 @@ class NetworkScorer(Scorer):
         self.network = ComparatorNetwork.load(folder, device=device)
         self.folder, self.name = folder, folder.parent.name or folder.name
 
-    def score(self, dialogues: Sequence[Dialogue], *, progress: Progress = no_progress) -> Scores:
+    def _score(self, dialogues: Sequence[Dialogue], progress: Progress) -> Scores:
         from palaver.comparator.cmade.network import apply_network
 
-        if not dialogues:
-            return _without_interval(np.zeros(0))
         scores, _ = apply_network(self.network, self.network.inputs(dialogues), progress=progress)
         return _without_interval(scores.astype(np.float64))
 
@@ -200,7 +210,7 @@ def score(dialogues: Sequence[Dialogue], *, comparator: str | Path = DEFAULT, de
     """The score of each dialogue: differences are log-odds of being the better one."""
     from palaver.models.devices import choose_device  # brings torch
 
-    sided = [with_roles(without_empty_turns(dialogue)) for dialogue in dialogues]
+    sided = [with_roles(dialogue) for dialogue in dialogues]
     return load_scorer(comparator, device=str(choose_device(device))).score(sided)
 
 

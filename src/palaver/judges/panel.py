@@ -16,6 +16,7 @@ from palaver.progress import Progress, no_progress
 from palaver.readers.dialogues import DialogueReader, read_dialogues
 from palaver.readers.rating_files import ratings_frame
 from palaver.readers.responses import ResponseReader, is_responses, read_responses
+from palaver.readers.shapes import known_label
 from palaver.schema import Dialogue, Judge, Rating, Response
 from palaver.schema.base import FrozenDict
 
@@ -141,7 +142,7 @@ class Panel:
 
     def _with_system(self, dialogue: Dialogue) -> Dialogue:
         """One that names no system is taken for a dialogue of the file's own."""
-        if dialogue.labels.get("system") is not None:
+        if known_label(dialogue.labels, "system") is not None:
             return dialogue
         self._n_nameless += 1
         labels = {**dialogue.labels, "system": self.path.name.partition(".")[0]}

@@ -35,17 +35,6 @@ _TOO_MANY = 1000
 """So many mistakes and nothing else: the file is something else, and is not read to its end."""
 _CHUNK = 1 << 20
 _BATCH = 1000
-_BINARY = {
-    b"\x89PNG": "a picture (PNG)",
-    b"\xff\xd8\xff": "a picture (JPEG)",
-    b"GIF8": "a picture (GIF)",
-    b"%PDF": "a PDF document",
-    b"PK\x03\x04": "a zip archive, or an office document",
-    b"\x1f\x8b": "packed with gzip; end its name in .gz",
-    b"SQLite": "a database",
-    b"\x7fELF": "a program",
-    b"RIFF": "sound or film",
-}
 
 
 class Problems:
@@ -82,7 +71,6 @@ class RowFile:
         self.problems = Problems()
         self.encoding = Encoding()
         check_readable(self.path)
-        _check_no_binary(self.path)
         self.format = detect_format(self.path)
         self._layout: Literal["lines", "array", "object"] = "lines"
         if self.format == "csv" and _begins_like_json(self.path):
@@ -216,16 +204,6 @@ class RowReader:
 def file_stem(path: Path) -> str:
     """`chats` of `chats.jsonl.gz`: names what has no name of its own."""
     return path.name.partition(".")[0]
-
-
-def _check_no_binary(path: Path) -> None:
-    if path.name.lower().endswith((".gz", ".zip")):
-        return
-    with path.open("rb") as file:
-        head = file.read(8)
-    for mark, what in _BINARY.items():
-        if head.startswith(mark):
-            raise DataError(f"{path} is {what}", "expected JSON lines, CSV or Parquet")
 
 
 def _begins_like_json(path: Path) -> bool:

@@ -72,6 +72,8 @@ def labels_of(row: Mapping[str, Any], taken: frozenset[str] | set[str]) -> dict[
                 break
             if own.get(name) is not None:
                 break
+    if isinstance(known.get("rating"), str):
+        known["rating"] = number_or_text(known["rating"])
     return {**labels, **own, **known}
 
 
