@@ -6,6 +6,7 @@ under `presets/`; an experiment names one and overrides what it likes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,12 +15,14 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    PlainSerializer,
     ValidationInfo,
     field_validator,
     model_validator,
 )
 
 from palaver.errors import nearest
+from palaver.schema.base import FrozenDict
 
 
 def _find(path: Path, info: ValidationInfo) -> Path:
@@ -35,6 +38,9 @@ def _find(path: Path, info: ValidationInfo) -> Path:
 
 InputPath = Annotated[Path, AfterValidator(_find)]
 """Something that must be there when the experiment is read from a file."""
+
+
+ColumnNames = Annotated[Mapping[str, str], AfterValidator(FrozenDict), PlainSerializer(dict)]
 
 
 class Part(BaseModel):
@@ -57,6 +63,9 @@ class Source(Part):
 
     corpus: str | None = Field(None, description="a name of `palaver corpus list`")
     path: InputPath | None = Field(None, description="a file of dialogues (.jsonl, .csv, .parquet; .gz too)")
+    columns: ColumnNames | None = Field(
+        None, description='other names in the file: `{ speaker = "who", text = "said" }`'
+    )
     split: str | None = Field(None, description="only dialogues of this split")
     root: InputPath | None = Field(None, description="the folder the corpus lies in, if not `data.root`")
 
