@@ -106,6 +106,7 @@ class Panel:
         for batch in _batches(things):
             self.n_judged += len(batch)
             progress("judging", self.n_judged, 0)
+            batch = [self._with_system(thing) if isinstance(thing, Dialogue) else thing for thing in batch]  # type: ignore[assignment]
             ratings = [rating for judge in batched for rating in self._ratings(judge, batch)]
             yield ratings
             if whole:
@@ -130,7 +131,7 @@ class Panel:
                     f"{judge.name} judges responses, but {self.path} holds dialogues",
                     "give a file with the columns id, system, context, response",
                 )
-            return [self._with_system(thing) for thing in batch if isinstance(thing, Dialogue)]
+            return batch
         able = []
         for response in responses:
             reason = _why_not(judge, response)

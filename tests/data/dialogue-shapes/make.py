@@ -152,8 +152,9 @@ def write_dialogues() -> None:
             {"role": who, "content": [{"type": "text", "text": text}]}
             for who, text in speakers(d["texts"], chat)
         ]
-        parts.append({"conversation_id": d["id"], "messages": said, "metadata": {"lang": "en"}, **labels(d)})
+        parts.append({"conversation_id": d["id"], "messages": said, **labels(d)})
     write_lines("parts.jsonl", parts)
+    write_lines("nameless.jsonl", [{"turns": turn_list(d, "speaker", "text", ours)} for d in DIALOGUES])
     bare = [turn_list(d, "role", "content", chat) for d in DIALOGUES]
     (HERE / "bare.json").write_text(json.dumps(bare, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     sharegpt = [
