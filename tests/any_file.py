@@ -7,6 +7,7 @@ anything does. The wrong calls of `wrong_calls.py` are made as well. `test_any_f
 from __future__ import annotations
 
 import contextlib
+import gzip
 import io
 import json
 import os
@@ -285,6 +286,226 @@ def compare_all(*, quick: bool = False) -> list[tuple[str, Shape, str]]:
     return rows
 
 
+@dataclass(frozen=True)
+class WrongCall:
+    """A call that cannot work, what its message must say, and its exit code: 1 for data, 2 for words."""
+
+    words: str
+    says: str
+    code: int = 1
+
+
+READERS = (
+    "compare score FILE --out new.jsonl",
+    "compare rank FILE",
+    "compare pair FILE#a FILE#b",
+    "compare clean FILE --out new",
+    "compare train --ratings FILE --out new",
+    "personality score FILE",
+    "personality distinguish FILE",
+    "personality fit FILE --out new.json",
+    "generate --system echoing:echo --contexts FILE --out new.jsonl",
+    "corpus show FILE",
+    "corpus convert FILE new.jsonl",
+    "judge FILE --by user",
+    "knowledge agreement --corpus FILE",
+    "probe transform passive FILE",
+    "probe triplets --text FILE --out new.jsonl",
+    "study analyse FILE --out new",
+    "study describe FILE",
+)
+RUBBISH = ("missing.jsonl", "folder", "empty.jsonl", "photo.png", "photo.jsonl", "photo.txt", "noise.jsonl")
+RUBBISH += ("noise.csv", "cut.jsonl.gz", "cut.json", "other.csv", "header.csv", "deep.json", "Zoë ☃.jsonl")
+WRONG_CALLS = (
+    *(WrongCall(words.replace("FILE", file), file) for words in READERS for file in RUBBISH),
+    WrongCall("compare score ratings.csv --out new.jsonl", "palaver study analyse"),
+    WrongCall("corpus show ratings.csv", "palaver study analyse"),
+    WrongCall("judge ratings.csv --by user", "palaver study analyse"),
+    WrongCall("study analyse turns.jsonl --out new", "it looks like dialogues"),
+    WrongCall("study analyse responses.jsonl --out new", "it looks like responses"),
+    WrongCall("compare rank triplets.jsonl", "palaver probe run"),
+    WrongCall("compare scor turns.jsonl", "did you mean 'score'", 2),
+    WrongCall("studdy", "did you mean 'study'", 2),
+    WrongCall("personality scores x", "did you mean 'score'", 2),
+    WrongCall("corpus shows x", "did you mean 'show'", 2),
+    WrongCall("train respond x", "did you mean 'responder'", 2),
+    WrongCall("judge turns.jsonl --bye user", "did you mean '--by'", 2),
+    WrongCall("compare score turns.jsonl --ouut x", "did you mean '--out'", 2),
+    WrongCall("corpus show turns.jsonl --colum a=b", "did you mean '--column'", 2),
+    WrongCall("corpus show turns.jsonl -n -3", "-n", 2),
+    WrongCall("compare score turns.jsonl --out new.jsonl --turns -1", "--turns", 2),
+    WrongCall("compare rank turns.jsonl --replicates -5", "--replicates", 2),
+    WrongCall("compare rank turns.jsonl --seed -1", "--seed", 2),
+    WrongCall("compare rank turns.jsonl --confidence 1.5", "--confidence", 2),
+    WrongCall("generate --system default --contexts turns.jsonl --limit 0 --out new.jsonl", "--limit", 2),
+    WrongCall("personality score turns.jsonl --min-words 0", "--min-words", 2),
+    WrongCall("personality score turns.jsonl --per word", "--per", 2),
+    WrongCall("personality distinguish turns.jsonl --size 0", "--size", 2),
+    WrongCall("probe triplets --text lines.txt --set-size -1 --out new.jsonl", "--set-size", 2),
+    WrongCall("probe transform passive lines.txt --max-words 0", "--max-words", 2),
+    WrongCall("compare score turns.jsonl", "--out", 2),
+    WrongCall("generate --contexts turns.jsonl --out new.jsonl", "--system", 2),
+    WrongCall("judge", "name the file to judge", 2),
+    WrongCall("judge turns.jsonl", "no judge was named"),
+    WrongCall("corpus convert turns.jsonl", "missing", 2),
+    WrongCall("compare score turns.jsonl --out taken.jsonl", "taken.jsonl is there already"),
+    WrongCall("compare score turns.jsonl --out turns.jsonl --force", "--out", 2),
+    WrongCall("compare score turns.jsonl --out folder", "folder"),
+    WrongCall("corpus convert turns.jsonl taken.jsonl", "taken.jsonl is there already"),
+    WrongCall("corpus convert turns.jsonl taken.jsonl/x.jsonl", "taken.jsonl"),
+    WrongCall("corpus convert turns.jsonl turns.jsonl --force", "turns.jsonl is the file that is read", 2),
+    WrongCall("corpus convert turns.jsonl new.png", "new.png"),
+    WrongCall("judge turns.jsonl --by user --out taken.jsonl", "taken.jsonl is there already"),
+    WrongCall("judge turns.jsonl --by user --out new.png", "new.png"),
+    WrongCall("generate --system echoing:echo --contexts turns.jsonl --out new.png", "new.png"),
+    WrongCall("generate --system echoing:echo --contexts turns.jsonl --out taken.jsonl", "taken.jsonl"),
+    WrongCall("probe triplets --text lines.txt --out taken.jsonl", "taken.jsonl is there already"),
+    WrongCall("probe transform passive lines.txt --out taken.jsonl", "taken.jsonl is there already"),
+    WrongCall("personality distinguish turns.jsonl --out full", "full is there already"),
+    WrongCall("study analyse ratings.csv --out full", "full is there already"),
+    WrongCall("compare pair turns.jsonl#101 turns.jsonl#1002", "did you mean '102'"),
+    WrongCall("compare pair 101 1002 --dialogues turns.jsonl", "did you mean '102'"),
+    WrongCall("compare pair turns.jsonl turns.jsonl", "turns.jsonl#101"),
+    WrongCall("compare pair turns.jsnl#101 turns.jsonl#102", "did you mean 'turns.jsonl'"),
+    WrongCall("compare rank turns.jsonl --comparator defalt", "did you mean 'default'"),
+    WrongCall("compare rank turns.jsonl --comparator folder", "folder holds no comparator"),
+    WrongCall("compare rank turns.jsonl --device gpu", "gpu"),
+    WrongCall("judge turns.jsonl --by comparater", "did you mean 'comparator'"),
+    WrongCall("judge turns.jsonl --by nosuch:thing", "nosuch"),
+    WrongCall("judge turns.jsonl --by echoing:nothing", "nothing"),
+    WrongCall("judge turns.jsonl --by unigram_f1", "turns.jsonl holds dialogues"),
+    WrongCall("judge turns.jsonl --by user --column text", "FIELD=NAME", 2),
+    WrongCall("judge turns.jsonl --by user --column text=utterance", "utterance"),
+    WrongCall("corpus show own-columns.csv --column text=sayed", "did you mean 'said'"),
+    WrongCall("compare score own-columns.csv --out new.jsonl --column text=sayed", "did you mean 'said'"),
+    WrongCall("corpus show own-columns.csv", "own-columns.csv"),
+    WrongCall("corpus show freinds", "did you mean 'friends'"),
+    WrongCall("corpus show friends --data folder", "friends"),
+    WrongCall("corpus show friends --data turns.jsonl", "turns.jsonl"),
+    WrongCall("corpus show turns.jsonl --split trian", "trian"),
+    WrongCall("corpus show friends --column text=said --data folder", "--column"),
+    WrongCall("corpus get freinds", "did you mean 'friends'"),
+    WrongCall("corpus get friends --from missing.csv", "missing.csv"),
+    WrongCall("generate --system defalt --contexts turns.jsonl --out new.jsonl", "defalt"),
+    WrongCall("generate --system nosuch:reply --contexts turns.jsonl --out new.jsonl", "nosuch"),
+    WrongCall(
+        "generate --system echoing:echo --contexts lines.txt --every-turn --out new.jsonl", "--every-turn"
+    ),
+    WrongCall(
+        "generate --system echoing:echo --contexts turns.jsonl --speakers A --out new.jsonl", "speaker"
+    ),
+    WrongCall(
+        "generate --system echoing:echo --contexts turns.jsonl --systems missing.toml --out new.jsonl",
+        "missing.toml",
+    ),
+    WrongCall(
+        "generate --system echoing:echo --contexts turns.jsonl --knowledge photo.txt --out new.jsonl",
+        "photo.txt",
+    ),
+    WrongCall("chat defalt", "defalt"),
+    WrongCall("knowledge agreement --corpus turns.jsonl", "reading sets"),
+    WrongCall("knowledge agreement --corpus turns.jsonl --selector tfdif", "did you mean 'tfidf'", 2),
+    WrongCall("knowledge agreement --corpus topical-chat --data folder", "folder"),
+    WrongCall("personality score turns.jsonl --recogniser defalt", "defalt"),
+    WrongCall("personality score turns.jsonl --recogniser photo.png", "photo.png"),
+    WrongCall("personality score turns.jsonl --lexicon photo.png", "photo.png"),
+    WrongCall("personality score lines.txt --lexicon missing.dic", "missing.dic"),
+    WrongCall("personality score turns.jsonl --per speaker --min-words 5000", "--min-words"),
+    WrongCall("personality distinguish turns.jsonl --character Usr", "Usr"),
+    WrongCall("personality distinguish turns.jsonl --by sytem", "did you mean 'system'"),
+    WrongCall("personality distinguish turns.jsonl --rename a", "OLD=NEW", 2),
+    WrongCall("personality distinguish responses.jsonl --system gamma", "alpha, beta"),
+    WrongCall("probe transform pasive lines.txt", "did you mean 'passive'"),
+    WrongCall("probe triplets --data missing --out new.jsonl", "missing"),
+    WrongCall("probe triplets --data turns.jsonl --out new.jsonl", "turns.jsonl"),
+    WrongCall("probe triplets --text lines.txt --out new.png", "new.png"),
+    WrongCall("probe run minilm --triplets missing.jsonl", "missing.jsonl"),
+    WrongCall("probe run minilmm --triplets triplets.jsonl", "did you mean 'minilm'"),
+    WrongCall("probe run minilm --triplets turns.jsonl", "turns.jsonl"),
+    WrongCall("probe run no-such-encoder --triplets triplets.jsonl", "no-such-encoder"),
+    WrongCall("train responder missing.toml", "missing.toml"),
+    WrongCall("train responder photo.png", "photo.png"),
+    WrongCall("train responder folder", "folder"),
+    WrongCall("train responder turns.jsonl", "turns.jsonl"),
+    WrongCall("train responder wrong.toml", "missing.jsonl"),
+    WrongCall("train show tinny", "did you mean 'tiny'"),
+    WrongCall("train show tiny --set model.dimm=3", "did you mean 'dim'"),
+    WrongCall("train status folder", "folder"),
+    WrongCall("train new --out full", "full is there already"),
+    WrongCall("study new --preset likret --out new.toml", "did you mean 'likert'", 2),
+    WrongCall("study check missing.toml", "missing.toml"),
+    WrongCall("study check photo.png", "photo.png"),
+    WrongCall("study check turns.jsonl", "turns.jsonl"),
+    WrongCall("study simulate photo.png --out new.csv", "photo.png"),
+    WrongCall("study power --raters -1", "--raters", 2),
+    WrongCall("study export folder --out new.csv", "folder"),
+    WrongCall("study status missing.toml", "missing.db"),
+    WrongCall("study backup missing.toml --out new.db", "missing.db"),
+    WrongCall("study restore missing.db --database new.db", "missing.db"),
+    WrongCall("compare clean turns.jsonl --dev-pairs missing.jsonl --out new", "--dev-dialogues", 2),
+    WrongCall("compare train --ratings turns.jsonl --preset cmad --out new", "did you mean 'cmade'"),
+    WrongCall("compare train --ratings turns.jsonl --method papr --out new", "did you mean 'paper'", 2),
+    WrongCall("compare train --ratings turns.jsonl --scale 5 1 --out new", "5 to 1"),
+    WrongCall("compare train --ratings nameless.jsonl --out new", "no rating"),
+    WrongCall("reproduce rankme --data folder", "folder"),
+    WrongCall("reproduce probes --data missing", "missing"),
+)
+
+
+def write_wrong_files(folder: Path) -> None:
+    """What the wrong calls name."""
+    picture = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8
+    for name in ("photo.png", "photo.jsonl", "photo.txt"):
+        (folder / name).write_bytes(picture)
+    noise = np.random.default_rng(0).bytes(3000)
+    for name in ("noise.jsonl", "noise.csv"):
+        (folder / name).write_bytes(noise)
+    dialogues = (DATA / "turns.jsonl").read_bytes()
+    (folder / "cut.jsonl.gz").write_bytes(gzip.compress(dialogues)[:300])
+    (folder / "cut.json").write_bytes((DATA / "bare.json").read_bytes()[:900])
+    (folder / "deep.json").write_text("[" * 100_000)
+    (folder / "empty.jsonl").touch()
+    (folder / "other.csv").write_text("colour,shape\nred,round\n")
+    (folder / "header.csv").write_text("dialogue,speaker,text\n")
+    (folder / "Zoë ☃.jsonl").write_text('{"who": "Zoë"}\n', encoding="utf-8")
+    (folder / "lines.txt").write_text("The cat chased the dog.\nThe dog ran.\n")
+    (folder / "ratings.csv").write_text(
+        "item,system,rater,criterion,value\n1,A,ann,quality,3\n1,B,ann,quality,2\n"
+    )
+    (folder / "wrong.toml").write_text('preset = "tiny"\n[data]\ntrain = [{ path = "missing.jsonl" }]\n')
+    triplet = dict.fromkeys(("original", "plus", "star"), "The cat sat.")
+    (folder / "triplets.jsonl").write_text(json.dumps({"set": "negation-detection", **triplet}) + "\n")
+    (folder / "taken.jsonl").write_text("mine\n")
+    (folder / "full").mkdir()
+    (folder / "full" / "thesis.txt").write_text("mine\n")
+    (folder / "folder").mkdir()
+    for name in ("turns.jsonl", "nameless.jsonl", "own-columns.csv", "responses.jsonl"):
+        shutil.copyfile(DATA / name, folder / name)
+
+
+def refuse(wrong: WrongCall) -> str:
+    """What is wrong with the answer to a wrong call, or nothing."""
+    words = [
+        word.replace("_SNOW_", "Zoë ☃.jsonl") for word in wrong.words.replace("Zoë ☃.jsonl", "_SNOW_").split()
+    ]
+    try:
+        ran = call(*words)
+    except Exception as error:  # a traceback, to a user
+        return f"{type(error).__name__}: {error}"
+    if ran.code != wrong.code:
+        return f"exit {ran.code}: {ran.err or ran.out}"
+    if ran.err.count("error:") != 1 or "Traceback" in ran.err:
+        return ran.err
+    return "" if wrong.says in ran.err else f"no {wrong.says!r} in {ran.err}"
+
+
+def make_wrong_calls() -> list[tuple[WrongCall, str]]:
+    """Every wrong call, with what is wrong with the answer."""
+    with workplace() as folder:
+        write_wrong_files(folder)
+        return [(wrong, refuse(wrong)) for wrong in WRONG_CALLS]
+
+
 def main() -> int:
     with workplace():
         rows = compare_all()
@@ -292,7 +513,12 @@ def main() -> int:
         print(f"{shape.file:<24} {words.partition(' FILE')[0]:<28} {what or 'ok'}")
     wrong = [row for row in rows if row[2]]
     print(f"{len(rows)} answers, {len(wrong)} differ")
-    return int(bool(wrong))
+    calls = make_wrong_calls()
+    accepted = [(call, what) for call, what in calls if what]
+    for wrong_call, what in accepted:
+        print(f"palaver {wrong_call.words}: {what}")
+    print(f"{len(calls)} wrong calls, {len(accepted)} not refused as they should be")
+    return int(bool(wrong or accepted))
 
 
 if __name__ == "__main__":

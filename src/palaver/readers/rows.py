@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from palaver.config import dotted
 from palaver.errors import DataError, nearest
 from palaver.files import Encoding, TextStream, check_readable, detect_format
-from palaver.readers.shapes import Tally
+from palaver.readers.shapes import Tally, other_file
 
 csv.field_size_limit(1 << 30)  # a cell may be longer than 131,072 characters
 
@@ -157,7 +157,7 @@ class RowReader:
 
     def _start(self) -> None:
         self._tally = Tally()
-        self._bad_row = ""
+        self._bad_row: Any = None
         """The first row with a mistake, for the error."""
 
     @property
@@ -167,7 +167,13 @@ class RowReader:
 
     def error(self) -> DataError:
         """One error that says what is wrong, where, and what was expected."""
-        hint = f"{self.expected}\nfound {self._bad_row}" if self._bad_row else self.expected
+        hint = self.expected
+        if self._bad_row is not None:
+            found = json.dumps(self._bad_row, ensure_ascii=False, default=str)
+            hint += f"\nfound {found if len(found) <= 120 else f'{found[:119]}…'}"
+        if isinstance(self._bad_row, dict):
+            looks = other_file(self._bad_row)
+            hint += f"\n{looks}" if looks and self.noun not in looks else ""
         return self.problems.error(self.path, self.noun, self.file.word, hint)
 
     @property
@@ -185,9 +191,8 @@ class RowReader:
 
     def _mistake(self, number: int, text: str, row: Any) -> None:
         self.problems.add(number, text)
-        if not self._bad_row:
-            row_text = json.dumps(row, ensure_ascii=False, default=str)
-            self._bad_row = row_text if len(row_text) <= 120 else f"{row_text[:119]}…"
+        if self._bad_row is None:
+            self._bad_row = row
 
     def _mistakes(
         self, error: ValidationError, row: Any, place_of: Callable[[tuple[int | str, ...]], int]

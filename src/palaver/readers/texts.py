@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from palaver.errors import DataError
 from palaver.files import TextStream, check_readable, detect_format
 from palaver.readers.dialogues import read_dialogues
 from palaver.readers.responses import is_responses, read_responses
@@ -39,6 +40,8 @@ def read_texts(path: str | Path, *, columns: Mapping[str, str] | None = None) ->
                 yield Text(f"line {number}", line.decode().rstrip("\r\n"))
         return
     file = RowFile(path, columns)
+    if next(file.rows(), None) is None and not file.problems:
+        raise DataError(f"{path}: there is no text in it")
     if all(_is_text(row) for _, row in islice(file.rows(), _LOOK)) and not file.problems:
         for number, row in file.rows():
             name = first_of(row, _TEXT_NAMES) if isinstance(row, dict) else None
