@@ -27,6 +27,7 @@ import numpy as np
 from palaver.cli.main import run
 
 DATA = Path(__file__).parent / "data" / "dialogue-shapes"
+ECHO = "def echo(text):\n    return f'You said: {text}'\n"
 IDS = ("101", "102", "103", "104", "105", "106")
 
 
@@ -75,7 +76,7 @@ RESPONSES = (
     Shape("responses.parquet", ids=("c1", "c2", "c3", "c4", "c5", "c6")),
     Shape("one-column-a-system.csv", ids=_made_ids(2, 3, 4, 5, 6, 7)),
 )
-FEW = ("turns.jsonl", "parlai.jsonl", "own-columns.csv", "dialogues.parquet", "responses.csv")
+FEW = ("turns.jsonl", "parlai.jsonl", "own-columns.csv", "responses.jsonl", "responses.csv")
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,7 @@ COMMANDS = (
         "probe triplets --text FILE COLUMNS --set-size 2 --workers 1 --out OUT/t.jsonl",
         "t.jsonl",
         takes_responses=True,
+        is_slow=True,
     ),
     Command("train responder EXPERIMENT --out OUT/run --device cpu --max-steps 1", is_slow=True),
     # For the integrator: Command("study new --from FILE COLUMNS --preset likert --out OUT/s.toml", "s.toml")
@@ -163,7 +165,7 @@ def workplace() -> Iterator[Path]:
     here = Path.cwd()
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
         folder = Path(name)
-        (folder / "echoing.py").write_text("def echo(text):\n    return f'You said: {text}'\n")
+        (folder / "echoing.py").write_text(ECHO)
         for module in (representation, scorer):
             stack.enter_context(mock.patch.object(module, "turn_encoder", return_value=toy_vectors))
         stack.enter_context(mock.patch.dict(os.environ, {"COLUMNS": "200", "HF_HUB_OFFLINE": "1"}))

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from palaver.errors import pip_line
 
 
 def _load() -> ModuleType:
@@ -43,3 +47,16 @@ def test_twelve_shapes_and_more() -> None:
     assert len(files) >= 12
     there = {path.name for path in any_file.DATA.iterdir()}
     assert there == {*files, *(shape.file for shape in any_file.RESPONSES), "make.py"}
+
+
+def test_without_optional_packages_there_is_the_pip_line_and_the_rest_works() -> None:
+    script = Path(__file__).with_name("without_torch.py")
+    ran = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    calls = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert len(calls) > 30
+    for words, extra, code, said in calls:
+        if extra:
+            assert (code, said.count("error:"), pip_line(extra) in said) == (1, 1, True), (words, said)
+        else:
+            assert code == 0, (words, said)

@@ -98,6 +98,7 @@ def show(
 
     Example: palaver train show xing2018-speaker
     """
+    _require_models()
     typer.echo(experiment_toml(preset_experiment(preset, settings or [])), nl=False)
 
 
@@ -118,6 +119,7 @@ def keys() -> None:
 
     Example: palaver train keys
     """
+    _require_models()
     for title, rows in reference():
         typer.secho(title, bold=True)
         for name, default, about in rows:
