@@ -12,6 +12,8 @@ from palaver.readers.rows import RowFile
 from palaver.studies import Analysis, analyse, ratings_from_frame
 from palaver.tables import open_table
 
+_SCORE_COLUMNS = {"id", "score", "low", "high", "system", "group", "worst_turn"}
+
 
 def rank_systems(
     ratings: pl.DataFrame, *, n_replicates: int = 1000, confidence: float = 0.95, seed: int = 0
@@ -41,7 +43,7 @@ def rank_systems(
 def score_ratings(path: Path) -> pl.DataFrame | None:
     """The file of `palaver compare score` as ratings; nothing where it holds something else."""
     _, first = next(RowFile(path).rows(), (0, None))
-    if not isinstance(first, dict) or not {"id", "score", "low", "high"} <= first.keys():
+    if not isinstance(first, dict) or not {"id", "score"} <= first.keys() <= _SCORE_COLUMNS:
         return None
     source = open_table(path)
     rows = pl.concat(list(source.frames()), how="diagonal")
