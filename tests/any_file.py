@@ -15,6 +15,7 @@ import re
 import shutil
 import sys
 import tempfile
+import tomllib
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ import numpy as np
 from palaver.cli.main import run
 
 DATA = Path(__file__).parent / "data" / "dialogue-shapes"
+RATINGS = Path(__file__).parent / "data" / "ratings-shapes"
 ECHO = "def echo(text):\n    return f'You said: {text}'\n"
 IDS = ("101", "102", "103", "104", "105", "106")
 
@@ -289,6 +291,26 @@ def compare_all(*, quick: bool = False) -> list[tuple[str, Shape, str]]:
     return rows
 
 
+def compare_ratings() -> Iterator[tuple[str, str]]:
+    """Each shape of the same ratings, with nothing or with what `study analyse` ranks otherwise."""
+    if not (RATINGS / "files.toml").exists():
+        return
+    told = tomllib.loads((RATINGS / "files.toml").read_text(encoding="utf-8"))
+    expected = None
+    for file, words in told["files"].items():
+        out = Path(f"ratings-{file}")
+        more = told.get("analyse", {}).get(file, [])
+        ran = call("study", "analyse", RATINGS / file, *words, *more, "--replicates", 20, "--out", out)
+        if ran.code:
+            yield file, f"exit {ran.code}: {ran.err}"
+            continue
+        rankings = json.loads((out / "results.json").read_text(encoding="utf-8"))["ranking"]
+        scores = {f"{row['criterion']}, {row['method']}": row["scores"] for row in rankings}
+        expected = scores if expected is None else expected
+        others = [name for name, found in scores.items() if found != expected.get(name)]
+        yield file, "; ".join(others) if scores else "nothing is ranked"  # a form may have one criterion only
+
+
 @dataclass(frozen=True)
 class WrongCall:
     """A call that cannot work, what its message must say, and its exit code: 1 for data, 2 for words."""
@@ -513,17 +535,18 @@ def make_wrong_calls(*, quick: bool = False) -> list[tuple[WrongCall, str]]:
 
 def main() -> int:
     with workplace():
-        rows = compare_all()
-    for words, shape, what in rows:
-        print(f"{shape.file:<24} {words.partition(' FILE')[0]:<28} {what or 'ok'}")
-    wrong = [row for row in rows if row[2]]
-    print(f"{len(rows)} answers, {len(wrong)} differ")
+        answers = [(shape.file, words.partition(" FILE")[0], what) for words, shape, what in compare_all()]
+        answers += [(file, "study analyse", what) for file, what in compare_ratings()]
+    for file, words, what in answers:
+        print(f"{file:<24} {words:<28} {what or 'ok'}")
+    n_different = sum(bool(what) for _, _, what in answers)
+    print(f"{len(answers)} answers, {n_different} differ")
     calls = make_wrong_calls()
-    accepted = [(call, what) for call, what in calls if what]
-    for wrong_call, what in accepted:
-        print(f"palaver {wrong_call.words}: {what}")
+    accepted = [(wrong, what) for wrong, what in calls if what]
+    for wrong, what in accepted:
+        print(f"palaver {wrong.words}: {what}")
     print(f"{len(calls)} wrong calls, {len(accepted)} not refused as they should be")
-    return int(bool(wrong or accepted))
+    return int(bool(n_different or accepted))
 
 
 if __name__ == "__main__":

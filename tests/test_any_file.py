@@ -31,8 +31,10 @@ any_file = _load()
 def test_every_shape_gives_every_command_the_same_answer() -> None:
     with any_file.workplace():
         rows = any_file.compare_all(quick=True)
-    assert len(rows) > 200
+        ratings = list(any_file.compare_ratings())
+    assert len(rows) > 150
     assert [f"{shape.file}: {words}: {what}" for words, shape, what in rows if what] == []
+    assert [f"{file}: {what}" for file, what in ratings if what] == []
 
 
 @pytest.mark.filterwarnings("ignore")

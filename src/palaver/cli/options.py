@@ -85,7 +85,7 @@ RatingScale = Annotated[
 ]
 DevPairs = Annotated[
     Path | None,
-    typer.Option("--dev-pairs", help='Compared pairs, JSON lines {a, b, better: "a" or "b"}.'),
+    typer.Option("--dev-pairs", help='Compared pairs, one a row: {a, b, better: "a" or "b"}.'),
 ]
 DevDialogues = Annotated[
     list[Path] | None, typer.Option("--dev-dialogues", help="The dialogues that the pairs name; repeat it.")

@@ -106,7 +106,7 @@ class Panel:
         for batch in _batches(things):
             self.n_judged += len(batch)
             progress("judging", self.n_judged, 0)
-            batch = [self._with_system(thing) if isinstance(thing, Dialogue) else thing for thing in batch]  # type: ignore[assignment]
+            batch = self._named(batch)
             ratings = [rating for judge in batched for rating in self._ratings(judge, batch)]
             yield ratings
             if whole:
@@ -140,6 +140,11 @@ class Panel:
             else:
                 able.append(response)
         return able if "responses" in judge.looks_at else [response.as_dialogue() for response in able]
+
+    def _named(self, batch: list[Response] | list[Dialogue]) -> list[Response] | list[Dialogue]:
+        """The batch, in which every dialogue names its system, as every response does."""
+        named = [self._with_system(thing) for thing in batch if isinstance(thing, Dialogue)]
+        return named or batch
 
     def _with_system(self, dialogue: Dialogue) -> Dialogue:
         """One that names no system is taken for a dialogue of the file's own."""
