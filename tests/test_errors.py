@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib.metadata
 import pickle
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.errors import ConfigError, DataError, MissingExtra, UserError, nearest, require
+from palaver.errors import ConfigError, DataError, MissingExtra, UserError, nearest, pip_line, require
 
 
 def test_every_problem_gets_its_line_and_the_hint_comes_last() -> None:
@@ -42,7 +43,37 @@ def test_require_prints_the_pip_line(module: str) -> None:
     with pytest.raises(MissingExtra) as caught:
         require(module, "probes")
     assert "'palaver_absent'" in str(caught.value)
-    assert 'pip install "palaver[probes]"' in str(caught.value)
+    assert pip_line("probes") in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("origin", "line"),
+    [
+        (None, 'pip install "palaver[models]"'),
+        ("no JSON", 'pip install "palaver[models]"'),
+        ('{"url": "file:///gone/palaver"}', 'pip install "palaver[models]"'),
+        ('{"url": "URI", "dir_info": {"editable": true}}', 'pip install -e "PATH[models]"'),
+        ('{"url": "URI", "dir_info": {}}', 'pip install "PATH[models]"'),
+        ('{"url": "URI/palaver-1.whl", "archive_info": {}}', 'pip install "PATH/palaver-1.whl[models]"'),
+        (
+            '{"url": "https://example.org/p.git", "vcs_info": {"vcs": "git", "commit_id": "0"}}',
+            'pip install "palaver[models] @ git+https://example.org/p.git"',
+        ),
+        (
+            '{"url": "https://example.org/p.whl", "archive_info": {}}',
+            'pip install "palaver[models] @ https://example.org/p.whl"',
+        ),
+    ],
+)
+def test_the_pip_line_goes_the_way_palaver_came(
+    origin: str | None, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    (folder / "palaver-1.whl").touch()
+    text = origin and origin.replace("URI", folder.as_uri())
+    monkeypatch.setattr(importlib.metadata.PathDistribution, "read_text", lambda self, name: text)
+    assert pip_line("models") == line.replace("PATH", str(folder))
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import random
+import re
 import stat
 import time
 import zipfile
@@ -513,3 +515,31 @@ def test_trying_a_folder_leaves_it_as_it_is(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "new" / "folder") == []
     with pytest.raises(UserError, match="is a file, not a folder"):
         check_writable(tmp_path / "x")
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"\x89PNG\r\n\x1a\n" + bytes(100), "a picture (PNG)"),
+        (b"PAR1" + bytes(100), "a Parquet table"),
+        (b"%PDF-1.7\n", "a PDF document"),
+        (random.Random(0).randbytes(3000), "not a text"),
+    ],
+)
+def test_what_is_no_text_is_refused(tmp_path: Path, content: bytes, what: str) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=re.escape(what)), TextStream(path):
+        pass
+    packed = tmp_path / "t.jsonl.gz"
+    packed.write_bytes(gzip.compress(content))
+    with pytest.raises(DataError, match=re.escape(what)), TextStream(packed):
+        pass
+
+
+@pytest.mark.parametrize("text", ["a\0b\n", "\x1b[31mred\x1b[0m\n", "é\x01\x02\x03\x04\n", "héé\n"])
+def test_odd_texts_are_texts(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "t.txt"
+    path.write_text(text, encoding="utf-8")
+    with TextStream(path) as stream:
+        assert stream.read().decode() == text

@@ -140,11 +140,33 @@ def require(module: str, extra: str = "") -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise  # the module is there; something it needs is broken
-        package = f'"palaver[{extra}]"' if extra else module
         raise MissingExtra(
             f"this needs the Python package {error.name!r}, which is not installed",
-            f"install it with: pip install {package}",
+            f"install it with: {pip_line(extra) if extra else f'pip install {module}'}",
         ) from error
+
+
+def pip_line(extra: str) -> str:
+    """What installs the optional `extra`, from where Palaver itself came: an index, a folder, a wheel."""
+    import importlib.metadata
+    import json
+    from pathlib import Path
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    try:
+        origin = json.loads(importlib.metadata.distribution("palaver").read_text("direct_url.json") or "{}")
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        origin = {}
+    url = urlsplit(origin.get("url", ""))
+    path = Path(url2pathname(url.path))
+    if url.scheme == "file" and path.exists():
+        option = "-e " if origin.get("dir_info", {}).get("editable") else ""
+        return f'pip install {option}"{path}[{extra}]"'
+    if url.scheme in ("http", "https"):
+        tool = f"{origin['vcs_info']['vcs']}+" if "vcs_info" in origin else ""
+        return f'pip install "palaver[{extra}] @ {tool}{url.geturl()}"'
+    return f'pip install "palaver[{extra}]"'
 
 
 def nearest(name: str, known: Sequence[str]) -> str:

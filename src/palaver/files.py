@@ -35,6 +35,22 @@ _SUFFIXES: dict[str, Format] = {
     ".pq": "parquet",
 }
 _CHUNK = 1 << 22
+_HEAD = 4096
+_BINARY = {
+    b"\x89PNG": "a picture (PNG)",
+    b"\xff\xd8\xff": "a picture (JPEG)",
+    b"GIF8": "a picture (GIF)",
+    b"%PDF": "a PDF document",
+    b"PK\x03\x04": "a zip archive, or an office document",
+    b"\x1f\x8b": "packed with gzip; end its name in .gz",
+    b"PAR1": "a Parquet table; end its name in .parquet",
+    b"SQLite": "a database",
+    b"\x7fELF": "a program",
+    b"RIFF": "sound or film",
+    b"ID3": "sound (MP3)",
+}
+_CONTROLS = bytes((*range(9), *range(14, 27), *range(28, 32)))
+"""Bytes that no text has: not the tab, the ends of lines and of pages, the escape of colours."""
 
 
 def as_path(source: object) -> Path:
@@ -66,6 +82,25 @@ def check_readable(path: Path) -> None:
                 raise DataError(f"{path} is empty", "expected a table with a header, or JSON lines")
     except OSError as error:
         raise DataError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from None
+
+
+def check_text(head: bytes, name: str | Path) -> None:
+    """Raise `DataError` if these first bytes of `name` are not those of a text."""
+    for mark, what in _BINARY.items():
+        if head.startswith(mark):
+            raise DataError(f"{name} is {what}", "expected a text: JSON lines, CSV or plain lines")
+    if _is_garbage(head):
+        raise DataError(f"{name} is not a text", "expected a text: JSON lines, CSV or plain lines")
+
+
+def _is_garbage(head: bytes) -> bool:
+    """Whether they are neither UTF-8 nor Windows-1252. A stray zero byte or two are forgiven."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        controls = [byte for byte in head if byte in _CONTROLS]
+        return len(set(controls)) > 3 and len(controls) > len(head) / 20
+    return False
 
 
 def detect_format(path: Path) -> Format:
@@ -134,13 +169,15 @@ class _CleanUtf8(io.RawIOBase):
         self._ready = memoryview(b"")
         self._done = False
         self._wide: io.TextIOWrapper | None = None
-        head = self._take(4)
+        head = self._take(_HEAD)
         for name, marks in _WIDE.items():
             if self._wide is None and head.startswith(marks):
                 encoding.name = name
                 raw.seek(0)
                 self._wide = io.TextIOWrapper(raw, name, newline="")
                 head = self._take(1).removeprefix(codecs.BOM_UTF8)  # some programs write the mark twice
+        if self._wide is None:
+            check_text(head, path)
         if head.startswith(codecs.BOM_UTF8):
             encoding.name = "utf-8 with byte-order mark"
             head = head[3:]

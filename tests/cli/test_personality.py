@@ -119,3 +119,27 @@ def test_fit_needs_traits(palaver: Any, tmp_path: Path) -> None:
     assert ran.code == 1
     assert "no column conscientiousness" in ran.err
     assert not (tmp_path / "x.json").exists()
+
+
+def test_dialogues_are_scored_by_what_is_said(palaver: Any, tmp_path: Path) -> None:
+    turns = [{"speaker": "Ann", "text": TEXT}, {"speaker": "Bob", "text": ""}]
+    (tmp_path / "d.jsonl").write_text(json.dumps({"id": "d", "turns": turns}) + "\n")
+    (tmp_path / "a.txt").write_text(TEXT)
+    rows = [
+        json.loads(palaver("personality", "score", file, "--json").out)["scores"][0]
+        for file in ("d.jsonl", "a.txt")
+    ]
+    assert [{**row, "name": ""} for row in rows] == [{**rows[1], "name": ""}] * 2
+    ran = palaver("personality", "score", "d.jsonl", "--per", "line", "--json")
+    content = json.loads(ran.out)
+    assert [row["name"] for row in content["scores"]] == [f"d, turn 1: {TEXT.strip()}"]
+    assert content["notes"] == ["left out 1 line without words"]
+
+
+def test_a_picture_has_no_personality(palaver: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    picture = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
+    (tmp_path / "photo.png").write_bytes(picture)
+    assert "photo.png is a picture (PNG)" in palaver("personality", "score", "photo.png").err
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(picture)))
+    ran = palaver("personality", "score", "-")
+    assert (ran.code, "standard input is a picture" in ran.err) == (1, True)

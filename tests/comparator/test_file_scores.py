@@ -69,3 +69,20 @@ def test_scores_as_json() -> None:
     worst = DialogueScore(3, "a", 0.5, 0.0, 1.0, "B", "g", WorstTurn(2, "system", "no", 0.33333))
     assert (worst.to_json()["system"], worst.to_json()["group"]) == ("B", "g")
     assert worst.to_json()["worst_turn"] == {"turn": 2, "speaker": "system", "text": "no", "gain": 0.3333}
+
+
+def test_a_silent_turn_counts_and_weighs_nothing(tmp_path: Path) -> None:
+    said = [("user", "hi"), ("bot", ""), ("user", "hello?"), *TURNS[1:], ("bot", "bye")]
+    turns = [{"speaker": who, "text": text} for who, text in said]
+    spoken = [turn for turn in turns if turn["text"]]
+    answers = {}
+    for name, rows in {"silent": turns, "spoken": spoken}.items():
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"id": "d", "turns": rows}) + "\n")
+        summary = score_file(tmp_path / f"{name}.jsonl", tmp_path / f"{name}-scores.jsonl")
+        answers[name] = json.loads((tmp_path / f"{name}-scores.jsonl").read_text())
+        assert summary.notes == ({"turns without text": 1} if name == "silent" else {})
+    assert answers["silent"]["score"] == answers["spoken"]["score"]
+    silent, spoken_only = answers["silent"]["worst_turn"], answers["spoken"]["worst_turn"]
+    assert silent["turn"] == spoken_only["turn"] + 1
+    assert said[silent["turn"] - 1][1] == silent["text"] == spoken_only["text"]
+    assert silent["gain"] == spoken_only["gain"]

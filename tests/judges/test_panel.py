@@ -143,3 +143,22 @@ def test_metrics_do_not_judge_dialogues(tmp_path: Path) -> None:
     )
     with pytest.raises(UserError, match="words judges responses, but .* holds dialogues"):
         judge(path, ["words"])
+
+
+def test_labels_are_understood_under_any_of_their_names(tmp_path: Path) -> None:
+    turns = [{"speaker": "user", "text": "Hi."}, {"speaker": "bot", "text": "Hello!"}]
+    rows = [
+        {"id": "a", "turns": turns, "labels": {"model": "A", "stars": 4, "worker": "ann"}},
+        {"id": "b", "turns": turns, "bot": "B", "score": 2},
+        {"id": "c", "turns": turns, "rating": 3},
+    ]
+    path = tmp_path / "chats.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    result = judge(path, ["user"])
+    found = result.frame.select("system", "rater", "value").rows()
+    assert [(system, rater, float(value)) for system, rater, value in found] == [
+        ("A", "ann", 4.0),
+        ("B", "user", 2.0),
+        ("chats", "user", 3.0),
+    ]
+    assert "1 dialogues name no system: taken for chats.jsonl's own" in result.notes

@@ -278,3 +278,20 @@ def test_bags_hold_the_most_frequent_words() -> None:
     rows = [np.arange(3)]
     assert vectors["words"].of(rows, 1, 3, [0]).tolist() == [[5, 4, 2]]
     assert vectors["words without stop words"].of(rows, 1, 3, [0]).tolist() == [[4, 2, 1]]
+
+
+def test_without_ids_a_context_is_a_group(tmp_path: Path, counting: Any) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text(
+        "speaker,prompt,output\n" + "".join(f"Ann,q{i},hello you\nBob,q{i},hi\n" for i in range(4))
+    )
+    found = read_pools(path, counting)
+    assert (found.group_noun, found.n_groups) == ("context", 4)
+
+
+def test_columns_of_ones_own(tmp_path: Path, counting: Any) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("chat,who,said\n" + "".join(f"{i},Ann,hello\n{i},Bob,hi\n" for i in range(3)))
+    columns = {"dialogue": "chat", "speaker": "who", "text": "said"}
+    found = read_pools(path, counting, Choice(min_turns=2), columns=columns)
+    assert (found.characters, found.n_groups) == (("Ann", "Bob"), 3)

@@ -16,7 +16,7 @@ import pytest
 from palaver.errors import DataError
 from palaver.readers import is_responses, read_dialogues, read_responses
 from palaver.readers.roles import with_roles
-from palaver.readers.shapes import known_label
+from palaver.readers.shapes import known_label, labels_of, other_file
 
 TALKS: list[tuple[str, list[tuple[str, str]], dict[str, Any]]] = [
     ("7", [("user", "Hi!"), ("assistant", "Hello, you."), ("user", "")], {"system": "A", "rating": 4}),
@@ -251,3 +251,23 @@ def test_wrong_files_give_one_clear_error(read: Callable[[Path], Any], name: str
     assert words in str(caught.value)
     assert name in caught.value.message
     assert len(caught.value.problems) <= 11
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        (("item", "system", "rater", "criterion", "value"), "ratings, which `palaver study analyse`"),
+        (("id", "score", "low", "high", "system"), "scores, which `palaver compare rank`"),
+        (("id", "turns", "labels"), "dialogues, which `palaver compare score`"),
+        (("model", "prompt", "output"), "responses, which `palaver judge`"),
+        (("colour", "shape"), ""),
+    ],
+)
+def test_other_files_are_recognised(columns: tuple[str, ...], says: str) -> None:
+    assert says in other_file(columns)
+    assert bool(other_file(columns)) == bool(says)
+
+
+@pytest.mark.parametrize(("rating", "expected"), [("4", 4), ("3.5", 3.5), ("good", "good"), (2, 2)])
+def test_a_rating_is_a_number_wherever_it_can_be(rating: Any, expected: Any) -> None:
+    assert labels_of({"stars": rating}, set()) == {"rating": expected}

@@ -25,7 +25,7 @@ _KINDS = get_type_hints(Settings)
 
 def train(
     ratings: Annotated[
-        list[Path], typer.Option(help="Rated dialogues, JSON lines, packed or not; repeat it for more.")
+        list[Path], typer.Option(help=f"Rated dialogues: {options.ANY_SHAPE}; repeat it for more.")
     ],
     out: options.Out,
     dev_pairs: options.DevPairs = None,
@@ -70,6 +70,7 @@ def train(
     ] = "all",
     scale: options.RatingScale = None,
     min_turns: options.MinTurns = 2,
+    columns: options.Columns = None,
     seed: options.Seed = 0,
     device: options.Device = "auto",
     force: options.Force = False,
@@ -101,7 +102,7 @@ def train(
         flow_epochs=flow_epochs,
         training=Training(epochs=epochs, batch_size=batch_size, learning_rate=learning_rate),
     ).check()
-    rated = read_rated(ratings, scale=scale, min_turns=min_turns)
+    rated = read_rated(ratings, scale=scale, min_turns=min_turns, columns=options.parse_columns(columns))
     _tell_ratings("rated dialogues", rated)
     more = read_rated(flow, min_turns=min_turns, need_rating=False) if flow else None
     if more is not None:

@@ -32,7 +32,10 @@ def _device(name: str) -> str:
 
 
 def score(
-    file: Annotated[Path, typer.Argument(help="Dialogues or responses (a response ends its context).")],
+    file: Annotated[
+        Path,
+        typer.Argument(help=f"Dialogues or responses (a response ends its context): {options.ANY_SHAPE}."),
+    ],
     out: options.Out,
     comparator: options.Comparator = "default",
     turns: Annotated[
@@ -42,6 +45,7 @@ def score(
         bool, typer.Option("--all-turns", help="Look for the costliest turn in every dialogue.")
     ] = False,
     min_turns: options.MinTurns = 2,
+    columns: options.Columns = None,
     workers: options.Workers = 0,
     shard_size: Annotated[int, typer.Option(min=1, help="Dialogues that are in memory at once.")] = 1000,
     device: options.Device = "auto",
@@ -79,6 +83,7 @@ def score(
             turns=None if all_turns else turns,
             min_turns=min_turns,
             shard_size=shard_size,
+            columns=options.parse_columns(columns),
             progress=lambda what, done, total: tell(f"{done:,} dialogues scored", 0, 0),
         )
     if as_json:
@@ -102,6 +107,7 @@ def pair(
     ],
     b: Annotated[str, typer.Argument(metavar="B", help="What it is compared with.")],
     dialogues: Annotated[Path | None, typer.Option(help="The file in which A and B are ids.")] = None,
+    columns: options.Columns = None,
     comparator: options.Comparator = "default",
     device: options.Device = "auto",
     as_json: options.Json = False,
@@ -116,7 +122,8 @@ def pair(
     from palaver.comparator.reading import name_of
     from palaver.comparator.scorer import load_scorer
 
-    first, second = _one(a, dialogues), _one(b, dialogues)
+    renamed = options.parse_columns(columns)
+    first, second = _one(a, dialogues, renamed), _one(b, dialogues, renamed)
     names = (first.id, second.id) if first.id != second.id else (name_of(first), name_of(second))
     scorer = load_scorer(comparator, device=where)
     scores = scorer.score([first, second])
@@ -150,8 +157,12 @@ def pair(
 
 def rank(
     file: Annotated[
-        Path, typer.Argument(help="Dialogues, responses, or what `palaver compare score` wrote.")
+        Path,
+        typer.Argument(
+            help=f"Dialogues or responses: {options.ANY_SHAPE}; or what `palaver compare score` wrote."
+        ),
     ],
+    columns: options.Columns = None,
     comparator: options.Comparator = "default",
     replicates: options.Replicates = None,
     confidence: options.Confidence = 0.95,
@@ -171,7 +182,13 @@ def rank(
     notes: Sequence[str] = ()
     if ratings is None:
         with progress() as tell:
-            result = judge(file, [f"comparator={comparator}"], device=_device(device), progress=tell)
+            result = judge(
+                file,
+                [f"comparator={comparator}"],
+                columns=options.parse_columns(columns),
+                device=_device(device),
+                progress=tell,
+            )
         ratings, left_out, notes = result.frame, result.left_out, result.notes
     analysis = rank_systems(ratings, n_replicates=replicates or 1000, confidence=confidence, seed=seed)
     if as_json:
@@ -186,11 +203,14 @@ def rank(
 
 
 def clean(
-    ratings: Annotated[list[Path], typer.Argument(help="Rated dialogues that name their raters.")],
+    ratings: Annotated[
+        list[Path], typer.Argument(help=f"Rated dialogues that name their raters: {options.ANY_SHAPE}.")
+    ],
     out: options.Out,
     dev_pairs: options.DevPairs = None,
     dev_dialogues: options.DevDialogues = None,
     scale: options.RatingScale = None,
+    columns: options.Columns = None,
     encoder: options.Encoder = "minilm",
     drop: Annotated[
         float, typer.Option(help="Raters with less trust are dropped (1: the common rater).")
@@ -222,7 +242,7 @@ def clean(
         raise UsageError("--dev-pairs and --dev-dialogues go together")
     settings = CleanSettings(drop=drop, doubt=doubt)
     options.claim_folder(out, force)
-    rated = read_rated(ratings, scale=scale)
+    rated = read_rated(ratings, scale=scale, columns=options.parse_columns(columns))
     if not as_json:
         _tell(rated)
     dev = read_rated(dev_dialogues, need_rating=False) if dev_dialogues else None
@@ -255,12 +275,12 @@ def _tell(ratings: RatedDialogues) -> None:
         typer.secho(note, fg="yellow")
 
 
-def _one(word: str, dialogues: Path | None) -> Dialogue:
+def _one(word: str, dialogues: Path | None, columns: Mapping[str, str]) -> Dialogue:
     """The dialogue that `word` names: an id in `dialogues`, FILE#ID, or a file that holds one."""
     from palaver.comparator.reading import name_of, read_rated
 
     path, name = _place_of(word, dialogues)
-    rated = read_rated(path, need_rating=False)
+    rated = read_rated(path, need_rating=False, keep_empty=True, columns=columns)
     if name is None:
         if len(rated) > 1:
             raise DataError(

@@ -74,11 +74,12 @@ def _folder(root: Path, copy: Copy) -> str:
 
 
 def show(
-    name: Annotated[str, typer.Argument(help="A corpus's name, or a file of dialogues.")],
+    name: Annotated[str, typer.Argument(help=f"A corpus's name, or dialogues: {options.ANY_SHAPE}.")],
     split: options.Split = None,
     n: Annotated[int, typer.Option("-n", min=0, help="How many dialogues to print.")] = 3,
     count: Annotated[bool, typer.Option(help="Read to the end to count.")] = True,
     merge_turns: options.MergeTurns = False,
+    columns: options.Columns = None,
     data: options.Data = None,
     as_json: options.Json = False,
 ) -> None:
@@ -99,7 +100,9 @@ def show(
             if as_json:
                 print_json({"card": card, "file": None, "dialogues": [], "counts": None, "notes": []})
             return
-    reader = read_corpus(name, root=data, split=split, merge_turns=merge_turns)
+    reader = read_corpus(
+        name, root=data, split=split, merge_turns=merge_turns, columns=options.parse_columns(columns)
+    )
     console.print(f"\n{reader.path}", style="bold", markup=False)
     shown: list[Dialogue] = []
     with progress() as tell:
@@ -227,10 +230,11 @@ def get(
 
 
 def convert(
-    name: Annotated[str, typer.Argument(help="A corpus's name, or a file of dialogues.")],
+    name: Annotated[str, typer.Argument(help=f"A corpus's name, or dialogues: {options.ANY_SHAPE}.")],
     out: Annotated[Path, typer.Argument(help="What to write: .jsonl, .jsonl.gz, .csv or .parquet.")],
     split: options.Split = None,
     merge_turns: options.MergeTurns = False,
+    columns: options.Columns = None,
     data: options.Data = None,
     force: options.Force = False,
 ) -> None:
@@ -244,7 +248,9 @@ def convert(
     """
     format_by_name(out)
     options.refuse_existing(out, force)
-    reader = read_corpus(name, root=data, split=split, merge_turns=merge_turns)
+    reader = read_corpus(
+        name, root=data, split=split, merge_turns=merge_turns, columns=options.parse_columns(columns)
+    )
     if out.exists() and reader.path.exists() and out.samefile(reader.path):
         raise UsageError(f"{out} is the file that is read", "choose another name")
     with progress() as tell:

@@ -49,6 +49,7 @@ def generate(
     knowledge: options.KnowledgeText = None,
     drop_common: options.DropCommon = 0,
     systems_file: options.SystemsFile = None,
+    columns: options.Columns = None,
     data: options.Data = None,
     batch_size: Annotated[int, typer.Option(min=0, help="Requests at once; 0: as suits each system.")] = 0,
     decoding: Decoding = DecodingOptions(),
@@ -70,7 +71,14 @@ def generate(
     source_of_seed = context.get_parameter_source("seed")
     if source_of_seed is not None and source_of_seed.name != "DEFAULT":  # else the systems file may name one
         chosen["seed"] = seed
-    source = context_files.Contexts(contexts, split=split, every_turn=every_turn, limit=limit, root=data)
+    source = context_files.Contexts(
+        contexts,
+        split=split,
+        every_turn=every_turn,
+        limit=limit,
+        root=data,
+        columns=options.parse_columns(columns),
+    )
     table = read_ocean_table(ocean_table) if ocean_table is not None else None
     facts = KnowledgeFile(knowledge) if knowledge is not None else None
     specs = [find_system(name, systems_file) for name in dict.fromkeys(system)]

@@ -19,7 +19,7 @@ from palaver.reports.judges import print_judgements
 
 
 def judge(
-    file: Annotated[Path | None, typer.Argument(help="Responses or dialogues, in any shape.")] = None,
+    file: Annotated[Path | None, typer.Argument(help=f"Responses or dialogues: {options.ANY_SHAPE}.")] = None,
     by: Annotated[
         list[str] | None,
         typer.Option("--by", help="A judge: NAME, NAME=WHICH, or MODULE:FUNCTION; repeat it."),

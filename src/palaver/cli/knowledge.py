@@ -24,8 +24,9 @@ HISTORY_SELECTORS = [name for name in SELECTORS if name != "none" and not SELECT
 
 def agreement(
     corpus: Annotated[
-        str, typer.Option(help="A corpus with reading sets, by name, or a file of dialogues.")
+        str, typer.Option(help=f"A corpus with reading sets, by name, or dialogues: {options.ANY_SHAPE}.")
     ] = "topical-chat",
+    columns: options.Columns = None,
     data: options.Data = None,
     split: options.Split = None,
     selector: Annotated[
@@ -55,9 +56,10 @@ def agreement(
     require("sklearn", "models")
     with progress() as tell:
         tell("reading", 0, 1)
-        reader = read_corpus(corpus, root=data, split=split)
+        names_of = options.parse_columns(columns)
+        reader = read_corpus(corpus, root=data, split=split, columns=names_of)
         dialogues = list(reader)
-        everything = dialogues if split is None else read_corpus(corpus, root=data)
+        everything = dialogues if split is None else read_corpus(corpus, root=data, columns=names_of)
         sentences = reading_sentences(everything)
         if not sentences:
             raise UserError(f"the dialogues of {corpus} have no reading sets", "such as topical-chat has")

@@ -26,6 +26,8 @@ Workers = Annotated[
     int, typer.Option("--workers", min=0, help="Processes or threads; 0 for as many as suit the work.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+ANY_SHAPE = "JSON, CSV or Parquet in any usual shape, packed or not"
+"""Which files of dialogues or responses are taken: the same words in every help."""
 Columns = Annotated[
     list[str] | None,
     typer.Option("--column", metavar="FIELD=NAME", help="Which column is which (rater=worker); repeat it."),
@@ -51,7 +53,7 @@ MergeTurns = Annotated[
 ]
 _CONTEXTS: Any = typer.Option(
     "--contexts",
-    help="A dialogue file, a corpus by name, a .txt with one utterance a line, or responses.",
+    help=f"Dialogues: {ANY_SHAPE}; a corpus by name; a .txt with one utterance a line; or responses.",
 )
 Contexts = Annotated[str, _CONTEXTS]
 OptionalContexts = Annotated[str | None, _CONTEXTS]
@@ -85,7 +87,7 @@ RatingScale = Annotated[
 ]
 DevPairs = Annotated[
     Path | None,
-    typer.Option("--dev-pairs", help='Compared pairs, JSON lines {a, b, better: "a" or "b"}.'),
+    typer.Option("--dev-pairs", help='Compared pairs, one a row: {a, b, better: "a" or "b"}.'),
 ]
 DevDialogues = Annotated[
     list[Path] | None, typer.Option("--dev-dialogues", help="The dialogues that the pairs name; repeat it.")

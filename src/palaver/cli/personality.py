@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,13 +17,14 @@ from palaver.cli.progress import progress
 from palaver.corpora.catalogue import read_corpus
 from palaver.corpora.personalities import TRAITS
 from palaver.errors import DataError, UsageError, count_of
-from palaver.files import TextStream, sha256_of
+from palaver.files import TextStream, check_text, sha256_of
 from palaver.personality.counts import Counter
 from palaver.personality.fit import fit as run_fit
 from palaver.personality.fit import read_scored_texts
 from palaver.personality.lexicon import open_lexicon, read_lexicon
 from palaver.personality.norms import read_norms
 from palaver.personality.recogniser import load_recogniser, score_texts
+from palaver.readers.texts import Text, is_plain_text, read_texts
 from palaver.reports import lines
 
 _FEW_WORDS = 100
@@ -37,7 +38,8 @@ def score(
     source: Annotated[
         str,
         typer.Argument(
-            help="A text file, or - for standard input; with --per speaker dialogues or a corpus."
+            help="A text file, - for standard input, or dialogues or responses, whose texts are scored: "
+            f"{options.ANY_SHAPE}; with --per speaker dialogues or a corpus by name."
         ),
     ],
     per: Annotated[
@@ -47,6 +49,7 @@ def score(
     recogniser: options.Recogniser = "default",
     lexicon: options.Lexicon = None,
     norms: options.Norms = None,
+    columns: options.Columns = None,
     data: options.Data = None,
     min_words: Annotated[
         int, typer.Option(min=1, help="Speakers who say fewer words are counted, not shown.")
@@ -63,7 +66,7 @@ def score(
     judge = load_recogniser(recogniser, lexicon=lexicon, norms=norms or ())
     with progress() as tell:
         tell("reading", 0, 1)
-        names, texts, notes = _gathered(source, per, data, min_words)
+        names, texts, notes = _gathered(source, per, data, min_words, options.parse_columns(columns))
         tell("scoring", 0, 1)
         scores = (
             score_texts(judge, [" \n".join(parts) for parts in texts]).values
@@ -101,36 +104,34 @@ def _sums(judge: Any, texts: Sequence[Sequence[str]]) -> np.ndarray:
 
 
 def _gathered(
-    source: str, per: str, data: Path | None, min_words: int
+    source: str, per: str, data: Path | None, min_words: int, columns: Mapping[str, str]
 ) -> tuple[list[str], list[list[str]], tuple[str, ...]]:
     """Names, utterances, and what was left out."""
     if per == "speaker":
-        return _speakers(source, data, min_words)
-    text = _read(source)
+        return _speakers(source, data, min_words, columns)
+    texts = _texts(source, per, columns)
     if per == "text":
-        if not _words([text]):
+        parts = [text for _, text in texts]
+        if not _words(parts):
             raise DataError(f"{_name(source)} has no words", "there is nothing to score")
-        return [_name(source)], [[text]], ()
-    lines = text.splitlines()
-    used = [
-        (f"{number}: {line.strip()}", [line]) for number, line in enumerate(lines, start=1) if _words([line])
-    ]
+        return [_name(source)], [parts], ()
+    used = [(place, text) for place, text in texts if _words([text])]
     if not used:
         raise DataError(f"{_name(source)} has no line with words", "there is nothing to score")
-    left_out = len(lines) - len(used)
+    left_out = len(texts) - len(used)
     notes = (f"left out {count_of(left_out, 'line')} without words",) if left_out else ()
-    return [name for name, _ in used], [parts for _, parts in used], notes
+    return [f"{place}: {text.strip()}" for place, text in used], [[text] for _, text in used], notes
 
 
 def _speakers(
-    source: str, data: Path | None, min_words: int
+    source: str, data: Path | None, min_words: int, columns: Mapping[str, str]
 ) -> tuple[list[str], list[list[str]], tuple[str, ...]]:
     if source == "-":
         raise UsageError(
             "--per speaker needs a file of dialogues or the name of a corpus", "save the text in a file"
         )
     said: dict[str, list[str]] = {}
-    for dialogue in read_corpus(source, root=data):
+    for dialogue in read_corpus(source, root=data, columns=columns):
         for turn in dialogue.turns:
             said.setdefault(turn.speaker, []).append(turn.text)
     sizes = {name: _words(texts) for name, texts in said.items()}
@@ -147,11 +148,23 @@ def _speakers(
     return shown, [said[name] for name in shown], notes
 
 
+def _texts(source: str, per: str, columns: Mapping[str, str]) -> list[Text]:
+    """The texts of a file of dialogues or responses; of a plain one its lines, or the whole."""
+    if source != "-" and not is_plain_text(Path(source)):
+        return list(read_texts(source, columns=columns))
+    text = _read(source)
+    if per == "text":
+        return [Text("", text)]
+    return [Text(str(number), line) for number, line in enumerate(text.splitlines(), start=1)]
+
+
 def _read(source: str) -> str:
-    if source == "-":
-        return sys.stdin.buffer.read().decode("utf-8", errors="replace")
-    with TextStream(Path(source)) as stream:
-        return stream.read().decode()
+    if source != "-":
+        with TextStream(Path(source)) as stream:
+            return stream.read().decode()
+    content = sys.stdin.buffer.read()
+    check_text(content[:4096], _name(source))
+    return content.decode("utf-8", errors="replace")
 
 
 def _name(source: str) -> str:

@@ -40,9 +40,10 @@ def distinguish(
         str,
         typer.Argument(
             metavar="FILE|CORPUS",
-            help="A corpus by name (friends), a dialogue file, or the responses of palaver generate.",
+            help=f"A corpus by name (friends), or dialogues or responses: {options.ANY_SHAPE}.",
         ),
     ],
+    columns: options.Columns = None,
     data: options.Data = None,
     by: Annotated[
         str, typer.Option(help="What is told apart: speaker, system, or another label.")
@@ -109,6 +110,7 @@ def distinguish(
             choice=choice,
             settings=settings,
             root=data,
+            columns=options.parse_columns(columns),
             n_words=words,
             progress=tell,
         )

@@ -15,10 +15,11 @@ import typer
 from palaver.cli import options
 from palaver.cli.progress import progress
 from palaver.errors import UsageError, UserError, require
-from palaver.files import TextStream, check_readable, check_writable, format_by_name, write_atomically
+from palaver.files import check_writable, format_by_name, write_atomically
 from palaver.probes.recipe import SETS, Recipe
 from palaver.probes.refusals import REASONS
 from palaver.probes.triplet_files import write_items, write_triplets
+from palaver.readers.texts import read_texts
 
 
 def transform(
@@ -29,8 +30,13 @@ def transform(
         ),
     ],
     file: Annotated[
-        Path | None, typer.Argument(help="Sentences, one a line. [default: standard input]")
+        Path | None,
+        typer.Argument(
+            help="A .txt with one sentence a line, or dialogues or responses, whose texts are taken: "
+            f"{options.ANY_SHAPE}. [default: standard input]"
+        ),
     ] = None,
+    columns: options.Columns = None,
     out: options.OptionalOut = None,
     force: options.Force = False,
     check: Annotated[
@@ -55,7 +61,7 @@ def transform(
     made: Counter[str] = Counter()
     n_lines = 0
     with nullcontext(sys.stdout) if out is None else write_atomically(out) as target:
-        for n, result in enumerate(run(_lines(file), rules, check=check, max_words=max_words)):
+        for n, result in enumerate(run(_lines(file, columns), rules, check=check, max_words=max_words)):
             if n % len(rules) == 0:
                 n_lines += 1
             if result.output is None:
@@ -66,13 +72,11 @@ def transform(
     _report(n_lines, made, reasons)
 
 
-def _lines(file: Path | None) -> Iterator[str]:
-    """Lines without their ends; bytes that are no UTF-8 are taken as Windows-1252."""
+def _lines(file: Path | None, columns: list[str] | None) -> Iterator[str]:
+    """Lines without their ends, or the texts of a file of dialogues or responses."""
     if file is not None and str(file) != "-":
-        check_readable(file)
-        with TextStream(file) as stream:
-            for raw in stream:
-                yield raw.decode("utf-8").rstrip("\r\n")
+        for one in read_texts(file, columns=options.parse_columns(columns)):
+            yield one.text
         return
     for line in sys.stdin:
         yield line.rstrip("\r\n")
@@ -91,8 +95,10 @@ def triplets(
     out: options.Out,
     data: options.Data = None,
     text: Annotated[
-        list[Path] | None, typer.Option(help="A text file of your own, one sentence a line; repeat it.")
+        list[Path] | None,
+        typer.Option(help="Sentences of your own, as `palaver probe transform` takes them; repeat it."),
     ] = None,
+    columns: options.Columns = None,
     seed: options.Seed = 0,
     set_size: Annotated[
         int | None, typer.Option(min=0, help="Triplets in each set, 0 for all. [default: as in the paper]")
@@ -132,7 +138,14 @@ def triplets(
     if set_size is not None:
         recipe = Recipe(seed=seed, sizes=tuple((name, set_size) for name in SETS))
     with progress() as tell:
-        made = generate(data, recipe, texts=text or (), workers=workers, progress=tell)
+        made = generate(
+            data,
+            recipe,
+            texts=text or (),
+            columns=options.parse_columns(columns),
+            workers=workers,
+            progress=tell,
+        )
     for name, kind in SETS.items():
         wanted = recipe.size(name)
         short = f"  (asked for {wanted})" if made.made[name] < wanted else ""

@@ -105,6 +105,7 @@ def show(
 
     Example: palaver train show xing2018-speaker
     """
+    _require_models()
     experiment = preset_experiment(preset, settings or [])
     if as_json:
         print_json(experiment.plain())
@@ -134,6 +135,7 @@ def keys(as_json: options.Json = False) -> None:
 
     Example: palaver train keys
     """
+    _require_models()
     if as_json:
         names = ("key", "default", "about")
         print_json(

@@ -10,7 +10,7 @@ import dataclasses
 import json
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -115,16 +115,18 @@ def score_file(
     turns: int | None = 100,
     min_turns: int = 2,
     shard_size: int = 1000,
+    columns: Mapping[str, str] | None = None,
     progress: Progress = no_progress,
 ) -> Summary:
     """Score every dialogue of a file into JSON lines, worst first.
 
-    The costliest turn is found for the `turns` worst dialogues, for all with None.
+    The costliest turn is found for the `turns` worst dialogues, for all with None. `columns` are field ->
+    name in the file.
     """
     source = Path(path)
     began = time.perf_counter()
     score_shard = _ShardScorer(comparator, device, every_turn=turns is None, one_thread=workers != 1)
-    reader = RatedReader(min_turns=min_turns)
+    reader = RatedReader(min_turns=min_turns, keep_empty=True, columns=columns)
     rows: list[DialogueScore] = []
     for scored in map_shards(score_shard, _shards(reader.read(source), shard_size), workers=workers):
         rows += scored
@@ -135,7 +137,8 @@ def score_file(
         )
     rows.sort(key=lambda row: (row.score, row.id))
     if turns:
-        rows[:turns] = _with_worst_turns(rows[:turns], source, min_turns, score_shard.scorer)
+        again = RatedReader(min_turns=min_turns, keep_empty=True, columns=columns)
+        rows[:turns] = _with_worst_turns(rows[:turns], again.read(source), score_shard.scorer)
     with write_atomically(Path(out)) as file:
         for row in rows:
             file.write(json.dumps(row.to_json(), ensure_ascii=False) + "\n")
@@ -158,11 +161,10 @@ def _shards(rows: Iterator[tuple[int, RatedDialogue]], size: int) -> Iterator[Sh
 
 
 def _with_worst_turns(
-    rows: list[DialogueScore], path: Path, min_turns: int, scorer: Scorer
+    rows: list[DialogueScore], numbered: Iterator[tuple[int, RatedDialogue]], scorer: Scorer
 ) -> list[DialogueScore]:
     wanted = {row.number for row in rows}
-    reader = RatedReader(min_turns=min_turns)
-    dialogues = {number: row.dialogue for number, row in reader.read(path) if number in wanted}
+    dialogues = {number: row.dialogue for number, row in numbered if number in wanted}
     worst = dict(zip(dialogues, scorer.worst_turns(list(dialogues.values())), strict=True))
     return [dataclasses.replace(row, worst_turn=worst[row.number]) for row in rows]
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from palaver.comparator.training_data import SYSTEM, USER, Pairs, RatedDialogue, RatedDialogues
 from palaver.errors import DataError, nearest
-from palaver.readers.dialogues import EXPECTED, read_dialogues
+from palaver.readers.dialogues import read_dialogues
 from palaver.readers.responses import is_responses, read_responses
 from palaver.readers.roles import with_roles, without_empty_turns
 from palaver.readers.rows import Problems, RowFile, Word
@@ -36,7 +36,7 @@ _SAY_SCALE = "say which scale it is with --scale LOW HIGH"
 _LARGEST = 1e12
 _UNDECIDED = frozenset({"tie", "equal", "same", "neither", "both", "cannot tell", "unsure", ""})
 _COUNTED_HERE = ("turns without text", "dialogues with the id of an earlier one")
-"""Notes of the reader about what is left out here, with a note or a count of its own."""
+"""Notes of the reader about what has a note or a count of its own here."""
 
 
 def read_rated(
@@ -45,19 +45,21 @@ def read_rated(
     scale: Scale | None = None,
     min_turns: int = 2,
     need_rating: bool = True,
+    keep_empty: bool = False,
+    columns: Mapping[str, str] | None = None,
 ) -> RatedDialogues:
     """The rated dialogues of one or more files. `scale` is that of all of them; else each file shows its own.
 
     Dialogues with fewer than `min_turns` turns, with one speaker or, where it is needed, without a rating are
     left out and counted. What is broken (no text, a rating outside the scale, an id twice) is an error that
-    lists the places.
+    lists the places. `keep_empty` and `columns` are those of `RatedReader`.
     """
     files = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
     if not files:
         raise DataError("no file of ratings was named", "give at least one with --ratings")
     if scale is not None and not -math.inf < scale[0] < scale[1] < math.inf:
         raise DataError(f"the scale must go from a lower to a higher number, found {_span(scale)}")
-    reader = RatedReader(min_turns=min_turns, need_rating=need_rating)
+    reader = RatedReader(min_turns=min_turns, need_rating=need_rating, keep_empty=keep_empty, columns=columns)
     rows: list[RatedDialogue] = []
     common_scale = scale
     rescaled = []
@@ -91,11 +93,20 @@ def read_rated(
 class RatedReader:
     """Reads rated dialogues one by one, and counts those that cannot be used.
 
-    Ids must be unique over all files it reads.
+    Ids must be unique over all files it reads. Nothing is learnt from turns without text; `keep_empty` keeps
+    them for those who number turns. `columns` are field -> name in the file.
     """
 
-    def __init__(self, *, min_turns: int = 2, need_rating: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        min_turns: int = 2,
+        need_rating: bool = False,
+        keep_empty: bool = False,
+        columns: Mapping[str, str] | None = None,
+    ) -> None:
         self.min_turns, self.need_rating = min_turns, need_rating
+        self.keep_empty, self.columns = keep_empty, columns
         self.dropped: Counter[str] = Counter()
         self.notes: Counter[str] = Counter()
         self.word: Word = "line"
@@ -108,10 +119,11 @@ class RatedReader:
 
     def read(self, path: Path) -> Iterator[tuple[int, RatedDialogue]]:
         """Each usable dialogue with the number of its row; after the last, an error if any row was wrong."""
-        if is_responses(path):
+        if is_responses(path, columns=self.columns):
             yield from self._read_responses(path)
             return
-        reader = read_dialogues(path, skip_bad=True)
+        reader = read_dialogues(path, columns=self.columns, skip_bad=True)
+        reader.noun = "rated dialogue"
         self.word = reader.file.word
         for number, dialogue in reader.numbered():
             try:
@@ -122,12 +134,12 @@ class RatedReader:
             if row is not None:
                 yield number, row
         if reader.problems:
-            raise reader.problems.error(path, "rated dialogue", self.word, EXPECTED)
+            raise reader.error()
         self.notes.update({what: n for what, n in reader.tally.items() if what not in _COUNTED_HERE})
 
     def _read_responses(self, path: Path) -> Iterator[tuple[int, RatedDialogue]]:
         """Each context with its response, numbered as they come: a row may hold several."""
-        reader = read_responses(path)
+        reader = read_responses(path, columns=self.columns)
         self.word = "entry"
         problems = Problems()
         for number, response in enumerate(reader, start=1):
@@ -151,10 +163,14 @@ class RatedReader:
 
         `name` is unique where ids are not: several systems answer one context.
         """
-        n_turns = len(dialogue.turns)  # empty ones, which are left out, count
+        n_turns = len(dialogue.turns)  # empty ones count
         labels = dialogue.labels
+        spoken = with_roles(without_empty_turns(dialogue), self.notes)
+        n_empty = n_turns - len(spoken.turns)
+        if n_empty:
+            self.notes["turns without text" if self.keep_empty else "turns without text, left out"] += n_empty
         row = RatedDialogue(
-            with_roles(without_empty_turns(dialogue, self.notes), self.notes),
+            spoken,
             _rating(known_label(labels, "rating")),
             rater=_name(known_label(labels, "rater")),
             group=_name(known_label(labels, "group")),
@@ -168,6 +184,8 @@ class RatedReader:
         if reason is not None:
             self.dropped[reason] += 1
             return None
+        if self.keep_empty and n_empty:
+            return dataclasses.replace(row, dialogue=with_roles(dialogue))
         return row
 
     def _unusable(self, row: RatedDialogue, n_turns: int) -> str | None:

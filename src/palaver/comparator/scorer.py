@@ -29,6 +29,7 @@ from palaver.comparator.representation import (
 from palaver.errors import UserError, check_kind, count_of, nearest, require
 from palaver.progress import Progress, no_progress
 from palaver.readers.dialogues import read_dialogues
+from palaver.readers.responses import is_responses, read_responses
 from palaver.readers.roles import with_roles, without_empty_turns
 from palaver.registry import Named
 from palaver.schema import Dialogue, Response
@@ -73,7 +74,10 @@ class WorstTurn:
 
 
 class Scorer(Named, ABC):
-    """What every comparator can do. Turns are those of a user and of a system."""
+    """What every comparator can do. Turns are those of a user and of a system.
+
+    Turns without text weigh nothing, but they count where a turn is numbered.
+    """
 
     name: str
     folder: Path | None = None
@@ -86,9 +90,15 @@ class Scorer(Named, ABC):
         files = [path for path in self.folder.rglob("*") if path.is_file()]
         return f"comparator {self.name} {digest_files(files)}"
 
-    @abstractmethod
     def score(self, dialogues: Sequence[Dialogue], *, progress: Progress = no_progress) -> Scores:
         """The score of each dialogue and its 95% interval."""
+        if not dialogues:
+            return _without_interval(np.zeros(0))
+        return self._score([without_empty_turns(dialogue) for dialogue in dialogues], progress)
+
+    @abstractmethod
+    def _score(self, dialogues: Sequence[Dialogue], progress: Progress) -> Scores:
+        """The same for one dialogue or more, in which every turn has a text."""
 
     @abstractmethod
     def _scores_without(
@@ -101,8 +111,9 @@ class Scorer(Named, ABC):
 
         It is the turn with the highest score without it, the first of equals.
         """
-        places = [_removable(dialogue) for dialogue in dialogues]
-        whole, without = self._scores_without(dialogues, places)
+        spoken = [without_empty_turns(dialogue) for dialogue in dialogues]
+        places = [_removable(dialogue) for dialogue in spoken]
+        whole, without = self._scores_without(spoken, places)
         worst: list[WorstTurn | None] = []
         each = np.split(without, np.cumsum([len(place) for place in places])[:-1])
         for dialogue, score, place, scores in zip(dialogues, whole, places, each, strict=True):
@@ -110,8 +121,10 @@ class Scorer(Named, ABC):
                 worst.append(None)
                 continue
             best = int(np.argmax(scores))
-            turn = dialogue.turns[place[best]]
-            worst.append(WorstTurn(place[best] + 1, turn.speaker, turn.text, float(scores[best] - score)))
+            numbers = [number for number, turn in enumerate(dialogue.turns, start=1) if turn.text.strip()]
+            number = numbers[place[best]]
+            turn = dialogue.turns[number - 1]
+            worst.append(WorstTurn(number, turn.speaker, turn.text, float(scores[best] - score)))
         return worst
 
     def probability(self, a: Dialogue, b: Dialogue) -> float:
@@ -136,10 +149,10 @@ class PalaverScorer(Scorer):
         self.model, self.name, self.about, self.folder = model, name, about or {}, folder
         self.encode = encode or turn_encoder(self.about.get("encoder") or None, device=device)
 
-    def score(self, dialogues: Sequence[Dialogue], *, progress: Progress = no_progress) -> Scores:
-        return self._score(encode_dialogues(dialogues, self.encode, progress=progress))
+    def _score(self, dialogues: Sequence[Dialogue], progress: Progress) -> Scores:
+        return self._score_encoded(encode_dialogues(dialogues, self.encode, progress=progress))
 
-    def _score(self, dialogues: Sequence[EncodedDialogue]) -> Scores:
+    def _score_encoded(self, dialogues: Sequence[EncodedDialogue]) -> Scores:
         if not dialogues:
             return _without_interval(np.zeros(0))
         heads = self.model.heads_of(represent_encoded(dialogues))  # (H, N)
@@ -156,7 +169,7 @@ class PalaverScorer(Scorer):
     ) -> tuple[Floats, Floats]:
         encoded = encode_dialogues(dialogues, self.encode)
         shorter = [one.without(i) for one, turns in zip(encoded, places, strict=True) for i in turns]
-        return self._score(encoded).score, self._score(shorter).score
+        return self._score_encoded(encoded).score, self._score_encoded(shorter).score
 
 
 class NetworkScorer(Scorer):
@@ -168,11 +181,9 @@ class NetworkScorer(Scorer):
         self.network = ComparatorNetwork.load(folder, device=device)
         self.folder, self.name = folder, folder.parent.name or folder.name
 
-    def score(self, dialogues: Sequence[Dialogue], *, progress: Progress = no_progress) -> Scores:
+    def _score(self, dialogues: Sequence[Dialogue], progress: Progress) -> Scores:
         from palaver.comparator.cmade.network import apply_network
 
-        if not dialogues:
-            return _without_interval(np.zeros(0))
         scores, _ = apply_network(self.network, self.network.inputs(dialogues), progress=progress)
         return _without_interval(scores.astype(np.float64))
 
@@ -226,11 +237,11 @@ def score(
     from palaver.models.devices import choose_device
 
     if isinstance(dialogues, str | Path):
-        dialogues = read_dialogues(dialogues)
+        dialogues = read_responses(dialogues) if is_responses(dialogues) else read_dialogues(dialogues)
     whole = [thing.as_dialogue() if isinstance(thing, Response) else thing for thing in dialogues]
     for dialogue in whole:
         check_kind(dialogue, Dialogue, "dialogues")
-    sided = [with_roles(without_empty_turns(dialogue)) for dialogue in whole]
+    sided = [with_roles(dialogue) for dialogue in whole]
     scores = load_scorer(comparator, device=str(choose_device(device))).score(sided)
     return replace(scores, ids=tuple(dialogue.id for dialogue in sided))
 

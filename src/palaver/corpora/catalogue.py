@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any, cast
@@ -20,7 +21,7 @@ from palaver.corpora.plain import read_plain
 from palaver.corpora.reading import Loader, in_split, merge_turns, named, normal_split
 from palaver.corpora.scripts import COLUMNS, read_script
 from palaver.errors import DataError, UserError, nearest
-from palaver.files import TextStream
+from palaver.files import TextStream, check_readable, detect_format
 from palaver.readers.shapes import Tally
 from palaver.registry import Registry, import_object
 from palaver.schema import Dialogue
@@ -226,9 +227,15 @@ def read_corpus(
     root: str | Path | None = None,
     split: str | None = None,
     merge_turns: bool = False,
+    columns: Mapping[str, str] | None = None,
 ) -> CorpusReader:
-    """The dialogues of a corpus by its name, of any dialogue file by its path, or of `MODULE:FUNCTION`."""
+    """The dialogues of a corpus by its name, of any dialogue file by its path, or of `MODULE:FUNCTION`.
+
+    `columns` are field -> name in the file, for files with names that are not known.
+    """
     name = str(name_or_path)
+    if columns and name in CORPORA:
+        raise UserError(f"{name} is a corpus, whose columns are known", "leave out --column")
     if name in CORPORA or re.fullmatch(r"[\w.]+:\w+", name):
         known = CORPORA.get(name)
         if not isinstance(known, Corpus):
@@ -245,15 +252,18 @@ def read_corpus(
         raise CORPORA.unknown(name)
     if path.is_dir():
         raise UserError(f"{path} is a folder", "say which corpus it holds: NAME --data FOLDER")
-    return _read_path(path, split, merge_turns)
+    return _read_path(path, split, merge_turns, columns)
 
 
-def _read_path(path: Path, split: str | None, merge: bool) -> CorpusReader:
+def _read_path(path: Path, split: str | None, merge: bool, columns: Mapping[str, str] | None) -> CorpusReader:
     tally: Tally = Tally()
     wanted = normal_split(split) if split is not None else None
-    with TextStream(path) as stream:
-        script = stream.readline(1000).decode(errors="replace").strip().startswith(",".join(COLUMNS))
-    loader: Loader = read_script if script else read_plain
+    check_readable(path)
+    loader: Loader = partial(read_plain, columns=columns)
+    if detect_format(path) == "csv":
+        with TextStream(path) as stream:
+            first = stream.readline(1000).decode(errors="replace").strip()
+        loader = read_script if first.startswith(",".join(COLUMNS)) and not columns else loader
     return CorpusReader(loader(path, wanted, tally), path, tally, wanted, merge=merge)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from palaver.corpora.reading import split_labels
@@ -12,12 +12,14 @@ from palaver.schema import Dialogue
 from palaver.schema.base import FrozenDict, Scalar
 
 
-def read_plain(path: Path, split: str | None, tally: Tally) -> Iterator[Dialogue]:
+def read_plain(
+    path: Path, split: str | None, tally: Tally, columns: Mapping[str, str] | None = None
+) -> Iterator[Dialogue]:
     """The dialogues with their split as everybody calls it, and a list of one topic as that topic.
 
     Any other dialogue file is read as well.
     """
-    reader = read_dialogues(path)
+    reader = read_dialogues(path, columns=columns)
     for dialogue in reader:
         labels = dict(dialogue.labels)
         original = labels.get("split")

@@ -52,12 +52,13 @@ class Contexts:
         every_turn: bool = False,
         limit: int | None = None,
         root: Path | None = None,
+        columns: Mapping[str, str] | None = None,
     ) -> None:
         self.source = str(source)
         self.split = split
         self.every_turn = every_turn
         self.limit = limit
-        self._root = root
+        self._root, self._columns = root, columns
         self._skipped: Counter[str] = Counter()
         self.n_repeated = 0
         """Dialogues whose id an earlier one has; they are called ID~2, ID~3 and so on."""
@@ -136,7 +137,7 @@ class Contexts:
 
         self.n_repeated = 0
         times: Counter[str] = Counter()
-        for dialogue in read_corpus(self.source, root=self._root, split=self.split):
+        for dialogue in read_corpus(self.source, root=self._root, split=self.split, columns=self._columns):
             times[dialogue.id] += 1
             if times[dialogue.id] > 1:  # two responses with one id could not be told apart
                 self.n_repeated += 1

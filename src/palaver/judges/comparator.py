@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from palaver.comparator.scorer import load_scorer
+from palaver.errors import require
 from palaver.judges.labels import sitting_of, system_of
-from palaver.models.devices import choose_device
 from palaver.readers.roles import with_roles, without_empty_turns
 from palaver.registry import Named
 from palaver.schema import Criterion, Dialogue, Rating, Response
@@ -29,6 +29,10 @@ class ComparatorJudge(Named):
     )
 
     def __init__(self, which: str = "default", device: str = "auto") -> None:
+        require("transformers", "models")
+        require("torch", "models")
+        from palaver.models.devices import choose_device
+
         self.scorer = load_scorer(which, device=str(choose_device(device)))
         self.name = "comparator" if which == "default" else f"comparator={which}"
         self.signature = self.scorer.signature

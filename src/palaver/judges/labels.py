@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from palaver.errors import DataError
+from palaver.readers.shapes import known_label
 from palaver.schema import Dialogue
 
 
 def system_of(dialogue: Dialogue) -> str:
     """The system that spoke in it."""
-    system = dialogue.labels.get("system")
+    system = known_label(dialogue.labels, "system")
     if system is None:
         raise DataError(f"dialogue {dialogue.id!r} names no system", "give each dialogue a field `system`")
     return str(system)
@@ -16,5 +17,5 @@ def system_of(dialogue: Dialogue) -> str:
 
 def sitting_of(dialogue: Dialogue) -> str | None:
     """The sitting it belongs to: dialogues of one sitting are compared with each other."""
-    group = dialogue.labels.get("group")
+    group = known_label(dialogue.labels, "group")
     return None if group is None else str(group)

@@ -17,6 +17,7 @@ from palaver.progress import Progress, no_progress
 from palaver.readers.dialogues import DialogueReader, read_dialogues
 from palaver.readers.rating_files import ratings_frame, with_numbers
 from palaver.readers.responses import ResponseReader, is_responses, read_responses
+from palaver.readers.shapes import known_label
 from palaver.schema import Dialogue, Judge, Rating, Response
 from palaver.schema.base import FrozenDict
 from palaver.schema.judge import Direction
@@ -135,6 +136,7 @@ class Panel:
         for batch in _batches(things):
             self.n_judged += len(batch)
             progress("judging", self.n_judged, 0)
+            batch = self._named(batch)
             ratings = [rating for judge in batched for rating in self._ratings(judge, batch)]
             yield ratings
             if whole:
@@ -159,7 +161,7 @@ class Panel:
                     f"{judge.name} judges responses, but {self.path} holds dialogues",
                     "give a file with the columns id, system, context, response",
                 )
-            return [self._with_system(thing) for thing in batch if isinstance(thing, Dialogue)]
+            return batch
         able = []
         for response in responses:
             reason = _why_not(judge, response)
@@ -169,9 +171,14 @@ class Panel:
                 able.append(response)
         return able if "responses" in judge.looks_at else [response.as_dialogue() for response in able]
 
+    def _named(self, batch: list[Response] | list[Dialogue]) -> list[Response] | list[Dialogue]:
+        """The batch, in which every dialogue names its system, as every response does."""
+        named = [self._with_system(thing) for thing in batch if isinstance(thing, Dialogue)]
+        return named or batch
+
     def _with_system(self, dialogue: Dialogue) -> Dialogue:
         """One that names no system is taken for a dialogue of the file's own."""
-        if dialogue.labels.get("system") is not None:
+        if known_label(dialogue.labels, "system") is not None:
             return dialogue
         self._n_nameless += 1
         labels = {**dialogue.labels, "system": self.path.name.partition(".")[0]}

@@ -8,8 +8,11 @@ import polars as pl
 
 from palaver.errors import DataError
 from palaver.judges.catalogue import directions
+from palaver.readers.rows import RowFile
 from palaver.studies import Analysis, analyse, ratings_from_frame
 from palaver.tables import open_table
+
+_SCORE_COLUMNS = {"id", "score", "low", "high", "system", "group", "worst_turn"}
 
 
 def rank_systems(
@@ -39,9 +42,10 @@ def rank_systems(
 
 def score_ratings(path: Path) -> pl.DataFrame | None:
     """The file of `palaver compare score` as ratings; nothing where it holds something else."""
-    source = open_table(path)
-    if not {"id", "score"} <= set(source.columns):
+    _, first = next(RowFile(path).rows(), (0, None))
+    if not isinstance(first, dict) or not {"id", "score"} <= first.keys() <= _SCORE_COLUMNS:
         return None
+    source = open_table(path)
     rows = pl.concat(list(source.frames()), how="diagonal")
     nameless = rows.height - rows.drop_nulls(["system", "score"]).height if "system" in rows.columns else None
     if nameless is None or nameless == rows.height:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from palaver.judges.labels import sitting_of, system_of
+from palaver.readers.shapes import known_label
 from palaver.registry import Named
 from palaver.schema import Criterion, Dialogue, Rating, Response
 from palaver.schema.judge import Judged, Need
@@ -30,12 +31,12 @@ class UserJudge(Named):
 
     def judge(self, batch: Sequence[Response] | Sequence[Dialogue]) -> Iterator[Rating]:
         for dialogue in batch:
-            value = dialogue.labels.get("rating")
+            value = known_label(dialogue.labels, "rating")
             if isinstance(value, bool) or not isinstance(value, int | float):
                 self.left_out["dialogues without a rating"] += 1
             elif isinstance(dialogue, Dialogue):
                 yield Rating(
                     item=dialogue.id, context=sitting_of(dialogue), system=system_of(dialogue),
-                    rater=str(dialogue.labels.get("rater") or self.name), criterion="rating",
+                    rater=str(known_label(dialogue.labels, "rater") or self.name), criterion="rating",
                     value=float(value), kind=self.kind, signature=self.signature,
                 )  # fmt: skip

@@ -70,6 +70,8 @@ def read_scored_texts(path: Path) -> tuple[list[str], np.ndarray]:
         scores.append([value or 0.0 for value in values])
     if problems:
         raise problems.error(path, "text with its scores", "row")
+    if not texts:
+        raise DataError(f"{path} holds no texts", f"expected text, {', '.join(TRAITS)}")
     return texts, np.array(scores).reshape(-1, 5)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -36,13 +36,14 @@ def read_responses(
     choice: Choice,
     *,
     source: str,
+    columns: Mapping[str, str] | None = None,
     n_words: int = 200,
     workers: int = 0,
     progress: Progress = no_progress,
 ) -> Pools:
     """The responses of one system as each character."""
     size = path.stat().st_size
-    table = ResponseTable.open(path)
+    table = ResponseTable.open(path, columns)
     drop: frozenset[str] = frozenset()
     notes: list[str] = []
     if choice.drop_common:

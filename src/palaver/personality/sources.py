@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,20 +24,23 @@ def read_pools(
     choice: Choice | None = None,
     *,
     root: str | Path | None = None,
+    columns: Mapping[str, str] | None = None,
     n_words: int = 200,
     workers: int = 0,
     progress: Progress | None = None,
 ) -> Pools:
     """The utterances of a source, counted by a recogniser and, for the controls, by words.
 
-    `root` is the folder of the corpora, for a corpus by name; `n_words` are the words of the bag, 0 for none.
+    `root` is the folder of the corpora, for a corpus by name; `columns` are field -> name in a file;
+    `n_words` are the words of the bag, 0 for none.
     """
     path = Path(source)
     options: dict[str, Any] = {"source": str(source), "n_words": n_words, "workers": workers}
     options["progress"] = progress or no_progress
-    if str(source) not in corpus_names() and path.exists() and is_responses(path):
-        return read_responses(path, recogniser, choice or Choice(), **options)
-    return read_transcripts(read_corpus(source, root=root), recogniser, choice or Choice(), **options)
+    if str(source) not in corpus_names() and path.is_file() and is_responses(path, columns):
+        return read_responses(path, recogniser, choice or Choice(), columns=columns, **options)
+    dialogues = read_corpus(source, root=root, columns=columns)
+    return read_transcripts(dialogues, recogniser, choice or Choice(), **options)
 
 
 def distinguish(
@@ -46,6 +50,7 @@ def distinguish(
     choice: Choice | None = None,
     settings: Settings | None = None,
     root: str | Path | None = None,
+    columns: Mapping[str, str] | None = None,
     n_words: int = 200,
     progress: Progress | None = None,
 ) -> Distinguishability:
@@ -56,6 +61,13 @@ def distinguish(
     settings = settings or Settings()
     judge = load_recogniser(recogniser) if isinstance(recogniser, str) else recogniser
     pools = read_pools(
-        source, judge, choice, root=root, n_words=n_words, workers=settings.workers, progress=progress
+        source,
+        judge,
+        choice,
+        root=root,
+        columns=columns,
+        n_words=n_words,
+        workers=settings.workers,
+        progress=progress,
     )
     return run_protocol(pools, settings, progress=progress)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -18,6 +19,7 @@ from palaver.personality.bag import Bag
 from palaver.personality.pools import Choice, Pools, choose_characters
 from palaver.personality.utterances import build_pools, count_texts
 from palaver.progress import Progress, no_progress
+from palaver.readers.shapes import FIELDS, known_label
 
 SHARD = 200_000
 """Utterances that are counted at a time; fewer are not worth a process of their own."""
@@ -80,6 +82,10 @@ class _Turns:
     left_out: Counter[str] = field(default_factory=Counter)
 
 
+def _label(labels: Mapping[str, Any], name: str) -> Any:
+    return known_label(labels, name) if name in FIELDS else labels.get(name)
+
+
 def _take(dialogues: CorpusReader, choice: Choice) -> _Turns:
     turns = _Turns()
     numbers: dict[Any, int] = {}
@@ -96,7 +102,9 @@ def _take(dialogues: CorpusReader, choice: Choice) -> _Turns:
             who: Any = turn.speaker
             if choice.by != "speaker":
                 known.update(dict.fromkeys((*labels, *turn.labels)))
-                who = turn.labels.get(choice.by, labels.get(choice.by))
+                known.update({name: None for name in FIELDS if known_label(labels, name) is not None})
+                who = _label(turn.labels, choice.by)
+                who = _label(labels, choice.by) if who is None else who
             if not turn.text.strip():
                 turns.left_out["empty turns"] += 1
             elif who is None:

@@ -6,12 +6,13 @@ The corpora are read where the user has them, in the layout of their release, pa
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from palaver.errors import DataError
 from palaver.files import TextStream
+from palaver.readers.texts import read_texts
 
 CORPORA = ("SICK_full.txt", "SICK.txt", "msr_paraphrase_train.txt", "treebank.zip")
 """A folder with one of these (they may be packed) holds sentences to make triplets of."""
@@ -40,13 +41,10 @@ class Pair:
     """The captions the two were made from, which the full release carries along."""
 
 
-def read_text(path: Path) -> list[Sentence]:
-    """One sentence a line; blank lines are passed over (their number still counts)."""
-    with TextStream(path) as stream:
-        lines = stream.read().decode("utf-8").splitlines()
-    sentences = [
-        Sentence(path.stem, f"line {n}", line.strip()) for n, line in enumerate(lines, 1) if line.strip()
-    ]
+def read_text(path: Path, columns: Mapping[str, str] | None = None) -> list[Sentence]:
+    """One sentence a line, a turn or a response; blank ones are passed over (their number still counts)."""
+    texts = read_texts(path, columns=columns)
+    sentences = [Sentence(path.stem, place, text.strip()) for place, text in texts if text.strip()]
     if not sentences:
         raise DataError(f"{path} has no sentences: every line is blank", "expected one sentence a line")
     return sentences

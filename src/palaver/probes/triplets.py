@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -73,10 +73,14 @@ def generate(
     recipe: Recipe | None = None,
     *,
     texts: Sequence[Path] = (),
+    columns: Mapping[str, str] | None = None,
     workers: int = 0,
     progress: Progress = no_progress,
 ) -> TripletCollection:
-    """The five sets from the corpora in `folder` (or in `folder/sentences`) and from text files."""
+    """The five sets from the corpora in `folder` (or in `folder/sentences`) and from text files.
+
+    `columns` are field -> name in the text files, where these are tables.
+    """
     recipe = recipe or Recipe()
     collection = TripletCollection(recipe)
     pairs: list[Pair] = []
@@ -87,7 +91,7 @@ def generate(
         sentences += [s for pair in pairs for s in (pair.first, pair.second)]
         sentences += sources.read_msrp(folder) + sources.read_treebank(folder)
     for path in texts:
-        sentences += sources.read_text(path)
+        sentences += sources.read_text(path, columns)
     if not sentences:
         raise UserError(
             f"there are no sentences to make triplets of in {folder}",

@@ -45,7 +45,6 @@ from palaver.readers.shapes import (
     is_turns,
     json_list,
     labels_of,
-    number_or_text,
     take_prompt,
     turn_list,
     turns_of,
@@ -211,8 +210,6 @@ class DialogueReader(RowReader, Iterable[Dialogue]):
             fields["labels"] = labels  # the check of the noun says what is wrong
             return fields
         fields["labels"] = labels_of(row, taken)
-        if self.file.format == "csv" and isinstance(fields["labels"].get("rating"), str):
-            fields["labels"]["rating"] = number_or_text(fields["labels"]["rating"])
         if prompt is not None:
             self._tally[f"instructions to a chat model, kept as the label {PROMPT!r}"] += 1
             fields["labels"].setdefault(PROMPT, prompt)

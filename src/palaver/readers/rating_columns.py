@@ -21,6 +21,7 @@ import polars as pl
 
 from palaver.errors import DataError, nearest
 from palaver.readers.rating_options import RatingOptions
+from palaver.readers.shapes import other_file
 from palaver.tables import ROW
 
 REQUIRED = ("item", "system", "rater", "criterion", "value")
@@ -498,6 +499,6 @@ def _demand(required: Sequence[str], fields: Mapping[str, str], columns: Sequenc
     word = "a column is" if len(missing) == 1 else f"{len(missing)} columns are"
     raise DataError(
         f"{path}: {word} missing. Expected {', '.join(REQUIRED)}; found {', '.join(columns) or 'none'}",
-        f"rename the column, or say which one it is: --column {missing[0]}=NAME",
+        other_file(columns) or f"rename the column, or say which one it is: --column {missing[0]}=NAME",
         problems,
     )

@@ -292,6 +292,8 @@ class ResponseTable:
         rows = _sample(RowFile(path, columns))
         keys = dict.fromkeys(name for row in rows for name in row)
         names = {field: next((n for n in known if n in keys), field) for field, known in NAMES.items()}
+        if names["id"] not in keys and names["context"] in keys:
+            names["id"] = names["context"]  # what answers one context belongs together
         return cls(Path(path), {**names, **(columns or {})}, system_columns(rows))
 
     def shards(self, progress: Callable[[int], None] | None = None) -> Iterator[Shard]:

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from palaver.config import dotted
 from palaver.errors import DataError, nearest
 from palaver.files import Encoding, TextStream, as_path, check_readable, detect_format
-from palaver.readers.shapes import Tally
+from palaver.readers.shapes import Tally, other_file
 
 csv.field_size_limit(1 << 30)  # a cell may be longer than 131,072 characters
 
@@ -35,17 +35,6 @@ _TOO_MANY = 1000
 """So many mistakes and nothing else: the file is something else, and is not read to its end."""
 _CHUNK = 1 << 20
 _BATCH = 1000
-_BINARY = {
-    b"\x89PNG": "a picture (PNG)",
-    b"\xff\xd8\xff": "a picture (JPEG)",
-    b"GIF8": "a picture (GIF)",
-    b"%PDF": "a PDF document",
-    b"PK\x03\x04": "a zip archive, or an office document",
-    b"\x1f\x8b": "packed with gzip; end its name in .gz",
-    b"SQLite": "a database",
-    b"\x7fELF": "a program",
-    b"RIFF": "sound or film",
-}
 
 
 class Problems:
@@ -82,7 +71,6 @@ class RowFile:
         self.problems = Problems()
         self.encoding = Encoding()
         check_readable(self.path)
-        _check_no_binary(self.path)
         self.format = detect_format(self.path)
         self._layout: Literal["lines", "array", "object"] = "lines"
         if self.format == "csv" and _begins_like_json(self.path):
@@ -172,7 +160,7 @@ class RowReader:
 
     def _start(self) -> None:
         self._tally = Tally()
-        self._bad_row = ""
+        self._bad_row: Any = None
         """The first row with a mistake, for the error."""
 
     @property
@@ -182,7 +170,13 @@ class RowReader:
 
     def error(self) -> DataError:
         """One error that says what is wrong, where, and what was expected."""
-        hint = f"{self.expected}\nfound {self._bad_row}" if self._bad_row else self.expected
+        hint = self.expected
+        if self._bad_row is not None:
+            found = json.dumps(self._bad_row, ensure_ascii=False, default=str)
+            hint += f"\nfound {found if len(found) <= 120 else f'{found[:119]}…'}"
+        if isinstance(self._bad_row, dict):
+            looks = other_file(self._bad_row)
+            hint += f"\n{looks}" if looks and self.noun not in looks else ""
         return self.problems.error(self.path, self.noun, self.file.word, hint)
 
     @property
@@ -200,9 +194,8 @@ class RowReader:
 
     def _mistake(self, number: int, text: str, row: Any) -> None:
         self.problems.add(number, text)
-        if not self._bad_row:
-            row_text = json.dumps(row, ensure_ascii=False, default=str)
-            self._bad_row = row_text if len(row_text) <= 120 else f"{row_text[:119]}…"
+        if self._bad_row is None:
+            self._bad_row = row
 
     def _mistakes(
         self, error: ValidationError, row: Any, place_of: Callable[[tuple[int | str, ...]], int]
@@ -219,16 +212,6 @@ class RowReader:
 def file_stem(path: Path) -> str:
     """`chats` of `chats.jsonl.gz`: names what has no name of its own."""
     return path.name.partition(".")[0]
-
-
-def _check_no_binary(path: Path) -> None:
-    if path.name.lower().endswith((".gz", ".zip")):
-        return
-    with path.open("rb") as file:
-        head = file.read(8)
-    for mark, what in _BINARY.items():
-        if head.startswith(mark):
-            raise DataError(f"{path} is {what}", "expected JSON lines, CSV or Parquet")
 
 
 def _begins_like_json(path: Path) -> bool:

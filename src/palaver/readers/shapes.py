@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from palaver.schema.response import SYSTEM, USER
@@ -42,10 +42,36 @@ TURN_LISTS = (
 )
 """Where turns are looked for first; a list of turns is taken under any other name, too."""
 
+_OTHERS = (
+    ({"id", "score", "low", "high"}, "scores", "palaver compare rank"),
+    ({"set", "original", "plus", "star"}, "triplets", "palaver probe run"),
+    ({"rater", "value"}, "ratings", "palaver study analyse"),
+    ({"rater", "criterion"}, "ratings", "palaver study analyse"),
+    ({"item", "system", "rater"}, "ratings", "palaver study analyse"),
+    ({"a", "b", "better"}, "compared pairs", "palaver compare train --dev-pairs"),
+    *(({name}, "dialogues", "palaver compare score") for name in ("turns", "messages", "conversations")),
+    ({"dialogue", "speaker", "text"}, "dialogues", "palaver compare score"),
+    *(
+        ({context, response}, "responses", "palaver judge")
+        for context in ("context", "prompt", "history")
+        for response in ("response", "output")
+    ),
+)
+"""Columns of the other files that Palaver knows: what they hold, and which command takes them."""
+
 _ASSISTANTS = frozenset({"assistant", "gpt", "chatgpt", "model", "bot"})
 _INSTRUCTORS = frozenset({"system", "developer"})
 PROMPT = "prompt"
 """The label under which the instructions of a chat model are kept: nobody said them."""
+
+
+def other_file(columns: Iterable[str]) -> str:
+    """What a file with these columns seems to hold and who reads it, in words; empty if nothing is known."""
+    names = set(columns)
+    for known, noun, command in _OTHERS:
+        if known <= names:
+            return f"it looks like {noun}, which `{command}` takes"
+    return ""
 
 
 def known_label(labels: Mapping[str, Any], field: str) -> Any:
@@ -72,6 +98,8 @@ def labels_of(row: Mapping[str, Any], taken: frozenset[str] | set[str]) -> dict[
                 break
             if own.get(name) is not None:
                 break
+    if isinstance(known.get("rating"), str):
+        known["rating"] = number_or_text(known["rating"])
     return {**labels, **own, **known}
 
 

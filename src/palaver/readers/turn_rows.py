@@ -20,7 +20,6 @@ from palaver.readers.shapes import (
     is_scalar,
     json_list,
     labels_of,
-    number_or_text,
     turn_list,
 )
 from palaver.schema import Dialogue
@@ -66,8 +65,6 @@ class Draft:
             own = {name: value for name, value in extra.items() if name not in labels}
             if own:
                 turn["labels"] = {**own, **turn["labels"]}
-        if isinstance(labels.get("rating"), str):
-            labels["rating"] = number_or_text(labels["rating"])
         if labels:
             self.fields["labels"] = {**labels, **self.fields.get("labels", {})}
         return self

@@ -44,7 +44,9 @@ def read_source(source: Source, data: Data) -> CorpusReader:
     """The dialogues of a source as a stream, turns merged where that is wanted."""
     name = source.corpus or source.path or ""
     root = source.root or data.root
-    return read_corpus(name, root=root, split=source.split, merge_turns=data.merge_turns)
+    return read_corpus(
+        name, root=root, split=source.split, merge_turns=data.merge_turns, columns=source.columns
+    )
 
 
 def count_turns(dialogues: Iterable[Dialogue]) -> Counter[str]:

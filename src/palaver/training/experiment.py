@@ -6,6 +6,7 @@ under `presets/`; an experiment names one and overrides what it likes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,6 +16,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainSerializer,
     ValidationInfo,
     field_validator,
     model_validator,
@@ -22,6 +24,7 @@ from pydantic import (
 
 from palaver.errors import nearest
 from palaver.models.shipped import shipped
+from palaver.schema.base import FrozenDict
 
 
 def _find(path: Path, info: ValidationInfo) -> Path:
@@ -53,6 +56,9 @@ StartPath = Annotated[Path, BeforeValidator(_find_checkpoint), AfterValidator(_f
 """A checkpoint to start from: a shipped one by its name, or a folder."""
 
 
+ColumnNames = Annotated[Mapping[str, str], AfterValidator(FrozenDict), PlainSerializer(dict)]
+
+
 class Part(BaseModel):
     """A table of the file."""
 
@@ -73,6 +79,9 @@ class Source(Part):
 
     corpus: str | None = Field(None, description="a name of `palaver corpus list`")
     path: InputPath | None = Field(None, description="a file of dialogues (.jsonl, .csv, .parquet; .gz too)")
+    columns: ColumnNames | None = Field(
+        None, description='other names in the file: `{ speaker = "who", text = "said" }`'
+    )
     split: str | None = Field(None, description="only dialogues of this split")
     root: InputPath | None = Field(None, description="the folder the corpus lies in, if not `data.root`")
 

@@ -196,7 +196,7 @@ class _Preparation:
         inputs = {
             "format": FORMAT,
             "hashes": [self.hashes[f] for f in _files_of(self.experiment, sources)],
-            "sources": [[s.corpus, s.split] for s in sources],
+            "sources": [[s.corpus, s.split, *sorted((s.columns or {}).items())] for s in sources],
             "vocabulary": vocabulary.signature,
             "settings": {key: getattr(data, key) for key in keys},
             "limits": vars(limits),
