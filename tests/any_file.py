@@ -90,6 +90,8 @@ class Command:
     written: str = ""
     """The file in OUT that is compared; what is printed, where there is none."""
     needs_labels: bool = False
+    needs_ids: bool = False
+    """Whether the answer depends on them: what is drawn at random is."""
     takes_responses: bool = False
     code: int = 0
     is_slow: bool = False
@@ -126,11 +128,20 @@ COMMANDS = (
         is_slow=True,
     ),
     Command("train responder EXPERIMENT --out OUT/run --device cpu --max-steps 1", is_slow=True),
-    # For the integrator: Command("study new --from FILE COLUMNS --preset likert --out OUT/s.toml", "s.toml")
+    Command(
+        "study new --from FILE COLUMNS --preset likert --out OUT/study.toml",
+        "study-items.jsonl",
+        needs_labels=True,
+        needs_ids=True,
+        takes_responses=True,
+    ),
 )
 RESPONSE_COMMANDS = (
     Command("judge FILE COLUMNS --by unigram_f1 --by comparator --json"),
     Command("compare rank FILE COLUMNS --replicates 20"),
+    Command("compare score FILE COLUMNS --out OUT/scores.jsonl", "scores.jsonl"),
+    Command("generate --contexts FILE COLUMNS --system echoing:echo --out OUT/r.jsonl", "r.jsonl"),
+    Command("study new --from FILE COLUMNS --preset pairwise --out OUT/study.toml", "study-items.jsonl"),
     Command(f"personality distinguish FILE COLUMNS --by system {DISTINGUISH}", is_slow=True),
     Command("personality score FILE COLUMNS --json"),
     Command("probe transform not-negation FILE COLUMNS"),
@@ -255,6 +266,8 @@ def plain(text: str, shape: Shape) -> str:
 
 def applies(command: Command, shape: Shape) -> bool:
     if shape in NAMELESS and command.needs_labels:
+        return False
+    if command.needs_ids and shape.ids != IDS:
         return False
     return not (shape.is_response and command.takes_responses)  # that has another answer
 

@@ -185,5 +185,4 @@ def test_contexts_of_responses(tmp_path: Path) -> None:
         ("c2", ["Tea?"], ("Yes.", "No.")),
     ]
     assert contexts.survey().count == 2
-    with pytest.raises(UserError, match="--every-turn needs dialogues"):
-        Contexts(path, every_turn=True)
+    assert not Contexts(path, every_turn=True).of_responses, "each turn of a context with its response"

@@ -245,7 +245,7 @@ def test_columns_that_are_criteria(column: str, values: list[str | None]) -> Non
 
 def test_criteria_that_are_not_there() -> None:
     sample = frame(item=["m"], team=["a"], rater=["r"], quality=["3"])
-    with pytest.raises(DataError, match=r"none of --criteria qualty is there.*did you mean 'quality'"):
+    with pytest.raises(DataError, match=r"none of the criteria qualty is there.*did you mean 'quality'"):
         layout_of(sample, criteria=["qualty"])
 
 

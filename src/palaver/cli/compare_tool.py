@@ -34,7 +34,7 @@ def _device(name: str) -> str:
 def score(
     file: Annotated[
         Path,
-        typer.Argument(help=f"Dialogues or responses (a response ends its context): {options.ANY_SHAPE}."),
+        typer.Argument(help=f"Dialogues, or responses with their contexts: {options.ANY_SHAPE}."),
     ],
     out: options.Out,
     comparator: options.Comparator = "default",

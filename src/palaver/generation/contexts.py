@@ -66,12 +66,16 @@ class Contexts:
         self._is_text = path.name.lower().removesuffix(".gz").endswith(".txt")
         if self._is_text:
             check_readable(path)
-        self.of_responses = not self._is_text and path.is_file() and is_responses(path)
-        """Whether the file holds responses, of which only the contexts are taken."""
-        if (split or every_turn) and (self._is_text or self.of_responses):
+        wants_dialogues = split or every_turn
+        if wants_dialogues and self._is_text:
             asked = "--split" if split else "--every-turn"
-            holds = "responses, whose contexts are taken" if self.of_responses else "one utterance a line"
-            raise UserError(f"{asked} needs dialogues, but {source} has {holds}", f"leave out {asked}")
+            raise UserError(
+                f"{asked} needs dialogues, but {source} has one utterance a line", f"leave out {asked}"
+            )
+        self.of_responses = not (self._is_text or wants_dialogues) and (
+            path.is_file() and is_responses(path, columns)
+        )
+        """Whether the file holds responses, of which only the contexts are taken."""
 
     def __iter__(self) -> Iterator[Context]:
         self._skipped = Counter()

@@ -301,7 +301,7 @@ def _only(options: RatingOptions, layout: Layout, path: Path) -> Layout:
         met = [*layout.criteria, *layout.left]
         close = nearest(options.criteria[0], met)
         raise DataError(
-            f"{path}: none of --criteria {','.join(options.criteria)} is there{close}",
+            f"{path}: none of the criteria {','.join(options.criteria)} is there{close}",
             f"found {', '.join(met)}",
         )
     left = {column: reason for name, by in layout.criteria.items() if name not in asked for column in by}
@@ -396,7 +396,7 @@ def _criteria(
     for column, reason in left.items():
         if reason.startswith(_LOOKS_LIKE):
             taken = ",".join((*criteria, column))
-            left[column] = _NOT_ASKED if is_asked else f"{reason}; add --criteria {taken} to take it"
+            left[column] = _NOT_ASKED if is_asked else f'{reason}; add --criteria "{taken}" to take it'
     return Layout("criteria", wide, criteria, left=left)
 
 
