@@ -226,7 +226,7 @@ def test_columns_that_are_no_criteria_unless_the_user_says_so(
     assert f"left the column {column!r}: {reason}" in note
     assert list(layout_of(sample, criteria=["quality", column]).criteria) == ["quality", column]
     if "looks like" in reason:
-        assert f"--criteria quality,{column}" in note
+        assert f'--criteria "quality,{column}"' in note
 
 
 @pytest.mark.parametrize(
