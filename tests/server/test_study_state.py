@@ -515,3 +515,88 @@ def test_the_survey_is_checked(open_study: Open) -> None:
     study_state.answer_survey(someone, {"native": "no"})
     study_state.answer_survey(someone, {"native": "yes"})  # twice is once: the first stays
     assert rows(study_state, rater)[0].survey == '{"native": "no"}'
+
+
+# --- waiting, when others hold what is left
+
+
+def test_a_newcomer_waits_while_others_hold_everything(open_study: Open, clock: Any) -> None:
+    study_state = open_study(n_items=1, raters_per_item=1, lease_minutes=2, wait_minutes=5)
+    first = come(study_state)
+    task = task_of(study_state, first)
+    second = come(study_state)
+    visit = study_state.visit(second)
+    assert (visit.state, visit.task, visit.seconds_to_wait) == ("waiting", None, 300)
+    clock.sleep(100)
+    assert study_state.visit(second).seconds_to_wait == 200
+    clock.sleep(30)  # now the first one's lease has run out
+    assert study_state.visit(second).task is not None
+    study_state.submit(first, task.assignment, answers(task))  # late, and kept
+    assert work(study_state, second).finished
+    assert study_state.visit(second).state == "done"
+    assert {row.kind for row in rows(study_state, event)} >= {"waiting"}
+
+
+def test_nobody_who_answered_nothing_gets_a_completion_code(open_study: Open, clock: Any) -> None:
+    study_state = open_study(
+        n_items=1, raters_per_item=1, lease_minutes=60, wait_minutes=5, completion={"code": "FULL"}
+    )
+    holder, newcomer = come(study_state), come(study_state)
+    task_of(study_state, holder)
+    assert study_state.visit(newcomer).state == "waiting"
+    clock.sleep(301)
+    visit = study_state.visit(newcomer)
+    assert (visit.state, visit.code, visit.url) == ("unneeded", None, None)
+    work(study_state, holder)
+    assert study_state.visit(holder).code == "FULL"
+    late = study_state.enter()
+    assert study_state.visit(late).state == "unneeded", "told before consent and training, not after"
+    assert {row.state for row in rows(study_state, rater)} == {"done", "working", "instructions"}
+
+
+def test_who_came_for_nothing_may_have_a_code_of_its_own(open_study: Open) -> None:
+    end = {"code": "FULL", "no_work_code": "CAME", "no_work_url": "https://example.org/came"}
+    study_state = open_study(n_items=1, raters_per_item=1, completion=end)
+    work(study_state, come(study_state))
+    visit = study_state.visit(come(study_state))
+    assert (visit.code, visit.url) == ("CAME", "https://example.org/came")
+
+
+def test_somebody_who_worked_leaves_paid_after_the_wait(open_study: Open, clock: Any) -> None:
+    study_state = open_study(
+        n_items=2, raters_per_item=1, lease_minutes=60, wait_minutes=5, completion={"code": "FULL"}
+    )
+    me, other = come(study_state), come(study_state)
+    task_of(study_state, me)
+    task_of(study_state, other)
+    work(study_state, me)
+    visit = study_state.visit(me)
+    assert (visit.state, visit.has_worked) == ("waiting", True)
+    clock.sleep(299)
+    assert study_state.visit(me).state == "waiting"
+    clock.sleep(2)
+    assert (study_state.visit(me).state, study_state.visit(me).code) == ("done", "FULL")
+
+
+def test_a_rater_with_enough_screens_does_not_wait(open_study: Open) -> None:
+    study_state = open_study(n_items=2, raters_per_item=1, items_per_rater=1)
+    me, other = come(study_state), come(study_state)
+    task_of(study_state, me)
+    task_of(study_state, other)
+    work(study_state, me)
+    assert study_state.visit(me).state == "done"
+
+
+def test_the_wait_begins_anew_after_work(open_study: Open, clock: Any) -> None:
+    study_state = open_study(n_items=2, raters_per_item=1, lease_minutes=4, wait_minutes=5)
+    me, other = come(study_state), come(study_state)
+    task_of(study_state, other)
+    work(study_state, me)
+    assert study_state.visit(me).state == "waiting"
+    clock.sleep(241)
+    task = task_of(study_state, me)  # the other's lease ran out
+    back = task_of(study_state, other) if study_state.visit(other).task else None
+    assert back is None, "the place is taken, so the other one waits"
+    assert study_state.visit(other).seconds_to_wait == 300
+    study_state.submit(me, task.assignment, answers(task))
+    assert study_state.visit(me).state == "done"

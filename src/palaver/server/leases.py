@@ -82,6 +82,18 @@ _NEEDIEST = (
     .order_by(func.sum(screen.c.target - screen.c.taken).desc(), screen.c.group_no)
     .limit(1)
 )
+_others = assignment.alias("others")
+_UNANSWERED = ~exists().where(
+    assignment.c.screen_id == screen.c.id,
+    assignment.c.rater_id == bindparam("by_rater"),
+    assignment.c.status.in_(("done", "late")),
+)
+_HELD_BY_OTHERS = (
+    select(screen.c.id)
+    .join(_others, _others.c.screen_id == screen.c.id)
+    .where(screen.c.kind == "main", _others.c.status == "open", _UNANSWERED)
+    .limit(1)
+)
 _PROGRESS = (
     select(func.count())
     .select_from(assignment.join(screen, screen.c.id == assignment.c.screen_id))
@@ -165,6 +177,11 @@ def free_screens(
 def neediest_group(connection: Connection, rater_id: str) -> int | None:
     """The group of questions with most room left that this rater can still work on."""
     return connection.execute(_NEEDIEST, {"by_rater": rater_id}).scalar()
+
+
+def others_hold_work(connection: Connection, rater_id: str) -> bool:
+    """Whether others have screens in hand that this rater could still get, should they not answer."""
+    return connection.execute(_HELD_BY_OTHERS, {"by_rater": rater_id}).first() is not None
 
 
 def finish(connection: Connection, held: Lease, now: float) -> str:

@@ -188,6 +188,8 @@ class Site:
                 view=rating_page(self.study_state.study, visit.task),
                 problem=problem,
             )
+        if visit.state == "waiting":
+            return self.page("waiting", visit=visit)
         if visit.state in ("consent", "instructions"):
             return self.page(visit.state, csrf=csrf)
         if visit.state == "survey":

@@ -10,7 +10,7 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
@@ -56,12 +56,17 @@ class Visit:
 
     rater: str
     state: str
-    """consent, instructions, training, working, survey, done, screened or blocked."""
+    """consent, instructions, training, working, waiting, survey, done, unneeded, screened or blocked.
+
+    `waiting`: others hold all screens that are left. `unneeded`: somebody who came when none was left.
+    """
     task: Task | None
-    code: str
+    code: str | None
     url: str | None
     platform: str
     parameters: Mapping[str, str]
+    has_worked: bool = False
+    seconds_to_wait: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,28 +174,48 @@ class StudyState:
             connection.execute(_SEEN, {"of_rater": rater_id, "now": now})
             if me.blocked and me.state not in ("done", "screened"):
                 return self._visit(me, "blocked")
+            if me.state in ("consent", "instructions"):
+                return self._visit(me, me.state if _is_work_left(connection, me.id) else "unneeded")
             if me.state not in ("training", "working"):
                 return self._visit(me, me.state)
             held = next_screen(connection, self.catalogue, me, now)
             if held is None:
-                return self._visit(me, self._leave_work(connection, me, now))
+                return self._without_work(connection, rater_of(connection, me.id), now)
+            if me.waiting_since is not None:
+                change_rater(connection, me.id, waiting_since=None)
             state = "working" if held.kind != "training" else me.state  # the training may just be passed
             return self._visit(me, state, self._task(connection, rater_id, held))
 
     def _visit(self, me: Rater, state: str, task: Task | None = None) -> Visit:
-        end, out = self.study.completion, state == "screened"
-        code = (end.screen_out_code if out else end.code) or me.code
-        url = end.screen_out_url if out else end.url
+        end = self.study.completion
+        code, url = end.code or me.code, end.url
+        if state == "screened":
+            code, url = end.screen_out_code or me.code, end.screen_out_url
+        elif state == "unneeded":
+            code, url = end.no_work_code, end.no_work_url
         return Visit(me.id, state, task, code, url, me.platform, json.loads(me.parameters))
 
-    def _leave_work(self, connection: Connection, me: Rater, now: float) -> str:
-        """Nothing is left for this rater: the survey, then done."""
-        state: str = rater_of(connection, me.id).state
-        if state in ("training", "working"):
-            state = "survey" if self.study.survey else "done"
-            change_rater(connection, me.id, state=state)
-            log(connection, now, me.id, state)
-        return state
+    def _without_work(self, connection: Connection, me: Rater, now: float) -> Visit:
+        """There is no screen for this rater: wait for one that others hold, or leave."""
+        if me.state not in ("training", "working"):  # just screened out
+            return self._visit(me, me.state)
+        n_done = leases.progress(connection, me.id)
+        most = self.study.items_per_rater
+        if (most is None or n_done < most) and leases.others_hold_work(connection, me.id):
+            since = now if me.waiting_since is None else me.waiting_since
+            if me.waiting_since is None:
+                change_rater(connection, me.id, waiting_since=now)
+                log(connection, now, me.id, "waiting")
+            left = since + self.study.wait_minutes * 60 - now
+            if left > 0:
+                visit = self._visit(me, "waiting")
+                return replace(visit, has_worked=n_done > 0, seconds_to_wait=left)
+        if n_done == 0:  # not written down: more items, or somebody excluded, may bring work
+            return self._visit(me, "unneeded")
+        state = "survey" if self.study.survey else "done"
+        change_rater(connection, me.id, state=state)
+        log(connection, now, me.id, state)
+        return self._visit(me, state)
 
     def agree(self, rater_id: str) -> None:
         """Consent is given."""
@@ -275,6 +300,12 @@ class StudyState:
             done=leases.progress(connection, rater_id),
             total=min(self.study.items_per_rater or most, most),
         )
+
+
+def _is_work_left(connection: Connection, rater_id: str) -> bool:
+    return leases.neediest_group(connection, rater_id) is not None or leases.others_hold_work(
+        connection, rater_id
+    )
 
 
 _SEEN = update(rater).where(rater.c.id == bindparam("of_rater")).values(seen_at=bindparam("now"))

@@ -77,6 +77,7 @@ rater = Table(
     Column("excluded", Boolean, nullable=False),
     Column("code", String(16), nullable=False),
     Column("survey", Text),  # JSON
+    Column("waiting_since", Double),  # others hold all screens that are left
     UniqueConstraint("platform", "external"),
 )
 
