@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import uuid
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from palaver.errors import UserError
 from palaver.schema import Study
@@ -19,6 +20,7 @@ from palaver.server.database import Database
 from palaver.server.refusal import Refusal
 from palaver.server.study_state import Receipt, StudyState, Task
 from palaver.server.tables import answer, assignment, comment, event, rater, screen
+from palaver.server.tables import study as study_table
 
 Open = Callable[..., StudyState]
 GOLD = {
@@ -88,6 +90,15 @@ def test_a_changed_file_is_refused(open_study: Open) -> None:
     with pytest.raises(UserError, match="changed") as caught:
         open_study(raters_per_item=7)
     assert caught.value.hint
+
+
+def test_a_study_of_an_older_version_is_the_same_study(open_study: Open) -> None:
+    study_state = open_study()
+    document = json.loads(study_state.study.model_dump_json())
+    del document["wait_minutes"]  # a field that the older version did not have
+    with study_state.database.writing() as connection:
+        connection.execute(update(study_table).values(document=json.dumps(document), hash="another"))
+    assert open_study().study == study_state.study
 
 
 def test_an_empty_database_says_so(database: Database) -> None:
@@ -236,6 +247,25 @@ def test_the_same_answer_twice_is_one_row(open_study: Open) -> None:
         assert saved == Receipt(tuple(g.id for g in sent), True)
     assert len(rows(study_state, answer)) == len(sent)
     assert [c.text for c in rows(study_state, comment)] == ["well"]
+
+
+def test_comments_stand_beside_each_other(open_study: Open) -> None:
+    study_state = open_study(n_items=1, n_outputs=2, comments=True)
+    someone = come(study_state)
+    task = task_of(study_state, someone)
+    for place, remark in ((0, "the first"), (1, "the second"), (1, "the second"), (1, "and more")):
+        on_page = [a for a in answers(task) if a.position == place]
+        study_state.submit(someone, task.assignment, on_page, remark, place)
+    study_state.submit(someone, task.assignment, [], "of both")
+    systems = [task.item.outputs[o].system for o in task.order]
+    assert [(c.system, c.text) for c in rows(study_state, comment)] == [
+        (systems[0], "the first"),
+        (systems[1], "the second"),
+        (systems[1], "and more"),
+        (None, "of both"),
+    ]
+    with pytest.raises(Refusal, match="place 2"):
+        study_state.submit(someone, task.assignment, [], "of nothing", 2)
 
 
 def test_a_changed_mind_is_a_later_row(open_study: Open) -> None:

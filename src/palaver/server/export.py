@@ -151,13 +151,19 @@ def rater_lines(database: Database) -> Iterator[bytes]:
         people = connection.execute(select(rater).order_by(rater.c.entered_at, rater.c.id)).all()
         remarks: dict[str, list[dict[str, object]]] = {}
         for row in connection.execute(
-            select(comment.c.rater_id, comment.c.text, comment.c.received_at, screen.c.item, screen.c.kind)
+            select(comment, screen.c.item, screen.c.kind)
             .join(assignment, assignment.c.id == comment.c.assignment_id)
             .join(screen, screen.c.id == assignment.c.screen_id)
-            .order_by(comment.c.received_at, comment.c.assignment_id)
+            .order_by(comment.c.received_at, comment.c.id)
         ):
             remarks.setdefault(row.rater_id, []).append(
-                {"item": row.item, "screen": row.kind, "text": row.text, "at": _iso(row.received_at)}
+                {
+                    "item": row.item,
+                    "system": row.system,
+                    "screen": row.kind,
+                    "text": row.text,
+                    "at": _iso(row.received_at),
+                }
             )
     if not people:
         raise DataError("there is nothing to export: nobody has come in yet")

@@ -77,6 +77,8 @@ class Answers(BaseModel):
     assignment: int = Field(ge=1, le=2**31 - 1)
     answers: list[RawAnswer] = Field(max_length=1000)
     comment: Annotated[Storable, StringConstraints(max_length=100_000)] = ""
+    comment_on: int | None = Field(default=None, ge=0, le=1000)
+    """The position of the output that the comment is about; nothing for the whole page."""
 
 
 class Problem(BaseModel):
@@ -312,13 +314,16 @@ async def answer_survey(site: SiteHere, form: FormHere) -> Response:
 
 @router.post("/study/answers", include_in_schema=False)
 async def answer_without_scripts(site: SiteHere, form: FormHere) -> Response:
-    number = form.text("assignment")
-    if not re.fullmatch(r"[0-9]{1,9}", number):
+    number, position = form.text("assignment"), form.text("comment_on")
+    if not re.fullmatch(r"[0-9]{1,9}", number) or not re.fullmatch(r"[0-9]{0,3}", position):
         raise Refusal("this page is not complete: reload it", 422)
+    comment_on = int(position) if position else None
     answers = form_answers(form.data)
     submit = site.study_state.submit
     try:
-        receipt = await site.work(submit, form.session.rater, int(number), answers, form.text("comment"))
+        receipt = await site.work(
+            submit, form.session.rater, int(number), answers, form.text("comment"), comment_on
+        )
     except Refusal as refusal:
         if refusal.status != 422:
             raise
@@ -332,5 +337,7 @@ async def answer_without_scripts(site: SiteHere, form: FormHere) -> Response:
 async def answer(site: SiteHere, session: ScriptSession, body: Answers) -> Response:
     """Store answers. An answer that was sent before is acknowledged again and stays one row."""
     submit = site.study_state.submit
-    receipt = await site.work(submit, session.rater, body.assignment, body.answers, body.comment)
+    receipt = await site.work(
+        submit, session.rater, body.assignment, body.answers, body.comment, body.comment_on
+    )
     return JSONResponse(asdict(receipt))

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from palaver import __version__
 from palaver.errors import UserError
@@ -105,7 +105,7 @@ class StudyState:
             )
         digest = hashlib.sha256(document.encode()).hexdigest()
         with database.writing() as connection:
-            row = connection.execute(select(study_table.c.hash, study_table.c.name)).first()
+            row = connection.execute(select(study_table.c.document, study_table.c.name)).first()
             if row is None:
                 connection.execute(
                     insert(study_table).values(
@@ -120,7 +120,7 @@ class StudyState:
                     )
                 )
                 connection.execute(insert(screen), screen_rows(study))
-            elif row.hash != digest:
+            elif Study.model_validate_json(row.document) != study:  # fields that are new have their default
                 raise UserError(
                     f"the database holds the study {row.name!r} as it began, and the file has changed since",
                     "serve the changed file with another --database, so that no answers are mixed",
@@ -247,9 +247,17 @@ class StudyState:
                 log(connection, self.clock(), rater_id, "done")
 
     def submit(
-        self, rater_id: str, assignment_id: int, answers: Sequence[RawAnswer], remark: str = ""
+        self,
+        rater_id: str,
+        assignment_id: int,
+        answers: Sequence[RawAnswer],
+        remark: str = "",
+        remark_on: int | None = None,
     ) -> Receipt:
-        """Store answers. The same answer (by its id) sent again is one row, and is acknowledged again."""
+        """Store answers. The same answer (by its id) sent again is one row, and is acknowledged again.
+
+        `remark_on` is the position of the output that the remark is about; None for the whole page.
+        """
         now = self.clock()
         with self.database.writing() as connection:
             me = rater_of(connection, rater_id)
@@ -260,8 +268,11 @@ class StudyState:
             order = self._order(content, held)
             store(connection, [answer_row(a, content, held.id, rater_id, order, now) for a in answers])
             if remark.strip() and self.study.comments:
+                if remark_on is not None and remark_on >= len(order):
+                    raise Refusal(f"there is no output in place {remark_on}", 422)
+                about = None if remark_on is None else content.item.outputs[order[remark_on]].system
                 text = storable(remark.strip(), "comment", MAX_COMMENT)
-                _keep_comment(connection, held.id, rater_id, text, now)
+                _keep_comment(connection, held, about, text, now)
             ids = tuple(a.id for a in answers)
             if held.status in ("done", "late"):
                 return Receipt(ids, True)
@@ -311,8 +322,11 @@ def _is_work_left(connection: Connection, rater_id: str) -> bool:
 _SEEN = update(rater).where(rater.c.id == bindparam("of_rater")).values(seen_at=bindparam("now"))
 
 
-def _keep_comment(connection: Connection, assignment_id: int, rater_id: str, text: str, now: float) -> None:
-    """One comment per screen: a later one takes the place of an earlier one, and sent twice it is one."""
-    connection.execute(delete(comment).where(comment.c.assignment_id == assignment_id))
-    row = {"assignment_id": assignment_id, "rater_id": rater_id, "text": text, "received_at": now}
-    connection.execute(insert(comment).values(row))
+def _keep_comment(
+    connection: Connection, held: leases.Lease, about: str | None, text: str, now: float
+) -> None:
+    """Comments stand beside each other; the same one sent twice is one."""
+    row = {"assignment_id": held.id, "rater_id": held.rater, "system": about, "text": text}
+    same = [comment.c[name].is_not_distinct_from(value) for name, value in row.items()]
+    if connection.execute(select(comment.c.id).where(*same)).first() is None:
+        connection.execute(insert(comment).values(**row, received_at=now))

@@ -121,10 +121,13 @@ answer = Table(
 comment = Table(
     "comment",
     metadata,
-    Column("assignment_id", Integer, ForeignKey("assignment.id"), primary_key=True, autoincrement=False),
+    Column("id", Integer, primary_key=True),
+    Column("assignment_id", Integer, ForeignKey("assignment.id"), nullable=False),
     Column("rater_id", String(32), ForeignKey("rater.id"), nullable=False),
+    Column("system", Text),  # whose output it is about, where the page showed one alone
     Column("text", Text, nullable=False),
     Column("received_at", Double, nullable=False),
+    Index("ix_comment_assignment_id", "assignment_id"),
 )
 
 event = Table(

@@ -220,6 +220,7 @@ function collect() {
     id: uuid(),
     assignment: Number(assignment),
     comment: form.elements.comment?.value ?? "",
+    comment_on: form.elements.comment_on ? Number(form.elements.comment_on.value) : null,
     answers: given.map((q) => ({
       id: uuid(),
       criterion: q.dataset.criterion,

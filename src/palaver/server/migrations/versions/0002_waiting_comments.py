@@ -1,4 +1,4 @@
-"""Raters who wait for a screen."""
+"""Raters who wait for a screen; comments that stand beside each other."""
 
 from __future__ import annotations
 
@@ -13,3 +13,20 @@ depends_on = None
 
 def upgrade() -> None:
     op.add_column("rater", sa.Column("waiting_since", sa.Double))
+    kept = op.get_bind().execute(sa.text("SELECT assignment_id, rater_id, text, received_at FROM comment"))
+    comments = [dict(row) for row in kept.mappings()]
+    op.drop_table("comment")
+    comment = op.create_table(
+        "comment",
+        sa.Column("id", sa.Integer, nullable=False),
+        sa.Column("assignment_id", sa.Integer, nullable=False),
+        sa.Column("rater_id", sa.String(32), nullable=False),
+        sa.Column("system", sa.Text),
+        sa.Column("text", sa.Text, nullable=False),
+        sa.Column("received_at", sa.Double, nullable=False),
+        sa.PrimaryKeyConstraint("id", name="pk_comment"),
+        sa.ForeignKeyConstraint(["assignment_id"], ["assignment.id"], name="fk_comment_assignment_id"),
+        sa.ForeignKeyConstraint(["rater_id"], ["rater.id"], name="fk_comment_rater_id"),
+    )
+    op.create_index("ix_comment_assignment_id", "comment", ["assignment_id"])
+    op.bulk_insert(comment, comments)
