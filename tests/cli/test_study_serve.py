@@ -13,9 +13,11 @@ import sys
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from html import unescape
 from http.cookiejar import CookieJar
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -123,6 +125,15 @@ def begin(browser: Browser, link: str) -> str:
     return browser.post(f"{link}study/begin", f"csrf={token[1]}".encode(), Origin=link.rstrip("/"))
 
 
+def sign_in(browser: Browser, server: Server) -> str:
+    """Follow the admin's link and press the button."""
+    page = browser.get(server.named("for you"))
+    token = re.search(r'name="token" value="([^"]+)"', page)
+    assert token is not None
+    data = urlencode({"token": unescape(token[1])}).encode()
+    return browser.post(f"{server.link}admin/login", data, Origin=server.link.rstrip("/"))
+
+
 def test_serve_stop_and_serve_again(serve: Callable[..., Server], study: Path, palaver: Palaver) -> None:
     first = serve(study)
     assert first.link.startswith("http://127.0.0.1:")
@@ -130,7 +141,7 @@ def test_serve_stop_and_serve_again(serve: Callable[..., Server], study: Path, p
     assert study.with_suffix(".db").exists()
     rater, admin = Browser(), Browser()
     assert "csrf" in begin(rater, first.link)
-    assert "Progress" in admin.get(first.named("for you"))
+    assert "Progress" in sign_in(admin, first)
     assert json.loads(admin.get(f"{first.link}admin/api/status"))["status"]["raters"] == 1
     # Other commands work on the same database meanwhile.
     assert "by 1 rater, 1 at work" in palaver("study", "status", study).out
@@ -144,9 +155,11 @@ def test_serve_stop_and_serve_again(serve: Callable[..., Server], study: Path, p
 
 def test_several_workers_and_a_path(serve: Callable[..., Server], study: Path, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'other.db'}"
-    server = serve(study, "--processes", 2, "--database", url, "--no-qr", "--admin-token", "mine")
+    server = serve(
+        study, "--processes", 2, "--database", url, "--no-qr", "--admin-token", "a token of my own"
+    )
     assert len(server.lines) == 5
-    assert server.named("for you").endswith("token=mine")
+    assert server.named("for you").endswith("token=a%20token%20of%20my%20own")
     for _ in range(4):
         assert 'name="csrf"' in begin(Browser(), server.link)
     assert (tmp_path / "other.db").exists()
@@ -154,11 +167,10 @@ def test_several_workers_and_a_path(serve: Callable[..., Server], study: Path, t
     assert server.stop() == 0
 
 
-def test_a_token_from_the_environment_and_a_path(serve: Callable[..., Server], study: Path) -> None:
-    server = serve(study, "--root-path", "s", PALAVER_ADMIN_TOKEN="from outside & in")
-    assert server.link.endswith("/s/")
-    assert server.named("for you").endswith("/s/admin/login?token=from%20outside%20%26%20in")
-    assert "Progress" in Browser().get(server.named("for you"))
+def test_a_token_from_the_environment(serve: Callable[..., Server], study: Path) -> None:
+    server = serve(study, PALAVER_ADMIN_TOKEN="from outside & in")
+    assert server.named("for you").endswith("/admin/login?token=from%20outside%20%26%20in")
+    assert "Progress" in sign_in(Browser(), server)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +179,7 @@ def test_a_token_from_the_environment_and_a_path(serve: Callable[..., Server], s
         ({}, "http://127.0.0.1:8000"),
         ({"port": 80}, "http://127.0.0.1"),
         ({"host": "::1"}, "http://[::1]:8000"),
-        ({"secure_cookies": True, "port": 443, "root_path": "s/"}, "https://127.0.0.1/s"),
+        ({"public_url": "https://lab.example.org/s/"}, "https://lab.example.org/s"),
     ],
 )
 def test_links(settings: dict[str, Any], address: str) -> None:

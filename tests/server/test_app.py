@@ -81,7 +81,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
         file.write_text(text, encoding="utf-8")
         url = f"sqlite:///{tmp_path / 'study.db'}"
         app = create_app(Settings.model_validate({"study_file": file, "database": url, **settings}))
-        client = TestClient(app, base_url="http://testserver", raise_server_exceptions=False)
+        client = TestClient(app, base_url="http://localhost", raise_server_exceptions=False)
         clients.append(client)
         client.__enter__()
         return client
@@ -282,8 +282,8 @@ def test_people_come_back_as_who_they_were(serve: Serve) -> None:
 
 
 def test_mturk_previews_frames_and_submits(serve: Serve) -> None:
-    client = serve(preset_text("likert"), secure_cookies=True)
-    client.base_url = "https://testserver"
+    client = serve(preset_text("likert"), public_url="https://lab.example.org")
+    client.base_url = "https://lab.example.org"
     preview = client.get("/?assignmentId=ASSIGNMENT_ID_NOT_AVAILABLE&hitId=h")
     assert "Accept the task to begin" in preview.text
     assert "frame-ancestors https://*.mturk.com" in preview.headers["content-security-policy"]
@@ -295,7 +295,9 @@ def test_mturk_previews_frames_and_submits(serve: Serve) -> None:
     assert "frame-ancestors https://*.mturk.com" in page.headers["content-security-policy"]
     text = press(client, page.text)
     while is_rating(text):
-        text = client.post("/study/answers", data=form(text), headers={"origin": "https://testserver"}).text
+        text = client.post(
+            "/study/answers", data=form(text), headers={"origin": "https://lab.example.org"}
+        ).text
     assert 'action="https://workersandbox.mturk.com/mturk/externalSubmit"' in text
     assert 'name="assignmentId" value="a1"' in text
 
@@ -340,7 +342,7 @@ def test_the_same_answer_twice_is_one_row(serve: Serve) -> None:
 def test_posts_need_session_token_and_origin(serve: Serve) -> None:
     client, page = rating(serve)
     sent, head = body(page), {"x-csrf-token": csrf(page)}
-    post = client.post
+    post, (name,) = client.post, client.cookies
     assert post("/api/answers", json=sent).status_code == 403
     assert post("/api/answers", json=sent, headers={"x-csrf-token": "0" * 64}).status_code == 403
     evil = {**head, "origin": "http://evil.example"}
@@ -354,7 +356,7 @@ def test_posts_need_session_token_and_origin(serve: Serve) -> None:
     assert reply.status_code == 401
     assert "cookie" in reply.json()["error"]
     assert client.get("/study").status_code == 401
-    client.cookies.set("palaver_rater", "f" * 32 + "." + "0" * 64)
+    client.cookies.set(name, "f" * 32 + "." + "0" * 64)
     assert client.get("/study").status_code == 401
     assert count(client) == 0
 
@@ -447,6 +449,22 @@ def test_every_response_is_guarded(serve: Serve) -> None:
     assert not inline
 
 
+def test_another_name_is_refused(serve: Serve) -> None:
+    client = serve(preset_text("likert"), public_url="https://lab.example.org")
+    for name in ("lab.example.org", "localhost:8000", "127.0.0.1"):
+        reply = client.get("/health", headers={"host": name})
+        assert reply.status_code == 200
+        assert "max-age" in reply.headers["strict-transport-security"]
+    reply = client.get("/", headers={"host": "evil.example"})
+    assert reply.status_code == 421
+    assert "default-src 'none'" in reply.headers["content-security-policy"]
+    assert count(client, rater) == 0
+
+
+def test_programs_are_told_about_by_the_admin_alone(serve: Serve) -> None:
+    assert serve(FULL).get("/openapi.json").status_code == 404
+
+
 def test_static_files_are_cached_by_their_hash_and_nothing_else_is_served(serve: Serve) -> None:
     client, page = rating(serve)
     for path in re.findall(r'(?:href|src)="(/static/[^"]+)"', page):
@@ -478,11 +496,11 @@ def test_errors_are_pages_or_json_and_tell_nothing(serve: Serve, monkeypatch: py
 
 
 def test_all_addresses_respect_the_root_path(serve: Serve) -> None:
-    client = serve(preset_text("likert"), root_path="/study-1")
+    client = serve(preset_text("likert"), public_url="http://lab.example.org/study-1")
     entry = client.get("/", follow_redirects=False)
     assert entry.headers["location"] == "/study-1/study"
     assert "Path=/study-1;" in entry.headers["set-cookie"]
-    client.cookies.set("palaver_rater", entry.cookies["palaver_rater"])
+    client.cookies.update(dict(entry.cookies))
     for prefix in ("", "/study-1"):  # a proxy may take the prefix off, or leave it
         page = client.get(f"{prefix}/study")
         assert page.status_code == 200
@@ -516,5 +534,5 @@ def test_workers_read_their_settings_from_the_environment(
     for name, value in settings.to_environment().items():
         monkeypatch.setenv(name, value)
     assert Settings.from_environment() == settings
-    with TestClient(app_from_environment()) as client:
+    with TestClient(app_from_environment(), base_url="http://localhost") as client:
         assert client.get("/health").json()["status"] == "ok"

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import segno
 import typer
+from pydantic import ValidationError
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -45,10 +46,6 @@ def serve(
     host: Annotated[str, typer.Option(help="Where to listen; 0.0.0.0 for all networks.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free one.")] = 8000,
     processes: Annotated[int, typer.Option(min=1, max=64, help="Server processes.")] = 1,
-    root_path: Annotated[str, typer.Option(help="Path under which a proxy shows the study.")] = "",
-    secure: Annotated[
-        bool, typer.Option("--secure", help="TLS stands in front: links and cookies are for https.")
-    ] = False,
     public_url: options.PublicUrl = None,
     admin_token: Annotated[
         str | None,
@@ -68,14 +65,13 @@ def serve(
         host=host,
         port=port,
         workers=processes,
-        root_path=root_path,
-        secure_cookies=secure,
+        public_url=_checked(public_url),
     )
     title, done, target = _prepare(settings)
     settings = settings.model_copy(update={"port": _free_port(host, port)})
     with open_database(settings.database) as base:
         token = arm_token(base, admin_token)
-    link = f"{(public_url or _address(settings)).rstrip('/')}/"
+    link = f"{_address(settings)}/"
     typer.echo(f"{title}: {done:,} of {target:,} screens done")
     typer.echo(f"  for raters  {link}")
     typer.echo(f"  for you     {link}{_sign_in(token)}  (works once)")
@@ -126,17 +122,28 @@ def _run(settings: Settings) -> None:
         workers=settings.workers,
         log_level="warning",
         access_log=False,  # it would keep raters' platform ids and the admin's token
+        proxy_headers=False,  # `security.client_address` knows when to believe them
         server_header=False,
         timeout_graceful_shutdown=5,
     )
 
 
 def _address(settings: Settings) -> str:
+    """Where people find the study."""
+    if settings.public_url:
+        return settings.public_url
     host = _own_address() if settings.host in ("0.0.0.0", "::") else settings.host
-    scheme, usual = ("https", 443) if settings.secure_cookies else ("http", 80)
     shown = f"[{host}]" if ":" in host else host
-    port = "" if settings.port == usual else f":{settings.port}"
-    return f"{scheme}://{shown}{port}{settings.root_path}"
+    port = "" if settings.port == 80 else f":{settings.port}"
+    return f"http://{shown}{port}"
+
+
+def _checked(public_url: str | None) -> str:
+    """An address as `Settings` takes it."""
+    try:
+        return Settings(database="", public_url=public_url or "").public_url
+    except ValidationError as error:
+        raise UsageError(f"--public-url: {error.errors()[0]['ctx']['error']}") from None
 
 
 def _sign_in(token: str) -> str:
@@ -175,8 +182,8 @@ def status(
     """
     with open_study(study) as database:
         if new_admin_link:
-            address = public_url or "http://127.0.0.1:8000"
-            typer.echo(f"{address.rstrip('/')}/{_sign_in(arm_token(database))}")
+            address = _checked(public_url) or "http://127.0.0.1:8000"
+            typer.echo(f"{address}/{_sign_in(arm_token(database))}")
             return
         design = StudyState(database).study
         board = look(database, Live(database, design), wait=True)

@@ -44,13 +44,14 @@ def create_app(settings: Settings) -> FastAPI:
     app = FastAPI(
         title="Palaver",
         version=__version__,
+        openapi_url=None,  # the admin has it
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
     )
     app.state.site = site
     app.state.admin = admin.AdminSite(settings, study_state)
-    app.add_middleware(Guard, root_path=settings.root_path)
+    app.add_middleware(Guard, settings=settings)
     _add_errors(app, site)
     app.include_router(pages.router)
     app.include_router(admin.router)
@@ -99,7 +100,8 @@ def _add_errors(app: FastAPI, site: pages.Site) -> None:
     ) -> Response:
         if request.scope["path"].startswith(("/api/", "/admin/api/", "/health")):
             return JSONResponse({"error": message}, status, headers)
-        page = site.page("error", status, message=message, missing=status == 404)
+        home = "/admin" if request.scope["path"].startswith("/admin") else "/study"
+        page = site.page("error", status, message=message, missing=status == 404, home=home)
         page.headers.update(headers or {})
         return page
 
@@ -124,7 +126,12 @@ def _add_errors(app: FastAPI, site: pages.Site) -> None:
     async def broken(request: Request, error: Exception) -> Response:
         _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
         # This handler runs outside the guard, so the headers are put on by hand.
-        return answer(request, 500, "Something went wrong on our side. Try again.", security_headers())
+        return answer(
+            request,
+            500,
+            "Something went wrong on our side. Try again.",
+            security_headers(secure=site.settings.is_secure),
+        )
 
     app.add_exception_handler(UserError, refused)
     app.add_exception_handler(HTTPException, http)

@@ -129,13 +129,14 @@ def _fill(connection: Connection, path: Path) -> dict[str, int]:
 
 def _continue_numbering(connection: Connection) -> None:
     """PostgreSQL counts on its own; rows that came with their numbers did not move its counters."""
-    for name in ("assignment", "event"):
-        connection.execute(
-            text(
-                f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), "
-                f"(SELECT COALESCE(MAX(id), 0) + 1 FROM {name}), false)"
+    for table in metadata.sorted_tables:
+        if table.autoincrement_column is not None:
+            connection.execute(
+                text(
+                    f"SELECT setval(pg_get_serial_sequence('{table.name}', 'id'), "
+                    f"(SELECT COALESCE(MAX(id), 0) + 1 FROM {table.name}), false)"
+                )
             )
-        )
 
 
 def _lines(path: Path) -> Iterator[Any]:

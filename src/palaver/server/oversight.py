@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, Row, Select, case, func, select, update
 
+from palaver.errors import UserError
 from palaver.server import leases
 from palaver.server.database import Database
 from palaver.server.records import change_rater, count_answers, log
@@ -214,9 +215,17 @@ def _yield_places(connection: Connection, rater_id: str, before: str, after: str
 # --- the admin's token --------------------------------------------------------------------------------------
 
 
+SHORTEST_TOKEN = 16
+
+
 def arm_token(database: Database, token: str | None = None) -> str:
     """Make `token` (or a new one) the one that signs the admin in; only its hash is kept. The token."""
-    token = token or secrets.token_urlsafe(24)
+    token = secrets.token_urlsafe(24) if token is None else token.strip()
+    if len(token) < SHORTEST_TOKEN:
+        raise UserError(
+            f"the admin's token has {len(token)} characters, which can be guessed",
+            f"choose one of at least {SHORTEST_TOKEN}, or leave it out and get a new one",
+        )
     with database.writing() as connection:
         connection.execute(update(study_table).values(admin_hash=_hash(token)))
     return token

@@ -27,7 +27,6 @@ from palaver.server.answers import RawAnswer, Storable
 from palaver.server.rating_page import rating_page
 from palaver.server.refusal import Refusal, clean
 from palaver.server.security import (
-    RATER_COOKIE,
     RateLimit,
     Signer,
     check_origin,
@@ -142,13 +141,14 @@ class Site:
         self.settings, self.study_state = settings, study_state
         self.templates, self.signer = templates, signer
         self.work = Worker()
+        self._cookie_name = signer.cookie_name("rater")
         self.entries = RateLimit(ENTRIES_PER_MINUTE, 60)
         study = study_state.study
         self._shared = {"title": study.title or study.name, "study": study}
         _check_widgets(study, templates)
 
     def session(self, request: Request) -> Session | None:
-        token = request.cookies.get(RATER_COOKIE)
+        token = request.cookies.get(self._cookie_name)
         text = self.signer.read("rater", token) if token else None
         if text is None:
             return None
@@ -164,7 +164,9 @@ class Site:
 
     def cookie(self, session: Session) -> str:
         text = f"{session.rater}~framed" if session.framed else session.rater
-        return cookie(RATER_COOKIE, self.signer.sign("rater", text), self.settings, framed=session.framed)
+        return cookie(
+            self._cookie_name, self.signer.sign("rater", text), self.settings, framed=session.framed
+        )
 
     def page(self, name: str, status: int = 200, **values: object) -> HTMLResponse:
         template = self.templates.get_template(f"{name}.html.j2")
@@ -275,7 +277,7 @@ async def enter(request: Request, site: SiteHere) -> Response:
     if platform == "link" and session is not None:
         return site.redirect("/study")
     if site.settings.rate_limits and session is None:
-        site.entries.check(client_address(request))
+        site.entries.check(client_address(request, site.settings))
     rater = await site.work(site.study_state.enter, platform, external, parameters)
     request.state.framed = platform == "mturk"
     response = site.redirect("/study")

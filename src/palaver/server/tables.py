@@ -41,6 +41,7 @@ study = Table(
     Column("secret", String(64), nullable=False),  # signs cookies and form tokens
     Column("admin_hash", String(64)),  # sha256 of the admin's token
     Column("created_at", Double, nullable=False),
+    Column("address", Text),  # where people find it
 )
 
 screen = Table(
@@ -128,6 +129,26 @@ comment = Table(
     Column("text", Text, nullable=False),
     Column("received_at", Double, nullable=False),
     Index("ix_comment_assignment_id", "assignment_id"),
+)
+
+admin_session = Table(
+    "admin_session",
+    metadata,
+    Column("id", String(64), primary_key=True),  # sha256 of what the cookie holds
+    Column("began_at", Double, nullable=False),
+    Column("seen_at", Double, nullable=False),
+    Column("browser", Text, nullable=False),
+)
+
+resume_request = Table(
+    "resume_request",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("rater_id", String(32), ForeignKey("rater.id"), nullable=False),
+    Column("device", String(32), nullable=False),  # the browser that wants to go on as this rater
+    Column("asked_at", Double, nullable=False),
+    Column("is_allowed", Boolean, nullable=False),
+    UniqueConstraint("rater_id", "device"),
 )
 
 event = Table(
