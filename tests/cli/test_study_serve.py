@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html import unescape
 from http.cookiejar import CookieJar
@@ -259,6 +262,113 @@ def test_a_new_admin_link(palaver: Palaver, served: Path) -> None:
     database = Database(sqlite_url(served))
     assert redeem_token(database, token)
     database.close()
+
+
+def test_a_new_admin_link_has_the_address_that_is_served(
+    palaver: Palaver, study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("palaver.cli.study_serve._run", lambda settings: None)
+    link = palaver("study", "serve", study, "--port", "0", "--no-qr").out.splitlines()[1].split()[2]
+    assert palaver("study", "status", study, "--new-admin-link").out.startswith(f"{link}admin/login?token=")
+
+
+@contextmanager
+def as_nobody() -> Iterator[None]:
+    """Without root's rights, which no permissions hold back."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def test_a_read_only_copy(palaver: Palaver, served: Path) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="palaver-read-only-"))  # pytest's folders are root's alone
+    try:
+        copy, (out, results) = folder / "study.db", (folder / "out", folder / "results")
+        shutil.copy(served, copy)
+        for path, mode in ((copy, 0o444), (out, 0o777), (results, 0o777)):
+            if path is not copy:
+                path.mkdir()
+            path.chmod(mode)
+        commands = (
+            ("status", copy),
+            ("export", copy, "--out", out / "r.csv", "--force"),
+            ("analyse", copy, "--out", results / "r", "--force", "--replicates", 5, "-q"),
+        )
+        for words in commands:  # what is imported late comes from folders that are root's, too
+            assert palaver("study", *words).code == 0
+        shutil.rmtree(results / "r")
+        (out / "r.csv").unlink()
+        folder.chmod(0o555)
+        with as_nobody():
+            for words in commands:
+                ran = palaver("study", *words)
+                assert ran.code == 0, ran.err
+            ran = palaver("study", "status", copy, "--new-admin-link", "--public-url", "http://h")
+            assert ran.code == 1
+            assert "cannot be used: attempt to write a readonly database" in ran.err
+        assert len((out / "r.csv").read_text().splitlines()) == 109
+        assert sorted(p.name for p in folder.iterdir()) == ["out", "results", "study.db"]
+    finally:
+        folder.chmod(0o755)
+        shutil.rmtree(folder)
+
+
+def test_answers_still_in_the_log_are_read_or_missed_aloud(palaver: Palaver, served: Path) -> None:
+    """A copy taken while the study ran: the latest answers stand in study.db-wal."""
+    from palaver.server.database import Database, sqlite_url
+
+    running = sqlite3.connect(served)
+    running.execute("UPDATE study SET name = 'changed'")
+    running.commit()
+    copy = served.with_name("copy.db")
+    for ending in ("", "-wal", "-shm"):
+        shutil.copy(f"{served}{ending}", f"{copy}{ending}")
+    running.close()
+    database = Database(sqlite_url(copy), read_only=True)
+    with database.reading() as connection:
+        assert connection.exec_driver_sql("SELECT name FROM study").scalar() == "changed"
+    database.close()
+
+
+def test_an_old_schema_that_cannot_be_changed(
+    palaver: Palaver, served: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("palaver.server.database.can_be_written", lambda path: False)
+    assert palaver("study", "status", served).code == 0
+    with sqlite3.connect(served) as connection:
+        connection.execute("UPDATE palaver_version SET version_num = '0001'")
+    connection.close()
+    ran = palaver("study", "status", served)
+    assert ran.code == 1
+    assert "copy it into a folder that can be written" in ran.err
+
+
+def test_only_the_owner_can_read_the_database(
+    palaver: Palaver, study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from palaver.server.database import Database, sqlite_url
+
+    monkeypatch.setattr("palaver.cli.study_serve._run", lambda settings: None)
+    umask = os.umask(0o022)
+    try:
+        assert palaver("study", "serve", study, "--port", "0").code == 0
+        assert palaver("study", "backup", study, "--out", "b.gz").code == 0
+        assert palaver("study", "restore", "b.gz", "--database", "new.db").code == 0
+        for name in ("study.db", "new.db"):
+            path = study.with_name(name)
+            database = Database(sqlite_url(path))
+            database.check_writing()
+            kept = sorted(study.parent.glob(f"{name}*"))
+            assert [p.name for p in kept] == [name, f"{name}-shm", f"{name}-wal"]
+            assert {p.stat().st_mode & 0o777 for p in kept} == {0o600}
+            database.close()
+    finally:
+        os.umask(umask)
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])

@@ -8,13 +8,14 @@ import uuid
 from collections.abc import Callable, Iterator
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import func, select
+from sqlalchemy import event, func, select
 
 from palaver.errors import UserError
-from palaver.server.app import app_from_environment, create_app
+from palaver.server.app import DatabaseCheck, app_from_environment, create_app
 from palaver.server.security import MAX_BODY
 from palaver.server.settings import Settings
 from palaver.server.tables import answer, comment, rater
@@ -536,3 +537,94 @@ def test_workers_read_their_settings_from_the_environment(
     assert Settings.from_environment() == settings
     with TestClient(app_from_environment(), base_url="http://localhost") as client:
         assert client.get("/health").json()["status"] == "ok"
+
+
+# --- a database that cannot be written ----------------------------------------------------------------------
+
+
+def forbid(connection: Any, record: object, proxy: object) -> None:
+    connection.execute("PRAGMA query_only = ON")
+
+
+def allow(connection: Any, record: object, proxy: object) -> None:
+    connection.execute("PRAGMA query_only = OFF")
+
+
+def test_while_nothing_can_be_saved(
+    serve: Serve, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Monitors are told, raters' pages try again, and the log is not filled."""
+    client, page = rating(serve)
+    head = {"x-csrf-token": csrf(page)}
+    engine = client.app.state.site.study_state.database.engine  # type: ignore[attr-defined]
+    assert client.get("/health").status_code == 200
+    monkeypatch.setattr(DatabaseCheck, "PAUSE", 0.0)
+    event.listen(engine, "checkout", forbid)
+    for _ in range(20):
+        reply = client.post("/api/answers", json=body(page), headers=head)
+        assert reply.status_code == 503
+        assert "Nothing can be saved" in reply.json()["error"]
+    assert client.get("/study").status_code == 503
+    assert client.get("/health").status_code == 503
+    lines = [r for r in caplog.records if r.name == "palaver.server"]
+    assert len(lines) == 1
+    assert "readonly database" in lines[0].getMessage()
+    assert lines[0].exc_info is None
+    event.remove(engine, "checkout", forbid)
+    event.listen(engine, "checkout", allow)
+    assert client.get("/health").status_code == 200
+    assert client.post("/api/answers", json=body(page), headers=head).status_code == 200
+
+
+def test_monitors_look_without_coming_in(serve: Serve) -> None:
+    client = serve(FULL)
+    for path in ("/", "/?PROLIFIC_PID=p", "/health", "/study", "/static/palaver.css", "/admin/login"):
+        reply = client.head(path, follow_redirects=False)
+        assert reply.status_code == 200, path
+        assert reply.content == b""
+    assert client.head("/nothing").status_code == 404
+    assert count(client, rater) == 0
+
+
+def test_mistakes_tell_nothing_of_the_inside(serve: Serve) -> None:
+    client, page = rating(serve)
+    sent = body(page)
+    sent["answers"][0]["value"] = True  # type: ignore[index]
+    reply = client.post("/api/answers", json=sent, headers={"x-csrf-token": csrf(page)})
+    assert reply.status_code == 422
+    assert "answers.0.value" in reply.json()["error"]
+    assert "0x" not in reply.text
+    assert "function" not in reply.text
+
+
+@pytest.mark.parametrize(
+    ("scale", "value", "stored"),
+    [
+        ({"kind": "binary"}, 0, "0"),
+        ({"kind": "binary"}, 1, "1"),
+        ({"kind": "likert", "low": 0, "high": 5}, 0, "0"),
+        ({"kind": "slider", "low": 0, "high": 1}, 1, "1"),
+        ({"kind": "binary"}, False, None),
+        ({"kind": "likert", "low": 0, "high": 5}, True, None),
+    ],
+)
+def test_numbers_may_come_as_numbers(
+    serve: Serve, scale: dict[str, object], value: object, stored: str | None
+) -> None:
+    text = f"""
+name = "numbers"
+[[questions]]
+criterion = "good"
+text = "How good?"
+scale = {{ {", ".join(f"{k} = {json.dumps(v)}" for k, v in scale.items())} }}
+[[items]]
+id = "one"
+outputs = [{{ system = "a", text = "x" }}]
+"""
+    client = serve(text)
+    page = press(client, client.get("/").text)
+    sent = {**body(page), "answers": [{"id": "number-1", "criterion": "good", "position": 0, "value": value}]}
+    reply = client.post("/api/answers", json=sent, headers={"x-csrf-token": csrf(page)})
+    assert reply.status_code == (422 if stored is None else 200), reply.text
+    with client.app.state.site.study_state.database.reading() as connection:  # type: ignore[attr-defined]
+        assert list(connection.execute(select(answer.c.value)).scalars()) == ([stored] if stored else [])

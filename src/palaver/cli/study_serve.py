@@ -28,7 +28,7 @@ from palaver.server.dashboard import Dashboard, as_data, look
 from palaver.server.export import Selection, rater_lines, write_export
 from palaver.server.live import Live
 from palaver.server.migrations import migrate
-from palaver.server.oversight import arm_token
+from palaver.server.oversight import arm_token, note_address, served_address
 from palaver.server.oversight import status as progress_of
 from palaver.server.settings import Settings
 from palaver.server.study_state import StudyState
@@ -71,6 +71,7 @@ def serve(
     settings = settings.model_copy(update={"port": _free_port(host, port)})
     with open_database(settings.database) as base:
         token = arm_token(base, admin_token)
+        note_address(base, _address(settings))
     link = f"{_address(settings)}/"
     typer.echo(f"{title}: {done:,} of {target:,} screens done")
     typer.echo(f"  for raters  {link}")
@@ -182,7 +183,9 @@ def status(
     """
     with open_study(study) as database:
         if new_admin_link:
-            address = _checked(public_url) or "http://127.0.0.1:8000"
+            address = _checked(public_url) or served_address(database)
+            if address is None:
+                raise UsageError("--public-url is missing", "this study was not served yet by this version")
             typer.echo(f"{address}/{_sign_in(arm_token(database))}")
             return
         design = StudyState(database).study

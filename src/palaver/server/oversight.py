@@ -212,6 +212,21 @@ def _yield_places(connection: Connection, rater_id: str, before: str, after: str
     )
 
 
+# --- where the study is served ---------------------------------------------------------------------------
+
+
+def note_address(database: Database, address: str) -> None:
+    """Keep the address that people use."""
+    with database.writing() as connection:
+        connection.execute(update(study_table).values(address=address))
+
+
+def served_address(database: Database) -> str | None:
+    """The address under which the study was served last."""
+    with database.reading() as connection:
+        return connection.execute(select(study_table.c.address)).scalar()
+
+
 # --- the admin's token --------------------------------------------------------------------------------------
 
 

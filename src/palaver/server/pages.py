@@ -285,6 +285,13 @@ async def enter(request: Request, site: SiteHere) -> Response:
     return response
 
 
+@router.head("/", include_in_schema=False)
+@router.head("/study", include_in_schema=False)
+async def look_from_outside() -> Response:
+    """For monitors and previews: nobody comes in, and no screen is handed out."""
+    return HTMLResponse("")
+
+
 @router.get("/study", include_in_schema=False)
 async def show_standing(site: SiteHere, session: SessionHere) -> Response:
     return await site.standing(session)

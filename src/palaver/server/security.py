@@ -25,6 +25,8 @@ from palaver.server.settings import Settings
 
 MAX_BODY = 1_000_000
 """Bytes of one request; a page of answers takes a few thousand."""
+ANSWER_HEAD = ("/", "/study")
+"""Pages whose GET changes something, so that HEAD is not the same without the body."""
 MTURK = "https://*.mturk.com"
 _MONTH = 30 * 24 * 3600
 
@@ -221,10 +223,13 @@ class Guard:
             await self.app(scope, receive, send)
             return
 
+        path, method = self._inner(scope["path"]), scope["method"]
+        is_head = method == "HEAD" and path not in ANSWER_HEAD
         scope = {
             **scope,
+            "method": "GET" if is_head else method,
             "root_path": "",
-            "path": self._inner(scope["path"]),
+            "path": path,
             "state": scope.get("state", {}),
         }
 
@@ -235,6 +240,8 @@ class Guard:
                 for name, value in self._headers[framed].items():
                     headers.setdefault(name, value)
                 headers.setdefault("cache-control", "no-store")
+            elif is_head:
+                message = {**message, "body": b""}
             await send(message)
 
         headers = Headers(scope=scope)
