@@ -12,6 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import polars as pl
 import pytest
 
 Palaver = Callable[..., Any]
@@ -387,6 +389,111 @@ def test_export_of_raters(palaver: Palaver, served: Path, tmp_path: Path) -> Non
     people = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
     assert {p["external"] for p in people} == {"person 0", "person 1", "person 2"}
     assert "JSON lines" in palaver("study", "export", served, "--raters", "--out", "r.csv").err
+
+
+def test_what_may_be_published(palaver: Palaver, served: Path, tmp_path: Path) -> None:
+    from palaver.server.database import Database, sqlite_url
+    from palaver.server.oversight import renew_keys
+    from palaver.server.tables import rater
+
+    database = Database(sqlite_url(served))
+    with database.writing() as connection:
+        connection.execute(rater.update().values(survey='{"name": "I am person 1"}'))
+        people = connection.execute(rater.select()).all()
+    secrets = {text for p in people for text in (p.id, p.external, p.code)}
+    for words in (("--out", "s.csv"), ("--raters", "--out", "s.jsonl")):
+        assert palaver("study", "export", served, "--share", *words).code == 0
+        shared = (tmp_path / words[-1]).read_text()
+        assert not [secret for secret in secrets if secret in shared]
+        assert "I am person" not in shared
+    first = (tmp_path / "s.csv").read_text()
+    names = set(re.findall(r"rater-[0-9a-f]{12}", first))
+    assert len(names) == 3
+    assert names == set(re.findall(r"rater-[0-9a-f]{12}", (tmp_path / "s.jsonl").read_text()))
+    renew_keys(database)
+    database.close()
+    assert palaver("study", "export", served, "--share", "--out", "s.csv", "--force").code == 0
+    assert (tmp_path / "s.csv").read_text() == first, "new keys are not new names"
+    words = ("--share", "--raters", "--comments", "--out", "t.jsonl")
+    assert palaver("study", "export", served, *words).code == 0
+    assert "I am person 1" in (tmp_path / "t.jsonl").read_text()
+    assert palaver("study", "export", served, "--comments", "--out", "t.csv").code == 2
+
+
+def test_spreadsheets_run_nothing(palaver: Palaver, served: Path, tmp_path: Path) -> None:
+    from palaver.server.database import Database, sqlite_url
+    from palaver.server.tables import answer
+
+    database = Database(sqlite_url(served))
+    texts = ["=cmd|' /C calc'!A0", "+1+1", "-2", "@SUM(1)", "\tx", "plain", "-1.5e3", "-a"]
+    with database.writing() as connection:
+        ids = connection.execute(answer.select().order_by(answer.c.number)).scalars().all()
+        for name, text in zip(ids, texts, strict=False):
+            connection.execute(answer.update().where(answer.c.id == name).values(system=text))
+    database.close()
+    assert palaver("study", "export", served, "--excel", "--out", "e.csv").code == 0
+    assert palaver("study", "export", served, "--out", "p.csv").code == 0
+    read = {
+        n: pl.read_csv(tmp_path / f"{n}.csv", infer_schema=False)["system"][: len(texts)].to_list()
+        for n in "ep"
+    }
+    assert read["p"] == texts
+    assert read["e"] == [
+        "'=cmd|' /C calc'!A0", "'+1+1", "-2", "'@SUM(1)", "'\tx", "plain", "-1.5e3", "'-a"
+    ]  # fmt: skip
+    assert palaver("study", "export", served, "--excel", "--out", "e.jsonl").code == 2
+
+
+def test_new_keys_end_every_session(serve: Callable[..., Server], study: Path) -> None:
+    first = serve(study, "--no-qr")
+    rater = Browser()
+    begin(rater, first.link)
+    assert "Item 1" in rater.get(f"{first.link}study")
+    first.stop()
+    again = serve(study, "--no-qr", "--new-keys")
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        rater.get(f"{again.link}study")
+
+
+@pytest.mark.parametrize(
+    ("words", "is_warned"),
+    [
+        ((), False),
+        (("--host", "0.0.0.0"), True),
+        (("--public-url", "http://lab.example.org"), True),
+        (("--public-url", "https://lab.example.org"), False),
+    ],
+)
+def test_plain_http_on_a_network_is_warned_of(
+    palaver: Palaver, study: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], is_warned: bool
+) -> None:
+    monkeypatch.setattr("palaver.cli.study_serve._run", lambda settings: None)
+    ran = palaver("study", "serve", study, "--port", "0", "--no-qr", *words)
+    assert ran.code == 0, ran.err
+    assert ("over plain http" in ran.err) is is_warned
+    assert "other users" not in ran.err
+
+
+def test_a_database_that_others_can_read_is_warned_of(
+    palaver: Palaver, served: Path, study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("palaver.cli.study_serve._run", lambda settings: None)
+    served.chmod(0o644)
+    assert "other users of this machine can read" in palaver("study", "serve", study, "--port", "0").err
+
+
+@pytest.mark.parametrize("token", ["short", ""])
+def test_short_tokens_are_refused(palaver: Palaver, study: Path, token: str) -> None:
+    ran = palaver("study", "serve", study, "--port", "0", "--admin-token", token)
+    assert ran.code == 1
+    assert "at least 16" in ran.err
+
+
+@pytest.mark.parametrize("url", ["lab.example.org", "https://u@h", "https://h/?x"])
+def test_a_public_address_has_to_be_one(palaver: Palaver, study: Path, url: str) -> None:
+    ran = palaver("study", "serve", study, "--public-url", url)
+    assert ran.code == 2
+    assert "--public-url: expected an address" in ran.err
 
 
 def test_an_empty_export_is_an_error(palaver: Palaver, study: Path, tmp_path: Path) -> None:

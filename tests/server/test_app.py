@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import uuid
@@ -16,6 +17,7 @@ from sqlalchemy import event, func, select
 
 from palaver.errors import UserError
 from palaver.server.app import DatabaseCheck, app_from_environment, create_app
+from palaver.server.entry import allow_resume, code_of, resume_requests
 from palaver.server.security import MAX_BODY
 from palaver.server.settings import Settings
 from palaver.server.tables import answer, comment, rater
@@ -270,7 +272,6 @@ def test_optional_questions_alone_come_on_one_page(serve: Serve) -> None:
 def test_people_come_back_as_who_they_were(serve: Serve) -> None:
     client = serve(FULL)
     client.get("/?PROLIFIC_PID=p1")
-    client.cookies.clear()
     client.get("/?PROLIFIC_PID=p1")
     assert count(client, rater) == 1
     client.get("/?PROLIFIC_PID=p2")
@@ -280,6 +281,60 @@ def test_people_come_back_as_who_they_were(serve: Serve) -> None:
     client.cookies.clear()
     client.get("/")
     assert count(client, rater) == 3
+
+
+def test_a_platform_id_alone_opens_nobodys_session(serve: Serve) -> None:
+    client = serve(FULL)
+    client.get("/?PROLIFIC_PID=p1")
+    mine = dict(client.cookies)
+    client.cookies.clear()
+    other = client.get("/?PROLIFIC_PID=p1")
+    assert other.status_code == 403
+    assert "You began in another browser" in other.text
+    assert client.get("/study").status_code == 401
+    code = re.search(r"<code>(\w+)</code>", other.text)[1]  # type: ignore[index]
+    assert code in client.get("/?PROLIFIC_PID=p1").text, "the same browser has one code"
+
+    database = client.app.state.site.study_state.database  # type: ignore[attr-defined]
+    (wish,) = resume_requests(database)
+    assert (wish.external, code_of(wish.device)) == ("p1", code)
+    stranger = TestClient(client.app, base_url="http://localhost")
+    assert stranger.get("/?PROLIFIC_PID=p1").status_code == 403
+    allow_resume(database, wish.id, 1.0)
+    assert stranger.get("/?PROLIFIC_PID=p1").status_code == 403, "another browser was meant"
+    assert client.get("/?PROLIFIC_PID=p1").status_code == 200
+    assert client.get("/study").status_code == 200
+    assert count(client, rater) == 1
+    client.cookies.clear()
+    client.cookies.update(mine)
+    assert client.get("/?PROLIFIC_PID=p1").status_code == 200, "the first browser has lost nothing"
+
+
+def test_wishes_do_not_pile_up(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = serve(FULL, rate_limits=False)
+    client.get("/?PROLIFIC_PID=p1")
+    for _ in range(8):
+        client.cookies.clear()
+        client.get("/?PROLIFIC_PID=p1")
+    database = client.app.state.site.study_state.database  # type: ignore[attr-defined]
+    assert len(resume_requests(database)) == 5
+
+
+def test_a_second_assignment_is_not_paid_without_work(serve: Serve) -> None:
+    client = serve(preset_text("likert"), public_url="https://lab.example.org")
+    client.base_url = "https://lab.example.org"
+    link = "/?workerId=w&hitId=h&turkSubmitTo=https%3A%2F%2Fwww.mturk.com&assignmentId="
+    text = press(client, client.get(f"{link}a1").text)
+    assert is_rating(client.get(f"{link}a2").text), "an assignment that was returned, and another instead"
+    while is_rating(text):
+        text = client.post("/study/answers", data=form(text)).text
+    assert 'name="assignmentId" value="a2"' in text
+    assert 'name="assignmentId" value="a2"' in client.get(f"{link}a2").text
+    again = client.get(f"{link}a3")
+    assert again.status_code == 409
+    assert "externalSubmit" not in again.text
+    assert "code" not in again.text
+    assert client.get("/study").status_code == 401, "nor by the way round"
 
 
 def test_mturk_previews_frames_and_submits(serve: Serve) -> None:
@@ -311,6 +366,48 @@ def test_floods_at_the_door_are_stopped(serve: Serve, monkeypatch: pytest.Monkey
         client.cookies.clear()
         codes.append(client.get("/").status_code)
     assert codes == [200, 200, 200, 429, 429]
+
+
+def test_cookies_and_invented_ids_do_not_open_the_door(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("palaver.server.pages.ENTRIES_PER_MINUTE", 3)
+    client = serve(FULL)
+    codes = [client.get(f"/?PROLIFIC_PID=p{n}").status_code for n in range(5)]
+    assert codes == [200, 200, 200, 429, 429]
+
+
+@pytest.mark.parametrize(
+    ("limit", "links"),
+    [
+        ("ENTRIES_OF_ONE", ["/?PROLIFIC_PID=p"] * 5),
+        ("ENTRIES_OF_ALL", [f"/?workerId=w{n}" for n in range(5)]),
+    ],
+)
+def test_other_limits_at_the_door(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, limit: str, links: list[str]
+) -> None:
+    monkeypatch.setattr(f"palaver.server.pages.{limit}", 3)
+    client = serve(FULL)
+    assert [client.get(link).status_code for link in links] == [200, 200, 200, 429, 429]
+
+
+def test_nobody_sends_more_than_a_person_can(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("palaver.server.pages.ANSWERS_PER_MINUTE", 3)
+    client, page = rating(serve)  # one form was sent
+    head = {"x-csrf-token": csrf(page)}
+    codes = [client.post("/api/answers", json=body(page), headers=head).status_code for _ in range(4)]
+    assert codes == [200, 200, 429, 429]
+
+
+def test_a_screen_has_so_many_rows(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("palaver.server.study_state.CHANGES", 2)
+    client, page = rating(serve, rate_limits=False)
+    slots = 3  # outputs of an item
+    head = {"x-csrf-token": csrf(page)}
+    codes = [
+        client.post("/api/answers", json=body(page), headers=head).status_code for _ in range(2 * slots + 2)
+    ]
+    assert codes == [200] * 2 * slots + [429] * 2
+    assert count(client) == 2 * slots
 
 
 @pytest.mark.parametrize("link", ["/?PROLIFIC_PID=a%00b", "/?PROLIFIC_PID=" + "x" * 501])
@@ -427,6 +524,37 @@ def test_large_requests_are_refused(serve: Serve) -> None:
     assert client.post("/api/answers", content=chunks(), headers=head).status_code == 413
     form_head = {"content-type": "application/x-www-form-urlencoded"}
     assert client.post("/study/answers", content=chunks(), headers=form_head).status_code == 413
+
+
+def test_requests_have_to_arrive(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    client, page = rating(serve)
+    monkeypatch.setattr("palaver.server.security.BODY_SECONDS", 0.05)
+
+    async def post() -> int:
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": "/api/answers",
+            "query_string": b"",
+            "headers": [
+                (b"host", b"localhost"),
+                (b"content-type", b"application/json"),
+                (b"x-csrf-token", csrf(page).encode()),
+                (b"cookie", "; ".join(f"{k}={v}" for k, v in client.cookies.items()).encode()),
+            ],
+        }
+        sent: list[Any] = []
+
+        async def receive() -> Any:
+            await asyncio.sleep(30)
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await client.app(scope, receive, send)
+        return int(sent[0]["status"])
+
+    assert asyncio.run(post()) == 408
 
 
 def test_a_wrong_form_comes_back_with_the_reason(serve: Serve) -> None:

@@ -23,6 +23,7 @@ from palaver.server.admin_sessions import (
     list_sessions,
 )
 from palaver.server.dashboard import Pages, as_data, look
+from palaver.server.entry import allow_resume
 from palaver.server.export import Selection, rater_lines, read_answers, stream
 from palaver.server.live import Live
 from palaver.server.oversight import Action, arm_token, decide, redeem_token
@@ -190,6 +191,17 @@ def decide_about_rater(
     decide(site.study_state.database, rater_id, action, site.study_state.clock())
     if "application/json" in request.headers.get("accept", ""):
         return JSONResponse({"done": action})
+    return RedirectResponse(f"{site.home}#raters", 303)
+
+
+@router.post("/requests/{request_id}/allow", include_in_schema=False)
+def allow_request(
+    request: Request, site: SiteHere, session: Session, request_id: int, csrf: Annotated[str, Form()] = ""
+) -> Response:
+    site.check_form(request, session, csrf)
+    allow_resume(site.study_state.database, request_id, site.study_state.clock())
+    if "application/json" in request.headers.get("accept", ""):
+        return JSONResponse({"done": "allow"})
     return RedirectResponse(f"{site.home}#raters", 303)
 
 

@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Row, Select, case, func, select, update
+from sqlalchemy import Connection, Row, Select, case, delete, func, select, update
 
 from palaver.errors import UserError
 from palaver.server import leases
 from palaver.server.database import Database
 from palaver.server.records import change_rater, count_answers, log
 from palaver.server.refusal import Refusal
-from palaver.server.tables import assignment, rater, screen
+from palaver.server.tables import admin_session, assignment, rater, screen
 from palaver.server.tables import study as study_table
 
 AT_WORK = 300.0
@@ -225,6 +225,16 @@ def served_address(database: Database) -> str | None:
     """The address under which the study was served last."""
     with database.reading() as connection:
         return connection.execute(select(study_table.c.address)).scalar()
+
+
+# --- keys ---------------------------------------------------------------------------------------------------
+
+
+def renew_keys(database: Database) -> None:
+    """A new key for cookies and forms: every session ends, raters' and admins'."""
+    with database.writing() as connection:
+        connection.execute(update(study_table).values(secret=secrets.token_hex(32)))
+        connection.execute(delete(admin_session))
 
 
 # --- the admin's token --------------------------------------------------------------------------------------

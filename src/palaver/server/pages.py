@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import secrets
 import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +25,7 @@ from starlette.requests import Request
 from palaver.errors import UserError
 from palaver.schema import Study
 from palaver.server.answers import RawAnswer, Storable
+from palaver.server.entry import Browser, Elsewhere, Repetition, ask_to_resume
 from palaver.server.rating_page import rating_page
 from palaver.server.refusal import Refusal, clean
 from palaver.server.security import (
@@ -41,7 +43,14 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 ENTRIES_PER_MINUTE = 120
-"""New people from one address; a classroom behind one router must get in."""
+"""From one address; a classroom behind one router must get in."""
+ENTRIES_OF_ALL = 600
+"""From all addresses together, which can be made up."""
+ENTRIES_OF_ONE = 20
+"""Of one person of a platform."""
+ANSWERS_PER_MINUTE = 300
+"""And other forms, of one rater."""
+ANSWERS_PER_ADDRESS = 6000
 NOT_IN = (
     "You have not entered this study, or your browser did not keep its cookie. "
     "Open the link you were given again; if this page comes back, allow cookies for this site."
@@ -142,7 +151,12 @@ class Site:
         self.templates, self.signer = templates, signer
         self.work = Worker()
         self._cookie_name = signer.cookie_name("rater")
-        self.entries = RateLimit(ENTRIES_PER_MINUTE, 60)
+        self._device_name = signer.cookie_name("device")
+        self._entries = RateLimit(ENTRIES_PER_MINUTE, 60)
+        self._all_entries = RateLimit(ENTRIES_OF_ALL, 60)
+        self._entries_of_one = RateLimit(ENTRIES_OF_ONE, 60)
+        self._answers = RateLimit(ANSWERS_PER_MINUTE, 60)
+        self._answers_of_address = RateLimit(ANSWERS_PER_ADDRESS, 60)
         study = study_state.study
         self._shared = {"title": study.title or study.name, "study": study}
         _check_widgets(study, templates)
@@ -156,17 +170,45 @@ class Site:
         request.state.framed = kind == "framed"
         return Session(rater, kind == "framed")
 
+    def check_entry(self, request: Request, person: str | None) -> None:
+        """Not too many come in, whatever cookie they bring."""
+        if not self.settings.rate_limits:
+            return
+        address = client_address(request, self.settings)
+        if address:
+            self._entries.check(address)
+        if person is not None:
+            self._entries_of_one.check(person)
+        self._all_entries.check("")
+
+    def check_answering(self, request: Request, session: Session) -> None:
+        """Nobody sends more than a person can."""
+        if not self.settings.rate_limits:
+            return
+        self._answers.check(session.rater)
+        address = client_address(request, self.settings)
+        if address:
+            self._answers_of_address.check(address)
+
     def require(self, request: Request) -> Session:
         session = self.session(request)
         if session is None:
             raise Refusal(NOT_IN, 401)
         return session
 
-    def cookie(self, session: Session) -> str:
+    def cookie(self, session: Session | None, framed: bool) -> str:
+        """The cookie of a session; of none, one that ends it in the browser."""
+        if session is None:
+            return cookie(self._cookie_name, "", self.settings, framed=framed, max_age=0)
         text = f"{session.rater}~framed" if session.framed else session.rater
-        return cookie(
-            self._cookie_name, self.signer.sign("rater", text), self.settings, framed=session.framed
-        )
+        return cookie(self._cookie_name, self.signer.sign("rater", text), self.settings, framed=framed)
+
+    def device(self, request: Request) -> str | None:
+        """What we have called this browser, if it once asked to go on as somebody."""
+        return self.signer.read("device", request.cookies.get(self._device_name, ""))
+
+    def device_cookie(self, device: str, framed: bool) -> str:
+        return cookie(self._device_name, self.signer.sign("device", device), self.settings, framed=framed)
 
     def page(self, name: str, status: int = 200, **values: object) -> HTMLResponse:
         template = self.templates.get_template(f"{name}.html.j2")
@@ -242,7 +284,9 @@ class Form:
 
 async def form_of(request: Request, site: SiteHere) -> Form:
     check_origin(request, site.settings)
-    form = Form(site.require(request), await request.form())
+    session = site.require(request)
+    site.check_answering(request, session)
+    form = Form(session, await request.form())
     site.signer.check_csrf(form.session.rater, form.text("csrf"))
     return form
 
@@ -253,6 +297,7 @@ async def script_session(
     """The session of a request that a script of one of our own pages sent."""
     check_origin(request, site.settings)
     session = site.require(request)
+    site.check_answering(request, session)
     site.signer.check_csrf(session.rater, x_csrf_token)
     return session
 
@@ -276,12 +321,28 @@ async def enter(request: Request, site: SiteHere) -> Response:
         return site.page("preview")
     if platform == "link" and session is not None:
         return site.redirect("/study")
-    if site.settings.rate_limits and session is None:
-        site.entries.check(client_address(request, site.settings))
-    rater = await site.work(site.study_state.enter, platform, external, parameters)
-    request.state.framed = platform == "mturk"
+    site.check_entry(request, external)
+    framed = request.state.framed = platform == "mturk"
+    device = site.device(request)
+    browser = Browser(session.rater if session else None, device)
+    study_state = site.study_state
+    response: Response
+    try:
+        rater = await site.work(study_state.enter, platform, external, parameters, browser)
+    except Elsewhere as refusal:
+        device = device or secrets.token_hex(16)
+        code = await site.work(
+            ask_to_resume, study_state.database, refusal.rater, device, study_state.clock()
+        )
+        response = site.page("elsewhere", refusal.status, code=code)
+        response.headers.append("set-cookie", site.device_cookie(device, framed))
+        return response
+    except Repetition as refusal:  # the page at the end, with its code, is not for this assignment
+        response = site.page("repetition", refusal.status, platform=platform)
+        response.headers.append("set-cookie", site.cookie(None, framed))
+        return response
     response = site.redirect("/study")
-    response.headers.append("set-cookie", site.cookie(Session(rater, request.state.framed)))
+    response.headers.append("set-cookie", site.cookie(Session(rater, framed), framed))
     return response
 
 

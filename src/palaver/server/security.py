@@ -6,6 +6,7 @@ use is worth nothing in another.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import ipaddress
@@ -23,6 +24,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from palaver.server.refusal import Refusal
 from palaver.server.settings import Settings
 
+BODY_SECONDS = 30.0
+"""Seconds without a piece of a request's body after which it is given up."""
 MAX_BODY = 1_000_000
 """Bytes of one request; a page of answers takes a few thousand."""
 ANSWER_HEAD = ("/", "/study")
@@ -170,7 +173,7 @@ class RateLimit:
 
     def check(self, key: str) -> None:
         if not self.allow(key):
-            raise Refusal("too many requests from your address: wait a minute and try again", 429)
+            raise Refusal("too many requests: wait a minute and try again", 429)
 
 
 def mturk_submit(parameters: Mapping[str, str]) -> str | None:
@@ -263,12 +266,18 @@ class Guard:
 
 
 def _limited(receive: Receive) -> Callable[[], Awaitable[Message]]:
-    """Bodies that do not say how long they are get counted as they come."""
+    """Bodies that do not say how long they are get counted as they come, and they have to come."""
     taken = 0
+    is_whole = False
 
     async def receive_limited() -> Message:
-        nonlocal taken
-        message = await receive()
+        nonlocal taken, is_whole
+        try:
+            async with asyncio.timeout(None if is_whole else BODY_SECONDS):
+                message = await receive()
+        except TimeoutError:
+            raise Refusal("the request took too long to arrive", 408) from None
+        is_whole = not message.get("more_body", False)
         taken += len(message.get("body", b""))
         if taken > MAX_BODY:
             raise Refusal(f"the request is larger than {MAX_BODY} bytes", 413)

@@ -12,15 +12,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from palaver import __version__
 from palaver.errors import UserError
 from palaver.schema import Item, Question, Study
 from palaver.server import leases
-from palaver.server.answers import RawAnswer, answer_row, is_complete, store
+from palaver.server.answers import CHANGES, RawAnswer, answer_row, is_complete, store
 from palaver.server.catalogue import Catalogue, ScreenContent, screen_rows
 from palaver.server.database import Database
+from palaver.server.entry import Browser, check_return
 from palaver.server.next_screen import next_screen
 from palaver.server.rater_checks import judge_check
 from palaver.server.records import Rater, answers_of, change_rater, log, rater_of
@@ -32,6 +33,8 @@ from palaver.studies.screens import shown_order
 
 Clock = Callable[[], float]
 MAX_COMMENT = 5000
+MOST_COMMENTS = 100
+"""On one screen, of one rater."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +135,9 @@ class StudyState:
         platform: str = "link",
         external: str | None = None,
         parameters: Mapping[str, str] | None = None,
+        browser: Browser | None = None,
     ) -> str:
-        """The rater's id: a new one, or the one this person had before."""
+        """The rater's id: a new one, or the one this person had before, if the browser may go on as it."""
         now = self.clock()
         kept = json.dumps({k: storable(v, k, 500) for k, v in (parameters or {}).items()})
         if external is not None:
@@ -141,11 +145,12 @@ class StudyState:
         with self.database.writing() as connection:
             if external is not None:
                 known = connection.execute(
-                    select(rater.c.id).where(rater.c.platform == platform, rater.c.external == external)
-                ).scalar()
+                    select(rater).where(rater.c.platform == platform, rater.c.external == external)
+                ).first()
                 if known is not None:  # perhaps with another assignment of the platform's
-                    change_rater(connection, known, parameters=kept)
-                    return str(known)
+                    check_return(connection, known, parameters or {}, browser)
+                    change_rater(connection, known.id, parameters=kept)
+                    return str(known.id)
             new = secrets.token_hex(16)
             connection.execute(
                 insert(rater).values(
@@ -266,7 +271,8 @@ class StudyState:
             held = leases.lease_of(connection, rater_id, assignment_id)
             content = self.catalogue.content(connection, held.screen)
             order = self._order(content, held)
-            store(connection, [answer_row(a, content, held.id, rater_id, order, now) for a in answers])
+            most = CHANGES * len(content.questions) * len(order)
+            store(connection, [answer_row(a, content, held.id, rater_id, order, now) for a in answers], most)
             if remark.strip() and self.study.comments:
                 if remark_on is not None and remark_on >= len(order):
                     raise Refusal(f"there is no output in place {remark_on}", 422)
@@ -329,4 +335,7 @@ def _keep_comment(
     row = {"assignment_id": held.id, "rater_id": held.rater, "system": about, "text": text}
     same = [comment.c[name].is_not_distinct_from(value) for name, value in row.items()]
     if connection.execute(select(comment.c.id).where(*same)).first() is None:
+        mine = select(func.count()).where(comment.c.assignment_id == held.id)
+        if connection.execute(mine).scalar_one() >= MOST_COMMENTS:
+            raise Refusal("there are too many comments on this screen", 429)
         connection.execute(insert(comment).values(**row, received_at=now))
