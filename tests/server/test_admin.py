@@ -265,6 +265,25 @@ def test_decisions_need_the_form(site: Site, answered: list[str]) -> None:
     assert not any(r.excluded or r.blocked for r in rater_table(site.database))
 
 
+def test_letting_somebody_go_on_elsewhere(site: Site) -> None:
+    for browser in (site.visitor(), other := site.visitor()):
+        entry = browser.get("/?PROLIFIC_PID=p1")
+    code = re.search(r"<code>(\w+)</code>", entry.text)
+    assert code is not None
+    client = site.admin()
+    page = client.get("/admin").text
+    assert code[1] in page
+    (allow,) = re.findall(r'action="(/admin/requests/[^"]+)"', page)
+    assert other.post(allow, data={"csrf": csrf_in(page)}).status_code == 401
+    assert client.post(allow, data={"csrf": "wrong"}).status_code == 403
+    assert other.get("/?PROLIFIC_PID=p1").status_code == 403
+    assert client.post(allow, data={"csrf": csrf_in(page)}).status_code == 303
+    assert "/admin/requests/" not in client.get("/admin").text
+    assert other.get("/?PROLIFIC_PID=p1").status_code == 303
+    assert other.get("/study").status_code == 200
+    assert client.post("/admin/requests/99/allow", data={"csrf": csrf_in(page)}).status_code == 404
+
+
 # --- what is seen and taken away ----------------------------------------------------------------------------
 
 

@@ -48,7 +48,7 @@ KEEPS_THE_PATH = "location /s/ {{ proxy_pass http://127.0.0.1:{backend}; }}"
 
 def documented() -> str:
     """The rules of the how-to, with the test's ports."""
-    block = re.search(r"```nginx\n.*?(location /study-1/.*?\n\})", HOW_TO.read_text(), re.DOTALL)
+    block = re.search(r"```nginx\n.*?(location /study-1/.*?\n    \})", HOW_TO.read_text(), re.DOTALL)
     assert block is not None
     rules = block[1].replace("/study-1/", "/s/").replace("{", "{{").replace("}", "}}")
     return rules.replace("127.0.0.1:8000", "127.0.0.1:{backend}")

@@ -76,9 +76,10 @@ def ask_to_resume(database: Database, rater_id: str, device: str, now: float) ->
         if device not in known:
             row = {"rater_id": rater_id, "device": device, "asked_at": now, "is_allowed": False}
             connection.execute(insert(resume_request).values(row))
-            newest = select(resume_request.c.id).where(mine).order_by(resume_request.c.id.desc())
+            waiting = mine & ~resume_request.c.is_allowed
+            newest = select(resume_request.c.id).where(waiting).order_by(resume_request.c.id.desc())
             kept = connection.execute(newest.limit(MOST_REQUESTS)).scalars().all()
-            connection.execute(delete(resume_request).where(mine, resume_request.c.id.not_in(kept)))
+            connection.execute(delete(resume_request).where(waiting, resume_request.c.id.not_in(kept)))
     return code_of(device)
 
 
@@ -100,7 +101,7 @@ def resume_requests(database: Database) -> Sequence[Row[Any]]:
 
 
 def allow_resume(database: Database, request_id: int, now: float) -> None:
-    """Let a browser go on as the rater it asked for, once."""
+    """Let a browser go on as the rater it asked for, once; twice is once."""
     chosen = update(resume_request).where(resume_request.c.id == request_id)
     with database.writing() as connection:
         allowed = connection.execute(chosen.values(is_allowed=True).returning(resume_request.c.rater_id))
