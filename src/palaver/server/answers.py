@@ -102,10 +102,10 @@ _ANSWERED = select(answer.c.criterion, answer.c.system).where(
 )
 
 
-def store(connection: Connection, rows: Sequence[dict[str, object]]) -> None:
-    """Add the rows that are not there yet. Needs the writer's lock, as it numbers them."""
+def store(connection: Connection, rows: Sequence[dict[str, object]]) -> int:
+    """Add the rows that are not there yet; how many. Needs the writer's lock, as it numbers them."""
     if not rows:
-        return
+        return 0
     new: dict[object, dict[str, object]] = {}
     for row in rows:
         if new.setdefault(row["id"], row) is not row and not _same(new[row["id"]], row):
@@ -118,6 +118,7 @@ def store(connection: Connection, rows: Sequence[dict[str, object]]) -> None:
     numbered = [{**row, "number": last + n} for n, row in enumerate(new.values(), start=1)]
     if numbered:
         connection.execute(_ADD, numbered)
+    return len(numbered)
 
 
 def is_complete(

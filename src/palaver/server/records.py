@@ -11,6 +11,8 @@ from palaver.server.tables import answer, event, rater
 
 Rater = Row[Any]
 """A row of the table `rater`."""
+LEFT = ("done", "screened", "declined", "withdrawn")
+"""The states of people who are no longer at work."""
 
 _RATER = select(rater).where(rater.c.id == bindparam("rater_id"))
 _ANSWERS = (

@@ -21,9 +21,9 @@ from palaver.server import leases
 from palaver.server.answers import RawAnswer, answer_row, is_complete, store
 from palaver.server.catalogue import Catalogue, ScreenContent, screen_rows
 from palaver.server.database import Database
-from palaver.server.next_screen import next_screen
+from palaver.server.next_screen import checks_due, next_screen
 from palaver.server.rater_checks import judge_check
-from palaver.server.records import Rater, answers_of, change_rater, log, rater_of
+from palaver.server.records import LEFT, Rater, answers_of, change_rater, log, rater_of
 from palaver.server.refusal import Refusal, storable
 from palaver.server.tables import comment, rater, screen
 from palaver.server.tables import study as study_table
@@ -47,7 +47,10 @@ class Task:
     answered: Mapping[tuple[str, int], str]
     """(criterion, position) -> value, as far as it was answered before."""
     done: int
+    """Screens answered so far; checks count like all others."""
     total: int
+    attempt: int = 0
+    """Which attempt at the training this is, from 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,8 @@ class Visit:
 
     rater: str
     state: str
-    """consent, instructions, training, working, waiting, survey, done, unneeded, screened or blocked.
+    """consent, instructions, training, working, waiting, survey, done, unneeded, declined, withdrawn,
+    screened or blocked.
 
     `waiting`: others hold all screens that are left. `unneeded`: somebody who came when none was left.
     """
@@ -71,12 +75,21 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a submission did: the ids that are in the database now, and what a trainee should hear."""
+    """What a submission did: the ids that are in the database now, and whether the screen is finished."""
 
     saved: tuple[str, ...]
     finished: bool
-    feedback: tuple[str, ...] = ()
-    passed: bool | None = None
+    explained: bool = False
+    """A training screen, whose answers are explained on a page of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """What a trainee hears about a screen: the screen with the answers, whether all are right, and hints."""
+
+    task: Task
+    passed: bool
+    hints: tuple[str, ...]
 
 
 class StudyState:
@@ -172,7 +185,7 @@ class StudyState:
         with self.database.writing() as connection:
             me = rater_of(connection, rater_id)
             connection.execute(_SEEN, {"of_rater": rater_id, "now": now})
-            if me.blocked and me.state not in ("done", "screened"):
+            if me.blocked and me.state not in LEFT:
                 return self._visit(me, "blocked")
             if me.state in ("consent", "instructions"):
                 return self._visit(me, me.state if _is_work_left(connection, me.id) else "unneeded")
@@ -193,6 +206,8 @@ class StudyState:
             code, url = end.screen_out_code or me.code, end.screen_out_url
         elif state == "unneeded":
             code, url = end.no_work_code, end.no_work_url
+        elif state in ("declined", "withdrawn"):
+            code, url = None, None
         return Visit(me.id, state, task, code, url, me.platform, json.loads(me.parameters))
 
     def _without_work(self, connection: Connection, me: Rater, now: float) -> Visit:
@@ -220,6 +235,18 @@ class StudyState:
     def agree(self, rater_id: str) -> None:
         """Consent is given."""
         self._advance(rater_id, "consent", "instructions")
+
+    def decline(self, rater_id: str) -> None:
+        """Consent is not given."""
+        self._advance(rater_id, "consent", "declined")
+
+    def withdraw(self, rater_id: str) -> None:
+        """The rater leaves before the end: the rows stay and are marked, the places are free for others."""
+        with self.database.writing() as connection:
+            if rater_of(connection, rater_id).state not in LEFT:
+                leases.set_excluded(connection, rater_id, True)
+                change_rater(connection, rater_id, state="withdrawn")
+                log(connection, self.clock(), rater_id, "withdrawn")
 
     def begin(self, rater_id: str) -> None:
         """The instructions are read."""
@@ -263,10 +290,15 @@ class StudyState:
             me = rater_of(connection, rater_id)
             if me.blocked:
                 raise Refusal("you can no longer take part in this study", 403)
+            if me.state in ("declined", "withdrawn"):
+                raise Refusal("you have left this study", 403)
             held = leases.lease_of(connection, rater_id, assignment_id)
             content = self.catalogue.content(connection, held.screen)
             order = self._order(content, held)
-            store(connection, [answer_row(a, content, held.id, rater_id, order, now) for a in answers])
+            given = [answer_row(a, content, held.id, rater_id, order, now) for a in answers]
+            n_new = store(connection, given)
+            if n_new and content.kind == "training" and held.status in ("done", "late"):
+                raise Refusal("this part of the training is over: its answers cannot be changed", 409)
             if remark.strip() and self.study.comments:
                 if remark_on is not None and remark_on >= len(order):
                     raise Refusal(f"there is no output in place {remark_on}", 422)
@@ -274,18 +306,45 @@ class StudyState:
                 text = storable(remark.strip(), "comment", MAX_COMMENT)
                 _keep_comment(connection, held, about, text, now)
             ids = tuple(a.id for a in answers)
+            is_training = content.kind == "training"
             if held.status in ("done", "late"):
-                return Receipt(ids, True)
+                return Receipt(ids, True, explained=is_training)
             if not is_complete(connection, held.id, content.item, content.questions):
                 return Receipt(ids, False)
             leases.finish(connection, held, now)
-            if content.kind == "training":  # wrong answers are explained at once
-                right = met(content.expected, answers_of(connection, held.id))
-                wrong = [e for e, ok in zip(content.expected, right, strict=True) if not ok]
-                return Receipt(ids, True, tuple(e.feedback for e in wrong if e.feedback), all(right))
-            if content.kind != "main":
+            if content.kind in ("check", "degraded"):
                 judge_check(connection, self.catalogue, me, content, held.id, now)
-            return Receipt(ids, True)
+            return Receipt(ids, True, explained=is_training)
+
+    def look_back(self, rater_id: str, position: int) -> tuple[Task, int] | None:
+        """The page before the one at `position` of the screen in hand: its screen, and the place there.
+
+        None for somebody who has answered nothing yet, or has left.
+        """
+        with self.database.reading() as connection:
+            me = rater_of(connection, rater_id)
+            if me.blocked or me.state != "working":
+                return None
+            held = leases.current(connection, rater_id)
+            if held is not None and position > 0 and held.kind != "training":
+                return self._task(connection, rater_id, held), position - 1
+            held = leases.latest_answered(connection, rater_id)
+            if held is None:
+                return None
+            task = self._task(connection, rater_id, held)
+            return task, len(task.order) - 1
+
+    def feedback(self, rater_id: str, assignment_id: int) -> Feedback:
+        """How a training screen went that this rater has answered."""
+        with self.database.reading() as connection:
+            held = leases.lease_of(connection, rater_id, assignment_id)
+            if held.kind != "training" or held.status not in ("done", "late"):
+                raise Refusal("there is nothing to say about this screen", 404)
+            content = self.catalogue.content(connection, held.screen)
+            right = met(content.expected, answers_of(connection, held.id))
+            hints = [e.feedback for e, ok in zip(content.expected, right, strict=True) if not ok]
+            task = self._task(connection, rater_id, held)
+            return Feedback(task, all(right), tuple(hint for hint in hints if hint))
 
     def _order(self, content: ScreenContent, held: leases.Lease) -> tuple[int, ...]:
         return shown_order(self.study, content.screen, len(content.item.outputs), held.turn, held.rater)
@@ -301,6 +360,8 @@ class StudyState:
             for (criterion, system), value in values.items()
         }
         most = self.catalogue.n_screens
+        n_screens = min(self.study.items_per_rater or most, most)
+        done = leases.progress(connection, rater_id, ("main", "check", "degraded"))
         return Task(
             assignment=held.id,
             kind=held.kind,
@@ -308,8 +369,9 @@ class StudyState:
             questions=content.questions,
             order=order,
             answered=answered,
-            done=leases.progress(connection, rater_id),
-            total=min(self.study.items_per_rater or most, most),
+            done=done,
+            total=max(done + 1, n_screens + checks_due(self.study, rater_id, n_screens)),
+            attempt=content.screen.place + 1 if held.kind == "training" else 0,
         )
 
 
