@@ -417,7 +417,7 @@ def test_training_is_passed_and_explained(open_study: Open, layout: str) -> None
     feedback: list[str] = []
     for _ in range(n_screens):
         held = task_of(study_state, someone).assignment
-        assert work(study_state, someone, 1).explained
+        assert work(study_state, someone, 1).has_feedback
         heard = study_state.feedback(someone, held)
         assert not heard.passed
         feedback += heard.hints
@@ -426,7 +426,7 @@ def test_training_is_passed_and_explained(open_study: Open, layout: str) -> None
         assert task_of(study_state, someone).kind == "training"  # the second attempt
         held = task_of(study_state, someone).assignment
         receipt = work(study_state, someone, 5)
-        assert receipt == Receipt(saved_ids(study_state, someone), True, explained=True)
+        assert receipt == Receipt(saved_ids(study_state, someone), True, has_feedback=True)
         assert study_state.feedback(someone, held).passed
     assert task_of(study_state, someone).kind == "main"
     assert study_state.visit(someone).state == "working"
@@ -646,7 +646,7 @@ def test_an_answer_to_finished_training_cannot_be_changed(open_study: Open) -> N
     task = task_of(study_state, someone)
     assert (task.kind, task.attempt) == ("training", 1)
     wrong = answers(task, 1)
-    assert study_state.submit(someone, task.assignment, wrong).explained
+    assert study_state.submit(someone, task.assignment, wrong).has_feedback
     with pytest.raises(Refusal, match="cannot be changed"):
         study_state.submit(someone, task.assignment, answers(task, 5))
     assert study_state.submit(someone, task.assignment, wrong).finished, "the same again is acknowledged"

@@ -369,7 +369,7 @@ async def answer_without_scripts(site: SiteHere, form: FormHere) -> Response:
         if refusal.status != 422:
             raise
         return await site.standing(form.session, problem=refusal.message)
-    return site.redirect(f"/study/feedback/{number}" if receipt.explained else "/study")
+    return site.redirect(f"/study/feedback/{number}" if receipt.has_feedback else "/study")
 
 
 @router.post("/api/answers", response_model=Receipt, responses=PROBLEMS, tags=["rater"])

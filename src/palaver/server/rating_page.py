@@ -112,9 +112,7 @@ class RatingPage:
         return sorted({w.kind for w in (*widgets, *self.shared)})
 
 
-def rating_page(
-    study: Study, task: Task, at: int | None = None, *, together: bool = False
-) -> RatingPage:
+def rating_page(study: Study, task: Task, at: int | None = None, *, together: bool = False) -> RatingPage:
     """The page for a screen in a rater's hands; with `at`, the page of that output, to be corrected.
 
     `together`: all outputs on one page, however they were rated.

@@ -79,7 +79,7 @@ class Receipt:
 
     saved: tuple[str, ...]
     finished: bool
-    explained: bool = False
+    has_feedback: bool = False
     """A training screen, whose answers are explained on a page of their own."""
 
 
@@ -308,13 +308,13 @@ class StudyState:
             ids = tuple(a.id for a in answers)
             is_training = content.kind == "training"
             if held.status in ("done", "late"):
-                return Receipt(ids, True, explained=is_training)
+                return Receipt(ids, True, has_feedback=is_training)
             if not is_complete(connection, held.id, content.item, content.questions):
                 return Receipt(ids, False)
             leases.finish(connection, held, now)
             if content.kind in ("check", "degraded"):
                 judge_check(connection, self.catalogue, me, content, held.id, now)
-            return Receipt(ids, True, explained=is_training)
+            return Receipt(ids, True, has_feedback=is_training)
 
     def look_back(self, rater_id: str, position: int) -> tuple[Task, int] | None:
         """The page before the one at `position` of the screen in hand: its screen, and the place there.

@@ -297,7 +297,7 @@ async function run(prepare) {
     const reply = await deliver();
     say("Saved", "saved");
     session.removeItem(draftKey);
-    location.replace(reply?.explained ? `${feedback}/${assignment}` : next);
+    location.replace(reply?.has_feedback ? `${feedback}/${assignment}` : next);
   } catch (error) {
     say(error.message, "problem");
     lock(false);
