@@ -698,6 +698,11 @@ def test_the_waiting_page_counts_down_and_goes_on_by_itself(
     other.close()
 
 
+def boxes_of(page: Page, selector: str) -> list[dict[str, float]]:
+    """Where the elements stand, and how large they are."""
+    return page.locator(selector).evaluate_all("all => all.map(e => e.getBoundingClientRect().toJSON())")
+
+
 @pytest.mark.parametrize("width", [360, 1200])
 def test_eleven_steps_stay_in_one_row_with_the_labels_at_the_ends(
     width: int, serve: Callable[[str], Server], browser: Browser
@@ -709,12 +714,11 @@ def test_eleven_steps_stay_in_one_row_with_the_labels_at_the_ends(
     click_go(page)
     no_sideways_scroll(page)
     accessible(page)
-    steps = [choice.bounding_box() for choice in page.locator(".choice").all()]
+    steps, ends = boxes_of(page, ".choice"), boxes_of(page, ".ends span")
     assert len(steps) == 11
-    assert len({step["y"] for step in steps if step}) == 1
-    assert all(step["width"] >= 24 and step["height"] >= 40 for step in steps if step)
-    low, high = (end.bounding_box() for end in page.locator(".ends span").all())
-    assert low and high and steps[0] and steps[-1]
+    assert len({step["y"] for step in steps}) == 1
+    assert all(step["width"] >= 24 and step["height"] >= 40 for step in steps)
+    low, high = ends
     assert abs(low["x"] - steps[0]["x"]) < 2
     assert abs(high["x"] + high["width"] - steps[-1]["x"] - steps[-1]["width"]) < 2
     context.close()
