@@ -6,6 +6,7 @@ import json
 import math
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -716,3 +717,47 @@ def test_checks_count_like_all_other_screens(open_study: Open) -> None:
             study_state.submit(someone, task.assignment, answers(task))
         assert "check" in kinds
         assert counts == [(n, len(kinds)) for n in range(len(kinds))]
+
+
+# --- amending
+
+
+def test_a_study_is_amended_while_it_runs(
+    open_study: Open, make_study: Callable[..., Study], clock: Any
+) -> None:
+    study_state = open_study(n_items=2, raters_per_item=1)
+    another_process = StudyState(study_state.database, clock)
+    early, held = come(study_state), come(study_state)
+    work(study_state, early)
+    in_hand = task_of(study_state, held)
+    amendment = study_state.amend(
+        make_study(n_items=4, raters_per_item=3, instructions="Anew."), "the changed file"
+    )
+    assert amendment.changes == ("instructions is changed", "raters_per_item: 1 becomes 3", "2 items more")
+    assert task_of(another_process, held) == replace(in_hand, total=4), "in the same order, whoever serves it"
+    assert another_process.study.instructions == "Anew."
+    for someone in (early, held, come(another_process)):
+        while another_process.visit(someone).task is not None:
+            work(another_process, someone)
+    stored = rows(study_state, answer)
+    assert [row.version for row in stored[:2]] == [1, 1]
+    assert {row.version for row in stored[2:]} == {2}
+    counted = {(row.item, row.system): 0 for row in stored}
+    for row in stored:
+        counted[row.item, row.system] += 1
+    assert set(counted.values()) == {3}
+    assert len(counted) == 8
+    assert {row.target for row in rows(study_state, screen)} == {3}
+    assert open_study(n_items=4, raters_per_item=3, instructions="Anew.").version == 2
+
+
+def test_an_amendment_that_makes_answers_incomparable_is_refused(
+    open_study: Open, make_study: Callable[..., Study]
+) -> None:
+    study_state = open_study()
+    with pytest.raises(UserError, match="incomparable") as caught:
+        study_state.amend(make_study(scale={"kind": "likert", "high": 9}, title="New"), "")
+    assert caught.value.problems == ("quality: another scale would make the answers incomparable",)
+    assert (study_state.version, study_state.study.title) == (1, "")
+    study_state.amend(make_study(), "")
+    assert study_state.version == 1, "nothing has changed"

@@ -56,6 +56,7 @@ def answer_row(
     rater_id: str,
     order: Sequence[int],
     now: float,
+    version: int,
 ) -> dict[str, object]:
     """The row to store, or Refusal with what was expected."""
     question = next((q for q in content.questions if q.criterion == raw.criterion), None)
@@ -85,6 +86,7 @@ def answer_row(
         "received_at": now,
         "seconds": raw.seconds if raw.seconds is not None and 0 <= raw.seconds < DAY else None,
         "shown_position": position,
+        "version": version,
     }
 
 

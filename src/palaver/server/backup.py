@@ -129,7 +129,7 @@ def _fill(connection: Connection, path: Path) -> dict[str, int]:
 
 def _continue_numbering(connection: Connection) -> None:
     """PostgreSQL counts on its own; rows that came with their numbers did not move its counters."""
-    for name in ("assignment", "event"):
+    for name in ("assignment", "comment", "event"):
         connection.execute(
             text(
                 f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), "

@@ -143,9 +143,7 @@ class Site:
         self.templates, self.signer = templates, signer
         self.work = Worker()
         self.entries = RateLimit(ENTRIES_PER_MINUTE, 60)
-        study = study_state.study
-        self._shared = {"title": study.title or study.name, "study": study}
-        _check_widgets(study, templates)
+        _check_widgets(study_state.study, templates)
 
     def session(self, request: Request) -> Session | None:
         token = request.cookies.get(RATER_COOKIE)
@@ -168,7 +166,9 @@ class Site:
 
     def page(self, name: str, status: int = 200, **values: object) -> HTMLResponse:
         template = self.templates.get_template(f"{name}.html.j2")
-        return HTMLResponse(template.render(**self._shared, **values), status)
+        study = self.study_state.study  # it may have been amended
+        shared = {"title": study.title or study.name, "study": study}
+        return HTMLResponse(template.render(**shared, **values), status)
 
     def redirect(self, path: str) -> RedirectResponse:
         return RedirectResponse(f"{self.settings.root_path}{path}", 303)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from palaver import __version__
 from palaver.errors import UserError
@@ -25,10 +25,11 @@ from palaver.server.next_screen import checks_due, next_screen
 from palaver.server.rater_checks import judge_check
 from palaver.server.records import LEFT, Rater, answers_of, change_rater, log, rater_of
 from palaver.server.refusal import Refusal, storable
-from palaver.server.tables import comment, rater, screen
+from palaver.server.tables import comment, rater, screen, study_version
 from palaver.server.tables import study as study_table
+from palaver.studies.amendment import Amendment, compare_studies
 from palaver.studies.checks import met
-from palaver.studies.screens import shown_order
+from palaver.studies.screens import BLOCK, shown_order
 
 Clock = Callable[[], float]
 MAX_COMMENT = 5000
@@ -99,7 +100,11 @@ class StudyState:
         self.database = database
         self.clock = clock
         with database.reading() as connection:
-            row = connection.execute(select(study_table)).first()
+            self._load(connection)
+
+    def _load(self, connection: Connection) -> None:
+        """The study as it is now, and as it began."""
+        row = connection.execute(select(study_table)).first()
         if row is None:
             raise UserError("this database holds no study yet", "begin with: palaver study serve study.toml")
         self.study = Study.model_validate_json(row.document)
@@ -107,6 +112,16 @@ class StudyState:
         self.secret: str = row.secret
         self.source: str = row.source
         self.hash: str = row.hash
+        first = select(study_version.c.document).where(study_version.c.number == 1)
+        self._as_begun = Study.model_validate_json(connection.execute(first).scalar_one())
+        self.version = connection.execute(select(func.max(study_version.c.number))).scalar_one()
+
+    def _rater(self, connection: Connection, rater_id: str) -> Rater:
+        """Who this is; and if the study was amended meanwhile, by whatever process, it is read again."""
+        me = rater_of(connection, rater_id)
+        if me.study_version != self.version:
+            self._load(connection)
+        return me
 
     @classmethod
     def create(cls, database: Database, study: Study, source: str, clock: Clock = time.time) -> StudyState:
@@ -133,12 +148,41 @@ class StudyState:
                     )
                 )
                 connection.execute(insert(screen), screen_rows(study))
+                _add_version(connection, 1, study, source, clock())
             elif Study.model_validate_json(row.document) != study:  # fields that are new have their default
                 raise UserError(
                     f"the database holds the study {row.name!r} as it began, and the file has changed since",
-                    "serve the changed file with another --database, so that no answers are mixed",
+                    "palaver study amend says what can be taken over; or serve it with another --database",
                 )
         return cls(database, clock)
+
+    def amend(self, study: Study, source: str) -> Amendment:
+        """Change the study while it runs. What was answered keeps the version it was answered under."""
+        now = self.clock()
+        with self.database.writing() as connection:
+            self._load(connection)
+            amendment = compare_studies(self.study, study)
+            if amendment.refusals:
+                raise UserError(
+                    "this would make answers incomparable",
+                    "serve it as a study of its own, with another --database",
+                    amendment.refusals,
+                )
+            if not amendment.changes:
+                return amendment
+            number = self.version + 1
+            digest = _add_version(connection, number, study, source, now)
+            connection.execute(
+                update(study_table).values(document=study.model_dump_json(), source=source, hash=digest)
+            )
+            connection.execute(
+                update(screen).where(screen.c.kind == "main").values(target=study.raters_per_item)
+            )
+            if amendment.new_items:
+                connection.execute(insert(screen), _more_screens(connection, study, amendment.new_items))
+            log(connection, now, None, "amended", f"version {number}: {'; '.join(amendment.changes)}")
+            self._load(connection)
+        return amendment
 
     def enter(
         self,
@@ -183,7 +227,7 @@ class StudyState:
         """Where the rater stands; hands out the next screen to somebody who is working."""
         now = self.clock()
         with self.database.writing() as connection:
-            me = rater_of(connection, rater_id)
+            me = self._rater(connection, rater_id)
             connection.execute(_SEEN, {"of_rater": rater_id, "now": now})
             if me.blocked and me.state not in LEFT:
                 return self._visit(me, "blocked")
@@ -287,7 +331,7 @@ class StudyState:
         """
         now = self.clock()
         with self.database.writing() as connection:
-            me = rater_of(connection, rater_id)
+            me = self._rater(connection, rater_id)
             if me.blocked:
                 raise Refusal("you can no longer take part in this study", 403)
             if me.state in ("declined", "withdrawn"):
@@ -295,7 +339,7 @@ class StudyState:
             held = leases.lease_of(connection, rater_id, assignment_id)
             content = self.catalogue.content(connection, held.screen)
             order = self._order(content, held)
-            given = [answer_row(a, content, held.id, rater_id, order, now) for a in answers]
+            given = [answer_row(a, content, held.id, rater_id, order, now, self.version) for a in answers]
             n_new = store(connection, given)
             if n_new and content.kind == "training" and held.status in ("done", "late"):
                 raise Refusal("this part of the training is over: its answers cannot be changed", 409)
@@ -322,7 +366,7 @@ class StudyState:
         None for somebody who has answered nothing yet, or has left.
         """
         with self.database.reading() as connection:
-            me = rater_of(connection, rater_id)
+            me = self._rater(connection, rater_id)
             if me.blocked or me.state != "working":
                 return None
             held = leases.current(connection, rater_id)
@@ -347,7 +391,8 @@ class StudyState:
             return Feedback(task, all(right), tuple(hint for hint in hints if hint))
 
     def _order(self, content: ScreenContent, held: leases.Lease) -> tuple[int, ...]:
-        return shown_order(self.study, content.screen, len(content.item.outputs), held.turn, held.rater)
+        # By the design as it began: more raters per item would turn the square under screens in hand.
+        return shown_order(self._as_begun, content.screen, len(content.item.outputs), held.turn, held.rater)
 
     def _task(self, connection: Connection, rater_id: str, held: leases.Lease) -> Task:
         content = self.catalogue.content(connection, held.screen)
@@ -379,6 +424,30 @@ def _is_work_left(connection: Connection, rater_id: str) -> bool:
     return leases.neediest_group(connection, rater_id) is not None or leases.others_hold_work(
         connection, rater_id
     )
+
+
+def _add_version(connection: Connection, number: int, study: Study, source: str, now: float) -> str:
+    """Write down a version of the study; its hash."""
+    document = study.model_dump_json()
+    digest = hashlib.sha256(document.encode()).hexdigest()
+    row = {"number": number, "document": document, "source": source, "hash": digest, "at": now}
+    connection.execute(insert(study_version).values(row))
+    return digest
+
+
+def _more_screens(connection: Connection, study: Study, items: Sequence[Item]) -> list[dict[str, object]]:
+    """The screens of new items, after those that are there."""
+    last = connection.execute(select(func.max(screen.c.id), func.max(screen.c.place))).one()
+    rows = [
+        row
+        for row in screen_rows(study.model_copy(update={"items": tuple(items)}))
+        if row["kind"] in ("main", "degraded")
+    ]
+    for number, row in enumerate(rows, start=1):
+        row["id"] = last[0] + number
+        row["place"] = last[1] + 1 + int(str(row["place"]))
+        row["block_no"] = row["place"] // BLOCK
+    return rows
 
 
 _SEEN = update(rater).where(rater.c.id == bindparam("of_rater")).values(seen_at=bindparam("now"))
