@@ -444,9 +444,8 @@ def _more_screens(connection: Connection, study: Study, items: Sequence[Item]) -
         if row["kind"] in ("main", "degraded")
     ]
     for number, row in enumerate(rows, start=1):
-        row["id"] = last[0] + number
-        row["place"] = last[1] + 1 + int(str(row["place"]))
-        row["block_no"] = row["place"] // BLOCK
+        place = last[1] + 1 + int(str(row["place"]))
+        row |= {"id": last[0] + number, "place": place, "block_no": place // BLOCK}
     return rows
 
 
