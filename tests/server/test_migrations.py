@@ -96,7 +96,8 @@ def test_comments_of_the_first_schema_are_kept(database_url: str) -> None:
             config.attributes["connection"] = connection
             command.upgrade(config, "0001")
             for statement in (
-                "INSERT INTO rater VALUES ('r', NULL, 'link', '{}', 'done', 1, 1, 0, 0, 0, FALSE, FALSE, 'C', NULL)",
+                "INSERT INTO rater VALUES ('r', NULL, 'link', '{}', 'done', "
+                "1, 1, 0, 0, 0, FALSE, FALSE, 'C', NULL)",
                 "INSERT INTO screen VALUES (1, 'main', 'i', '[]', 0, 0, 0, 1, 1)",
                 "INSERT INTO assignment VALUES (1, 1, 'r', 'done', 0, 1, 2, 1)",
                 "INSERT INTO comment VALUES (1, 'r', 'so so', 1.5)",

@@ -6,6 +6,7 @@ import json
 import math
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -416,13 +417,18 @@ def test_training_is_passed_and_explained(open_study: Open, layout: str) -> None
     assert study_state.visit(someone).state == "training"
     feedback: list[str] = []
     for _ in range(n_screens):
-        saved = work(study_state, someone, 1)
-        assert saved.passed is False
-        feedback += saved.feedback
+        held = task_of(study_state, someone).assignment
+        assert work(study_state, someone, 1).has_feedback
+        heard = study_state.feedback(someone, held)
+        assert not heard.passed
+        feedback += heard.hints
     assert feedback == ["quality: x was fine", "ease: x was fine"]
     for _ in range(n_screens):
         assert task_of(study_state, someone).kind == "training"  # the second attempt
-        assert work(study_state, someone, 5) == Receipt(saved_ids(study_state, someone), True, (), True)
+        held = task_of(study_state, someone).assignment
+        receipt = work(study_state, someone, 5)
+        assert receipt == Receipt(saved_ids(study_state, someone), True, has_feedback=True)
+        assert study_state.feedback(someone, held).passed
     assert task_of(study_state, someone).kind == "main"
     assert study_state.visit(someone).state == "working"
 
@@ -630,3 +636,128 @@ def test_the_wait_begins_anew_after_work(open_study: Open, clock: Any) -> None:
     assert study_state.visit(other).seconds_to_wait == 300
     study_state.submit(me, task.assignment, answers(task))
     assert study_state.visit(me).state == "done"
+
+
+# --- leaving, going back, and what cannot be changed
+
+
+def test_an_answer_to_finished_training_cannot_be_changed(open_study: Open) -> None:
+    study_state = open_study(training={"items": [GOLD]})
+    someone = come(study_state)
+    task = task_of(study_state, someone)
+    assert (task.kind, task.attempt) == ("training", 1)
+    wrong = answers(task, 1)
+    assert study_state.submit(someone, task.assignment, wrong).has_feedback
+    with pytest.raises(Refusal, match="cannot be changed"):
+        study_state.submit(someone, task.assignment, answers(task, 5))
+    assert study_state.submit(someone, task.assignment, wrong).finished, "the same again is acknowledged"
+    assert {row.value for row in rows(study_state, answer)} == {"1"}
+    assert task_of(study_state, someone).attempt == 2
+    shown = study_state.feedback(someone, task.assignment).task
+    assert (shown.item, set(shown.answered.values())) == (task.item, {"1"})
+
+
+def test_who_declines_is_recorded_and_gets_no_code(open_study: Open) -> None:
+    study_state = open_study(consent="Do you agree?")
+    someone = study_state.enter()
+    study_state.decline(someone)
+    visit = study_state.visit(someone)
+    assert (visit.state, visit.code, visit.url) == ("declined", None, None)
+    study_state.agree(someone)
+    assert study_state.visit(someone).state == "declined"
+
+
+def test_who_withdraws_frees_the_places(open_study: Open) -> None:
+    study_state = open_study(n_items=2, raters_per_item=1)
+    someone, other = come(study_state), come(study_state)
+    work(study_state, someone)
+    held = task_of(study_state, someone)
+    assert study_state.visit(other).state == "waiting"
+    study_state.withdraw(someone)
+    visit = study_state.visit(someone)
+    assert (visit.state, visit.code) == ("withdrawn", None)
+    with pytest.raises(Refusal, match="left this study"):
+        study_state.submit(someone, held.assignment, answers(held))
+    work(study_state, other)
+    work(study_state, other)
+    assert study_state.visit(other).state == "done"
+    study_state.withdraw(other)
+    assert study_state.visit(other).state == "done", "who is done has nothing left to leave"
+
+
+def test_going_back_is_one_screen_and_a_later_row(open_study: Open) -> None:
+    study_state = open_study(n_items=3)
+    someone = come(study_state)
+    assert study_state.look_back(someone, 0) is None
+    first = task_of(study_state, someone)
+    study_state.submit(someone, first.assignment, answers(first, 2))
+    second = task_of(study_state, someone)
+    earlier = study_state.look_back(someone, 0)
+    assert earlier is not None
+    task, place = earlier
+    assert (task.assignment, place) == (first.assignment, len(first.order) - 1)
+    assert set(task.answered.values()) == {"2"}
+    inside = study_state.look_back(someone, 1)
+    assert inside is not None
+    assert (inside[0].assignment, inside[1]) == (second.assignment, 0)
+    study_state.submit(someone, first.assignment, answers(first, 5))
+    assert [row.value for row in rows(study_state, answer)] == ["2", "2", "5", "5"]
+    assert task_of(study_state, someone).assignment == second.assignment
+
+
+def test_checks_count_like_all_other_screens(open_study: Open) -> None:
+    checks = {"items": [GOLD], "rate": 0.5, "allowed_failures": 9}
+    study_state = open_study(n_items=4, raters_per_item=9, checks=checks)
+    for _ in range(5):
+        someone = come(study_state)
+        counts, kinds = [], []
+        while (task := study_state.visit(someone).task) is not None:
+            counts.append((task.done, task.total))
+            kinds.append(task.kind)
+            study_state.submit(someone, task.assignment, answers(task))
+        assert "check" in kinds
+        assert counts == [(n, len(kinds)) for n in range(len(kinds))]
+
+
+# --- amending
+
+
+def test_a_study_is_amended_while_it_runs(
+    open_study: Open, make_study: Callable[..., Study], clock: Any
+) -> None:
+    study_state = open_study(n_items=2, raters_per_item=1)
+    another_process = StudyState(study_state.database, clock)
+    early, held = come(study_state), come(study_state)
+    work(study_state, early)
+    in_hand = task_of(study_state, held)
+    amendment = study_state.amend(
+        make_study(n_items=4, raters_per_item=3, instructions="Anew."), "the changed file"
+    )
+    assert amendment.changes == ("instructions is changed", "raters_per_item: 1 becomes 3", "2 items more")
+    assert task_of(another_process, held) == replace(in_hand, total=4), "in the same order, whoever serves it"
+    assert another_process.study.instructions == "Anew."
+    for someone in (early, held, come(another_process)):
+        while another_process.visit(someone).task is not None:
+            work(another_process, someone)
+    stored = rows(study_state, answer)
+    assert [row.version for row in stored[:2]] == [1, 1]
+    assert {row.version for row in stored[2:]} == {2}
+    counted = {(row.item, row.system): 0 for row in stored}
+    for row in stored:
+        counted[row.item, row.system] += 1
+    assert set(counted.values()) == {3}
+    assert len(counted) == 8
+    assert {row.target for row in rows(study_state, screen)} == {3}
+    assert open_study(n_items=4, raters_per_item=3, instructions="Anew.").version == 2
+
+
+def test_an_amendment_that_makes_answers_incomparable_is_refused(
+    open_study: Open, make_study: Callable[..., Study]
+) -> None:
+    study_state = open_study()
+    with pytest.raises(UserError, match="incomparable") as caught:
+        study_state.amend(make_study(scale={"kind": "likert", "high": 9}, title="New"), "")
+    assert caught.value.problems == ("quality: another scale would make the answers incomparable",)
+    assert (study_state.version, study_state.study.title) == (1, "")
+    study_state.amend(make_study(), "")
+    assert study_state.version == 1, "nothing has changed"

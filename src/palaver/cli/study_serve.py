@@ -230,7 +230,7 @@ def status(
             typer.echo(f"{address}/{_sign_in(arm_token(database))}")
             return
         design = StudyState(database).study
-        board = look(database, Live(database, design), wait=True)
+        board = look(database, Live(database), wait=True)
         if as_json:
             typer.echo(json.dumps(as_data(board), indent=1, ensure_ascii=False))
             return

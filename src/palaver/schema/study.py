@@ -36,6 +36,8 @@ class Study(Noun):
     wait_minutes: float = Field(default=5, ge=0)
     """How long somebody waits, at most, while others hold all screens that are left."""
     consent: Text = ""
+    contact: Text = ""
+    """Whom raters may write to: shown where they agree, leave or are turned away."""
     comments: bool = Field(default=False, strict=True)
     """Whether raters may leave a free comment on each screen."""
     training: Training | None = None

@@ -51,7 +51,7 @@ class AdminSite:
     def __init__(self, settings: Settings, study_state: StudyState) -> None:
         self.settings, self.study_state = settings, study_state
         self.home = f"{settings.root_path}/admin"
-        self.live = Live(study_state.database, study_state.study)
+        self.live = Live(study_state.database)
         self.pages = Pages(settings.root_path)
         self._signer = Signer(study_state.secret)
         self._cookie_name = self._signer.cookie_name("admin")

@@ -55,6 +55,7 @@ def answer_row(
     rater_id: str,
     order: Sequence[int],
     now: float,
+    version: int,
 ) -> dict[str, object]:
     """The row to store, or Refusal with what was expected."""
     question = next((q for q in content.questions if q.criterion == raw.criterion), None)
@@ -84,6 +85,7 @@ def answer_row(
         "received_at": now,
         "seconds": raw.seconds if raw.seconds is not None and 0 <= raw.seconds < DAY else None,
         "shown_position": position,
+        "version": version,
     }
 
 
@@ -107,13 +109,13 @@ _ANSWERED = select(answer.c.criterion, answer.c.system).where(
 )
 
 
-def store(connection: Connection, rows: Sequence[dict[str, object]], most: int = 1_000_000) -> None:
-    """Add the rows of a screen that are not there yet, so that it has at most `most`.
+def store(connection: Connection, rows: Sequence[dict[str, object]], most: int = 1_000_000) -> int:
+    """Add the rows of a screen that are not there yet, so that it has at most `most`; how many were added.
 
     Needs the writer's lock, as it numbers them.
     """
     if not rows:
-        return
+        return 0
     new: dict[object, dict[str, object]] = {}
     for row in rows:
         if new.setdefault(row["id"], row) is not row and not _same(new[row["id"]], row):
@@ -123,12 +125,13 @@ def store(connection: Connection, rows: Sequence[dict[str, object]], most: int =
         if not _same(there, new.pop(there["id"])):
             raise Refusal("another answer has this id already", 409)
     if not new:
-        return
+        return 0
     screen = next(iter(new.values()))["assignment_id"]
     last, there_of_screen = connection.execute(_NUMBERS, {"of_assignment": screen}).one()
     if there_of_screen + len(new) > most:
         raise Refusal("this screen was answered too many times", 429)
     connection.execute(_ADD, [{**row, "number": last + n} for n, row in enumerate(new.values(), start=1)])
+    return len(new)
 
 
 def is_complete(

@@ -36,6 +36,8 @@ _STATES = {
     "survey": "at the survey",
     "done": "finished",
     "screened": "screened out",
+    "declined": "did not agree",
+    "withdrawn": "left before the end",
 }
 
 
@@ -69,8 +71,6 @@ class RaterLine:
 
     @property
     def standing(self) -> str:
-        if self.rater.state == "done" and not self.rater.screens:
-            return "found nothing left to do"
         return _STATES.get(self.rater.state, str(self.rater.state))
 
 

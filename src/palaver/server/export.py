@@ -100,6 +100,7 @@ def frames(database: Database, selection: Selection = EVERYBODY) -> Iterator[pl.
                 **row._mapping,
                 "study": name,
                 "kind": "human",
+                "version": str(row.version),
                 "given_at": datetime.fromtimestamp(row.given_at, UTC).replace(tzinfo=None),
             }
             for row in rows

@@ -8,6 +8,7 @@ somebody else took the place.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, and_, bindparam, exists, func, insert, select, update
@@ -100,8 +101,17 @@ _PROGRESS = (
     .where(
         assignment.c.rater_id == bindparam("by_rater"),
         assignment.c.status.in_(("done", "late")),
-        screen.c.kind == "main",
+        screen.c.kind.in_(bindparam("kinds", expanding=True)),
     )
+)
+_LATEST = (
+    _LEASES.where(
+        assignment.c.rater_id == bindparam("by_rater"),
+        assignment.c.status.in_(("done", "late")),
+        screen.c.kind != "training",
+    )
+    .order_by(assignment.c.done_at.desc(), assignment.c.id.desc())
+    .limit(1)
 )
 
 
@@ -207,6 +217,12 @@ def set_excluded(connection: Connection, rater_id: str, excluded: bool) -> None:
     connection.execute(update(screen).where(screen.c.id.in_(held)).values(taken=screen.c.taken + change))
 
 
-def progress(connection: Connection, rater_id: str) -> int:
-    """How many real screens a rater has answered."""
-    return connection.execute(_PROGRESS, {"by_rater": rater_id}).scalar_one()
+def progress(connection: Connection, rater_id: str, kinds: Sequence[str] = ("main",)) -> int:
+    """How many real screens a rater has answered, or screens of other kinds."""
+    return connection.execute(_PROGRESS, {"by_rater": rater_id, "kinds": list(kinds)}).scalar_one()
+
+
+def latest_answered(connection: Connection, rater_id: str) -> Lease | None:
+    """The screen that a rater answered last, training aside."""
+    row = connection.execute(_LATEST, {"by_rater": rater_id}).first()
+    return Lease(**row._mapping) if row else None

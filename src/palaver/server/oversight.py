@@ -17,14 +17,13 @@ from sqlalchemy import Connection, Row, Select, case, delete, func, select, upda
 from palaver.errors import UserError
 from palaver.server import leases
 from palaver.server.database import Database
-from palaver.server.records import change_rater, count_answers, log
+from palaver.server.records import LEFT, change_rater, count_answers, log
 from palaver.server.refusal import Refusal
 from palaver.server.tables import admin_session, assignment, rater, screen
 from palaver.server.tables import study as study_table
 
 AT_WORK = 300.0
 """Seconds since the last sign of life during which somebody is said to be at work."""
-_LEFT = ("done", "screened")
 
 
 # --- how far the study is -----------------------------------------------------------------------------------
@@ -146,7 +145,7 @@ def _raters(now: float) -> Select[Any]:
         .group_by(assignment.c.rater_id)
         .subquery()
     )
-    at_work = (rater.c.seen_at > now - AT_WORK) & rater.c.state.not_in(_LEFT) & ~rater.c.blocked
+    at_work = (rater.c.seen_at > now - AT_WORK) & rater.c.state.not_in(LEFT) & ~rater.c.blocked
     return (
         select(
             rater.c.id,

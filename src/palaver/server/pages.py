@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Annotated, ParamSpec, TypeVar
 
-from fastapi import APIRouter, Depends, Header
+from fastapi import APIRouter, Depends, Header, Query
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from jinja2 import Environment
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
@@ -26,7 +26,7 @@ from palaver.errors import UserError
 from palaver.schema import Study
 from palaver.server.answers import RawAnswer, Storable
 from palaver.server.entry import Browser, Elsewhere, Repetition, ask_to_resume
-from palaver.server.rating_page import rating_page
+from palaver.server.rating_page import RatingPage, rating_page
 from palaver.server.refusal import Refusal, clean
 from palaver.server.security import (
     RateLimit,
@@ -157,9 +157,7 @@ class Site:
         self._entries_of_one = RateLimit(ENTRIES_OF_ONE, 60)
         self._answers = RateLimit(ANSWERS_PER_MINUTE, 60)
         self._answers_of_address = RateLimit(ANSWERS_PER_ADDRESS, 60)
-        study = study_state.study
-        self._shared = {"title": study.title or study.name, "study": study}
-        _check_widgets(study, templates)
+        _check_widgets(study_state.study, templates)
 
     def session(self, request: Request) -> Session | None:
         token = request.cookies.get(self._cookie_name)
@@ -212,7 +210,9 @@ class Site:
 
     def page(self, name: str, status: int = 200, **values: object) -> HTMLResponse:
         template = self.templates.get_template(f"{name}.html.j2")
-        return HTMLResponse(template.render(**self._shared, **values), status)
+        study = self.study_state.study  # it may have been amended
+        shared = {"title": study.title or study.name, "study": study}
+        return HTMLResponse(template.render(**shared, **values), status)
 
     def redirect(self, path: str) -> RedirectResponse:
         return RedirectResponse(f"{self.settings.root_path}{path}", 303)
@@ -225,23 +225,27 @@ class Site:
         csrf = self.signer.csrf(session.rater)
         status = 422 if problem else 200
         if visit.task is not None:
-            return self.page(
-                "rate",
-                status,
-                csrf=csrf,
-                page=uuid.uuid4().hex,
-                rater=self.signer.mac("outbox", session.rater)[:16],
-                view=rating_page(self.study_state.study, visit.task),
-                problem=problem,
-            )
+            return self.rating(session, rating_page(self.study_state.study, visit.task), problem)
         if visit.state == "waiting":
             return self.page("waiting", visit=visit)
         if visit.state in ("consent", "instructions"):
             return self.page(visit.state, csrf=csrf)
         if visit.state == "survey":
             return self.page("survey", status, csrf=csrf, problem=problem, filled_in=filled_in or {})
-        submit = mturk_submit(visit.parameters) if visit.platform == "mturk" else None
+        submit = mturk_submit(visit.parameters) if visit.platform == "mturk" and visit.code else None
         return self.page("end", visit=visit, submit=submit)
+
+    def rating(self, session: Session, view: RatingPage, problem: str = "") -> HTMLResponse:
+        """The page of a screen."""
+        return self.page(
+            "rate",
+            422 if problem else 200,
+            csrf=self.signer.csrf(session.rater),
+            page=uuid.uuid4().hex,
+            rater=self.signer.mac("outbox", session.rater)[:16],
+            view=view,
+            problem=problem,
+        )
 
 
 def _check_widgets(study: Study, templates: Environment) -> None:
@@ -364,6 +368,43 @@ async def consent(site: SiteHere, form: FormHere) -> Response:
     return site.redirect("/study")
 
 
+@router.post("/study/decline", include_in_schema=False)
+async def decline(site: SiteHere, form: FormHere) -> Response:
+    await site.work(site.study_state.decline, form.session.rater)
+    return site.redirect("/study")
+
+
+@router.get("/study/leave", include_in_schema=False)
+async def ask_whether_to_leave(site: SiteHere, session: SessionHere) -> Response:
+    return site.page("leave", csrf=site.signer.csrf(session.rater))
+
+
+@router.post("/study/leave", include_in_schema=False)
+async def leave(site: SiteHere, form: FormHere) -> Response:
+    await site.work(site.study_state.withdraw, form.session.rater)
+    return site.redirect("/study")
+
+
+@router.get("/study/back", include_in_schema=False)
+async def go_back(
+    site: SiteHere, session: SessionHere, at: Annotated[int, Query(ge=0, le=1000)] = 0
+) -> Response:
+    """The page before the one at output `at` of the screen in hand, to be corrected."""
+    earlier = await site.work(site.study_state.look_back, session.rater, at)
+    if earlier is None:
+        return site.redirect("/study")
+    task, place = earlier
+    return site.rating(session, rating_page(site.study_state.study, task, place))
+
+
+@router.get("/study/feedback/{assignment}", include_in_schema=False)
+async def explain(site: SiteHere, session: SessionHere, assignment: int) -> Response:
+    """How a training screen went, with what was shown and answered."""
+    feedback = await site.work(site.study_state.feedback, session.rater, assignment)
+    view = rating_page(site.study_state.study, feedback.task, together=True)
+    return site.page("feedback", feedback=feedback, view=view)
+
+
 @router.post("/study/begin", include_in_schema=False)
 async def begin(site: SiteHere, form: FormHere) -> Response:
     await site.work(site.study_state.begin, form.session.rater)
@@ -398,9 +439,7 @@ async def answer_without_scripts(site: SiteHere, form: FormHere) -> Response:
         if refusal.status != 422:
             raise
         return await site.standing(form.session, problem=refusal.message)
-    if receipt.passed is not None:
-        return site.page("feedback", passed=receipt.passed, feedback=receipt.feedback)
-    return site.redirect("/study")
+    return site.redirect(f"/study/feedback/{number}" if receipt.has_feedback else "/study")
 
 
 @router.post("/api/answers", response_model=Receipt, responses=PROBLEMS, tags=["rater"])

@@ -44,6 +44,16 @@ study = Table(
     Column("address", Text),  # where people find it
 )
 
+study_version = Table(
+    "study_version",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=False),  # from 1, as the study began
+    Column("document", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("hash", String(64), nullable=False),
+    Column("at", Double, nullable=False),
+)
+
 screen = Table(
     "screen",
     metadata,
@@ -115,6 +125,7 @@ answer = Table(
     Column("received_at", Double, nullable=False),
     Column("seconds", Double),
     Column("shown_position", Integer),
+    Column("version", Integer),  # of the study, as it was when this was answered
     Index("ix_answer_assignment_id", "assignment_id"),
     Index("ix_answer_number", "number", unique=True),
 )

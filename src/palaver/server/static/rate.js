@@ -4,7 +4,7 @@
 const form = document.getElementById("rate");
 const state = document.getElementById("state");
 const go = document.getElementById("go");
-const { post, next, rater, assignment, position } = form.dataset;
+const { post, next, feedback, rater, assignment, position } = form.dataset;
 const token = document.querySelector("meta[name=csrf]").content;
 
 // --- storage: may be forbidden (frames, private windows); then this page's memory must do ---
@@ -139,8 +139,8 @@ function onward() {
 }
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey && event.key === "Enter") return form.hidden || form.requestSubmit(go);
-  if (event.ctrlKey || event.altKey || event.metaKey || form.hidden) return;
+  if (event.ctrlKey && event.key === "Enter") return form.requestSubmit(go);
+  if (event.ctrlKey || event.altKey || event.metaKey) return;
   const at = event.target;
   if (at.matches("textarea, summary, a, button")) {
     if (at !== go || !/^[0-9]$/.test(event.key)) return;
@@ -290,21 +290,6 @@ async function deliver() {
   }
 }
 
-function explain(reply) {
-  form.hidden = true;
-  const box = document.getElementById("feedback");
-  document.getElementById("verdict").textContent = reply.passed ? "That is right." : "Not quite.";
-  document.getElementById("hints").replaceChildren(...reply.feedback.map((text) => {
-    const p = document.createElement("p");
-    p.className = "prose";
-    p.textContent = text;
-    return p;
-  }));
-  box.hidden = false;
-  window.scrollTo(0, 0);
-  document.getElementById("on").focus();
-}
-
 async function run(prepare) {
   lock(true);
   try {
@@ -312,8 +297,7 @@ async function run(prepare) {
     const reply = await deliver();
     say("Saved", "saved");
     session.removeItem(draftKey);
-    if (reply && reply.passed !== null) explain(reply);
-    else location.replace(next);
+    location.replace(reply?.has_feedback ? `${feedback}/${assignment}` : next);
   } catch (error) {
     say(error.message, "problem");
     lock(false);

@@ -1,4 +1,4 @@
-"""Raters who wait for a screen; comments that stand beside each other."""
+"""Raters who wait, comments that stand beside each other, studies that are amended."""
 
 from __future__ import annotations
 
@@ -30,3 +30,18 @@ def upgrade() -> None:
     )
     op.create_index("ix_comment_assignment_id", "comment", ["assignment_id"])
     op.bulk_insert(comment, comments)
+    op.add_column("answer", sa.Column("version", sa.Integer))
+    op.create_table(
+        "study_version",
+        sa.Column("number", sa.Integer, autoincrement=False, nullable=False),
+        sa.Column("document", sa.Text, nullable=False),
+        sa.Column("source", sa.Text, nullable=False),
+        sa.Column("hash", sa.String(64), nullable=False),
+        sa.Column("at", sa.Double, nullable=False),
+        sa.PrimaryKeyConstraint("number", name="pk_study_version"),
+    )
+    op.execute(
+        "INSERT INTO study_version (number, document, source, hash, at) "
+        "SELECT 1, document, source, hash, created_at FROM study"
+    )
+    op.execute("UPDATE answer SET version = 1")
