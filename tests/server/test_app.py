@@ -411,7 +411,7 @@ def test_a_screen_has_so_many_rows(serve: Serve, monkeypatch: pytest.MonkeyPatch
     codes = [
         client.post("/api/answers", json=body(page), headers=head).status_code for _ in range(2 * slots + 2)
     ]
-    assert codes == [200] * 2 * slots + [429] * 2
+    assert codes == [200] * 2 * slots + [409] * 2
     assert count(client) == 2 * slots
 
 

@@ -129,7 +129,7 @@ def store(connection: Connection, rows: Sequence[dict[str, object]], most: int =
     screen = next(iter(new.values()))["assignment_id"]
     last, there_of_screen = connection.execute(_NUMBERS, {"of_assignment": screen}).one()
     if there_of_screen + len(new) > most:
-        raise Refusal("this screen was answered too many times", 429)
+        raise Refusal("this screen was answered too many times", 409)
     connection.execute(_ADD, [{**row, "number": last + n} for n, row in enumerate(new.values(), start=1)])
     return len(new)
 
