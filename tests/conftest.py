@@ -1,4 +1,4 @@
-"""What all tests share: the data beside the repository, and how hypothesis draws each noun.
+"""What all tests share: real data, a browser, the command line, and how hypothesis draws each noun.
 
 The strategies are registered by type (`st.from_type(Dialogue)` draws one), because test files are no package
 and cannot import from each other.
@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import shutil
 import string
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ import pytest
 from hypothesis import strategies as st
 
 from palaver import schema as s
+from palaver.cli.main import run
 
 ROOT = Path(__file__).parent.parent
 
@@ -278,3 +281,33 @@ STRATEGIES: dict[type[Any], st.SearchStrategy[Any]] = {
 }
 for _noun, _strategy in STRATEGIES.items():
     st.register_type_strategy(_noun, _strategy)
+
+
+@dataclass(frozen=True)
+class Ran:
+    code: int
+    out: str
+    err: str
+
+
+Palaver = Callable[..., Ran]
+
+
+@pytest.fixture
+def palaver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Palaver:
+    """`palaver("study", "check", file)` as the console script runs it, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def call(*words: object) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["palaver", *map(str, words)])
+        code = 0
+        try:
+            run()
+        except SystemExit as stopped:
+            code = stopped.code if isinstance(stopped.code, int) else int(stopped.code is not None)
+        written = capsys.readouterr()
+        assert "Traceback" not in written.err
+        return Ran(code, written.out, written.err)
+
+    return call

@@ -543,3 +543,26 @@ def test_odd_texts_are_texts(tmp_path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
     with TextStream(path) as stream:
         assert stream.read().decode() == text
+
+
+@pytest.mark.parametrize("kind", ["gz", "zip"])
+def test_an_archive_that_would_fill_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr("palaver.files.MOST_UNPACKED", 1000)
+    for size, is_too_large in ((1000, False), (1001, True)):
+        path = tmp_path / f"{size}.csv.{kind}"
+        if kind == "gz":
+            path.write_bytes(gzip.compress(b"x" * size))
+        else:
+            with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+                archive.writestr("x.csv", b"x" * size)
+        if is_too_large:
+            with pytest.raises(DataError, match="when unpacked"), TextStream(path) as stream:
+                stream.read()
+        else:
+            with TextStream(path) as stream:
+                assert len(stream.read()) == size
+    (tmp_path / "plain.csv").write_bytes(b"x" * 5000)
+    with TextStream(tmp_path / "plain.csv") as stream:
+        assert len(stream.read()) == 5000

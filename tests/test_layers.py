@@ -236,3 +236,13 @@ for name in {[m for m, path in modules().items() if path.name == "__init__.py"]!
 """
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
+
+
+def test_code_that_comes_with_a_model_is_never_run() -> None:
+    """Left out, `trust_remote_code` makes transformers ask on the terminal."""
+    loaders = re.compile(r"(transformers\.Auto\w+|loader)\.from_(pretrained|config)|SentenceTransformer")
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and loaders.fullmatch(ast.unparse(node.func)):
+                words = {keyword.arg or ast.unparse(keyword.value) for keyword in node.keywords}
+                assert words & {"trust_remote_code", "where"}, f"{path.name}, line {node.lineno}"

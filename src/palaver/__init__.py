@@ -27,7 +27,9 @@ _HOMES = {
     "palaver.statistics.normalise": ("normalise",),
     "palaver.statistics.ranking": ("paired_bootstrap",),
     "palaver.statistics.trueskill": ("trueskill",),
-    "palaver.studies": ("analyse", "load_study", "ratings_from_frame", "read_ratings", "simulate"),
+    "palaver.studies": (
+        "analyse", "draft_study", "load_study", "ratings_from_frame", "read_ratings", "simulate",
+    ),
     "palaver.judges": ("judge", "open_judge"),
     "palaver.metrics.evaluate": ("evaluate",),
     "palaver.generation.bulk": ("generate",),

@@ -52,6 +52,9 @@ _BINARY = {
 _CONTROLS = bytes((*range(9), *range(14, 27), *range(28, 32)))
 """Bytes that no text has: not the tab, the ends of lines and of pages, the escape of colours."""
 
+MOST_UNPACKED = 8 * 1024**3
+"""Bytes that may come out of one archive: a few kilobytes can be packed so that they fill any disk."""
+
 
 def as_path(source: object) -> Path:
     """The path that was given; anything else is an error in a sentence."""
@@ -131,6 +134,23 @@ def format_by_name(path: Path) -> Format:
     raise UserError(f"cannot tell the format of {path.name!r}", "end the name in .jsonl, .csv or .parquet")
 
 
+def check_unpacked(size: int, path: Path | str) -> None:
+    """Raise `DataError` if more than `MOST_UNPACKED` bytes came out of an archive."""
+    if size > MOST_UNPACKED:
+        limit = f"{MOST_UNPACKED / 1024**3:,.3g} GiB"
+        raise DataError(f"{path} holds more than {limit} when unpacked", "unpack it yourself if you trust it")
+
+
+def copy_unpacked(source: IO[bytes], target: IO[bytes], path: Path | str, before: int = 0) -> int:
+    """Copy a member of an archive out of which `before` bytes came already; how many came now."""
+    size = before
+    while chunk := source.read(_CHUNK):
+        size += len(chunk)
+        check_unpacked(size, path)
+        target.write(chunk)
+    return size - before
+
+
 def _zip_member(path: Path, file: IO[bytes]) -> tuple[zipfile.ZipFile, str]:
     try:
         archive = zipfile.ZipFile(file)
@@ -169,6 +189,8 @@ class _CleanUtf8(io.RawIOBase):
         self._ready = memoryview(b"")
         self._done = False
         self._wide: io.TextIOWrapper | None = None
+        self._is_packed = isinstance(raw, gzip.GzipFile | zipfile.ZipExtFile)
+        self._size = 0
         head = self._take(_HEAD)
         for name, marks in _WIDE.items():
             if self._wide is None and head.startswith(marks):
@@ -197,7 +219,11 @@ class _CleanUtf8(io.RawIOBase):
     def _take(self, size: int) -> bytes:
         """The next bytes, wide characters already as UTF-8; empty at the end."""
         try:
-            return self._raw.read(size) if self._wide is None else self._wide.read(size).encode()
+            taken = self._raw.read(size) if self._wide is None else self._wide.read(size).encode()
+            self._size += len(taken)
+            if self._is_packed:
+                check_unpacked(self._size, self._path)
+            return taken
         except UnicodeDecodeError as error:
             name = self._encoding.name.upper()
             raise DataError(f"{self._path} begins like {name} but is not: {error}") from None

@@ -357,7 +357,7 @@ def test_a_real_terminal(tmp_path: Path, log: None) -> None:
         ("/save", "needs the name of a file"),
         ("/knowledge nothing/here.txt", "there is no file nothing/here.txt"),
         ("/knowledge empty.txt", "empty.txt is empty"),
-        ("/knowledge binary.txt", "binary.txt is not a text file"),
+        ("/knowledge binary.txt", "binary.txt is a program"),
         ("/knowledge dots.txt", "there are no sentences in dots.txt"),
         ("/speaker Joey", "takes no speaker"),
         ("/ocean 1,2,3,4,5", "takes no personality"),

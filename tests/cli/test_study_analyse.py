@@ -303,7 +303,7 @@ def test_columns_that_are_left_are_named_everywhere(palaver: Palaver) -> None:
     Path("r.csv").write_text("item,system,rater,quality,age\ni,a,r,3,31\ni,b,r,4,31\n")
     for verb in (["analyse", "r.csv", "--out", "o"], ["describe", "r.csv"], ["convert", "r.csv", "out.csv"]):
         out = " ".join(palaver("study", *verb).out.split())
-        assert "left the column 'age': it looks like an age; add --criteria quality,age to take it" in out
+        assert "left the column 'age': it looks like an age; add --criteria \"quality,age\" to take it" in out
     assert any("'age'" in note for note in results("o")["reading"]["notes"])
     assert "&#39;age&#39;" in Path("o/report.html").read_text(encoding="utf-8")
 

@@ -5,18 +5,25 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import sqlite3
 import subprocess
 import sys
+import tempfile
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from html import unescape
 from http.cookiejar import CookieJar
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
+import polars as pl
 import pytest
 
 Palaver = Callable[..., Any]
@@ -123,6 +130,15 @@ def begin(browser: Browser, link: str) -> str:
     return browser.post(f"{link}study/begin", f"csrf={token[1]}".encode(), Origin=link.rstrip("/"))
 
 
+def sign_in(browser: Browser, server: Server) -> str:
+    """Follow the admin's link and press the button."""
+    page = browser.get(server.named("for you"))
+    token = re.search(r'name="token" value="([^"]+)"', page)
+    assert token is not None
+    data = urlencode({"token": unescape(token[1])}).encode()
+    return browser.post(f"{server.link}admin/login", data, Origin=server.link.rstrip("/"))
+
+
 def test_serve_stop_and_serve_again(serve: Callable[..., Server], study: Path, palaver: Palaver) -> None:
     first = serve(study)
     assert first.link.startswith("http://127.0.0.1:")
@@ -130,7 +146,7 @@ def test_serve_stop_and_serve_again(serve: Callable[..., Server], study: Path, p
     assert study.with_suffix(".db").exists()
     rater, admin = Browser(), Browser()
     assert "csrf" in begin(rater, first.link)
-    assert "Progress" in admin.get(first.named("for you"))
+    assert "Progress" in sign_in(admin, first)
     assert json.loads(admin.get(f"{first.link}admin/api/status"))["status"]["raters"] == 1
     # Other commands work on the same database meanwhile.
     assert "by 1 rater, 1 at work" in palaver("study", "status", study).out
@@ -144,9 +160,11 @@ def test_serve_stop_and_serve_again(serve: Callable[..., Server], study: Path, p
 
 def test_several_workers_and_a_path(serve: Callable[..., Server], study: Path, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'other.db'}"
-    server = serve(study, "--processes", 2, "--database", url, "--no-qr", "--admin-token", "mine")
+    server = serve(
+        study, "--processes", 2, "--database", url, "--no-qr", "--admin-token", "a token of my own"
+    )
     assert len(server.lines) == 5
-    assert server.named("for you").endswith("token=mine")
+    assert server.named("for you").endswith("token=a%20token%20of%20my%20own")
     for _ in range(4):
         assert 'name="csrf"' in begin(Browser(), server.link)
     assert (tmp_path / "other.db").exists()
@@ -154,11 +172,10 @@ def test_several_workers_and_a_path(serve: Callable[..., Server], study: Path, t
     assert server.stop() == 0
 
 
-def test_a_token_from_the_environment_and_a_path(serve: Callable[..., Server], study: Path) -> None:
-    server = serve(study, "--root-path", "s", PALAVER_ADMIN_TOKEN="from outside & in")
-    assert server.link.endswith("/s/")
-    assert server.named("for you").endswith("/s/admin/login?token=from%20outside%20%26%20in")
-    assert "Progress" in Browser().get(server.named("for you"))
+def test_a_token_from_the_environment(serve: Callable[..., Server], study: Path) -> None:
+    server = serve(study, PALAVER_ADMIN_TOKEN="from outside & in")
+    assert server.named("for you").endswith("/admin/login?token=from%20outside%20%26%20in")
+    assert "Progress" in sign_in(Browser(), server)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +184,7 @@ def test_a_token_from_the_environment_and_a_path(serve: Callable[..., Server], s
         ({}, "http://127.0.0.1:8000"),
         ({"port": 80}, "http://127.0.0.1"),
         ({"host": "::1"}, "http://[::1]:8000"),
-        ({"secure_cookies": True, "port": 443, "root_path": "s/"}, "https://127.0.0.1/s"),
+        ({"public_url": "https://lab.example.org/s/"}, "https://lab.example.org/s"),
     ],
 )
 def test_links(settings: dict[str, Any], address: str) -> None:
@@ -249,6 +266,113 @@ def test_a_new_admin_link(palaver: Palaver, served: Path) -> None:
     database.close()
 
 
+def test_a_new_admin_link_has_the_address_that_is_served(
+    palaver: Palaver, study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("palaver.cli.study_serve._run", lambda settings: None)
+    link = palaver("study", "serve", study, "--port", "0", "--no-qr").out.splitlines()[1].split()[2]
+    assert palaver("study", "status", study, "--new-admin-link").out.startswith(f"{link}admin/login?token=")
+
+
+@contextmanager
+def as_nobody() -> Iterator[None]:
+    """Without root's rights, which no permissions hold back."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def test_a_read_only_copy(palaver: Palaver, served: Path) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="palaver-read-only-"))  # pytest's folders are root's alone
+    try:
+        copy, (out, results) = folder / "study.db", (folder / "out", folder / "results")
+        shutil.copy(served, copy)
+        for path, mode in ((copy, 0o444), (out, 0o777), (results, 0o777)):
+            if path is not copy:
+                path.mkdir()
+            path.chmod(mode)
+        commands = (
+            ("status", copy),
+            ("export", copy, "--out", out / "r.csv", "--force"),
+            ("analyse", copy, "--out", results / "r", "--force", "--replicates", 5, "-q"),
+        )
+        for words in commands:  # what is imported late comes from folders that are root's, too
+            assert palaver("study", *words).code == 0
+        shutil.rmtree(results / "r")
+        (out / "r.csv").unlink()
+        folder.chmod(0o555)
+        with as_nobody():
+            for words in commands:
+                ran = palaver("study", *words)
+                assert ran.code == 0, ran.err
+            ran = palaver("study", "status", copy, "--new-admin-link", "--public-url", "http://h")
+            assert ran.code == 1
+            assert "cannot be used: attempt to write a readonly database" in ran.err
+        assert len((out / "r.csv").read_text().splitlines()) == 109
+        assert sorted(p.name for p in folder.iterdir()) == ["out", "results", "study.db"]
+    finally:
+        folder.chmod(0o755)
+        shutil.rmtree(folder)
+
+
+def test_answers_still_in_the_log_are_read_or_missed_aloud(palaver: Palaver, served: Path) -> None:
+    """A copy taken while the study ran: the latest answers stand in study.db-wal."""
+    from palaver.server.database import Database, sqlite_url
+
+    running = sqlite3.connect(served)
+    running.execute("UPDATE study SET name = 'changed'")
+    running.commit()
+    copy = served.with_name("copy.db")
+    for ending in ("", "-wal", "-shm"):
+        shutil.copy(f"{served}{ending}", f"{copy}{ending}")
+    running.close()
+    database = Database(sqlite_url(copy), read_only=True)
+    with database.reading() as connection:
+        assert connection.exec_driver_sql("SELECT name FROM study").scalar() == "changed"
+    database.close()
+
+
+def test_an_old_schema_that_cannot_be_changed(
+    palaver: Palaver, served: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("palaver.server.database.can_be_written", lambda path: False)
+    assert palaver("study", "status", served).code == 0
+    with sqlite3.connect(served) as connection:
+        connection.execute("UPDATE palaver_version SET version_num = '0001'")
+    connection.close()
+    ran = palaver("study", "status", served)
+    assert ran.code == 1
+    assert "copy it into a folder that can be written" in ran.err
+
+
+def test_only_the_owner_can_read_the_database(
+    palaver: Palaver, study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from palaver.server.database import Database, sqlite_url
+
+    monkeypatch.setattr("palaver.cli.study_serve._run", lambda settings: None)
+    umask = os.umask(0o022)
+    try:
+        assert palaver("study", "serve", study, "--port", "0").code == 0
+        assert palaver("study", "backup", study, "--out", "b.gz").code == 0
+        assert palaver("study", "restore", "b.gz", "--database", "new.db").code == 0
+        for name in ("study.db", "new.db"):
+            path = study.with_name(name)
+            database = Database(sqlite_url(path))
+            database.check_writing()
+            kept = sorted(study.parent.glob(f"{name}*"))
+            assert [p.name for p in kept] == [name, f"{name}-shm", f"{name}-wal"]
+            assert {p.stat().st_mode & 0o777 for p in kept} == {0o600}
+            database.close()
+    finally:
+        os.umask(umask)
+
+
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
 def test_export(palaver: Palaver, served: Path, kind: str) -> None:
     ran = palaver("study", "export", served, "--out", f"r.{kind}")
@@ -265,6 +389,111 @@ def test_export_of_raters(palaver: Palaver, served: Path, tmp_path: Path) -> Non
     people = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
     assert {p["external"] for p in people} == {"person 0", "person 1", "person 2"}
     assert "JSON lines" in palaver("study", "export", served, "--raters", "--out", "r.csv").err
+
+
+def test_what_may_be_published(palaver: Palaver, served: Path, tmp_path: Path) -> None:
+    from palaver.server.database import Database, sqlite_url
+    from palaver.server.oversight import renew_keys
+    from palaver.server.tables import rater
+
+    database = Database(sqlite_url(served))
+    with database.writing() as connection:
+        connection.execute(rater.update().values(survey='{"name": "I am person 1"}'))
+        people = connection.execute(rater.select()).all()
+    secrets = {text for p in people for text in (p.id, p.external, p.code)}
+    for words in (("--out", "s.csv"), ("--raters", "--out", "s.jsonl")):
+        assert palaver("study", "export", served, "--share", *words).code == 0
+        shared = (tmp_path / words[-1]).read_text()
+        assert not [secret for secret in secrets if secret in shared]
+        assert "I am person" not in shared
+    first = (tmp_path / "s.csv").read_text()
+    names = set(re.findall(r"rater-[0-9a-f]{12}", first))
+    assert len(names) == 3
+    assert names == set(re.findall(r"rater-[0-9a-f]{12}", (tmp_path / "s.jsonl").read_text()))
+    renew_keys(database)
+    database.close()
+    assert palaver("study", "export", served, "--share", "--out", "s.csv", "--force").code == 0
+    assert (tmp_path / "s.csv").read_text() == first, "new keys are not new names"
+    words = ("--share", "--raters", "--comments", "--out", "t.jsonl")
+    assert palaver("study", "export", served, *words).code == 0
+    assert "I am person 1" in (tmp_path / "t.jsonl").read_text()
+    assert palaver("study", "export", served, "--comments", "--out", "t.csv").code == 2
+
+
+def test_spreadsheets_run_nothing(palaver: Palaver, served: Path, tmp_path: Path) -> None:
+    from palaver.server.database import Database, sqlite_url
+    from palaver.server.tables import answer
+
+    database = Database(sqlite_url(served))
+    texts = ["=cmd|' /C calc'!A0", "+1+1", "-2", "@SUM(1)", "\tx", "plain", "-1.5e3", "-a"]
+    with database.writing() as connection:
+        ids = connection.execute(answer.select().order_by(answer.c.number)).scalars().all()
+        for name, text in zip(ids, texts, strict=False):
+            connection.execute(answer.update().where(answer.c.id == name).values(system=text))
+    database.close()
+    assert palaver("study", "export", served, "--excel", "--out", "e.csv").code == 0
+    assert palaver("study", "export", served, "--out", "p.csv").code == 0
+    read = {
+        n: pl.read_csv(tmp_path / f"{n}.csv", infer_schema=False)["system"][: len(texts)].to_list()
+        for n in "ep"
+    }
+    assert read["p"] == texts
+    assert read["e"] == [
+        "'=cmd|' /C calc'!A0", "'+1+1", "-2", "'@SUM(1)", "'\tx", "plain", "-1.5e3", "'-a"
+    ]  # fmt: skip
+    assert palaver("study", "export", served, "--excel", "--out", "e.jsonl").code == 2
+
+
+def test_new_keys_end_every_session(serve: Callable[..., Server], study: Path) -> None:
+    first = serve(study, "--no-qr")
+    rater = Browser()
+    begin(rater, first.link)
+    assert "Item 1" in rater.get(f"{first.link}study")
+    first.stop()
+    again = serve(study, "--no-qr", "--new-keys")
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        rater.get(f"{again.link}study")
+
+
+@pytest.mark.parametrize(
+    ("words", "is_warned"),
+    [
+        ((), False),
+        (("--host", "0.0.0.0"), True),
+        (("--public-url", "http://lab.example.org"), True),
+        (("--public-url", "https://lab.example.org"), False),
+    ],
+)
+def test_plain_http_on_a_network_is_warned_of(
+    palaver: Palaver, study: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], is_warned: bool
+) -> None:
+    monkeypatch.setattr("palaver.cli.study_serve._run", lambda settings: None)
+    ran = palaver("study", "serve", study, "--port", "0", "--no-qr", *words)
+    assert ran.code == 0, ran.err
+    assert ("over plain http" in ran.err) is is_warned
+    assert "other users" not in ran.err
+
+
+def test_a_database_that_others_can_read_is_warned_of(
+    palaver: Palaver, served: Path, study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("palaver.cli.study_serve._run", lambda settings: None)
+    served.chmod(0o644)
+    assert "other users of this machine can read" in palaver("study", "serve", study, "--port", "0").err
+
+
+@pytest.mark.parametrize("token", ["short", ""])
+def test_short_tokens_are_refused(palaver: Palaver, study: Path, token: str) -> None:
+    ran = palaver("study", "serve", study, "--port", "0", "--admin-token", token)
+    assert ran.code == 1
+    assert "at least 16" in ran.err
+
+
+@pytest.mark.parametrize("url", ["lab.example.org", "https://u@h", "https://h/?x"])
+def test_a_public_address_has_to_be_one(palaver: Palaver, study: Path, url: str) -> None:
+    ran = palaver("study", "serve", study, "--public-url", url)
+    assert ran.code == 2
+    assert "--public-url: expected an address" in ran.err
 
 
 def test_an_empty_export_is_an_error(palaver: Palaver, study: Path, tmp_path: Path) -> None:

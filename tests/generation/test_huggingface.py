@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -230,3 +231,20 @@ def test_models_that_are_not_there(tmp_path: Path, models: Path) -> None:
         system(tmp_path, "nothing")
     with pytest.raises(UserError, match="transformers cannot load"):
         system(models, "t5", task="causal")
+
+
+def test_code_that_comes_with_a_model_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nobody is asked on the terminal whether it may be."""
+    folder = tmp_path / "own"
+    folder.mkdir()
+    about = {"model_type": "own", "auto_map": {"AutoConfig": "own.Own", "AutoModelForCausalLM": "own.Own"}}
+    (folder / "config.json").write_text(json.dumps(about))
+    (folder / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()")
+
+    def ask(*args: object) -> str:
+        raise AssertionError("somebody was asked")
+
+    monkeypatch.setattr("builtins.input", ask)
+    with pytest.raises(UserError, match="contains custom code"):
+        system(tmp_path, "own")
+    assert not (tmp_path / "ran").exists()

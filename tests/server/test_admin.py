@@ -18,6 +18,7 @@ import sham
 from fastapi.testclient import TestClient
 
 from palaver import __version__
+from palaver.errors import UserError
 from palaver.schema import Study
 from palaver.server.app import create_app
 from palaver.server.database import Database
@@ -35,6 +36,7 @@ PATHS = (
     "/admin/raters.jsonl",
     "/admin/study-file",
     "/admin/record.json",
+    "/admin/openapi.json",
     "/admin/report.html",
 )
 
@@ -46,15 +48,15 @@ class Site:
         self.study_state = study_state
         self.database = study_state.database
         self.app = create_app(Settings(database=study_state.database.url, **settings))
-        self.base = "https://testserver" if settings.get("secure_cookies") else "http://testserver"
-        self.root = settings.get("root_path", "")
+        settings = self.app.state.site.settings
+        self.base, self.root = settings.origin or "http://localhost", settings.root_path
 
     def visitor(self) -> TestClient:
         return TestClient(self.app, base_url=self.base, follow_redirects=False)
 
     def admin(self) -> TestClient:
         client = self.visitor()
-        reply = client.get(f"{self.root}/admin/login", params={"token": arm_token(self.database)})
+        reply = client.post(f"{self.root}/admin/login", data={"token": arm_token(self.database)})
         assert (reply.status_code, reply.headers["location"]) == (303, f"{self.root}/admin")
         return client
 
@@ -88,7 +90,12 @@ def csrf_in(page: str) -> str:
 def test_the_link_signs_in_once(site: Site) -> None:
     token = arm_token(site.database)
     first, second = site.visitor(), site.visitor()
-    reply = first.get("/admin/login", params={"token": token})
+    for _ in range(3):  # a program that looks at links
+        shown = second.get("/admin/login", params={"token": token})
+        assert shown.status_code == 200
+        assert f'name="token" value="{token}"' in shown.text
+        assert "set-cookie" not in shown.headers
+    reply = first.post("/admin/login", data={"token": token})
     assert reply.status_code == 303
     said = reply.headers["set-cookie"]
     assert "HttpOnly" in said
@@ -96,7 +103,7 @@ def test_the_link_signs_in_once(site: Site) -> None:
     assert "Path=/admin" in said
     assert token not in said
     assert first.get("/admin").status_code == 200
-    again = second.get("/admin/login", params={"token": token})
+    again = second.post("/admin/login", data={"token": token})
     assert again.status_code == 403
     assert "used already" in again.text
     assert "set-cookie" not in again.headers
@@ -127,19 +134,20 @@ def test_strangers_see_nothing(site: Site, answered: list[str], path: str) -> No
     "spoil", [lambda c: c[:-1] + "0", lambda c: "9" + c, lambda c: c.split(".")[0], lambda c: ""]
 )
 def test_forged_cookies(site: Site, spoil: Callable[[str], str]) -> None:
-    cookie = site.admin().cookies["palaver_admin"]
+    cookie = next(iter(site.admin().cookies.jar))
     client = site.visitor()
-    spoilt = spoil(cookie)
-    if spoilt == cookie:
+    spoilt = spoil(cookie.value or "")
+    if spoilt == cookie.value:
         pytest.skip("the last digit happened to be that one")
-    client.cookies.set("palaver_admin", spoilt)
+    client.cookies.set(cookie.name, spoilt)
     assert client.get("/admin/api/status").status_code == 401
 
 
 def test_a_raters_cookie_is_no_admins(site: Site) -> None:
     client = site.visitor()
     client.get("/")
-    client.cookies.set("palaver_admin", client.cookies["palaver_rater"])
+    (rater,), (admin,) = client.cookies.jar, site.admin().cookies
+    client.cookies.set(admin, rater.value or "")
     assert client.get("/admin/api/status").status_code == 401
 
 
@@ -152,31 +160,57 @@ def test_sessions_end(
     assert client.get("/admin/api/status").status_code == 401
 
 
-def test_signing_out(site: Site) -> None:
+def test_signing_out_ends_the_session_on_the_server(site: Site) -> None:
     client = site.admin()
     csrf = csrf_in(client.get("/admin").text)
+    stolen = site.visitor()
+    stolen.cookies.update(client.cookies)
+    assert stolen.get("/admin").status_code == 200
     assert client.post("/admin/logout", data={"csrf": "wrong"}).status_code == 403
     assert client.post("/admin/logout", data={"csrf": csrf}).status_code == 303
     assert client.get("/admin").status_code == 401
+    assert stolen.get("/admin").status_code == 401
 
 
-def test_guessing_is_limited(site: Site, study_state: StudyState) -> None:
+def test_sessions_are_listed_and_can_be_ended(site: Site) -> None:
+    here, there = site.admin(), site.visitor()
+    there.headers["user-agent"] = "Elsewhere/1.0"
+    there.post("/admin/login", data={"token": arm_token(site.database)})
+    page = here.get("/admin").text
+    assert "Elsewhere/1.0" in page
+    (end,) = re.findall(r'action="(/admin/sessions/[^"]+)"', page)
+    assert here.post(end, data={"csrf": "wrong"}).status_code == 403
+    assert here.post(end, data={"csrf": csrf_in(page)}).status_code == 303
+    assert there.get("/admin").status_code == 401
+    assert here.get("/admin").status_code == 200
+
+
+def test_guessing_is_limited_and_locks_nobody_out(site: Site, study_state: StudyState) -> None:
     client = site.visitor()
-    codes = [client.get("/admin/login", params={"token": f"guess {n}"}).status_code for n in range(12)]
-    assert codes == [403] * 10 + [429] * 2
+
+    def guess(n: int) -> int:
+        made_up = {"x-forwarded-for": f"10.0.0.{n}"}
+        return client.post("/admin/login", data={"token": f"guess {n}"}, headers=made_up).status_code
+
+    codes = [guess(n) for n in range(32)]
+    assert codes == [403] * 30 + [429] * 2
+    assert site.admin().get("/admin").status_code == 200, "the owner has the token"
     unlimited = Site(study_state, rate_limits=False).visitor()
-    assert {unlimited.get("/admin/login", params={"token": "x"}).status_code for _ in range(12)} == {403}
+    assert {unlimited.post("/admin/login", data={"token": "x"}).status_code for _ in range(32)} == {403}
 
 
 def test_a_token_of_ones_own(study_state: StudyState) -> None:
-    client = Site(study_state, admin_token="my own").visitor()
-    assert client.get("/admin/login", params={"token": "my own"}).status_code == 303
+    client = Site(study_state, admin_token="my own long token").visitor()
+    assert client.post("/admin/login", data={"token": "my own long token"}).status_code == 303
+    for short in ("", "my own", " fifteen letters "):
+        with pytest.raises(UserError, match="can be guessed"):
+            arm_token(study_state.database, short)
 
 
 def test_behind_tls_and_a_proxy(study_state: StudyState, answered: list[str]) -> None:
-    site = Site(study_state, root_path="/study-1", secure_cookies=True)
+    site = Site(study_state, public_url="https://lab.example.org/study-1")
     client = site.visitor()
-    reply = client.get("/study-1/admin/login", params={"token": arm_token(site.database)})
+    reply = client.post("/study-1/admin/login", data={"token": arm_token(site.database)})
     assert reply.headers["location"] == "/study-1/admin"
     assert "Secure" in reply.headers["set-cookie"]
     assert "Path=/study-1/admin" in reply.headers["set-cookie"]
@@ -222,13 +256,32 @@ def test_decisions_need_the_form(site: Site, answered: list[str]) -> None:
     address = f"/admin/raters/{me}/exclude"
     assert client.post(address).status_code == 403
     assert client.post(address, data={"csrf": other}).status_code == 403
-    for origin in ("https://evil.example", "null", "http://testserver.evil.example", "http://testserver:81"):
+    for origin in ("https://evil.example", "null", "http://localhost.evil.example", "http://localhost:81"):
         assert client.post(address, data={"csrf": csrf}, headers={"origin": origin}).status_code == 403
     assert site.visitor().post(address, data={"csrf": csrf}).status_code == 401
     assert client.get(address).status_code == 405
     assert client.post(f"/admin/raters/{me}/delete", data={"csrf": csrf}).status_code == 422
     assert client.post("/admin/raters/nobody/block", data={"csrf": csrf}).status_code == 404
     assert not any(r.excluded or r.blocked for r in rater_table(site.database))
+
+
+def test_letting_somebody_go_on_elsewhere(site: Site) -> None:
+    for browser in (site.visitor(), other := site.visitor()):
+        entry = browser.get("/?PROLIFIC_PID=p1")
+    code = re.search(r"<code>(\w+)</code>", entry.text)
+    assert code is not None
+    client = site.admin()
+    page = client.get("/admin").text
+    assert code[1] in page
+    (allow,) = re.findall(r'action="(/admin/requests/[^"]+)"', page)
+    assert other.post(allow, data={"csrf": csrf_in(page)}).status_code == 401
+    assert client.post(allow, data={"csrf": "wrong"}).status_code == 403
+    assert other.get("/?PROLIFIC_PID=p1").status_code == 403
+    assert client.post(allow, data={"csrf": csrf_in(page)}).status_code == 303
+    assert "/admin/requests/" not in client.get("/admin").text
+    assert other.get("/?PROLIFIC_PID=p1").status_code == 303
+    assert other.get("/study").status_code == 200
+    assert client.post("/admin/requests/99/allow", data={"csrf": csrf_in(page)}).status_code == 404
 
 
 # --- what is seen and taken away ----------------------------------------------------------------------------
@@ -315,6 +368,7 @@ def test_the_page_updates_by_itself(browser: Any, served: Any, make_study: MakeS
     page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
     try:
         page.goto(f"{site.url}/admin/login?token={arm_token(database)}")
+        page.get_by_role("button", name="Sign in").click()
         page.get_by_text("Nobody has come in yet").wait_for()
         page.get_by_text("Up to date").wait_for()
         rng = random.Random(1)
@@ -336,10 +390,9 @@ def test_the_page_updates_by_itself(browser: Any, served: Any, make_study: MakeS
                 assert violations(page) == []
         site.kill()
         page.get_by_text("No connection").wait_for()
-        problems = [p for p in problems if "ERR_CONNECTION" not in p and "Failed to fetch" not in p]
         site.start()
         page.get_by_text("Up to date").wait_for()
-        assert problems == []
+        assert [p for p in problems if "ERR_CONNECTION" not in p and "Failed to fetch" not in p] == []
     finally:
         page.close()
         database.close()

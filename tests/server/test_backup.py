@@ -197,3 +197,15 @@ def test_spoilt_files_leave_the_database_empty(
         assert not any(contents(target).values())
     finally:
         target.close()
+
+
+def test_a_file_that_would_fill_the_disk(
+    saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("palaver.files.MOST_UNPACKED", 500)
+    target = Database(f"sqlite:///{tmp_path / 'target.db'}")
+    try:
+        with pytest.raises(DataError, match="when unpacked"):
+            restore(saved, target)
+    finally:
+        target.close()

@@ -113,7 +113,8 @@ class Raters(RuleBasedStateMachine):
         someone = self.raters[who % len(self.raters)]
         found = self.study_state.visit(someone)
         if found.task is None:
-            assert found.state in ("survey", "done", "screened", "blocked")
+            left = ("survey", "done", "withdrawn", "screened", "blocked")
+            assert found.state in ("waiting", "unneeded", *left)
             return
         task = found.task
         again = self.study_state.visit(someone).task
@@ -136,7 +137,9 @@ class Raters(RuleBasedStateMachine):
         try:
             saved = self.study_state.submit(someone, assignment_id, answers)
         except Refusal as refusal:
-            assert refusal.status == 403, refusal
+            in_training = self.shown[assignment_id][1] == "practice"
+            too_often = "too many times" in refusal.message
+            assert refusal.status == 403 or (refusal.status == 409 and (in_training or too_often)), refusal
             return
         assert saved.saved == tuple(a.id for a in answers)
         self.acknowledged |= {a.id: str(a.value) for a in answers}
@@ -187,6 +190,11 @@ class Raters(RuleBasedStateMachine):
         """Somebody closes the page for good."""
         gone = self.raters.pop(who % len(self.raters))
         self.tasks = [(r, t) for r, t in self.tasks if r != gone]
+
+    @precondition(lambda self: self.raters)
+    @rule(who=pick)
+    def leave(self, who: int) -> None:
+        self.study_state.withdraw(self.raters[who % len(self.raters)])
 
     # --- time and the admin
 

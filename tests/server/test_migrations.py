@@ -86,6 +86,31 @@ def test_migrating_again_changes_nothing(database: Database) -> None:
         assert connection.execute(sa.text("SELECT detail FROM event")).scalars().all() == ["kept"]
 
 
+def test_comments_of_the_first_schema_are_kept(database_url: str) -> None:
+    from alembic import command
+
+    database = Database(database_url)
+    try:
+        with database.writing() as connection:
+            config = configuration()
+            config.attributes["connection"] = connection
+            command.upgrade(config, "0001")
+            for statement in (
+                "INSERT INTO rater VALUES ('r', NULL, 'link', '{}', 'done', "
+                "1, 1, 0, 0, 0, FALSE, FALSE, 'C', NULL)",
+                "INSERT INTO screen VALUES (1, 'main', 'i', '[]', 0, 0, 0, 1, 1)",
+                "INSERT INTO assignment VALUES (1, 1, 'r', 'done', 0, 1, 2, 1)",
+                "INSERT INTO comment VALUES (1, 'r', 'so so', 1.5)",
+            ):
+                connection.execute(sa.text(statement))
+        migrate(database)
+        with database.reading() as connection:
+            kept = connection.execute(sa.text("SELECT assignment_id, rater_id, system, text FROM comment"))
+            assert kept.all() == [(1, "r", None, "so so")]
+    finally:
+        database.close()
+
+
 def test_many_processes_may_migrate_at_once(database_url: str) -> None:
     databases = [Database(database_url) for _ in range(4)]
     errors = sham.at_once(migrate, databases)

@@ -202,6 +202,6 @@ def test_a_token_works_once_and_only_its_hash_is_kept(database: Database, make_s
     assert redeem_token(database, token)
     assert not redeem_token(database, token)
     older = arm_token(database)
-    arm_token(database, "chosen")
+    arm_token(database, "chosen by the owner")
     assert not redeem_token(database, older)
-    assert redeem_token(database, "chosen")
+    assert redeem_token(database, "chosen by the owner")

@@ -206,7 +206,11 @@ def answer_by_keys(page: Page) -> None:
     turned(page, before)
 
 
-@pytest.mark.parametrize("name", PRESETS)
+PLAIN = [name for name in PRESETS if name != "complete"]
+"""Presets without consent and training."""
+
+
+@pytest.mark.parametrize("name", PLAIN)
 def test_a_whole_study_by_keyboard_alone(
     name: str, serve: Callable[[str], Server], context: BrowserContext
 ) -> None:
@@ -273,13 +277,13 @@ def test_every_kind_of_page_fits_and_is_accessible(
         look()
         fill(page)
         accessible(page)
-        before, training = here(page), page.locator(".progress").inner_text() == "Training"
+        before, training = here(page), page.locator(".progress").inner_text().startswith("Training")
         page.locator("#go").click()
-        if training:
-            expect(page.locator("#verdict")).to_have_text("That is right.")
-            accessible(page)
-            page.locator("#on").click()
         turned(page, before)
+        if training:
+            expect(page.locator("h1")).to_have_text("That is right.")
+            look()
+            click_go(page)
     look()
     page.locator(".choice").first.click()
     click_go(page)
@@ -291,7 +295,7 @@ def test_every_kind_of_page_fits_and_is_accessible(
     context.close()
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", PLAIN)
 def test_rating_pages_of_presets_on_a_phone(
     name: str, serve: Callable[[str], Server], browser: Browser
 ) -> None:
@@ -303,6 +307,7 @@ def test_rating_pages_of_presets_on_a_phone(
         expect(page.locator("#rate")).to_be_visible()
         no_sideways_scroll(page)
         accessible(page)
+        assert page.locator(".bar").evaluate("b => b.offsetHeight <= innerHeight / 3 + 1")
         before = here(page)
         fill(page)
         page.locator("#go").tap()
@@ -570,4 +575,163 @@ def test_without_scripts_the_form_works(serve: Callable[[str], Server], browser:
     page.locator("#go").click()
     expect(page.locator(".part")).to_have_text("2 of 3 for this item")
     assert [row[2] for row in server.rows()] == ["3"]
+    context.close()
+
+
+# --- a study with everything
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_complete_study_from_consent_to_survey(
+    width: int, serve: Callable[[str], Server], browser: Browser
+) -> None:
+    server = serve(preset_text("complete"))
+    context = browser.new_context(viewport={"width": width, "height": 800}, has_touch=width < 500)
+    context.set_default_timeout(10_000)
+    page = open_page(context, server.url)
+    page.keyboard.press("Enter")
+    page.wait_for_timeout(50)
+    expect(page.locator("h1")).to_have_text("Before you begin")  # Enter on arrival is no consent
+    accessible(page)
+    click_go(page)
+    click_go(page)
+    expect(page.locator(".progress")).to_contain_text("Training, attempt 1 of 2")
+    for _ in range(2):
+        answer_all(page, good=False)  # the good reply, too
+    expect(page.locator("h1")).to_have_text("Not quite.")
+    expect(page.locator("main")).to_contain_text("not a bad one")
+    assert page.locator(".judged .text").count() == 2, "the whole item is shown again"
+    assert page.locator(".answered input:checked").count() == 4, "with the answers"
+    accessible(page)
+    no_sideways_scroll(page)
+    click_go(page)
+    expect(page.locator(".notice")).to_contain_text("attempt 2 of 2")
+    for _ in range(2):
+        answer_all(page, good="milk" in page.locator(".judged .text").inner_text())
+    expect(page.locator("h1")).to_have_text("That is right.")
+    click_go(page)
+    shown = []
+    while page.locator("#rate").count():
+        shown.append(page.locator(".progress label").inner_text())
+        if len(shown) == 3:
+            page.locator(".again summary").click()
+            expect(page.locator(".again")).to_contain_text("judge the reply alone")
+            no_sideways_scroll(page)
+        accessible(page)
+        bad = any(word in page.locator(".judged .text").inner_text() for word in ("rain rain", "You said"))
+        answer_all(page, good=not bad)
+    pages = [int(text.split()[0]) for text in shown]
+    assert pages == sorted(pages)
+    assert {text.split(" of ")[1] for text in shown} == {shown[0].split(" of ")[1]}, "the total never changes"
+    assert sorted(set(pages)) == list(range(max(pages) + 1)), "checks are counted like all other screens"
+    expect(page.locator("h1")).to_have_text("A few last questions")
+    accessible(page)
+    page.locator(".choice").first.click()
+    click_go(page)
+    expect(page.locator("h1")).to_have_text("Thank you!")
+    expect(page.locator("main")).to_contain_text("studies@example.org")
+    context.close()
+
+
+def answer_all(page: Page, *, good: bool) -> None:
+    """Answer both questions of the page and save."""
+    before = here(page)
+    for question, value in zip(page.locator(".question").all(), "51" if good else "10", strict=True):
+        question.locator(f".choice:has(input[value='{value}'])").click()
+    page.locator("#go").click()
+    turned(page, before)
+
+
+def test_going_back_corrects_the_previous_page(
+    serve: Callable[[str], Server], context: BrowserContext
+) -> None:
+    server = serve(preset_text("likert"))
+    page = open_page(context, server.url)
+    press_go(page)
+    assert page.locator(".back").count() == 0, "there is nothing to go back to"
+    first = here(page)
+    page.keyboard.press("5")
+    page.keyboard.press("Enter")
+    turned(page, first)
+    second = here(page)
+    page.locator(".back").click()
+    turned(page, second)
+    assert here(page) == first
+    expect(page.locator(".notice")).to_contain_text("answered this before")
+    assert page.locator(".question input:checked").first.get_attribute("value") == "5"
+    page.locator(".question .choice").first.click()
+    page.locator("#go").click()
+    turned(page, first)
+    assert here(page) == second
+    values = [(row[1], row[4], row[2]) for row in server.rows()]
+    assert [value for *_, value in values] == ["5", "1"]
+    assert values[0][:2] == values[1][:2], "a later row for the same output"
+
+
+def test_leaving_asks_first_and_gives_no_code(
+    serve: Callable[[str], Server], context: BrowserContext
+) -> None:
+    server = serve(preset_text("likert"))
+    page = open_page(context, server.url)
+    press_go(page)
+    page.locator(".again summary").click()
+    page.get_by_role("link", name="Leave the study").click()
+    accessible(page)
+    page.get_by_role("link", name="Stay").click()
+    expect(page.locator("#rate")).to_be_visible()
+    page.goto(f"{server.url}/study/leave")
+    page.get_by_role("button", name="Leave the study").click()
+    expect(page.locator("h1")).to_have_text("You have left the study")
+    assert page.locator(".code").count() == 0
+
+
+SHORT_LEASE = """
+name = "short"
+raters_per_item = 1
+lease_minutes = 0.05
+questions = [{ criterion = "quality", text = "How good?", scale = { kind = "likert" } }]
+items = [{ id = "a", outputs = [{ system = "x", text = "Hello." }] }]
+"""
+
+
+def test_the_waiting_page_counts_down_and_goes_on_by_itself(
+    serve: Callable[[str], Server], context: BrowserContext, browser: Browser
+) -> None:
+    server = serve(SHORT_LEASE)
+    holder = open_page(context, server.url)
+    press_go(holder)
+    other = browser.new_context(viewport={"width": 390, "height": 700})
+    page = open_page(other, server.url)
+    click_go(page)
+    expect(page.locator("h1")).to_have_text("One moment, please")
+    expect(page.locator("#left")).to_contain_text("min")
+    accessible(page)
+    no_sideways_scroll(page)
+    expect(page.locator("#rate")).to_be_visible(timeout=15_000)
+    other.close()
+
+
+def boxes_of(page: Page, selector: str) -> list[dict[str, float]]:
+    """Where the elements stand, and how large they are."""
+    return page.locator(selector).evaluate_all("all => all.map(e => e.getBoundingClientRect().toJSON())")
+
+
+@pytest.mark.parametrize("width", [360, 1200])
+def test_eleven_steps_stay_in_one_row_with_the_labels_at_the_ends(
+    width: int, serve: Callable[[str], Server], browser: Browser
+) -> None:
+    scale = '{ kind = "likert", low = 0, high = 10, labels = ["worst", "best"] }'
+    server = serve(SHORT_LEASE.replace('{ kind = "likert" }', scale))
+    context = browser.new_context(viewport={"width": width, "height": 640})
+    page = open_page(context, server.url)
+    click_go(page)
+    no_sideways_scroll(page)
+    accessible(page)
+    steps, ends = boxes_of(page, ".choice"), boxes_of(page, ".ends span")
+    assert len(steps) == 11
+    assert len({step["y"] for step in steps}) == 1
+    assert all(step["width"] >= 24 and step["height"] >= 40 for step in steps)
+    low, high = ends
+    assert abs(low["x"] - steps[0]["x"]) < 2
+    assert abs(high["x"] + high["width"] - steps[-1]["x"] - steps[-1]["width"]) < 2
     context.close()

@@ -12,7 +12,9 @@ from palaver.server.security import (
     RateLimit,
     Signer,
     check_origin,
+    client_address,
     cookie,
+    is_own_name,
     mturk_submit,
     security_headers,
 )
@@ -20,7 +22,7 @@ from palaver.server.settings import Settings
 
 SIGNER = Signer("a" * 64)
 PLAIN = Settings(database="sqlite://")
-TLS = Settings(database="sqlite://", secure_cookies=True, root_path="study-1/")
+TLS = Settings(database="sqlite://", public_url="https://h/study-1/")
 
 
 @given(st.text(min_size=1).filter(lambda t: t.isascii()), st.sampled_from(["rater", "admin"]))
@@ -84,11 +86,74 @@ def test_another_origin_is_refused(origin: str) -> None:
 def test_our_own_origin_is_accepted() -> None:
     check_origin(request(host="h:8000", origin="http://h:8000"), PLAIN)
     check_origin(request(host="h", origin="https://h"), TLS)
+    check_origin(request(host="127.0.0.1:8000", origin="https://h"), TLS)  # a proxy's own name for us
     check_origin(request(host="h"), PLAIN)
     with pytest.raises(Refusal):
         check_origin(request(host="h", origin="http://h"), TLS)
     with pytest.raises(Refusal):
         check_origin(request(host="h", sec_fetch_site="cross-site"), PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_ours"),
+    [
+        ("h", True),
+        ("h:8000", True),
+        ("H", True),
+        ("localhost:8000", True),
+        ("127.0.0.1", True),
+        ("[::1]:8000", True),
+        ("192.168.1.7:8000", True),
+        ("evil.example", False),
+        ("h.evil.example", False),
+        ("localhost@evil.example", False),
+        ("evil.example/localhost", False),
+        ("h:x", False),
+        ("[", False),
+        ("", False),
+    ],
+)
+def test_names_of_our_own(name: str, is_ours: bool) -> None:
+    assert is_own_name(name, TLS) is is_ours
+
+
+def forwarded(peer: str, **headers: str) -> str:
+    coming = request(**headers)
+    coming.scope["client"] = (peer, 5)
+    return client_address(coming, TLS)
+
+
+def test_only_a_proxy_that_was_set_up_for_us_names_addresses() -> None:
+    said = {"x_forwarded_for": "6.6.6.6, 8.8.4.4"}
+    assert forwarded("127.0.0.1", host="h", **said) == "8.8.4.4", "the last one is the proxy's own"
+    assert forwarded("127.0.0.1", host="127.0.0.1:8000", **said) == "", (
+        "nginx as it comes: the client's words"
+    )
+    assert forwarded("127.0.0.1", host="h", x_forwarded_for="nonsense") == ""
+    assert forwarded("8.8.8.8", host="h", **said) == "8.8.8.8", "no proxy of ours"
+    coming = request(host="h", **said)
+    coming.scope["client"] = ("127.0.0.1", 5)
+    assert client_address(coming, PLAIN) == "127.0.0.1", "no proxy was spoken of"
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["h", "ftp://h", "https://", "https://h/a b", "https://u@h", "https://h/?q", "https://h:99999", "//h"],
+)
+def test_public_addresses_are_checked(url: str) -> None:
+    with pytest.raises(ValueError, match="expected an address"):
+        Settings(database="sqlite://", public_url=url)
+
+
+def test_all_follows_from_the_public_address() -> None:
+    assert (TLS.public_url, TLS.origin, TLS.root_path, TLS.is_secure) == (
+        "https://h/study-1",
+        "https://h",
+        "/study-1",
+        True,
+    )
+    odd = Settings(database="sqlite://", public_url="http://[2001:DB8::1]:80/")
+    assert (odd.origin, odd.root_path, odd.is_secure) == ("http://[2001:db8::1]", "", False)
 
 
 def test_the_limit_slides() -> None:
@@ -146,3 +211,5 @@ def test_the_policy_allows_nothing_inline_and_no_frame() -> None:
     assert "frame-ancestors https://*.mturk.com" in framed["content-security-policy"]
     assert "form-action 'self' https://*.mturk.com" in framed["content-security-policy"]
     assert "x-frame-options" not in framed
+    assert "strict-transport-security" not in framed
+    assert "max-age=" in security_headers(secure=True)["strict-transport-security"]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from palaver.errors import UserError
 from palaver.schema import Study
@@ -19,6 +21,7 @@ from palaver.server.database import Database
 from palaver.server.refusal import Refusal
 from palaver.server.study_state import Receipt, StudyState, Task
 from palaver.server.tables import answer, assignment, comment, event, rater, screen
+from palaver.server.tables import study as study_table
 
 Open = Callable[..., StudyState]
 GOLD = {
@@ -88,6 +91,15 @@ def test_a_changed_file_is_refused(open_study: Open) -> None:
     with pytest.raises(UserError, match="changed") as caught:
         open_study(raters_per_item=7)
     assert caught.value.hint
+
+
+def test_a_study_of_an_older_version_is_the_same_study(open_study: Open) -> None:
+    study_state = open_study()
+    document = json.loads(study_state.study.model_dump_json())
+    del document["wait_minutes"]  # a field that the older version did not have
+    with study_state.database.writing() as connection:
+        connection.execute(update(study_table).values(document=json.dumps(document), hash="another"))
+    assert open_study().study == study_state.study
 
 
 def test_an_empty_database_says_so(database: Database) -> None:
@@ -238,6 +250,25 @@ def test_the_same_answer_twice_is_one_row(open_study: Open) -> None:
     assert [c.text for c in rows(study_state, comment)] == ["well"]
 
 
+def test_comments_stand_beside_each_other(open_study: Open) -> None:
+    study_state = open_study(n_items=1, n_outputs=2, comments=True)
+    someone = come(study_state)
+    task = task_of(study_state, someone)
+    for place, remark in ((0, "the first"), (1, "the second"), (1, "the second"), (1, "and more")):
+        on_page = [a for a in answers(task) if a.position == place]
+        study_state.submit(someone, task.assignment, on_page, remark, place)
+    study_state.submit(someone, task.assignment, [], "of both")
+    systems = [task.item.outputs[o].system for o in task.order]
+    assert [(c.system, c.text) for c in rows(study_state, comment)] == [
+        (systems[0], "the first"),
+        (systems[1], "the second"),
+        (systems[1], "and more"),
+        (None, "of both"),
+    ]
+    with pytest.raises(Refusal, match="place 2"):
+        study_state.submit(someone, task.assignment, [], "of nothing", 2)
+
+
 def test_a_changed_mind_is_a_later_row(open_study: Open) -> None:
     study_state = open_study(n_items=1, n_outputs=1)
     someone = come(study_state)
@@ -386,13 +417,18 @@ def test_training_is_passed_and_explained(open_study: Open, layout: str) -> None
     assert study_state.visit(someone).state == "training"
     feedback: list[str] = []
     for _ in range(n_screens):
-        saved = work(study_state, someone, 1)
-        assert saved.passed is False
-        feedback += saved.feedback
+        held = task_of(study_state, someone).assignment
+        assert work(study_state, someone, 1).has_feedback
+        heard = study_state.feedback(someone, held)
+        assert not heard.passed
+        feedback += heard.hints
     assert feedback == ["quality: x was fine", "ease: x was fine"]
     for _ in range(n_screens):
         assert task_of(study_state, someone).kind == "training"  # the second attempt
-        assert work(study_state, someone, 5) == Receipt(saved_ids(study_state, someone), True, (), True)
+        held = task_of(study_state, someone).assignment
+        receipt = work(study_state, someone, 5)
+        assert receipt == Receipt(saved_ids(study_state, someone), True, has_feedback=True)
+        assert study_state.feedback(someone, held).passed
     assert task_of(study_state, someone).kind == "main"
     assert study_state.visit(someone).state == "working"
 
@@ -515,3 +551,213 @@ def test_the_survey_is_checked(open_study: Open) -> None:
     study_state.answer_survey(someone, {"native": "no"})
     study_state.answer_survey(someone, {"native": "yes"})  # twice is once: the first stays
     assert rows(study_state, rater)[0].survey == '{"native": "no"}'
+
+
+# --- waiting, when others hold what is left
+
+
+def test_a_newcomer_waits_while_others_hold_everything(open_study: Open, clock: Any) -> None:
+    study_state = open_study(n_items=1, raters_per_item=1, lease_minutes=2, wait_minutes=5)
+    first = come(study_state)
+    task = task_of(study_state, first)
+    second = come(study_state)
+    visit = study_state.visit(second)
+    assert (visit.state, visit.task, visit.seconds_to_wait) == ("waiting", None, 300)
+    clock.sleep(100)
+    assert study_state.visit(second).seconds_to_wait == 200
+    clock.sleep(30)  # now the first one's lease has run out
+    assert study_state.visit(second).task is not None
+    study_state.submit(first, task.assignment, answers(task))  # late, and kept
+    assert work(study_state, second).finished
+    assert study_state.visit(second).state == "done"
+    assert {row.kind for row in rows(study_state, event)} >= {"waiting"}
+
+
+def test_nobody_who_answered_nothing_gets_a_completion_code(open_study: Open, clock: Any) -> None:
+    study_state = open_study(
+        n_items=1, raters_per_item=1, lease_minutes=60, wait_minutes=5, completion={"code": "FULL"}
+    )
+    holder, newcomer = come(study_state), come(study_state)
+    task_of(study_state, holder)
+    assert study_state.visit(newcomer).state == "waiting"
+    clock.sleep(301)
+    visit = study_state.visit(newcomer)
+    assert (visit.state, visit.code, visit.url) == ("unneeded", None, None)
+    work(study_state, holder)
+    assert study_state.visit(holder).code == "FULL"
+    late = study_state.enter()
+    assert study_state.visit(late).state == "unneeded", "told before consent and training, not after"
+    assert {row.state for row in rows(study_state, rater)} == {"done", "working", "instructions"}
+
+
+def test_who_came_for_nothing_may_have_a_code_of_its_own(open_study: Open) -> None:
+    end = {"code": "FULL", "no_work_code": "CAME", "no_work_url": "https://example.org/came"}
+    study_state = open_study(n_items=1, raters_per_item=1, completion=end)
+    work(study_state, come(study_state))
+    visit = study_state.visit(come(study_state))
+    assert (visit.code, visit.url) == ("CAME", "https://example.org/came")
+
+
+def test_somebody_who_worked_leaves_paid_after_the_wait(open_study: Open, clock: Any) -> None:
+    study_state = open_study(
+        n_items=2, raters_per_item=1, lease_minutes=60, wait_minutes=5, completion={"code": "FULL"}
+    )
+    me, other = come(study_state), come(study_state)
+    task_of(study_state, me)
+    task_of(study_state, other)
+    work(study_state, me)
+    visit = study_state.visit(me)
+    assert (visit.state, visit.has_worked) == ("waiting", True)
+    clock.sleep(299)
+    assert study_state.visit(me).state == "waiting"
+    clock.sleep(2)
+    assert (study_state.visit(me).state, study_state.visit(me).code) == ("done", "FULL")
+
+
+def test_a_rater_with_enough_screens_does_not_wait(open_study: Open) -> None:
+    study_state = open_study(n_items=2, raters_per_item=1, items_per_rater=1)
+    me, other = come(study_state), come(study_state)
+    task_of(study_state, me)
+    task_of(study_state, other)
+    work(study_state, me)
+    assert study_state.visit(me).state == "done"
+
+
+def test_the_wait_begins_anew_after_work(open_study: Open, clock: Any) -> None:
+    study_state = open_study(n_items=2, raters_per_item=1, lease_minutes=4, wait_minutes=5)
+    me, other = come(study_state), come(study_state)
+    task_of(study_state, other)
+    work(study_state, me)
+    assert study_state.visit(me).state == "waiting"
+    clock.sleep(241)
+    task = task_of(study_state, me)  # the other's lease ran out
+    back = task_of(study_state, other) if study_state.visit(other).task else None
+    assert back is None, "the place is taken, so the other one waits"
+    assert study_state.visit(other).seconds_to_wait == 300
+    study_state.submit(me, task.assignment, answers(task))
+    assert study_state.visit(me).state == "done"
+
+
+# --- leaving, going back, and what cannot be changed
+
+
+def test_an_answer_to_finished_training_cannot_be_changed(open_study: Open) -> None:
+    study_state = open_study(training={"items": [GOLD]})
+    someone = come(study_state)
+    task = task_of(study_state, someone)
+    assert (task.kind, task.attempt) == ("training", 1)
+    wrong = answers(task, 1)
+    assert study_state.submit(someone, task.assignment, wrong).has_feedback
+    with pytest.raises(Refusal, match="cannot be changed"):
+        study_state.submit(someone, task.assignment, answers(task, 5))
+    assert study_state.submit(someone, task.assignment, wrong).finished, "the same again is acknowledged"
+    assert {row.value for row in rows(study_state, answer)} == {"1"}
+    assert task_of(study_state, someone).attempt == 2
+    shown = study_state.feedback(someone, task.assignment).task
+    assert (shown.item, set(shown.answered.values())) == (task.item, {"1"})
+
+
+def test_who_declines_is_recorded_and_gets_no_code(open_study: Open) -> None:
+    study_state = open_study(consent="Do you agree?")
+    someone = study_state.enter()
+    study_state.decline(someone)
+    visit = study_state.visit(someone)
+    assert (visit.state, visit.code, visit.url) == ("declined", None, None)
+    study_state.agree(someone)
+    assert study_state.visit(someone).state == "declined"
+
+
+def test_who_withdraws_frees_the_places(open_study: Open) -> None:
+    study_state = open_study(n_items=2, raters_per_item=1)
+    someone, other = come(study_state), come(study_state)
+    work(study_state, someone)
+    held = task_of(study_state, someone)
+    assert study_state.visit(other).state == "waiting"
+    study_state.withdraw(someone)
+    visit = study_state.visit(someone)
+    assert (visit.state, visit.code) == ("withdrawn", None)
+    with pytest.raises(Refusal, match="left this study"):
+        study_state.submit(someone, held.assignment, answers(held))
+    work(study_state, other)
+    work(study_state, other)
+    assert study_state.visit(other).state == "done"
+    study_state.withdraw(other)
+    assert study_state.visit(other).state == "done", "who is done has nothing left to leave"
+
+
+def test_going_back_is_one_screen_and_a_later_row(open_study: Open) -> None:
+    study_state = open_study(n_items=3)
+    someone = come(study_state)
+    assert study_state.look_back(someone, 0) is None
+    first = task_of(study_state, someone)
+    study_state.submit(someone, first.assignment, answers(first, 2))
+    second = task_of(study_state, someone)
+    earlier = study_state.look_back(someone, 0)
+    assert earlier is not None
+    task, place = earlier
+    assert (task.assignment, place) == (first.assignment, len(first.order) - 1)
+    assert set(task.answered.values()) == {"2"}
+    inside = study_state.look_back(someone, 1)
+    assert inside is not None
+    assert (inside[0].assignment, inside[1]) == (second.assignment, 0)
+    study_state.submit(someone, first.assignment, answers(first, 5))
+    assert [row.value for row in rows(study_state, answer)] == ["2", "2", "5", "5"]
+    assert task_of(study_state, someone).assignment == second.assignment
+
+
+def test_checks_count_like_all_other_screens(open_study: Open) -> None:
+    checks = {"items": [GOLD], "rate": 0.5, "allowed_failures": 9}
+    study_state = open_study(n_items=4, raters_per_item=9, checks=checks)
+    for _ in range(5):
+        someone = come(study_state)
+        counts, kinds = [], []
+        while (task := study_state.visit(someone).task) is not None:
+            counts.append((task.done, task.total))
+            kinds.append(task.kind)
+            study_state.submit(someone, task.assignment, answers(task))
+        assert "check" in kinds
+        assert counts == [(n, len(kinds)) for n in range(len(kinds))]
+
+
+# --- amending
+
+
+def test_a_study_is_amended_while_it_runs(
+    open_study: Open, make_study: Callable[..., Study], clock: Any
+) -> None:
+    study_state = open_study(n_items=2, raters_per_item=1)
+    another_process = StudyState(study_state.database, clock)
+    early, held = come(study_state), come(study_state)
+    work(study_state, early)
+    in_hand = task_of(study_state, held)
+    amendment = study_state.amend(
+        make_study(n_items=4, raters_per_item=3, instructions="Anew."), "the changed file"
+    )
+    assert amendment.changes == ("instructions is changed", "raters_per_item: 1 becomes 3", "2 items more")
+    assert task_of(another_process, held) == replace(in_hand, total=4), "in the same order, whoever serves it"
+    assert another_process.study.instructions == "Anew."
+    for someone in (early, held, come(another_process)):
+        while another_process.visit(someone).task is not None:
+            work(another_process, someone)
+    stored = rows(study_state, answer)
+    assert [row.version for row in stored[:2]] == [1, 1]
+    assert {row.version for row in stored[2:]} == {2}
+    counted = {(row.item, row.system): 0 for row in stored}
+    for row in stored:
+        counted[row.item, row.system] += 1
+    assert set(counted.values()) == {3}
+    assert len(counted) == 8
+    assert {row.target for row in rows(study_state, screen)} == {3}
+    assert open_study(n_items=4, raters_per_item=3, instructions="Anew.").version == 2
+
+
+def test_an_amendment_that_makes_answers_incomparable_is_refused(
+    open_study: Open, make_study: Callable[..., Study]
+) -> None:
+    study_state = open_study()
+    with pytest.raises(UserError, match="incomparable") as caught:
+        study_state.amend(make_study(scale={"kind": "likert", "high": 9}, title="New"), "")
+    assert caught.value.problems == ("quality: another scale would make the answers incomparable",)
+    assert (study_state.version, study_state.study.title) == (1, "")
+    study_state.amend(make_study(), "")
+    assert study_state.version == 1, "nothing has changed"

@@ -621,3 +621,34 @@ def test_a_direction_holds_for_every_kind_of_the_criterion() -> None:
 def test_directions_that_cannot_be(directions: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         analyse(table_of(rows_of()), directions=directions)
+
+
+def test_the_record_has_the_design_and_not_the_texts() -> None:
+    """A report of many items stays small, and may be shown to raters: checks keep their secret."""
+    rows = rows_of()
+    checks = {
+        "items": [
+            {
+                "item": {"id": "check", "outputs": [{"system": "sys0", "text": "a text of a check"}]},
+                "expected": [
+                    {"criterion": "quality", "system": "sys0", "low": 1, "high": 1, "feedback": "as expected"}
+                ],
+            }
+        ]
+    }
+    items = [
+        {"id": f"item {i}", "outputs": [{"system": f"sys{s}", "text": f"text {i} of {s}"} for s in range(3)]}
+        for i in range(12)
+    ]
+    document = json.loads(STUDY.model_dump_json())
+    study = Study.model_validate({**document, "items": items, "checks": checks})
+    table = read_ratings(open_frame(pl.DataFrame(rows), "rows"), study=study)
+    analysis = analyse(table, study=study, n_replicates=10)
+    from palaver.reports import render_report
+
+    page = render_report(analysis)
+    for text in ("a text of a check", "as expected", "text 1 of 2"):
+        assert text not in page
+        assert text not in json.dumps(analysis.run.model_dump(mode="json"))
+    other = Study.model_validate({**document, "items": items})
+    assert analyse(table, study=other, n_replicates=10).run.signature != analysis.run.signature

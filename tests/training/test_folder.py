@@ -156,7 +156,7 @@ def test_fresh_throws_nothing_away_before_a_run_can_begin(run: tuple[Experiment,
     broken.write_text("{\n")
     for experiment, said in (
         (small(f'data.train=[{{path="{broken}"}}]'), "line 1"),
-        (small(f'model.initialise_from="{folder / "best"}"'), "--force would throw away"),
+        (small(f'model.initialise_from="{folder / "best"}"'), "fresh=True would throw away"),
     ):
         with pytest.raises(UserError, match=said):
             train(experiment, device="cpu", fresh=True)

@@ -30,6 +30,7 @@ COMMANDS: dict[str, Noun | str] = {
             "describe": "palaver.cli.study_analyse:describe",
             "convert": "palaver.cli.study_analyse:convert",
             "serve": "palaver.cli.study_serve:serve",
+            "amend": "palaver.cli.study_amend:amend",
             "status": "palaver.cli.study_serve:status",
             "export": "palaver.cli.study_serve:export",
             "backup": "palaver.cli.study_serve:backup",

@@ -129,7 +129,7 @@ Database = Annotated[
     typer.Option("--database", help="study.db, or a URL. [default: study.db beside study.toml]"),
 ]
 PublicUrl = Annotated[
-    str | None, typer.Option("--public-url", help="The address people use, for links and the QR code.")
+    str | None, typer.Option("--public-url", help="The address people use, if a proxy stands in front.")
 ]
 Settings = Annotated[
     list[str] | None,

@@ -39,8 +39,8 @@ def database_url(named: str) -> str | None:
 
 
 @contextmanager
-def open_database(url: str, *, new: bool = False) -> Iterator[Database]:
-    """A database; `new` if it may have to be made."""
+def open_database(url: str, *, new: bool = False, read_only: bool = False) -> Iterator[Database]:
+    """A database; `new` if it may have to be made, `read_only` if it cannot be written."""
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import DatabaseError, OperationalError
 
@@ -59,7 +59,7 @@ def open_database(url: str, *, new: bool = False) -> Iterator[Database]:
         elif not path.is_file():
             raise UserError(f"there is no database {path}", "a study gets one when it is served")
     try:
-        database = Database(url)
+        database = Database(url, read_only=read_only)
         try:
             yield database
         finally:
@@ -72,8 +72,9 @@ def open_database(url: str, *, new: bool = False) -> Iterator[Database]:
 
 @contextmanager
 def open_study(named: str) -> Iterator[Database]:
-    """The database of a study that was served, brought to the newest schema."""
-    from palaver.server.migrations import migrate
+    """The database of a study that was served, brought to the newest schema if it can be written."""
+    from palaver.server.database import can_be_written
+    from palaver.server.migrations import check_version, migrate
     from palaver.server.study_state import StudyState
 
     url = database_url(named)
@@ -82,10 +83,22 @@ def open_study(named: str) -> Iterator[Database]:
             f"{named} is neither a study file nor a database",
             "expected study.toml, study.db, or a URL such as postgresql+psycopg://user@host/name",
         )
-    with open_database(url) as database:
-        migrate(database)
+    file = sqlite_file(url)
+    read_only = file is not None and file.is_file() and not can_be_written(file)
+    with open_database(url, read_only=read_only) as database:
+        if read_only:
+            check_version(database)
+        else:
+            migrate(database)
         StudyState(database)  # says so if there is no study in it
         yield database
+
+
+def sqlite_file(url: str) -> Path | None:
+    """The file of a SQLite URL."""
+    from sqlalchemy.engine import make_url
+
+    return Path(make_url(url).database or "") if url.startswith("sqlite:") else None
 
 
 def shown_url(url: str) -> str:

@@ -5,28 +5,38 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from collections.abc import Iterator
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import segno
 import typer
+from pydantic import ValidationError
 from rich.console import Console
 from rich.text import Text
 
 from palaver.cli import options
 from palaver.cli.messages import print_json
-from palaver.cli.study_database import database_url, open_database, open_study, shown_url, url_beside
+from palaver.cli.study_database import (
+    database_url,
+    open_database,
+    open_study,
+    shown_url,
+    sqlite_file,
+    url_beside,
+)
 from palaver.errors import UsageError, UserError
 from palaver.files import format_by_name, write_atomically
 from palaver.reports import lines, numbers, wording
 from palaver.server.backup import backup as write_backup
 from palaver.server.backup import restore as read_backup
 from palaver.server.dashboard import Dashboard, as_data, look
-from palaver.server.export import Selection, rater_lines, write_export
+from palaver.server.export import Selection, rater_lines, shared_rater_lines, write_export
 from palaver.server.live import Live
 from palaver.server.migrations import migrate
-from palaver.server.oversight import arm_token
+from palaver.server.oversight import arm_token, note_address, renew_keys, served_address
 from palaver.server.oversight import status as progress_of
 from palaver.server.settings import Settings
 from palaver.server.study_state import StudyState
@@ -44,15 +54,14 @@ def serve(
     host: Annotated[str, typer.Option(help="Where to listen; 0.0.0.0 for all networks.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free one.")] = 8000,
     processes: Annotated[int, typer.Option(min=1, max=64, help="Server processes.")] = 1,
-    root_path: Annotated[str, typer.Option(help="Path under which a proxy shows the study.")] = "",
-    secure: Annotated[
-        bool, typer.Option("--secure", help="TLS stands in front: links and cookies are for https.")
-    ] = False,
     public_url: options.PublicUrl = None,
     admin_token: Annotated[
         str | None,
         typer.Option(envvar="PALAVER_ADMIN_TOKEN", help="Token of the admin link. [default: a new one]"),
     ] = None,
+    new_keys: Annotated[
+        bool, typer.Option("--new-keys", help="Sign with new keys; everybody who was in must come in again.")
+    ] = False,
     qr: Annotated[bool, typer.Option(help="Print the rater link as a QR code.")] = True,
 ) -> None:
     """Serve a study to raters.
@@ -67,23 +76,47 @@ def serve(
         host=host,
         port=port,
         workers=processes,
-        root_path=root_path,
-        secure_cookies=secure,
+        public_url=_checked(public_url),
     )
     title, done, target = _prepare(settings)
     settings = settings.model_copy(update={"port": _free_port(host, port)})
     with open_database(settings.database) as base:
+        if new_keys:
+            renew_keys(base)
         token = arm_token(base, admin_token)
-    link = f"{(public_url or _address(settings)).rstrip('/')}/"
+        note_address(base, _address(settings))
+    link = f"{_address(settings)}/"
     typer.echo(f"{title}: {done:,} of {target:,} screens done")
     typer.echo(f"  for raters  {link}")
     typer.echo(f"  for you     {link}{_sign_in(token)}  (works once)")
     typer.echo(f"  database    {shown_url(settings.database)}")
     if qr:
         _print_qr(link)
+    for problem in _dangers(settings):
+        typer.echo(f"warning: {problem}", err=True)
     typer.echo("Ctrl+C stops the server; nothing is lost.")
     sys.stdout.flush()
     _run(settings)
+
+
+def _dangers(settings: Settings) -> Iterator[str]:
+    """What the owner should know before people come."""
+    name = urlsplit(_address(settings)).hostname or ""
+    if not settings.is_secure and not _is_loopback(name):
+        yield (
+            f"{name} is served over plain http: answers and your sign-in can be read and changed on the way. "
+            "Put TLS in front and say --public-url https://… (docs/how-to/put-a-study-online.md)"
+        )
+    file = sqlite_file(settings.database)
+    if file is not None and os.name == "posix" and file.stat().st_mode & 0o077:
+        yield f"other users of this machine can read {file} and the keys in it: chmod 600 it, then --new-keys"
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _prepare(settings: Settings) -> tuple[str, int, int]:
@@ -116,6 +149,8 @@ def _free_port(host: str, port: int) -> int:
 def _run(settings: Settings) -> None:
     import uvicorn  # the other verbs need no server
 
+    from palaver.server.connections import IDLE_SECONDS, MOST_CONNECTIONS, HurriedProtocol
+
     os.environ.update(settings.to_environment())  # server processes read it there
     uvicorn.run(
         "palaver.server.app:app_from_environment",
@@ -125,17 +160,31 @@ def _run(settings: Settings) -> None:
         workers=settings.workers,
         log_level="warning",
         access_log=False,  # it would keep raters' platform ids and the admin's token
+        proxy_headers=False,  # `security.client_address` knows when to believe them
         server_header=False,
         timeout_graceful_shutdown=5,
+        timeout_keep_alive=IDLE_SECONDS,
+        limit_concurrency=MOST_CONNECTIONS,
+        http=HurriedProtocol,
     )
 
 
 def _address(settings: Settings) -> str:
+    """Where people find the study."""
+    if settings.public_url:
+        return settings.public_url
     host = _own_address() if settings.host in ("0.0.0.0", "::") else settings.host
-    scheme, usual = ("https", 443) if settings.secure_cookies else ("http", 80)
     shown = f"[{host}]" if ":" in host else host
-    port = "" if settings.port == usual else f":{settings.port}"
-    return f"{scheme}://{shown}{port}{settings.root_path}"
+    port = "" if settings.port == 80 else f":{settings.port}"
+    return f"http://{shown}{port}"
+
+
+def _checked(public_url: str | None) -> str:
+    """An address as `Settings` takes it."""
+    try:
+        return Settings(database="", public_url=public_url or "").public_url
+    except ValidationError as error:
+        raise UsageError(f"--public-url: {error.errors()[0]['ctx']['error']}") from None
 
 
 def _sign_in(token: str) -> str:
@@ -174,11 +223,13 @@ def status(
     """
     with open_study(study) as database:
         if new_admin_link:
-            address = public_url or "http://127.0.0.1:8000"
-            typer.echo(f"{address.rstrip('/')}/{_sign_in(arm_token(database))}")
+            address = _checked(public_url) or served_address(database)
+            if address is None:
+                raise UsageError("--public-url is missing", "this study was not served yet by this version")
+            typer.echo(f"{address}/{_sign_in(arm_token(database))}")
             return
         design = StudyState(database).study
-        board = look(database, Live(database, design), wait=True)
+        board = look(database, Live(database), wait=True)
         if as_json:
             print_json(as_data(board))
             return
@@ -225,6 +276,15 @@ def export(
     raters: Annotated[
         bool, typer.Option("--raters", help="The raters instead: survey, comments, platform ids (.jsonl).")
     ] = False,
+    share: Annotated[
+        bool, typer.Option("--share", help="What may be published: pseudonyms, no platform ids, no codes.")
+    ] = False,
+    comments: Annotated[
+        bool, typer.Option("--comments", help="With --share --raters: also what they wrote.")
+    ] = False,
+    excel: Annotated[
+        bool, typer.Option("--excel", help="CSV for spreadsheets: no cell is taken for a formula.")
+    ] = False,
     force: options.Force = False,
 ) -> None:
     """Write the answers of a served study, while it is running or not.
@@ -233,16 +293,21 @@ def export(
 
     Example: palaver study export study.toml --out ratings.csv
     """
+    if comments and not (share and raters):
+        raise UsageError("--comments goes with --share --raters", "--raters alone has all that raters wrote")
+    if excel and (raters or format_by_name(out) != "csv"):
+        raise UsageError("--excel is for CSV", "end the name in .csv")
+    if raters and format_by_name(out) != "jsonl":
+        raise UsageError("raters can only be written as JSON lines", "end the name in .jsonl")
     options.refuse_existing(out, force)
     with open_study(study) as database:
         if raters:
-            if format_by_name(out) != "jsonl":
-                raise UsageError("raters can only be written as JSON lines", "end the name in .jsonl")
+            lines = shared_rater_lines(database, comments) if share else rater_lines(database)
             with write_atomically(out, "wb") as file:
-                count = sum(bool(file.write(line)) for line in rater_lines(database))
+                count = sum(bool(file.write(line)) for line in lines)
             typer.echo(f"wrote {count:,} raters to {out}")
             return
-        chosen = Selection(all_screens=all_screens, excluded=not without_excluded)
+        chosen = Selection(all_screens=all_screens, excluded=not without_excluded, share=share, excel=excel)
         count = write_export(database, out, chosen)
     typer.echo(f"wrote {count:,} ratings to {out}")
 

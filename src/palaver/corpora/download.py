@@ -21,7 +21,7 @@ from typing import IO
 from palaver.corpora.catalogue import Corpus, CorpusCard, cache_root, corpus
 from palaver.corpora.transfer import Patience, fetch, name_of
 from palaver.errors import DataError, UserError
-from palaver.files import sha256_of
+from palaver.files import copy_unpacked, sha256_of
 from palaver.progress import Progress, no_progress
 
 _ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar")
@@ -180,11 +180,11 @@ def _unpack(archive: Path, folder: Path, keep: tuple[str, ...] = ()) -> None:
         if zipfile.is_zipfile(archive):
             with zipfile.ZipFile(archive) as packed:
                 names = [info.filename for info in packed.infolist() if not info.is_dir()]
-                count = _extract(names, packed.open, folder, keep)
+                count = _extract(archive.name, names, packed.open, folder, keep)
         else:
             with tarfile.open(archive) as packed_tar:
                 names = [member.name for member in packed_tar if member.isfile()]  # no links, no devices
-                count = _extract(names, packed_tar.extractfile, folder, keep)
+                count = _extract(archive.name, names, packed_tar.extractfile, folder, keep)
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error, RuntimeError) as error:
         raise DataError(f"{archive.name} is damaged or not an archive: {error}") from None
     if not count:
@@ -193,13 +193,17 @@ def _unpack(archive: Path, folder: Path, keep: tuple[str, ...] = ()) -> None:
 
 
 def _extract(
-    names: Iterable[str], read: Callable[[str], IO[bytes] | None], folder: Path, keep: tuple[str, ...]
+    archive: str,
+    names: Iterable[str],
+    read: Callable[[str], IO[bytes] | None],
+    folder: Path,
+    keep: tuple[str, ...],
 ) -> int:
     paths = {name: PurePosixPath(name.replace("\\", "/")) for name in names if "__MACOSX" not in name}
     for name, path in paths.items():
         if path.is_absolute() or ".." in path.parts or not path.parts or ":" in path.parts[0]:
             raise DataError(f"the archive holds a file that would lie outside its folder: {name!r}")
-    count = 0
+    count = size = 0
     for name, path in paths.items():
         ways = (str(path), str(PurePosixPath(*path.parts[1:])))
         if keep and not any(fnmatch.fnmatch(way, pattern) for way in ways for pattern in keep):
@@ -210,7 +214,7 @@ def _extract(
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         with source, target.open("wb") as file:
-            shutil.copyfileobj(source, file)
+            size += copy_unpacked(source, file, archive, size)
         count += 1
     return count
 

@@ -255,7 +255,9 @@ def _cut(new: Tensor, scores: Tensor, ends: set[int]) -> Iterator[tuple[list[int
 
 def _load(name: str, source: str, options: HuggingFaceOptions, device: torch.device) -> tuple[Any, Any]:
     transformers = require("transformers", "models")
-    where = {"revision": options.revision, "local_files_only": options.local_files_only}
+    # code that comes with a model is never run, and nobody is asked whether it may be
+    where: dict[str, Any] = {"revision": options.revision, "local_files_only": options.local_files_only}
+    where["trust_remote_code"] = False
     bars = transformers.utils.logging
     shown = bars.is_progress_bar_enabled()
     if not sys.stderr.isatty():  # only for a person who waits

@@ -72,9 +72,14 @@ class SurveyQuestion(Noun):
 
 
 class Completion(Noun):
-    """How raters leave: a code they paste, or an address they are sent to (Prolific's completion URL)."""
+    """How raters leave: a code they paste, or an address they are sent to (Prolific's completion URL).
+
+    Somebody who came when nothing was left to answer gets `no_work_code` or `no_work_url`, never the others.
+    """
 
     code: Text | None = None
     url: str | None = Field(default=None, pattern=r"^https?://")
     screen_out_code: Text | None = None
     screen_out_url: str | None = Field(default=None, pattern=r"^https?://")
+    no_work_code: Text | None = None
+    no_work_url: str | None = Field(default=None, pattern=r"^https?://")

@@ -603,7 +603,7 @@ class Checkboxes(Scale):
         fault = rng.integers(0, len(self.options), n_outputs)[impressions.output]
         noticed = np.where(careless, rng.random(felt.size) < 0.5, felt < -0.7)
         named = np.where(careless, rng.integers(0, len(faults), felt.size), fault % len(faults))
-        return np.where(noticed, np.array(faults, dtype=object)[named], fine)
+        return np.where(noticed, np.array(faults, dtype=object)[named], np.array(fine, dtype=object))
 
 
 SCALES: Registry[type[Scale]] = Registry(

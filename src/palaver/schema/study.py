@@ -35,7 +35,11 @@ class Study(Tabular, Noun):
     items_per_rater: int | None = Field(default=None, ge=1, strict=True)
     lease_minutes: float = Field(default=30, gt=0)
     """How long a screen stays reserved for somebody who does not answer."""
+    wait_minutes: float = Field(default=5, ge=0)
+    """How long somebody waits, at most, while others hold all screens that are left."""
     consent: Text = ""
+    contact: Text = ""
+    """Whom raters may write to: shown where they agree, leave or are turned away."""
     comments: bool = Field(default=False, strict=True)
     """Whether raters may leave a free comment on each screen."""
     training: Training | None = None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import secrets
 import time
 from collections.abc import Iterable
 from typing import Annotated, Literal
@@ -15,19 +14,26 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 from sqlalchemy import select
 
 from palaver import __version__
+from palaver.server.admin_sessions import (
+    LASTS,
+    AdminSession,
+    begin_session,
+    end_session,
+    find_session,
+    list_sessions,
+)
 from palaver.server.dashboard import Pages, as_data, look
+from palaver.server.entry import allow_resume
 from palaver.server.export import Selection, rater_lines, read_answers, stream
 from palaver.server.live import Live
 from palaver.server.oversight import Action, arm_token, decide, redeem_token
 from palaver.server.refusal import Refusal
-from palaver.server.security import RateLimit, Signer, check_origin, client_address, cookie
+from palaver.server.security import RateLimit, Signer, check_origin, cookie, own_origin
 from palaver.server.settings import Settings
 from palaver.server.study_state import StudyState
 from palaver.server.tables import study as study_table
 
-ADMIN_COOKIE = "palaver_admin"
-SIGNED_IN = 7 * 24 * 3600
-"""Seconds after which the admin has to sign in again."""
+_WRONG = "this link is wrong, or was used already"
 _MEDIA = {
     "jsonl": "application/x-ndjson",
     "csv": "text/csv; charset=utf-8",
@@ -40,57 +46,61 @@ _MEDIA = {
 
 
 class AdminSite:
-    """The admin's side of one study, and who is signed in: the cookie says so itself, no list is kept."""
+    """The admin's side of one study."""
 
     def __init__(self, settings: Settings, study_state: StudyState) -> None:
         self.settings, self.study_state = settings, study_state
         self.home = f"{settings.root_path}/admin"
-        self.live = Live(study_state.database, study_state.study)
+        self.live = Live(study_state.database)
         self.pages = Pages(settings.root_path)
         self._signer = Signer(study_state.secret)
-        self._limit = RateLimit(10, 60)
+        self._cookie_name = self._signer.cookie_name("admin")
+        self._wrong_tokens = RateLimit(30, 60)
         if settings.admin_token:
             arm_token(study_state.database, settings.admin_token)
 
     def sign_in(self, request: Request, token: str) -> Response:
-        """To the admin's page with a cookie, for somebody who has the token, which is then used up."""
-        try:
-            if self.settings.rate_limits:
-                self._limit.check(client_address(request))
-            if not redeem_token(self.study_state.database, token.strip()):
-                raise Refusal("this link is wrong, or was used already", 403)
-        except Refusal as error:
-            return self.sign_in_page(error.message, error.status)
-        session = f"{int(self.study_state.clock())}-{secrets.token_hex(8)}"
-        return self._go_home(self._signer.sign("admin", session), SIGNED_IN)
+        """To the admin's page with a cookie, for somebody who has the token, which is then used up.
 
-    def sign_in_page(self, problem: str, status: int) -> Response:
-        return HTMLResponse(self.pages.page("admin_login.html.j2", problem=problem), status)
+        Wrong tokens are limited whoever sends them, for addresses can be made up; the right one is let in
+        even then, so that nobody can lock the owner out. Guessing is hopeless because tokens are long.
+        """
+        database = self.study_state.database
+        if not redeem_token(database, token.strip()):
+            if self.settings.rate_limits and not self._wrong_tokens.allow(""):
+                return self.sign_in_page("there were too many wrong tokens: wait a minute", 429)
+            return self.sign_in_page(_WRONG, 403)
+        browser = request.headers.get("user-agent", "")[:200]
+        return self._go_home(begin_session(database, browser, self.study_state.clock()), LASTS)
 
-    def sign_out(self) -> Response:
+    def sign_in_page(self, problem: str, status: int, token: str = "") -> Response:
+        page = self.pages.page("admin_login.html.j2", problem=problem, token=token)
+        return HTMLResponse(page, status)
+
+    def sign_out(self, session: AdminSession) -> Response:
+        end_session(self.study_state.database, session.id)
         return self._go_home("", 0)
 
     def _go_home(self, cookie_value: str, max_age: int) -> Response:
         reply = RedirectResponse(self.home, 303)
         reply.headers["set-cookie"] = cookie(
-            ADMIN_COOKIE, cookie_value, self.settings, max_age=max_age, path=self.home
+            self._cookie_name, cookie_value, self.settings, max_age=max_age, path=self.home
         )
         return reply
 
-    def session(self, request: Request) -> str | None:
-        """The session of a request, if there is a valid one."""
-        session = self._signer.read("admin", request.cookies.get(ADMIN_COOKIE, ""))
-        if session is None:
+    def session(self, request: Request) -> AdminSession | None:
+        """The session of a request, if there is one that has not ended."""
+        token = request.cookies.get(self._cookie_name)
+        if not token:
             return None
-        began = int(session.partition("-")[0])
-        return session if began + SIGNED_IN > self.study_state.clock() else None
+        return find_session(self.study_state.database, token, self.study_state.clock())
 
-    def csrf(self, session: str) -> str:
-        return self._signer.csrf(f"admin {session}")
+    def csrf(self, session: AdminSession) -> str:
+        return self._signer.csrf(f"admin {session.id}")
 
-    def check_form(self, request: Request, session: str, token: str) -> None:
+    def check_form(self, request: Request, session: AdminSession, token: str) -> None:
         check_origin(request, self.settings)
-        self._signer.check_csrf(f"admin {session}", token)
+        self._signer.check_csrf(f"admin {session.id}", token)
 
 
 async def site_of(request: Request) -> AdminSite:
@@ -101,14 +111,14 @@ async def site_of(request: Request) -> AdminSite:
 SiteHere = Annotated[AdminSite, Depends(site_of)]
 
 
-async def session_of(request: Request, site: SiteHere) -> str:
+def session_of(request: Request, site: SiteHere) -> AdminSession:
     session = site.session(request)
     if session is None:
         raise Refusal("please sign in with a new admin link first", 401)
     return session
 
 
-Session = Annotated[str, Depends(session_of)]
+Session = Annotated[AdminSession, Depends(session_of)]
 
 router = APIRouter(prefix="/admin")
 
@@ -120,7 +130,6 @@ def show(request: Request, site: SiteHere) -> Response:
         return site.sign_in_page("", 401)
     board = look(site.study_state.database, site.live)
     csrf = site.csrf(session)
-    scheme = "https" if site.settings.secure_cookies else request.url.scheme
     return HTMLResponse(
         site.pages.page(
             "admin.html.j2",
@@ -128,16 +137,20 @@ def show(request: Request, site: SiteHere) -> Response:
             board=board,
             sections=site.pages.sections(board, csrf),
             csrf=csrf,
+            own_session=session,
+            sessions=list_sessions(site.study_state.database, board.status.now),
+            now=board.status.now,
             hash=site.study_state.hash,
             version=__version__,
-            link=f"{scheme}://{request.headers.get('host', '')}{site.settings.root_path}/",
+            link=f"{own_origin(request, site.settings)}{site.settings.root_path}/",
         )
     )
 
 
 @router.get("/login", include_in_schema=False)
-def follow_link(request: Request, site: SiteHere, token: str = "") -> Response:
-    return site.sign_in(request, token)
+def follow_link(site: SiteHere, token: str = "") -> Response:
+    """A page with a button: a program that looks at every link (a chat's preview) uses nothing up."""
+    return site.sign_in_page("", 200, token[:200])
 
 
 @router.post("/login", include_in_schema=False)
@@ -153,7 +166,16 @@ def sign_out(
     request: Request, site: SiteHere, session: Session, csrf: Annotated[str, Form()] = ""
 ) -> Response:
     site.check_form(request, session, csrf)
-    return site.sign_out()
+    return site.sign_out(session)
+
+
+@router.post("/sessions/{session_id}/end", include_in_schema=False)
+def end_other_session(
+    request: Request, site: SiteHere, session: Session, session_id: str, csrf: Annotated[str, Form()] = ""
+) -> Response:
+    site.check_form(request, session, csrf)
+    end_session(site.study_state.database, session_id)
+    return RedirectResponse(f"{site.home}#sessions", 303)
 
 
 @router.post("/raters/{rater_id}/{action}", include_in_schema=False)
@@ -172,6 +194,17 @@ def decide_about_rater(
     return RedirectResponse(f"{site.home}#raters", 303)
 
 
+@router.post("/requests/{request_id}/allow", include_in_schema=False)
+def allow_request(
+    request: Request, site: SiteHere, session: Session, request_id: int, csrf: Annotated[str, Form()] = ""
+) -> Response:
+    site.check_form(request, session, csrf)
+    allow_resume(site.study_state.database, request_id, site.study_state.clock())
+    if "application/json" in request.headers.get("accept", ""):
+        return JSONResponse({"done": "allow"})
+    return RedirectResponse(f"{site.home}#raters", 303)
+
+
 @router.get("/api/status")
 def show_status(site: SiteHere, session: Session, page: bool = False) -> Response:
     """How far the study is, what the answers say so far, and who the raters are."""
@@ -180,6 +213,12 @@ def show_status(site: SiteHere, session: Session, page: bool = False) -> Respons
     if page:
         data["page"] = site.pages.sections(board, site.csrf(session))
     return JSONResponse(data)
+
+
+@router.get("/openapi.json", include_in_schema=False)
+def openapi(request: Request, session: Session) -> Response:
+    """What programs can ask of this server."""
+    return JSONResponse(request.app.openapi())
 
 
 @router.get("/export/{kind}", include_in_schema=False)

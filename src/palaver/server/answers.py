@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
-from sqlalchemy import Connection, bindparam, insert, select
+from sqlalchemy import Connection, bindparam, func, insert, select
 
 from palaver.schema import Item, Question
 from palaver.schema.rating import value_text
 from palaver.server.catalogue import ScreenContent
-from palaver.server.records import count_answers
 from palaver.server.refusal import Refusal, clean, storable
 from palaver.server.tables import answer
 
@@ -56,6 +55,7 @@ def answer_row(
     rater_id: str,
     order: Sequence[int],
     now: float,
+    version: int,
 ) -> dict[str, object]:
     """The row to store, or Refusal with what was expected."""
     question = next((q for q in content.questions if q.criterion == raw.criterion), None)
@@ -85,6 +85,7 @@ def answer_row(
         "received_at": now,
         "seconds": raw.seconds if raw.seconds is not None and 0 <= raw.seconds < DAY else None,
         "shown_position": position,
+        "version": version,
     }
 
 
@@ -95,17 +96,26 @@ def _plausible(given_at: float | None, now: float) -> float:
     return given_at
 
 
+CHANGES = 20
+"""How often a rater may change every answer of a screen."""
 _ADD = insert(answer)
+_NUMBERS = select(
+    select(func.coalesce(func.max(answer.c.number), 0)).scalar_subquery(),
+    select(func.count()).where(answer.c.assignment_id == bindparam("of_assignment")).scalar_subquery(),
+)
 _KNOWN = select(answer).where(answer.c.id.in_(bindparam("ids", expanding=True)))
 _ANSWERED = select(answer.c.criterion, answer.c.system).where(
     answer.c.assignment_id == bindparam("of_assignment")
 )
 
 
-def store(connection: Connection, rows: Sequence[dict[str, object]]) -> None:
-    """Add the rows that are not there yet. Needs the writer's lock, as it numbers them."""
+def store(connection: Connection, rows: Sequence[dict[str, object]], most: int = 1_000_000) -> int:
+    """Add the rows of a screen that are not there yet, so that it has at most `most`; how many were added.
+
+    Needs the writer's lock, as it numbers them.
+    """
     if not rows:
-        return
+        return 0
     new: dict[object, dict[str, object]] = {}
     for row in rows:
         if new.setdefault(row["id"], row) is not row and not _same(new[row["id"]], row):
@@ -114,10 +124,14 @@ def store(connection: Connection, rows: Sequence[dict[str, object]]) -> None:
     for there in [dict(row) for row in known]:
         if not _same(there, new.pop(there["id"])):
             raise Refusal("another answer has this id already", 409)
-    last = count_answers(connection)
-    numbered = [{**row, "number": last + n} for n, row in enumerate(new.values(), start=1)]
-    if numbered:
-        connection.execute(_ADD, numbered)
+    if not new:
+        return 0
+    screen = next(iter(new.values()))["assignment_id"]
+    last, there_of_screen = connection.execute(_NUMBERS, {"of_assignment": screen}).one()
+    if there_of_screen + len(new) > most:
+        raise Refusal("this screen was answered too many times", 409)
+    connection.execute(_ADD, [{**row, "number": last + n} for n, row in enumerate(new.values(), start=1)])
+    return len(new)
 
 
 def is_complete(

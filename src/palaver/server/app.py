@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import logging
+import math
+import re
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
-from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
@@ -25,6 +29,7 @@ from palaver.server.study_state import StudyState
 from palaver.studies.design import load_study
 
 _log = logging.getLogger("palaver.server")
+NOT_SAVED = "Nothing can be saved at the moment. Wait a little and try again."
 _WORDS = {404: "There is no such page.", 405: "This address does not take such requests."}
 
 
@@ -44,25 +49,24 @@ def create_app(settings: Settings) -> FastAPI:
     app = FastAPI(
         title="Palaver",
         version=__version__,
+        openapi_url=None,  # the admin has it
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
     )
     app.state.site = site
     app.state.admin = admin.AdminSite(settings, study_state)
-    app.add_middleware(Guard, root_path=settings.root_path)
+    app.add_middleware(Guard, settings=settings)
     _add_errors(app, site)
     app.include_router(pages.router)
     app.include_router(admin.router)
 
-    def alive() -> None:
-        with study_state.database.reading() as connection:
-            connection.execute(text("SELECT 1"))
+    database_check = DatabaseCheck(study_state.database)
 
-    @app.get("/health", tags=["server"])
+    @app.get("/health", tags=["server"], responses={503: {"model": pages.Problem}})
     async def health() -> dict[str, str]:
-        """Whether the server and its database answer."""
-        await site.work(alive)
+        """Whether answers can be saved."""
+        await site.work(database_check)
         return {"status": "ok", "version": __version__}
 
     @app.get("/static/{name}", include_in_schema=False)
@@ -74,6 +78,46 @@ def create_app(settings: Settings) -> FastAPI:
         return Response(file.content, media_type=file.media_type, headers={"cache-control": caching})
 
     return app
+
+
+class DatabaseCheck:
+    """Whether the database can be written. Asked more often, the last result is told again."""
+
+    PAUSE = 5.0
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._checked_at = -math.inf
+        self._problem: DBAPIError | None = None
+
+    def __call__(self) -> None:
+        now = time.monotonic()
+        if now >= self._checked_at + self.PAUSE:
+            self._checked_at, self._problem = now, None
+            try:
+                self._database.check_writing()
+            except DBAPIError as error:
+                self._problem = error
+        if self._problem is not None:
+            raise self._problem
+
+
+class ProblemLog:
+    """One line a minute for what goes wrong with every request."""
+
+    PAUSE = 60.0
+
+    def __init__(self) -> None:
+        self._logged_at = -math.inf
+        self._n_unsaid = 0
+
+    def __call__(self, problem: str) -> None:
+        self._n_unsaid += 1
+        now = time.monotonic()
+        if now < self._logged_at + self.PAUSE:
+            return
+        _log.error("the database cannot be used: %s (requests that failed: %d)", problem, self._n_unsaid)
+        self._logged_at, self._n_unsaid = now, 0
 
 
 def app_from_environment() -> FastAPI:
@@ -90,6 +134,11 @@ def _open(settings: Settings) -> StudyState:
     return StudyState.create(database, study, settings.study_file.read_text(encoding="utf-8"))
 
 
+def _place(loc: tuple[str | int, ...]) -> str:
+    """Where in a request a mistake is. What pydantic calls the members of a union has brackets in it."""
+    return ".".join(str(part) for part in loc[1:] if re.fullmatch(r"\w+", str(part)))
+
+
 # --- errors, rendered once ----------------------------------------------------------------------------------
 
 
@@ -99,7 +148,8 @@ def _add_errors(app: FastAPI, site: pages.Site) -> None:
     ) -> Response:
         if request.scope["path"].startswith(("/api/", "/admin/api/", "/health")):
             return JSONResponse({"error": message}, status, headers)
-        page = site.page("error", status, message=message, missing=status == 404)
+        home = "/admin" if request.scope["path"].startswith("/admin") else "/study"
+        page = site.page("error", status, message=message, missing=status == 404, home=home)
         page.headers.update(headers or {})
         return page
 
@@ -118,14 +168,28 @@ def _add_errors(app: FastAPI, site: pages.Site) -> None:
     async def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
         # What was found stays out: it may be long, hostile, or no text at all.
-        problems = {f"{'.'.join(str(p) for p in e['loc'][1:])}: {e['msg']}" for e in error.errors()[:5]}
+        problems = {f"{_place(e['loc'])}: {e['msg']}" for e in error.errors()[:5]}
         return answer(request, 422, "; ".join(sorted(problems)).encode(errors="replace").decode())
+
+    log_database = ProblemLog()
+
+    async def unwritten(request: Request, error: Exception) -> Response:
+        assert isinstance(error, SQLAlchemyError)
+        log_database(str(error.orig if isinstance(error, DBAPIError) else error).splitlines()[0])
+        return answer(request, 503, NOT_SAVED, {"retry-after": "30"})
 
     async def broken(request: Request, error: Exception) -> Response:
         _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
         # This handler runs outside the guard, so the headers are put on by hand.
-        return answer(request, 500, "Something went wrong on our side. Try again.", security_headers())
+        return answer(
+            request,
+            500,
+            "Something went wrong on our side. Try again.",
+            security_headers(secure=site.settings.is_secure),
+        )
 
+    for kind in (OperationalError, InterfaceError, PoolTimeout):  # a full disk, a database that is away
+        app.add_exception_handler(kind, unwritten)
     app.add_exception_handler(UserError, refused)
     app.add_exception_handler(HTTPException, http)
     app.add_exception_handler(RequestValidationError, invalid)

@@ -20,13 +20,14 @@ from sqlalchemy import Connection, Table, insert, select, text
 
 from palaver import __version__
 from palaver.errors import DataError, UserError
-from palaver.files import check_readable, write_atomically
+from palaver.files import check_readable, check_unpacked, write_atomically
 from palaver.server.database import Database
 from palaver.server.tables import metadata
 from palaver.server.tables import study as study_table
 
 FORMAT = 1
 _BATCH = 1000
+_LONGEST = 2**30  # bytes of a line: no database holds a longer text
 _HINT = "take another backup, or another copy of this one"
 
 
@@ -129,13 +130,14 @@ def _fill(connection: Connection, path: Path) -> dict[str, int]:
 
 def _continue_numbering(connection: Connection) -> None:
     """PostgreSQL counts on its own; rows that came with their numbers did not move its counters."""
-    for name in ("assignment", "event"):
-        connection.execute(
-            text(
-                f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), "
-                f"(SELECT COALESCE(MAX(id), 0) + 1 FROM {name}), false)"
+    for table in metadata.sorted_tables:
+        if table.autoincrement_column is not None:
+            connection.execute(
+                text(
+                    f"SELECT setval(pg_get_serial_sequence('{table.name}', 'id'), "
+                    f"(SELECT COALESCE(MAX(id), 0) + 1 FROM {table.name}), false)"
+                )
             )
-        )
 
 
 def _lines(path: Path) -> Iterator[Any]:
@@ -143,8 +145,11 @@ def _lines(path: Path) -> Iterator[Any]:
         if raw.read(2) != b"\x1f\x8b":  # how every gzip file begins
             raise DataError(f"{path} is not a backup of a study", "make one with: palaver study backup")
     try:
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            for line in file:
+        with gzip.open(path, "rb") as file:
+            size = 0
+            while line := file.readline(_LONGEST):
+                size += len(line)
+                check_unpacked(size, path)
                 yield json.loads(line)
     except (EOFError, zlib.error, gzip.BadGzipFile, ValueError) as error:
         raise DataError(f"{path} is damaged or cut short: {error}", _HINT) from None

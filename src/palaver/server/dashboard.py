@@ -18,6 +18,7 @@ from palaver.reports import names, numbers, wording
 from palaver.schema.run import plain
 from palaver.server.assets import environment, static_files
 from palaver.server.database import Database
+from palaver.server.entry import code_of, resume_requests
 from palaver.server.live import Findings, Live, Point
 from palaver.server.oversight import Status, rater_table, status
 from palaver.studies.raters import FLAGS
@@ -35,6 +36,8 @@ _STATES = {
     "survey": "at the survey",
     "done": "finished",
     "screened": "screened out",
+    "declined": "did not agree",
+    "withdrawn": "left before the end",
 }
 
 
@@ -68,8 +71,6 @@ class RaterLine:
 
     @property
     def standing(self) -> str:
-        if self.rater.state == "done" and not self.rater.screens:
-            return "found nothing left to do"
         return _STATES.get(self.rater.state, str(self.rater.state))
 
 
@@ -80,6 +81,8 @@ class Dashboard:
     status: Status
     findings: Findings | None
     raters: tuple[RaterLine, ...]
+    requests: tuple[Row[Any], ...]
+    """Browsers that want to go on as somebody, as `entry.resume_requests` has them."""
 
     @property
     def fresh(self) -> bool:
@@ -93,7 +96,12 @@ def look(database: Database, live: Live, *, wait: bool = False, now: float | Non
     habits = findings.raters if findings else {}
     lines = [RaterLine(row, habits.get(row.id, _NOTHING_KNOWN)) for row in rater_table(database, now)]
     lines.sort(key=lambda line: (line.rater.excluded, -len(line.flags)))  # stable: the latest seen first
-    return Dashboard(status=status(database, now), findings=findings, raters=tuple(lines))
+    return Dashboard(
+        status=status(database, now),
+        findings=findings,
+        raters=tuple(lines),
+        requests=tuple(resume_requests(database)),
+    )
 
 
 def as_data(board: Dashboard) -> dict[str, Any]:
@@ -155,6 +163,7 @@ class Pages:
             nan=math.nan,
             chart=chart,
             ago=ago,
+            code_of=code_of,
             flags=ALL_FLAGS,
             most_raters=MOST_RATERS,
         )

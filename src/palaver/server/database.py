@@ -7,12 +7,14 @@ an error is on disk.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import make_url
@@ -28,9 +30,9 @@ _PATIENCE = 30.0
 class Database:
     """Connections to one study's database."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, read_only: bool = False) -> None:
         self.url = url
-        self.engine = _engine(url)
+        self.engine = _engine(url, read_only)
         self.is_sqlite = self.engine.dialect.name == "sqlite"
 
     @contextmanager
@@ -59,6 +61,11 @@ class Database:
                 raise
             connection.commit()
 
+    def check_writing(self) -> None:
+        """Raise what the database says if it cannot be written; nothing is changed."""
+        with self.writing() as connection:
+            connection.execute(text("UPDATE study SET id = id"))
+
     def close(self) -> None:
         self.engine.dispose()
 
@@ -67,7 +74,13 @@ def sqlite_url(path: Path) -> str:
     return f"sqlite:///{path}"
 
 
-def _engine(url: str) -> Engine:
+def can_be_written(path: Path) -> bool:
+    """Whether SQLite can write this file: it needs the file, and its folder for what it keeps beside it."""
+    effective = os.access in os.supports_effective_ids
+    return all(os.access(place, os.W_OK, effective_ids=effective) for place in (path, path.parent))
+
+
+def _engine(url: str, read_only: bool) -> Engine:
     try:
         parsed = make_url(url)
     except ArgumentError:
@@ -77,7 +90,7 @@ def _engine(url: str) -> Engine:
         ) from None
     backend = parsed.get_backend_name()
     if backend == "sqlite":
-        return _sqlite(url)
+        return _sqlite_reader(Path(parsed.database or "")) if read_only else _sqlite(url)
     if backend == "postgresql":
         require("psycopg", "postgres")
         engine = create_engine(
@@ -107,7 +120,36 @@ def _use_wal(cursor: Any) -> None:
             time.sleep(0.01)
 
 
+def _make_private(path: str | None) -> None:
+    """A new file that only its owner can read: it holds the key that signs cookies, and who the raters are.
+
+    What SQLite keeps beside it (the WAL) gets the same permissions.
+    """
+    if path and path != ":memory:":
+        with suppress(OSError):  # it is there already, or SQLite says better why it cannot be
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+
+def _sqlite_reader(path: Path) -> Engine:
+    """A file that cannot be written, on a read-only medium for example.
+
+    What was not yet moved from the WAL into the file must be read as well, and then SQLite needs both.
+    Without a WAL nothing beside the file is needed, if SQLite is told that nobody changes it.
+    """
+    wal = path.with_name(f"{path.name}-wal")
+    has_wal = wal.exists() and wal.stat().st_size > 0
+    ending = "mode=ro" if has_wal else "mode=ro&immutable=1"
+    engine = create_engine(f"sqlite:///file:{quote(str(path))}?{ending}&uri=true")
+
+    @event.listens_for(engine, "connect")
+    def _prepare(connection: Any, record: object) -> None:
+        connection.isolation_level = None
+
+    return engine
+
+
 def _sqlite(url: str) -> Engine:
+    _make_private(make_url(url).database)
     engine = create_engine(
         url, pool_size=20, max_overflow=20, connect_args={"timeout": _PATIENCE, "check_same_thread": False}
     )

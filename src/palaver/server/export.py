@@ -6,6 +6,7 @@ number known at the start gives one consistent picture without holding a transac
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -47,6 +48,10 @@ class Selection:
     """Also checks, broken copies and training."""
     excluded: bool = True
     """Also the answers of raters who are excluded from analysis."""
+    share: bool = False
+    """Raters by their pseudonyms."""
+    excel: bool = False
+    """No cell is taken for a formula by a spreadsheet."""
 
 
 EVERYBODY = Selection()
@@ -97,12 +102,39 @@ def frames(database: Database, selection: Selection = EVERYBODY) -> Iterator[pl.
                 "study": name,
                 "kind": "human",
                 "context": pair_context(row.item, row.system, row.against),
+                "version": str(row.version),
                 "given_at": datetime.fromtimestamp(row.given_at, UTC).replace(tzinfo=None),
             }
             for row in rows
         ]
-        yield pl.DataFrame(fields, schema=SCHEMA)
+        frame = pl.DataFrame(fields, schema=SCHEMA)
+        if selection.share:
+            names = {id: pseudonym(id) for id in frame["rater"].unique()}
+            frame = frame.with_columns(pl.col("rater").replace_strict(names, return_dtype=pl.String))
+        yield without_formulas(frame) if selection.excel else frame
         done = rows[-1].number
+
+
+def pseudonym(rater_id: str) -> str:
+    """A rater's name in what is published: always the same, and it leads back to nobody.
+
+    A rater's id is 128 random bits that stay in the database, so that no list of platform ids gives it away.
+    """
+    return f"rater-{hashlib.sha256(f'pseudonym {rater_id}'.encode()).hexdigest()[:12]}"
+
+
+_FORMULA = r"^[=+\-@\t\r]"
+_NUMBER = r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
+
+
+def without_formulas(frame: pl.DataFrame) -> pl.DataFrame:
+    """Texts that a spreadsheet would run as a formula get an apostrophe in front; numbers stay numbers."""
+    changed = []
+    for name in (name for name, kind in frame.schema.items() if kind == pl.String):
+        cell = pl.col(name)
+        is_formula = cell.str.contains(_FORMULA) & ~cell.str.contains(_NUMBER)
+        changed.append(pl.when(is_formula).then(pl.lit("'") + cell).otherwise(cell).alias(name))
+    return frame.with_columns(changed)
 
 
 def stream(database: Database, kind: Format, selection: Selection = EVERYBODY) -> Iterator[bytes]:
@@ -153,17 +185,38 @@ def rater_lines(database: Database) -> Iterator[bytes]:
         people = connection.execute(select(rater).order_by(rater.c.entered_at, rater.c.id)).all()
         remarks: dict[str, list[dict[str, object]]] = {}
         for row in connection.execute(
-            select(comment.c.rater_id, comment.c.text, comment.c.received_at, screen.c.item, screen.c.kind)
+            select(comment, screen.c.item, screen.c.kind)
             .join(assignment, assignment.c.id == comment.c.assignment_id)
             .join(screen, screen.c.id == assignment.c.screen_id)
-            .order_by(comment.c.received_at, comment.c.assignment_id)
+            .order_by(comment.c.received_at, comment.c.id)
         ):
             remarks.setdefault(row.rater_id, []).append(
-                {"item": row.item, "screen": row.kind, "text": row.text, "at": _iso(row.received_at)}
+                {
+                    "item": row.item,
+                    "system": row.system,
+                    "screen": row.kind,
+                    "text": row.text,
+                    "at": _iso(row.received_at),
+                }
             )
     if not people:
         raise DataError("there is nothing to export: nobody has come in yet")
     return (_rater_line(row, remarks.get(row.id, [])) for row in people)
+
+
+def shared_rater_lines(database: Database, texts: bool = False) -> Iterator[bytes]:
+    """Everybody who came in, as it may be published; with what they wrote only if `texts`.
+
+    Free text may name people: read it before you publish it.
+    """
+    for line in rater_lines(database):
+        person = json.loads(line)
+        kept: dict[str, object] = {"rater": pseudonym(person["rater"])}
+        kept |= {key: person[key] for key in ("state", "checks_failed", "excluded")}
+        if texts:
+            kept |= {"survey": person["survey"]}
+            kept["comments"] = [{k: c[k] for k in c if k != "at"} for c in person["comments"]]
+        yield (json.dumps(kept, ensure_ascii=False) + "\n").encode(errors="replace")
 
 
 def _rater_line(row: Row[Any], comments: list[dict[str, object]]) -> bytes:

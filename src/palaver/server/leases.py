@@ -8,6 +8,7 @@ somebody else took the place.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, and_, bindparam, exists, func, insert, select, update
@@ -82,14 +83,35 @@ _NEEDIEST = (
     .order_by(func.sum(screen.c.target - screen.c.taken).desc(), screen.c.group_no)
     .limit(1)
 )
+_others = assignment.alias("others")
+_UNANSWERED = ~exists().where(
+    assignment.c.screen_id == screen.c.id,
+    assignment.c.rater_id == bindparam("by_rater"),
+    assignment.c.status.in_(("done", "late")),
+)
+_HELD_BY_OTHERS = (
+    select(screen.c.id)
+    .join(_others, _others.c.screen_id == screen.c.id)
+    .where(screen.c.kind == "main", _others.c.status == "open", _UNANSWERED)
+    .limit(1)
+)
 _PROGRESS = (
     select(func.count())
     .select_from(assignment.join(screen, screen.c.id == assignment.c.screen_id))
     .where(
         assignment.c.rater_id == bindparam("by_rater"),
         assignment.c.status.in_(("done", "late")),
-        screen.c.kind == "main",
+        screen.c.kind.in_(bindparam("kinds", expanding=True)),
     )
+)
+_LATEST = (
+    _LEASES.where(
+        assignment.c.rater_id == bindparam("by_rater"),
+        assignment.c.status.in_(("done", "late")),
+        screen.c.kind != "training",
+    )
+    .order_by(assignment.c.done_at.desc(), assignment.c.id.desc())
+    .limit(1)
 )
 
 
@@ -167,6 +189,11 @@ def neediest_group(connection: Connection, rater_id: str) -> int | None:
     return connection.execute(_NEEDIEST, {"by_rater": rater_id}).scalar()
 
 
+def others_hold_work(connection: Connection, rater_id: str) -> bool:
+    """Whether others have screens in hand that this rater could still get, should they not answer."""
+    return connection.execute(_HELD_BY_OTHERS, {"by_rater": rater_id}).first() is not None
+
+
 def finish(connection: Connection, held: Lease, now: float) -> str:
     """All is answered: counted as `done` if there is room, kept as `late` if there is none."""
     status = "done" if _keeps_place(connection, held) else "late"
@@ -190,6 +217,12 @@ def set_excluded(connection: Connection, rater_id: str, excluded: bool) -> None:
     connection.execute(update(screen).where(screen.c.id.in_(held)).values(taken=screen.c.taken + change))
 
 
-def progress(connection: Connection, rater_id: str) -> int:
-    """How many real screens a rater has answered."""
-    return connection.execute(_PROGRESS, {"by_rater": rater_id}).scalar_one()
+def progress(connection: Connection, rater_id: str, kinds: Sequence[str] = ("main",)) -> int:
+    """How many real screens a rater has answered, or screens of other kinds."""
+    return connection.execute(_PROGRESS, {"by_rater": rater_id, "kinds": list(kinds)}).scalar_one()
+
+
+def latest_answered(connection: Connection, rater_id: str) -> Lease | None:
+    """The screen that a rater answered last, training aside."""
+    row = connection.execute(_LATEST, {"by_rater": rater_id}).first()
+    return Lease(**row._mapping) if row else None

@@ -21,7 +21,7 @@ from palaver.errors import DataError
 from palaver.readers.ratings import ORDER
 from palaver.schema import Study
 from palaver.server.database import Database
-from palaver.server.export import EVERYBODY, FOR_ANALYSIS, Selection, read_answers
+from palaver.server.export import EVERYBODY, FOR_ANALYSIS, Selection, read_answers, study_of
 from palaver.server.records import count_answers
 from palaver.server.tables import answer, assignment, rater, screen
 from palaver.statistics.bootstrap import Resampling
@@ -157,8 +157,8 @@ def _screen_seconds(database: Database) -> float:
 class Live:
     """The newest findings, without waiting for them."""
 
-    def __init__(self, database: Database, study: Study, clock: Callable[[], float] = time.monotonic) -> None:
-        self._database, self._study, self._clock = database, study, clock
+    def __init__(self, database: Database, clock: Callable[[], float] = time.monotonic) -> None:
+        self._database, self._clock = database, clock
         self._lock = threading.Lock()
         self._known: Findings | None = None
         self._key: object = None
@@ -192,7 +192,8 @@ class Live:
 
     def _compute(self, key: tuple[int, tuple[str, ...]]) -> Findings:
         try:
-            findings = compute_findings(self._database, self._study, key[0], out=bool(key[1]))
+            study = study_of(self._database)  # it may have been amended
+            findings = compute_findings(self._database, study, key[0], out=bool(key[1]))
         except Exception:  # a page without statistics is better than none; the next answer tries again
             logging.getLogger(__name__).exception("the live statistics failed")
             findings = Findings(answers=key[0], problem="the statistics could not be computed; see the log")

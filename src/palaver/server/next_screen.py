@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from sqlalchemy import Connection, func, select
 
-from palaver.schema import Pairwise
+from palaver.schema import Pairwise, Study
 from palaver.server import leases
 from palaver.server.catalogue import Catalogue
 from palaver.server.rater_checks import screen_out
@@ -84,13 +84,26 @@ def _due_check(connection: Connection, catalogue: Catalogue, me: Rater, done: in
         .select_from(assignment.join(screen, screen.c.id == assignment.c.screen_id))
         .where(assignment.c.rater_id == me.id, screen.c.kind.in_(("check", "degraded")))
     ).scalar_one()
-    offset = int(hashlib.sha256(me.id.encode()).hexdigest()[:8], 16) / 2**32
-    if int(done * checks.rate + offset) <= given:
+    if checks_due(catalogue.study, me.id, done) <= given:
         return None
     known = leases.free_screens(connection, me.id, "check", me.group_no)
     if known:
-        return known[int(offset * 997 + given) % len(known)]
+        return known[int(_offset(me.id) * 997 + given) % len(known)]
     return _broken_copy(connection, me) if checks.degraded else None
+
+
+def checks_due(study: Study, rater_id: str, done: int) -> int:
+    """How many checks a rater is to have had after so many real screens."""
+    checks = study.checks
+    if not (checks.items or checks.degraded):
+        return 0
+    due = int(done * checks.rate + _offset(rater_id))
+    return due if checks.degraded else min(due, len(checks.items))
+
+
+def _offset(rater_id: str) -> float:
+    """A number from 0 to 1 that is the rater's own."""
+    return int(hashlib.sha256(rater_id.encode()).hexdigest()[:8], 16) / 2**32
 
 
 def _broken_copy(connection: Connection, me: Rater) -> int | None:

@@ -12,18 +12,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Row, Select, case, func, select, update
+from sqlalchemy import Connection, Row, Select, case, delete, func, select, update
 
+from palaver.errors import UserError
 from palaver.server import leases
 from palaver.server.database import Database
-from palaver.server.records import change_rater, count_answers, log
+from palaver.server.records import LEFT, change_rater, count_answers, log
 from palaver.server.refusal import Refusal
-from palaver.server.tables import assignment, rater, screen
+from palaver.server.tables import admin_session, assignment, rater, screen
 from palaver.server.tables import study as study_table
 
 AT_WORK = 300.0
 """Seconds since the last sign of life during which somebody is said to be at work."""
-_LEFT = ("done", "screened")
 
 
 # --- how far the study is -----------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def _raters(now: float) -> Select[Any]:
         .group_by(assignment.c.rater_id)
         .subquery()
     )
-    at_work = (rater.c.seen_at > now - AT_WORK) & rater.c.state.not_in(_LEFT) & ~rater.c.blocked
+    at_work = (rater.c.seen_at > now - AT_WORK) & rater.c.state.not_in(LEFT) & ~rater.c.blocked
     return (
         select(
             rater.c.id,
@@ -211,12 +211,45 @@ def _yield_places(connection: Connection, rater_id: str, before: str, after: str
     )
 
 
+# --- where the study is served ---------------------------------------------------------------------------
+
+
+def note_address(database: Database, address: str) -> None:
+    """Keep the address that people use."""
+    with database.writing() as connection:
+        connection.execute(update(study_table).values(address=address))
+
+
+def served_address(database: Database) -> str | None:
+    """The address under which the study was served last."""
+    with database.reading() as connection:
+        return connection.execute(select(study_table.c.address)).scalar()
+
+
+# --- keys ---------------------------------------------------------------------------------------------------
+
+
+def renew_keys(database: Database) -> None:
+    """A new key for cookies and forms: every session ends, raters' and admins'."""
+    with database.writing() as connection:
+        connection.execute(update(study_table).values(secret=secrets.token_hex(32)))
+        connection.execute(delete(admin_session))
+
+
 # --- the admin's token --------------------------------------------------------------------------------------
+
+
+SHORTEST_TOKEN = 16
 
 
 def arm_token(database: Database, token: str | None = None) -> str:
     """Make `token` (or a new one) the one that signs the admin in; only its hash is kept. The token."""
-    token = token or secrets.token_urlsafe(24)
+    token = secrets.token_urlsafe(24) if token is None else token.strip()
+    if len(token) < SHORTEST_TOKEN:
+        raise UserError(
+            f"the admin's token has {len(token)} characters, which can be guessed",
+            f"choose one of at least {SHORTEST_TOKEN}, or leave it out and get a new one",
+        )
     with database.writing() as connection:
         connection.execute(update(study_table).values(admin_hash=_hash(token)))
     return token

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+import secrets
 import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Annotated, ParamSpec, TypeVar
 
-from fastapi import APIRouter, Depends, Header
+from fastapi import APIRouter, Depends, Header, Query
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from jinja2 import Environment
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
@@ -24,10 +25,10 @@ from starlette.requests import Request
 from palaver.errors import UserError
 from palaver.schema import Study
 from palaver.server.answers import RawAnswer, Storable
-from palaver.server.rating_page import rating_page
+from palaver.server.entry import Browser, Elsewhere, Repetition, ask_to_resume
+from palaver.server.rating_page import RatingPage, rating_page
 from palaver.server.refusal import Refusal, clean
 from palaver.server.security import (
-    RATER_COOKIE,
     RateLimit,
     Signer,
     check_origin,
@@ -42,7 +43,14 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 ENTRIES_PER_MINUTE = 120
-"""New people from one address; a classroom behind one router must get in."""
+"""From one address; a classroom behind one router must get in."""
+ENTRIES_OF_ALL = 600
+"""From all addresses together, which can be made up."""
+ENTRIES_OF_ONE = 20
+"""Of one person of a platform."""
+ANSWERS_PER_MINUTE = 300
+"""And other forms, of one rater."""
+ANSWERS_PER_ADDRESS = 6000
 NOT_IN = (
     "You have not entered this study, or your browser did not keep its cookie. "
     "Open the link you were given again; if this page comes back, allow cookies for this site."
@@ -77,6 +85,8 @@ class Answers(BaseModel):
     assignment: int = Field(ge=1, le=2**31 - 1)
     answers: list[RawAnswer] = Field(max_length=1000)
     comment: Annotated[Storable, StringConstraints(max_length=100_000)] = ""
+    comment_on: int | None = Field(default=None, ge=0, le=1000)
+    """The position of the output that the comment is about; nothing for the whole page."""
 
 
 class Problem(BaseModel):
@@ -140,13 +150,17 @@ class Site:
         self.settings, self.study_state = settings, study_state
         self.templates, self.signer = templates, signer
         self.work = Worker()
-        self.entries = RateLimit(ENTRIES_PER_MINUTE, 60)
-        study = study_state.study
-        self._shared = {"title": study.title or study.name, "study": study}
-        _check_widgets(study, templates)
+        self._cookie_name = signer.cookie_name("rater")
+        self._device_name = signer.cookie_name("device")
+        self._entries = RateLimit(ENTRIES_PER_MINUTE, 60)
+        self._all_entries = RateLimit(ENTRIES_OF_ALL, 60)
+        self._entries_of_one = RateLimit(ENTRIES_OF_ONE, 60)
+        self._answers = RateLimit(ANSWERS_PER_MINUTE, 60)
+        self._answers_of_address = RateLimit(ANSWERS_PER_ADDRESS, 60)
+        _check_widgets(study_state.study, templates)
 
     def session(self, request: Request) -> Session | None:
-        token = request.cookies.get(RATER_COOKIE)
+        token = request.cookies.get(self._cookie_name)
         text = self.signer.read("rater", token) if token else None
         if text is None:
             return None
@@ -154,19 +168,51 @@ class Site:
         request.state.framed = kind == "framed"
         return Session(rater, kind == "framed")
 
+    def check_entry(self, request: Request, person: str | None) -> None:
+        """Not too many come in, whatever cookie they bring."""
+        if not self.settings.rate_limits:
+            return
+        address = client_address(request, self.settings)
+        if address:
+            self._entries.check(address)
+        if person is not None:
+            self._entries_of_one.check(person)
+        self._all_entries.check("")
+
+    def check_answering(self, request: Request, session: Session) -> None:
+        """Nobody sends more than a person can."""
+        if not self.settings.rate_limits:
+            return
+        self._answers.check(session.rater)
+        address = client_address(request, self.settings)
+        if address:
+            self._answers_of_address.check(address)
+
     def require(self, request: Request) -> Session:
         session = self.session(request)
         if session is None:
             raise Refusal(NOT_IN, 401)
         return session
 
-    def cookie(self, session: Session) -> str:
+    def cookie(self, session: Session | None, framed: bool) -> str:
+        """The cookie of a session; of none, one that ends it in the browser."""
+        if session is None:
+            return cookie(self._cookie_name, "", self.settings, framed=framed, max_age=0)
         text = f"{session.rater}~framed" if session.framed else session.rater
-        return cookie(RATER_COOKIE, self.signer.sign("rater", text), self.settings, framed=session.framed)
+        return cookie(self._cookie_name, self.signer.sign("rater", text), self.settings, framed=framed)
+
+    def device(self, request: Request) -> str | None:
+        """What we have called this browser, if it once asked to go on as somebody."""
+        return self.signer.read("device", request.cookies.get(self._device_name, ""))
+
+    def device_cookie(self, device: str, framed: bool) -> str:
+        return cookie(self._device_name, self.signer.sign("device", device), self.settings, framed=framed)
 
     def page(self, name: str, status: int = 200, **values: object) -> HTMLResponse:
         template = self.templates.get_template(f"{name}.html.j2")
-        return HTMLResponse(template.render(**self._shared, **values), status)
+        study = self.study_state.study  # it may have been amended
+        shared = {"title": study.title or study.name, "study": study}
+        return HTMLResponse(template.render(**shared, **values), status)
 
     def redirect(self, path: str) -> RedirectResponse:
         return RedirectResponse(f"{self.settings.root_path}{path}", 303)
@@ -179,21 +225,27 @@ class Site:
         csrf = self.signer.csrf(session.rater)
         status = 422 if problem else 200
         if visit.task is not None:
-            return self.page(
-                "rate",
-                status,
-                csrf=csrf,
-                page=uuid.uuid4().hex,
-                rater=self.signer.mac("outbox", session.rater)[:16],
-                view=rating_page(self.study_state.study, visit.task),
-                problem=problem,
-            )
+            return self.rating(session, rating_page(self.study_state.study, visit.task), problem)
+        if visit.state == "waiting":
+            return self.page("waiting", visit=visit)
         if visit.state in ("consent", "instructions"):
             return self.page(visit.state, csrf=csrf)
         if visit.state == "survey":
             return self.page("survey", status, csrf=csrf, problem=problem, filled_in=filled_in or {})
-        submit = mturk_submit(visit.parameters) if visit.platform == "mturk" else None
+        submit = mturk_submit(visit.parameters) if visit.platform == "mturk" and visit.code else None
         return self.page("end", visit=visit, submit=submit)
+
+    def rating(self, session: Session, view: RatingPage, problem: str = "") -> HTMLResponse:
+        """The page of a screen."""
+        return self.page(
+            "rate",
+            422 if problem else 200,
+            csrf=self.signer.csrf(session.rater),
+            page=uuid.uuid4().hex,
+            rater=self.signer.mac("outbox", session.rater)[:16],
+            view=view,
+            problem=problem,
+        )
 
 
 def _check_widgets(study: Study, templates: Environment) -> None:
@@ -236,7 +288,9 @@ class Form:
 
 async def form_of(request: Request, site: SiteHere) -> Form:
     check_origin(request, site.settings)
-    form = Form(site.require(request), await request.form())
+    session = site.require(request)
+    site.check_answering(request, session)
+    form = Form(session, await request.form())
     site.signer.check_csrf(form.session.rater, form.text("csrf"))
     return form
 
@@ -247,6 +301,7 @@ async def script_session(
     """The session of a request that a script of one of our own pages sent."""
     check_origin(request, site.settings)
     session = site.require(request)
+    site.check_answering(request, session)
     site.signer.check_csrf(session.rater, x_csrf_token)
     return session
 
@@ -270,13 +325,36 @@ async def enter(request: Request, site: SiteHere) -> Response:
         return site.page("preview")
     if platform == "link" and session is not None:
         return site.redirect("/study")
-    if site.settings.rate_limits and session is None:
-        site.entries.check(client_address(request))
-    rater = await site.work(site.study_state.enter, platform, external, parameters)
-    request.state.framed = platform == "mturk"
+    site.check_entry(request, external)
+    framed = request.state.framed = platform == "mturk"
+    device = site.device(request)
+    browser = Browser(session.rater if session else None, device)
+    study_state = site.study_state
+    response: Response
+    try:
+        rater = await site.work(study_state.enter, platform, external, parameters, browser)
+    except Elsewhere as refusal:
+        device = device or secrets.token_hex(16)
+        code = await site.work(
+            ask_to_resume, study_state.database, refusal.rater, device, study_state.clock()
+        )
+        response = site.page("elsewhere", refusal.status, code=code)
+        response.headers.append("set-cookie", site.device_cookie(device, framed))
+        return response
+    except Repetition as refusal:  # the page at the end, with its code, is not for this assignment
+        response = site.page("repetition", refusal.status, platform=platform)
+        response.headers.append("set-cookie", site.cookie(None, framed))
+        return response
     response = site.redirect("/study")
-    response.headers.append("set-cookie", site.cookie(Session(rater, request.state.framed)))
+    response.headers.append("set-cookie", site.cookie(Session(rater, framed), framed))
     return response
+
+
+@router.head("/", include_in_schema=False)
+@router.head("/study", include_in_schema=False)
+async def look_from_outside() -> Response:
+    """For monitors and previews: nobody comes in, and no screen is handed out."""
+    return HTMLResponse("")
 
 
 @router.get("/study", include_in_schema=False)
@@ -288,6 +366,43 @@ async def show_standing(site: SiteHere, session: SessionHere) -> Response:
 async def consent(site: SiteHere, form: FormHere) -> Response:
     await site.work(site.study_state.agree, form.session.rater)
     return site.redirect("/study")
+
+
+@router.post("/study/decline", include_in_schema=False)
+async def decline(site: SiteHere, form: FormHere) -> Response:
+    await site.work(site.study_state.decline, form.session.rater)
+    return site.redirect("/study")
+
+
+@router.get("/study/leave", include_in_schema=False)
+async def ask_whether_to_leave(site: SiteHere, session: SessionHere) -> Response:
+    return site.page("leave", csrf=site.signer.csrf(session.rater))
+
+
+@router.post("/study/leave", include_in_schema=False)
+async def leave(site: SiteHere, form: FormHere) -> Response:
+    await site.work(site.study_state.withdraw, form.session.rater)
+    return site.redirect("/study")
+
+
+@router.get("/study/back", include_in_schema=False)
+async def go_back(
+    site: SiteHere, session: SessionHere, at: Annotated[int, Query(ge=0, le=1000)] = 0
+) -> Response:
+    """The page before the one at output `at` of the screen in hand, to be corrected."""
+    earlier = await site.work(site.study_state.look_back, session.rater, at)
+    if earlier is None:
+        return site.redirect("/study")
+    task, place = earlier
+    return site.rating(session, rating_page(site.study_state.study, task, place))
+
+
+@router.get("/study/feedback/{assignment}", include_in_schema=False)
+async def explain(site: SiteHere, session: SessionHere, assignment: int) -> Response:
+    """How a training screen went, with what was shown and answered."""
+    feedback = await site.work(site.study_state.feedback, session.rater, assignment)
+    view = rating_page(site.study_state.study, feedback.task, together=True)
+    return site.page("feedback", feedback=feedback, view=view)
 
 
 @router.post("/study/begin", include_in_schema=False)
@@ -310,25 +425,28 @@ async def answer_survey(site: SiteHere, form: FormHere) -> Response:
 
 @router.post("/study/answers", include_in_schema=False)
 async def answer_without_scripts(site: SiteHere, form: FormHere) -> Response:
-    number = form.text("assignment")
-    if not re.fullmatch(r"[0-9]{1,9}", number):
+    number, position = form.text("assignment"), form.text("comment_on")
+    if not re.fullmatch(r"[0-9]{1,9}", number) or not re.fullmatch(r"[0-9]{0,3}", position):
         raise Refusal("this page is not complete: reload it", 422)
+    comment_on = int(position) if position else None
     answers = form_answers(form.data)
     submit = site.study_state.submit
     try:
-        receipt = await site.work(submit, form.session.rater, int(number), answers, form.text("comment"))
+        receipt = await site.work(
+            submit, form.session.rater, int(number), answers, form.text("comment"), comment_on
+        )
     except Refusal as refusal:
         if refusal.status != 422:
             raise
         return await site.standing(form.session, problem=refusal.message)
-    if receipt.passed is not None:
-        return site.page("feedback", passed=receipt.passed, feedback=receipt.feedback)
-    return site.redirect("/study")
+    return site.redirect(f"/study/feedback/{number}" if receipt.has_feedback else "/study")
 
 
 @router.post("/api/answers", response_model=Receipt, responses=PROBLEMS, tags=["rater"])
 async def answer(site: SiteHere, session: ScriptSession, body: Answers) -> Response:
     """Store answers. An answer that was sent before is acknowledged again and stays one row."""
     submit = site.study_state.submit
-    receipt = await site.work(submit, session.rater, body.assignment, body.answers, body.comment)
+    receipt = await site.work(
+        submit, session.rater, body.assignment, body.answers, body.comment, body.comment_on
+    )
     return JSONResponse(asdict(receipt))

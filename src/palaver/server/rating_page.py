@@ -97,6 +97,14 @@ class RatingPage:
     shared: tuple[Widget, ...]
     asked: tuple[Question, ...]
     """Questions that are put once for all outputs of the page."""
+    attempt: int = 0
+    """Which attempt at the training this is, from 1."""
+    is_correction: bool = False
+    """Whether it was answered before and comes back to be corrected."""
+
+    @property
+    def can_go_back(self) -> bool:
+        return not self.training and not self.is_correction and (self.done > 0 or self.position > 0)
 
     @property
     def kinds(self) -> list[str]:
@@ -105,13 +113,16 @@ class RatingPage:
         return sorted({w.kind for w in (*widgets, *self.shared)})
 
 
-def rating_page(study: Study, task: Task) -> RatingPage:
-    """The page for a screen in a rater's hands."""
+def rating_page(study: Study, task: Task, at: int | None = None, *, together: bool = False) -> RatingPage:
+    """The page for a screen in a rater's hands; with `at`, the page of that output, to be corrected.
+
+    `together`: all outputs on one page, however they were rated.
+    """
     questions = task.questions
     everything = range(len(task.order))
     # If nothing is required, the first answer ends the screen, so everything must be on one page.
-    together = side_by_side(questions) or not any(q.required for q in questions)
-    places = everything if together else [_next_position(task)]
+    together = together or side_by_side(questions) or not any(q.required for q in questions)
+    places = everything if together else [_next_position(task) if at is None else at]
     per_output = [q for q in questions if q.scale.form != "pair"]
     comparisons = [q for q in questions if q.scale.form == "pair"]
     labels = _labels(study, task)
@@ -133,6 +144,8 @@ def rating_page(study: Study, task: Task) -> RatingPage:
         outputs=tuple(views),
         shared=tuple(_widget(q, task, 0, "", labels) for q in comparisons),
         asked=tuple(per_output) if together and len(per_output) == 1 else (),
+        attempt=task.attempt,
+        is_correction=at is not None,
     )
 
 

@@ -7,12 +7,15 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
 
 from palaver.server.refusal import Refusal
-from palaver.server.tables import answer, event, rater
+from palaver.server.tables import answer, event, rater, study_version
 
 Rater = Row[Any]
-"""A row of the table `rater`."""
+"""A row of the table `rater`, and `study_version`, the number of the study's newest version."""
+LEFT = ("done", "screened", "declined", "withdrawn")
+"""The states of people who are no longer at work."""
 
-_RATER = select(rater).where(rater.c.id == bindparam("rater_id"))
+_VERSION = select(func.max(study_version.c.number)).scalar_subquery()
+_RATER = select(rater, _VERSION.label("study_version")).where(rater.c.id == bindparam("rater_id"))
 _ANSWERS = (
     select(answer.c.criterion, answer.c.system, answer.c.value)
     .where(answer.c.assignment_id == bindparam("of_assignment"))

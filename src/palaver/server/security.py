@@ -6,8 +6,10 @@ use is worth nothing in another.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
+import ipaddress
 import re
 import time
 from collections import deque
@@ -22,9 +24,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from palaver.server.refusal import Refusal
 from palaver.server.settings import Settings
 
-RATER_COOKIE = "palaver_rater"
+BODY_SECONDS = 30.0
+"""Seconds without a piece of a request's body after which it is given up."""
 MAX_BODY = 1_000_000
 """Bytes of one request; a page of answers takes a few thousand."""
+ANSWER_HEAD = ("/", "/study")
+"""Pages whose GET changes something, so that HEAD is not the same without the body."""
 MTURK = "https://*.mturk.com"
 _MONTH = 30 * 24 * 3600
 
@@ -49,6 +54,10 @@ class Signer:
             return None
         return text
 
+    def cookie_name(self, what: str) -> str:
+        """The name of a cookie. Studies on one host share cookies, so the name says which study's it is."""
+        return f"palaver_{what}_{self.mac('cookie name', what)[:8]}"
+
     def csrf(self, session: str) -> str:
         """The token that forms of this session carry."""
         return self.mac("csrf", session)
@@ -62,10 +71,10 @@ def cookie(
     name: str, value: str, settings: Settings, *, framed: bool = False, max_age: int = _MONTH, path: str = ""
 ) -> str:
     """A `Set-Cookie` header. `framed`: the page stands in MTurk's frame, where Lax cookies are not sent."""
-    cross_site = framed and settings.secure_cookies
+    cross_site = framed and settings.is_secure
     parts = [f"{name}={value}", f"Path={path or settings.root_path or '/'}", f"Max-Age={max_age}", "HttpOnly"]
     parts += ["SameSite=None" if cross_site else "SameSite=Lax"]
-    if settings.secure_cookies:
+    if settings.is_secure:
         parts.append("Secure")
     if cross_site:
         parts.append("Partitioned")
@@ -82,13 +91,56 @@ def check_origin(request: Request, settings: Settings) -> None:
         if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
             raise Refusal("this request comes from another site", 403)
         return
-    scheme = "https" if settings.secure_cookies else request.url.scheme
-    if origin != f"{scheme}://{request.headers.get('host', '')}":
+    if origin != own_origin(request, settings):
         raise Refusal("this request comes from another site", 403)
 
 
-def client_address(request: Request) -> str:
-    return request.client.host if request.client else ""
+def own_origin(request: Request, settings: Settings) -> str:
+    """The origin of our pages: of the public address, or else what the request calls us.
+
+    The guard has refused requests that call us by a name that is not ours.
+    """
+    return settings.origin or f"{request.url.scheme}://{request.headers.get('host', '')}"
+
+
+def is_own_name(host: str, settings: Settings) -> bool:
+    """Whether a `Host` header may mean us: the public address's name, `localhost`, or an IP address.
+
+    A name of somebody else's that points here (DNS rebinding) would make our pages theirs.
+    """
+    try:
+        parts = urlsplit(f"//{host}")
+        name, has_sound_port = (parts.hostname or "").lower(), parts.port != 0
+    except ValueError:
+        return False
+    if not has_sound_port or "@" in host or "/" in host:
+        return False
+    return name in ("localhost", urlsplit(settings.public_url).hostname) or is_address(name)
+
+
+def is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def client_address(request: Request, settings: Settings) -> str:
+    """Who sent a request; empty where a proxy does not say so in a way that can be believed.
+
+    A proxy's `X-Forwarded-For` counts only with a public address, from a machine of our own network, and if
+    the proxy passes the public name on as `Host`: one that was not set up for us hands on whatever the
+    client wrote. The last entry is the proxy's own.
+    """
+    peer = request.client.host if request.client else ""
+    if not settings.public_url or not is_address(peer) or not ipaddress.ip_address(peer).is_private:
+        return peer
+    forwarded = request.headers.getlist("x-forwarded-for")
+    if not forwarded or request.headers.get("host") != urlsplit(settings.origin).netloc:
+        return ""
+    last = forwarded[-1].rpartition(",")[2].strip()
+    return last if is_address(last) else ""
 
 
 class RateLimit:
@@ -121,7 +173,7 @@ class RateLimit:
 
     def check(self, key: str) -> None:
         if not self.allow(key):
-            raise Refusal("too many requests from your address: wait a minute and try again", 429)
+            raise Refusal("too many requests: wait a minute and try again", 429)
 
 
 def mturk_submit(parameters: Mapping[str, str]) -> str | None:
@@ -139,7 +191,7 @@ def mturk_submit(parameters: Mapping[str, str]) -> str | None:
     return f"https://{name}/mturk/externalSubmit"
 
 
-def security_headers(*, framed: bool = False) -> dict[str, str]:
+def security_headers(*, framed: bool = False, secure: bool = False) -> dict[str, str]:
     """What every response carries. Only a rater who came through MTurk may see it in a frame, MTurk's."""
     target, frames = (f" {MTURK}", MTURK) if framed else ("", "'none'")
     policy = (
@@ -154,28 +206,33 @@ def security_headers(*, framed: bool = False) -> dict[str, str]:
     }
     if not framed:
         headers["x-frame-options"] = "DENY"
+    if secure:
+        headers["strict-transport-security"] = "max-age=31536000"
     return headers
 
 
 class Guard:
-    """Around the whole app: the size limit going in, the security headers coming out.
+    """Around the whole app: our name and the size limit going in, the security headers coming out.
 
     A proxy may leave the root path on or take it off (and uvicorn may put it on again): routes never see it.
     """
 
-    def __init__(self, app: ASGIApp, root_path: str = "") -> None:
-        self.app, self._root = app, root_path
-        self._headers = {framed: security_headers(framed=framed) for framed in (False, True)}
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self.app, self._settings, self._root = app, settings, settings.root_path
+        self._headers = {f: security_headers(framed=f, secure=settings.is_secure) for f in (False, True)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
 
+        path, method = self._inner(scope["path"]), scope["method"]
+        is_head = method == "HEAD" and path not in ANSWER_HEAD
         scope = {
             **scope,
+            "method": "GET" if is_head else method,
             "root_path": "",
-            "path": self._inner(scope["path"]),
+            "path": path,
             "state": scope.get("state", {}),
         }
 
@@ -186,9 +243,16 @@ class Guard:
                 for name, value in self._headers[framed].items():
                     headers.setdefault(name, value)
                 headers.setdefault("cache-control", "no-store")
+            elif is_head:
+                message = {**message, "body": b""}
             await send(message)
 
-        length = Headers(scope=scope).get("content-length", "0")
+        headers = Headers(scope=scope)
+        if not is_own_name(headers.get("host", ""), self._settings):
+            problem = {"error": "this server is not known by that name: start it with --public-url"}
+            await JSONResponse(problem, 421)(scope, receive, send_guarded)
+            return
+        length = headers.get("content-length", "0")
         if not length.isdigit() or int(length) > MAX_BODY:
             problem = {"error": f"the request is larger than {MAX_BODY} bytes"}
             await JSONResponse(problem, 413, {"connection": "close"})(scope, receive, send_guarded)
@@ -202,12 +266,18 @@ class Guard:
 
 
 def _limited(receive: Receive) -> Callable[[], Awaitable[Message]]:
-    """Bodies that do not say how long they are get counted as they come."""
+    """Bodies that do not say how long they are get counted as they come, and they have to come."""
     taken = 0
+    is_whole = False
 
     async def receive_limited() -> Message:
-        nonlocal taken
-        message = await receive()
+        nonlocal taken, is_whole
+        try:
+            async with asyncio.timeout(None if is_whole else BODY_SECONDS):
+                message = await receive()
+        except TimeoutError:
+            raise Refusal("the request took too long to arrive", 408) from None
+        is_whole = not message.get("more_body", False)
         taken += len(message.get("body", b""))
         if taken > MAX_BODY:
             raise Refusal(f"the request is larger than {MAX_BODY} bytes", 413)

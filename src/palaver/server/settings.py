@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from palaver.errors import UserError
 
+_PLAIN_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)*/?")
 VARIABLE = "PALAVER_SERVER"
 """The environment variable that worker processes read their settings from."""
 
@@ -24,18 +27,48 @@ class Settings(BaseModel):
     host: str = "127.0.0.1"
     port: int = Field(default=8000, ge=0, le=65535)
     workers: int = Field(default=1, ge=1)
-    root_path: str = ""
-    """The path under which a proxy shows the study: `/study-1`."""
-    secure_cookies: bool = False
-    """There is TLS in front: cookies are `Secure`, and pages come from `https://`."""
+    public_url: str = ""
+    """The address that people use, where a proxy stands in front: `https://lab.example.org/study-1`.
+    Links, redirects, cookies and the check of a request's origin follow it, whatever the proxy says."""
     admin_token: str | None = Field(default=None, repr=False)
     rate_limits: bool = True
 
-    @field_validator("root_path")
+    @field_validator("public_url")
     @classmethod
-    def _slashes(cls, path: str) -> str:
-        path = path.strip("/")
-        return f"/{path}" if path else ""
+    def _check_address(cls, url: str) -> str:
+        if not url:
+            return ""
+        try:
+            parts = urlsplit(url)
+            is_whole = bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            is_whole = False
+        if not is_whole or parts.scheme not in ("http", "https") or not _PLAIN_PATH.fullmatch(parts.path):
+            raise ValueError(f"expected an address such as https://lab.example.org/study-1, found {url!r}")
+        if parts.query or parts.fragment or "@" in parts.netloc:
+            raise ValueError(f"expected an address without user, ? and #, found {url!r}")
+        return url.rstrip("/")
+
+    @property
+    def root_path(self) -> str:
+        """The path under which people see the study: `/study-1`."""
+        return urlsplit(self.public_url).path
+
+    @property
+    def is_secure(self) -> bool:
+        """People come over TLS: cookies are `Secure`."""
+        return self.public_url.startswith("https://")
+
+    @property
+    def origin(self) -> str:
+        """What a browser calls the origin of our pages; empty without a public address."""
+        if not self.public_url:
+            return ""
+        parts = urlsplit(self.public_url)
+        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+        usual = {"http": 80, "https": 443}[parts.scheme]
+        port = f":{parts.port}" if parts.port not in (None, usual) else ""
+        return f"{parts.scheme}://{host}{port}"
 
     def to_environment(self) -> dict[str, str]:
         """What a worker process needs in its environment."""

@@ -41,6 +41,17 @@ study = Table(
     Column("secret", String(64), nullable=False),  # signs cookies and form tokens
     Column("admin_hash", String(64)),  # sha256 of the admin's token
     Column("created_at", Double, nullable=False),
+    Column("address", Text),  # where people find it
+)
+
+study_version = Table(
+    "study_version",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=False),  # from 1, as the study began
+    Column("document", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("hash", String(64), nullable=False),
+    Column("at", Double, nullable=False),
 )
 
 screen = Table(
@@ -77,6 +88,7 @@ rater = Table(
     Column("excluded", Boolean, nullable=False),
     Column("code", String(16), nullable=False),
     Column("survey", Text),  # JSON
+    Column("waiting_since", Double),  # others hold all screens that are left
     UniqueConstraint("platform", "external"),
 )
 
@@ -113,6 +125,7 @@ answer = Table(
     Column("received_at", Double, nullable=False),
     Column("seconds", Double),
     Column("shown_position", Integer),
+    Column("version", Integer),  # of the study, as it was when this was answered
     Index("ix_answer_assignment_id", "assignment_id"),
     Index("ix_answer_number", "number", unique=True),
 )
@@ -120,10 +133,33 @@ answer = Table(
 comment = Table(
     "comment",
     metadata,
-    Column("assignment_id", Integer, ForeignKey("assignment.id"), primary_key=True, autoincrement=False),
+    Column("id", Integer, primary_key=True),
+    Column("assignment_id", Integer, ForeignKey("assignment.id"), nullable=False),
     Column("rater_id", String(32), ForeignKey("rater.id"), nullable=False),
+    Column("system", Text),  # whose output it is about, where the page showed one alone
     Column("text", Text, nullable=False),
     Column("received_at", Double, nullable=False),
+    Index("ix_comment_assignment_id", "assignment_id"),
+)
+
+admin_session = Table(
+    "admin_session",
+    metadata,
+    Column("id", String(64), primary_key=True),  # sha256 of what the cookie holds
+    Column("began_at", Double, nullable=False),
+    Column("seen_at", Double, nullable=False),
+    Column("browser", Text, nullable=False),
+)
+
+resume_request = Table(
+    "resume_request",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("rater_id", String(32), ForeignKey("rater.id"), nullable=False),
+    Column("device", String(32), nullable=False),  # the browser that wants to go on as this rater
+    Column("asked_at", Double, nullable=False),
+    Column("is_allowed", Boolean, nullable=False),
+    UniqueConstraint("rater_id", "device"),
 )
 
 event = Table(

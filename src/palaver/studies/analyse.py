@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -96,8 +97,11 @@ def analyse(
         "correlation": correlation,
         "confidence": confidence,
         "replicates": n_replicates,
-        "study": study.model_dump_json() if study else None,
+        "study": None,
     }
+    if study is not None:  # without its texts, which may be many, and without what checks expect
+        config["study"] = study.model_dump_json(exclude={"items", "checks", "training"})
+        config["sha256_of_study"] = hashlib.sha256(study.model_dump_json().encode()).hexdigest()
     if directions:
         config["directions"] = dict(directions)
     analysis = Analysis(

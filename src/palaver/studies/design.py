@@ -27,6 +27,7 @@ PRESETS = {
     "pairwise": "two whole dialogues side by side, with 'cannot tell' (Liang et al. 2020)",
     "acute": "two whole dialogues side by side, four questions, no ties (Li et al. 2019)",
     "snippet": "one reply to a dialogue so far: five quick questions (Gopalakrishnan et al. 2019)",
+    "complete": "consent, training, checks, comments, survey and a way out, around Likert scales",
     "triplet-check": "sentences changed by rule: good English, and what do they mean? (Zhu et al. 2018)",
 }
 

@@ -124,10 +124,16 @@ class ComparatorNetwork(nn.Module):
             if about.pop("format") != FORMAT:
                 raise ValueError("it was written by another version of Palaver")
             config = NetworkConfig(**about | {"centres": tuple(about["centres"])})
-            kind = transformers.AutoConfig.from_pretrained(folder / _ENCODER, local_files_only=True)
-            tokenizer = transformers.AutoTokenizer.from_pretrained(folder / _ENCODER, local_files_only=True)
+            kind = transformers.AutoConfig.from_pretrained(
+                folder / _ENCODER, local_files_only=True, trust_remote_code=False
+            )
+            tokenizer = transformers.AutoTokenizer.from_pretrained(
+                folder / _ENCODER, local_files_only=True, trust_remote_code=False
+            )
             # a model that was read from half precision says so in its config, and would be made so again
-            network = cls(transformers.AutoModel.from_config(kind).float(), tokenizer, config)
+            network = cls(
+                transformers.AutoModel.from_config(kind, trust_remote_code=False).float(), tokenizer, config
+            )
             network.load_state_dict(load_file(folder / _WEIGHTS))
         except Exception as error:  # safetensors, transformers and torch each raise their own
             first = " ".join(str(error).split())[:200]

@@ -82,8 +82,10 @@ def load_transformer(name: str | Path | None = None, *, device: Any = "cpu") -> 
     logging.disable_progress_bar()  # loading takes a second
     logging.set_verbosity_error()
     try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(source, local_files_only=True)
-        model = transformers.AutoModel.from_pretrained(source, local_files_only=True)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(
+            source, local_files_only=True, trust_remote_code=False
+        )
+        model = transformers.AutoModel.from_pretrained(source, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # a damaged file may raise almost anything
         raise _cannot_load(str(name or source), error, is_folder=Path(source).is_dir()) from error
     finally:
@@ -202,7 +204,9 @@ def _sentence_transformer(name: str, source: Path | str, places: Places) -> Enco
 
         transformers: Any = require("transformers", "models")
         transformers.utils.logging.disable_progress_bar()  # loading takes a second
-        model = SentenceTransformer(str(source), device=places.torch_device(), local_files_only=True)
+        model = SentenceTransformer(
+            str(source), device=places.torch_device(), local_files_only=True, trust_remote_code=False
+        )
         return lambda texts: model.encode(
             texts, batch_size=places.batch_size, show_progress_bar=False, convert_to_numpy=True
         )

@@ -35,6 +35,21 @@ def migrate(database: Database) -> None:
             ) from None
 
 
+def check_version(database: Database) -> None:
+    """Raise `UserError` unless the schema is the newest: for a database that cannot be written."""
+    from alembic.migration import MigrationContext
+    from alembic.script import ScriptDirectory
+
+    with database.reading() as connection:
+        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+        version = context.get_current_revision()
+    if version != ScriptDirectory.from_config(configuration()).get_current_head():
+        raise UserError(
+            "this database was made by another version of Palaver, and it cannot be changed where it is",
+            "copy it into a folder that can be written",
+        )
+
+
 def _refuse_strangers(connection: Connection) -> None:
     from sqlalchemy import inspect
 

@@ -4,7 +4,7 @@
 const form = document.getElementById("rate");
 const state = document.getElementById("state");
 const go = document.getElementById("go");
-const { post, next, rater, assignment, position } = form.dataset;
+const { post, next, feedback, rater, assignment, position } = form.dataset;
 const token = document.querySelector("meta[name=csrf]").content;
 
 // What the outputs answer is the end of a conversation so far; its beginning can be scrolled to.
@@ -142,8 +142,8 @@ function onward() {
 }
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey && event.key === "Enter") return form.hidden || form.requestSubmit(go);
-  if (event.ctrlKey || event.altKey || event.metaKey || form.hidden) return;
+  if (event.ctrlKey && event.key === "Enter") return form.requestSubmit(go);
+  if (event.ctrlKey || event.altKey || event.metaKey) return;
   const at = event.target;
   if (at.matches("textarea, summary, a, button")) {
     if (at !== go || !/^[0-9]$/.test(event.key)) return;
@@ -223,6 +223,7 @@ function collect() {
     id: uuid(),
     assignment: Number(assignment),
     comment: form.elements.comment?.value ?? "",
+    comment_on: form.elements.comment_on ? Number(form.elements.comment_on.value) : null,
     answers: given.map((q) => ({
       id: uuid(),
       criterion: q.dataset.criterion,
@@ -292,21 +293,6 @@ async function deliver() {
   }
 }
 
-function explain(reply) {
-  form.hidden = true;
-  const box = document.getElementById("feedback");
-  document.getElementById("verdict").textContent = reply.passed ? "That is right." : "Not quite.";
-  document.getElementById("hints").replaceChildren(...reply.feedback.map((text) => {
-    const p = document.createElement("p");
-    p.className = "prose";
-    p.textContent = text;
-    return p;
-  }));
-  box.hidden = false;
-  window.scrollTo(0, 0);
-  document.getElementById("on").focus();
-}
-
 async function run(prepare) {
   lock(true);
   try {
@@ -314,8 +300,7 @@ async function run(prepare) {
     const reply = await deliver();
     say("Saved", "saved");
     session.removeItem(draftKey);
-    if (reply && reply.passed !== null) explain(reply);
-    else location.replace(next);
+    location.replace(reply?.has_feedback ? `${feedback}/${assignment}` : next);
   } catch (error) {
     say(error.message, "problem");
     lock(false);

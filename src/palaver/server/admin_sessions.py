@@ -1,0 +1,72 @@
+"""Who is signed in as the admin: rows of the database, so that a session can be seen and ended.
+
+The browser's cookie holds a random text; the database knows only its hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import delete, insert, select, update
+
+from palaver.server.database import Database
+from palaver.server.tables import admin_session
+
+LASTS = 7 * 24 * 3600
+"""Seconds after which the admin has to sign in again."""
+_NEWS = 60.0
+"""Seconds between two notes of when a session was seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdminSession:
+    id: str
+    began_at: float
+    seen_at: float
+    browser: str
+
+
+def begin_session(database: Database, browser: str, now: float) -> str:
+    """A new session; the text that its cookie holds."""
+    token = secrets.token_urlsafe(32)
+    row = {"id": _hash(token), "began_at": now, "seen_at": now, "browser": browser}
+    with database.writing() as connection:
+        connection.execute(delete(admin_session).where(admin_session.c.began_at <= now - LASTS))
+        connection.execute(insert(admin_session).values(row))
+    return token
+
+
+def find_session(database: Database, token: str, now: float) -> AdminSession | None:
+    """The session of a cookie, if it has not ended."""
+    query = select(admin_session).where(
+        admin_session.c.id == _hash(token), admin_session.c.began_at > now - LASTS
+    )
+    with database.reading() as connection:
+        row = connection.execute(query).first()
+    if row is None:
+        return None
+    if row.seen_at < now - _NEWS:
+        seen = update(admin_session).where(admin_session.c.id == row.id).values(seen_at=now)
+        with database.writing() as connection:
+            connection.execute(seen)
+    return AdminSession(**row._mapping)
+
+
+def list_sessions(database: Database, now: float) -> Sequence[AdminSession]:
+    """Everybody who is signed in, the latest seen first."""
+    query = select(admin_session).where(admin_session.c.began_at > now - LASTS)
+    with database.reading() as connection:
+        rows = connection.execute(query.order_by(admin_session.c.seen_at.desc())).all()
+    return [AdminSession(**row._mapping) for row in rows]
+
+
+def end_session(database: Database, session_id: str) -> None:
+    with database.writing() as connection:
+        connection.execute(delete(admin_session).where(admin_session.c.id == session_id))
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode(errors="replace")).hexdigest()
