@@ -735,3 +735,18 @@ def test_eleven_steps_stay_in_one_row_with_the_labels_at_the_ends(
     assert abs(low["x"] - steps[0]["x"]) < 2
     assert abs(high["x"] + high["width"] - steps[-1]["x"] - steps[-1]["width"]) < 2
     context.close()
+
+
+def test_an_open_page_shows_that_somebody_is_there(
+    serve: Callable[[str], Server], context: BrowserContext
+) -> None:
+    server = serve(preset_text("likert"))
+    page = open_page(context, server.url)
+    press_go(page)
+    page.clock.install()
+    page.reload()
+    with page.expect_response("**/api/alive") as first:
+        page.clock.run_for(6_000)
+    assert first.value.status == 204
+    with page.expect_response("**/api/alive"):
+        page.clock.run_for(60_000)

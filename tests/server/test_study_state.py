@@ -578,7 +578,7 @@ def test_nobody_who_answered_nothing_gets_a_completion_code(open_study: Open, cl
         n_items=1, raters_per_item=1, lease_minutes=60, wait_minutes=5, completion={"code": "FULL"}
     )
     holder, newcomer = come(study_state), come(study_state)
-    task_of(study_state, holder)
+    study_state.show_life(holder, task_of(study_state, holder).assignment)
     assert study_state.visit(newcomer).state == "waiting"
     clock.sleep(301)
     visit = study_state.visit(newcomer)
@@ -604,7 +604,7 @@ def test_somebody_who_worked_leaves_paid_after_the_wait(open_study: Open, clock:
     )
     me, other = come(study_state), come(study_state)
     task_of(study_state, me)
-    task_of(study_state, other)
+    study_state.show_life(other, task_of(study_state, other).assignment)
     work(study_state, me)
     visit = study_state.visit(me)
     assert (visit.state, visit.has_worked) == ("waiting", True)
@@ -761,3 +761,39 @@ def test_an_amendment_that_makes_answers_incomparable_is_refused(
     assert (study_state.version, study_state.study.title) == (1, "")
     study_state.amend(make_study(), "")
     assert study_state.version == 1, "nothing has changed"
+
+
+# --- signs of life
+
+
+def test_a_lease_needs_a_sign_of_life(open_study: Open, clock: Any) -> None:
+    study_state = open_study(n_items=1, raters_per_item=1, lease_minutes=60)
+    reader, other = come(study_state), come(study_state)
+    held = task_of(study_state, reader)
+    clock.sleep(leases.SIGN_OF_LIFE - 1)
+    study_state.show_life(reader, held.assignment)
+    clock.sleep(59 * 60)
+    assert study_state.visit(other).state == "waiting", "a long text is not taken away from its reader"
+    assert study_state.submit(reader, held.assignment, answers(held)).finished
+    assert [row.status for row in rows(study_state, assignment)] == ["done"]
+    with pytest.raises(Refusal):
+        study_state.show_life(other, held.assignment)
+
+
+def test_who_only_opens_pages_keeps_no_screen_from_others(open_study: Open, clock: Any) -> None:
+    study_state = open_study(n_items=2, raters_per_item=1, lease_minutes=60)
+    for _ in range(2):
+        task_of(study_state, come(study_state))
+    honest = come(study_state)
+    assert study_state.visit(honest).state == "waiting"
+    clock.sleep(leases.SIGN_OF_LIFE)
+    assert work(study_state, honest).finished
+
+
+def test_a_part_of_an_answer_is_a_sign_of_life(open_study: Open, clock: Any) -> None:
+    study_state = open_study(n_items=1, raters_per_item=1, lease_minutes=60)
+    reader, other = come(study_state), come(study_state)
+    held = task_of(study_state, reader)
+    study_state.submit(reader, held.assignment, answers(held)[:1])
+    clock.sleep(50 * 60)
+    assert study_state.visit(other).task is None

@@ -27,6 +27,7 @@ from palaver.studies.design import PRESETS, load_study, preset_study, preset_tex
 from palaver.studies.draft import StudyDraft, draft_study, items_file_of
 from palaver.studies.pilot import Pilot, read_pilot
 from palaver.studies.ratings import read_ratings
+from palaver.studies.screens import plan_screens
 from palaver.studies.simulate import Habits, difference_of_points, example_study, power_draw
 from palaver.studies.simulate import simulate as run_simulation
 from palaver.tables import TableSource
@@ -97,11 +98,11 @@ def new(
 def _write_draft(draft: StudyDraft, out: Path) -> None:
     study = draft.study
     path, items = draft.write(out)
-    per_screen = len(study.items) * study.raters_per_item
+    n_screens = len(plan_screens(study)) * study.raters_per_item
     typer.echo(
         f"wrote {path} and {items}: {count_of(len(study.items), 'item')} of "
         f"{count_of(len(study.systems), 'system')} ({', '.join(study.systems)}), "
-        f"{per_screen:,} item-rater pairs per criterion or screen"
+        f"{count_of(n_screens, 'screen')} to answer"
     )
     for reason, n in draft.left_out.items():
         typer.secho(f"  left out {n:,}: {reason}", fg="yellow")
@@ -119,10 +120,10 @@ def check(
     Example: palaver study check study.toml
     """
     study = load_study(file)
-    screens = len(study.items) * study.raters_per_item
+    n_screens = len(plan_screens(study)) * study.raters_per_item
     if as_json:
         facts = study.model_dump(exclude={"items"})
-        print_json({**facts, "items": len(study.items), "systems": study.systems, "screens": screens})
+        print_json({**facts, "items": len(study.items), "systems": study.systems, "screens": n_screens})
         return
     typer.echo(f"{file} is right: {study.title or study.name}")
     for question in study.questions:
@@ -132,7 +133,7 @@ def check(
         typer.echo(f"  {question.criterion}: {what}")
     typer.echo(
         f"  {len(study.items)} items, systems {', '.join(study.systems)}, layout {study.layout}, "
-        f"{study.raters_per_item} raters per item: {screens} item-rater pairs per criterion or screen"
+        f"{study.raters_per_item} raters per item: {n_screens:,} screens to answer"
     )
 
 

@@ -4,6 +4,9 @@ A screen is leased to a rater. Leases that run out are taken back before anythin
 (answered, or leased and still running) never exceeds the number of raters a screen is to have. Somebody who
 answers after the lease ran out is still counted while there is room, and kept but not counted (`late`) if
 somebody else took the place.
+
+A new lease is short until the page shows that somebody is there (`SIGN_OF_LIFE`): whoever only opens pages
+keeps no screen from others for long.
 """
 
 from __future__ import annotations
@@ -15,6 +18,9 @@ from sqlalchemy import Connection, and_, bindparam, exists, func, insert, select
 
 from palaver.server.refusal import Refusal
 from palaver.server.tables import assignment, rater, screen
+
+SIGN_OF_LIFE = 300.0
+"""Seconds within which a page has to show that somebody is there; then the study says how long a lease is."""
 
 
 @dataclass(frozen=True, slots=True)

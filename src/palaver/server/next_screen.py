@@ -25,7 +25,7 @@ _OUTCOME = {word: round(2 * score - 1) for word, score in Pairwise.SCORES.items(
 def next_screen(connection: Connection, catalogue: Catalogue, me: Rater, now: float) -> leases.Lease | None:
     """Hand out the next screen; None when there is nothing (more) for this rater."""
     study = catalogue.study
-    seconds = study.lease_minutes * 60
+    seconds = min(study.lease_minutes * 60, leases.SIGN_OF_LIFE)
     leases.reclaim(connection, now)
     held = leases.current(connection, me.id)
     if held is not None and leases.renew(connection, held, now, seconds):

@@ -450,3 +450,17 @@ async def answer(site: SiteHere, session: ScriptSession, body: Answers) -> Respo
         submit, session.rater, body.assignment, body.answers, body.comment, body.comment_on
     )
     return JSONResponse(asdict(receipt))
+
+
+class SignOfLife(BaseModel):
+    """Which screen somebody is at."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    assignment: int = Field(ge=1, le=2**31 - 1)
+
+
+@router.post("/api/alive", status_code=204, responses=PROBLEMS, tags=["rater"])
+async def show_life(site: SiteHere, session: ScriptSession, body: SignOfLife) -> None:
+    """Keep the screen for somebody who is reading."""
+    await site.work(site.study_state.show_life, session.rater, body.assignment)

@@ -359,11 +359,21 @@ class StudyState:
             if held.status in ("done", "late"):
                 return Receipt(ids, True, has_feedback=is_training)
             if not is_complete(connection, held.id, content.item, content.questions):
+                leases.renew(connection, held, now, self.study.lease_minutes * 60)
                 return Receipt(ids, False)
             leases.finish(connection, held, now)
             if content.kind in ("check", "degraded"):
                 judge_check(connection, self.catalogue, me, content, held.id, now)
             return Receipt(ids, True, has_feedback=is_training)
+
+    def show_life(self, rater_id: str, assignment_id: int) -> None:
+        """Somebody is at the page of this screen: it stays theirs."""
+        now = self.clock()
+        with self.database.writing() as connection:
+            held = leases.lease_of(connection, rater_id, assignment_id)
+            if held.status in ("open", "expired"):
+                leases.renew(connection, held, now, self.study.lease_minutes * 60)
+            connection.execute(_SEEN, {"of_rater": rater_id, "now": now})
 
     def look_back(self, rater_id: str, position: int) -> tuple[Task, int] | None:
         """The page before the one at `position` of the screen in hand: its screen, and the place there.

@@ -4,7 +4,7 @@
 const form = document.getElementById("rate");
 const state = document.getElementById("state");
 const go = document.getElementById("go");
-const { post, next, feedback, rater, assignment, position } = form.dataset;
+const { post, alive, next, feedback, rater, assignment, position } = form.dataset;
 const token = document.querySelector("meta[name=csrf]").content;
 
 // What the outputs answer is the end of a conversation so far; its beginning can be scrolled to.
@@ -93,6 +93,25 @@ for (const kind of ["pointerdown", "pointermove", "keydown", "wheel", "touchmove
   document.addEventListener(kind, clock.settle, { passive: true });
 }
 document.addEventListener("scroll", clock.settle, { passive: true, capture: true });
+
+// --- signs of life: while somebody is at the page, its screen stays theirs ---
+
+const BEAT = 60_000;
+const ASLEEP = 15 * 60_000;
+
+async function beat() {
+  if (document.hidden || performance.now() - clock.sign > ASLEEP) return;
+  try {
+    await fetch(alive, {
+      method: "POST",
+      headers: { "content-type": "application/json", "x-csrf-token": token },
+      body: JSON.stringify({ assignment: Number(assignment) }),
+      cache: "no-store",
+    });
+  } catch { /* the next one may get through */ }
+}
+setTimeout(beat, 5_000);
+setInterval(beat, BEAT);
 
 // --- the questions ---
 
