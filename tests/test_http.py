@@ -81,3 +81,16 @@ def test_keys(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
         read_key("s", "SECRET_KEY")
     with pytest.raises(TypeError, match="pickled"):
         pickle.dumps(server(key_needed=False))
+
+
+def test_turns_are_evenly_spaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 50.0
+    monkeypatch.setattr(http.time, "monotonic", lambda: now)
+    spacing = http._Spacing(600)
+    assert [spacing.turn() for _ in range(4)] == pytest.approx([0, 0.1, 0.2, 0.3])
+    now = 50.35  # the fifth turn is at 50.4
+    assert spacing.turn() == pytest.approx(0.05)
+    now = 99.0
+    assert spacing.turn() == 0, "what was not used is not saved up"
+    assert spacing.turn() == pytest.approx(0.1)
+    assert http._Spacing(0).turn() == 0

@@ -49,6 +49,8 @@ _BINARY = {
     b"RIFF": "sound or film",
     b"ID3": "sound (MP3)",
 }
+_WORDS = (b"GIF8", b"PAR1", b"SQLite", b"RIFF", b"ID3")
+"""Marks with which a text may begin as well."""
 _CONTROLS = bytes((*range(9), *range(14, 27), *range(28, 32)))
 """Bytes that no text has: not the tab, the ends of lines and of pages, the escape of colours."""
 
@@ -89,8 +91,9 @@ def check_readable(path: Path) -> None:
 
 def check_text(head: bytes, name: str | Path) -> None:
     """Raise `DataError` if these first bytes of `name` are not those of a text."""
+    has_controls = any(byte in _CONTROLS for byte in head)
     for mark, what in _BINARY.items():
-        if head.startswith(mark):
+        if head.startswith(mark) and (has_controls or mark not in _WORDS):
             raise DataError(f"{name} is {what}", "expected a text: JSON lines, CSV or plain lines")
     if _is_garbage(head):
         raise DataError(f"{name} is not a text", "expected a text: JSON lines, CSV or plain lines")

@@ -67,8 +67,8 @@ def test_describe_and_check(palaver: Palaver, ratings: Path) -> None:
     palaver("study", "new", "--preset", "likert", "--out", "study.toml")
     study = json.loads(palaver("study", "check", "study.toml", "--json").out)
     assert study["questions"][0]["scale"]["kind"] == "likert"
-    n_questions = len(study["questions"])  # each on a screen of its own
-    assert study["screens"] == study["items"] * n_questions * study["raters_per_item"]
+    alone = [question for question in study["questions"] if question["beside"] is None]
+    assert study["screens"] == study["items"] * len(alone) * study["raters_per_item"]
 
 
 def test_judge(palaver: Palaver, tmp_path: Path) -> None:

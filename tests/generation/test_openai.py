@@ -273,12 +273,9 @@ def test_one_failure_ends_the_others(server: Server, talk: Talk, monkeypatch: py
 
 def test_the_rate_limit(server: Server, talk: Talk) -> None:
     api = system(server, requests_per_minute=600, concurrency=4)
-    api.reply([Request(talk("first"))])  # the first connection of all takes longest
-    server.times.clear()
+    began = time.monotonic()
     api.reply([Request(talk(str(i), id=str(i))) for i in range(4)])
-    gaps = [b - a for a, b in zip(server.times, server.times[1:], strict=False)]
-    assert server.times[-1] - server.times[0] >= 0.28
-    assert min(gaps) > 0.05
+    assert all(at - began >= 0.1 * place for place, at in enumerate(sorted(server.times)))
 
 
 def test_logprobs(server: Server, talk: Talk) -> None:

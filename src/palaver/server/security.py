@@ -155,15 +155,15 @@ class RateLimit:
     def __init__(self, limit: int, window: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.limit, self.window, self._clock = limit, window, clock
         self._seen: dict[str, deque[float]] = {}
+        """The key seen last stands last."""
 
     def allow(self, key: str) -> bool:
         """Count an event; False if there were too many."""
         now = self._clock()
+        times = self._seen.pop(key, None) or deque()
         if len(self._seen) >= self._MOST_KEYS:
-            self._seen = {k: times for k, times in self._seen.items() if times[-1] > now - self.window}
-            while len(self._seen) >= self._MOST_KEYS:
-                self._seen.pop(next(iter(self._seen)))
-        times = self._seen.setdefault(key, deque())
+            self._seen.pop(next(iter(self._seen)))
+        self._seen[key] = times
         while times and times[0] <= now - self.window:
             times.popleft()
         if len(times) >= self.limit:
