@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -168,9 +169,10 @@ def _train(
             why = error.message if isinstance(error, UserError) else str(error)
             say(f"the curves could not be drawn: {why}")
     if accelerator.num_processes > 1:
-        # The group's threads must have let go of the last tensors: they need the interpreter for that, which
-        # is held while the group is taken apart.
+        # The group's threads must have let go of the last tensors, the barrier's own among them: they need the
+        # interpreter for that, which is held while the group is taken apart. Sleeping leaves it to them.
         accelerator.wait_for_everyone()
+        time.sleep(0.5)
         accelerator.end_training()
     best = progress.best if splits[1] is not None else None
     return Outcome(
