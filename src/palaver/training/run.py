@@ -169,8 +169,8 @@ def _train(
             why = error.message if isinstance(error, UserError) else str(error)
             say(f"the curves could not be drawn: {why}")
     if accelerator.num_processes > 1:
-        # The group's threads must have let go of the last tensors, the barrier's own among them: they need the
-        # interpreter for that, which is held while the group is taken apart. Sleeping leaves it to them.
+        # The group's threads must have let go of the last tensors, the barrier's own among them. They need
+        # the interpreter for that, which is held while the group is taken apart; sleeping leaves it to them.
         accelerator.wait_for_everyone()
         time.sleep(0.5)
         accelerator.end_training()
