@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import html
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -20,18 +21,18 @@ _MOST_NAMES = 4
 _MOST_LETTERS = 120
 
 
-class Tabular:
+class Tabular(ABC):
     """A result that says its headline and its tables once; all else follows from these."""
 
     __slots__ = ()
 
+    @abstractmethod
     def _headline(self) -> str:
         """What is printed, in a few words."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _tables(self) -> Mapping[str, Any]:
         """Name -> columns (name -> values) or a polars frame. The first is the one that people ask for."""
-        raise NotImplementedError
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({' '.join(self._headline().split())})"

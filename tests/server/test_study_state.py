@@ -761,6 +761,9 @@ def test_an_amendment_that_makes_answers_incomparable_is_refused(
     assert (study_state.version, study_state.study.title) == (1, "")
     study_state.amend(make_study(), "")
     assert study_state.version == 1, "nothing has changed"
+    with pytest.raises(UserError, match="NUL"):
+        study_state.amend(make_study(instructions="a\0b"), "")
+    assert study_state.version == 1
 
 
 # --- signs of life

@@ -33,6 +33,15 @@ class Fields:
         defaults = inspect.signature(model).parameters
         return cls(model, tuple(option(n, types[n], help_of[n], defaults[n].default) for n in names))
 
+    @classmethod
+    def among(cls, make: Callable[..., Any], **options: tuple[Any, Any]) -> Fields:
+        """Options that are declared elsewhere, each as (annotation, default); `make` takes them by name."""
+        parameters = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+            for name, (annotation, default) in options.items()
+        ]
+        return cls(make, tuple(parameters))
+
     def value(self, given: dict[str, Any]) -> Any:
         try:
             return self.make(**given)

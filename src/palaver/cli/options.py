@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from palaver.cli.fields import Fields
 from palaver.errors import UsageError, UserError, nearest, require
 from palaver.files import check_writable
 from palaver.readers.rating_options import SHAPES, RatingOptions, parse_labels
@@ -215,7 +216,7 @@ def parse_kinds(words: Sequence[str] | None) -> dict[str, Any]:
     return parse_pairs("--kind", words, "FILE=KIND", "scores.csv=metric")
 
 
-def rating_options(
+def _rating_options(
     column: Sequence[str] | None,
     shape: str,
     criteria: str | None,
@@ -232,6 +233,21 @@ def rating_options(
         criteria=parse_criteria(criteria),
         sheet=sheet,
     )
+
+
+RatingFile = Annotated[
+    RatingOptions,
+    Fields.among(
+        _rating_options,
+        column=(Columns, None),
+        shape=(Shape, "auto"),
+        criteria=(Criteria, None),
+        labels=(Labels, None),
+        missing=(Missing, None),
+        sheet=(SheetName, None),
+    ),
+]
+"""How a rating file is to be understood, where the user says so."""
 
 
 def refuse_existing(out: Path | None, force: bool) -> None:

@@ -17,6 +17,7 @@ from palaver.cli.study_database import database_url, open_study
 from palaver.files import check_readable, check_writable, write_atomically
 from palaver.judges import directions
 from palaver.readers.rating_files import ratings_of, write_ratings
+from palaver.readers.rating_options import RatingOptions
 from palaver.readers.ratings import RatingReader, kinds_of
 from palaver.reports import lines, print_analysis, write_report
 from palaver.schema import Study
@@ -52,12 +53,7 @@ def analyse(
     confidence: options.Confidence = 0.95,
     replicates: options.Replicates = None,
     seed: options.Seed = 0,
-    column: options.Columns = None,
-    shape: options.Shape = "auto",
-    criteria: options.Criteria = None,
-    labels: options.Labels = None,
-    missing: options.Missing = None,
-    sheet: options.SheetName = None,
+    file_options: options.RatingFile = RatingOptions(),
     kind: options.Kinds = None,
     direction: Annotated[
         list[str] | None,
@@ -84,7 +80,6 @@ def analyse(
 
     Example: palaver study analyse ratings.csv --study study.toml --out results
     """
-    file_options = options.rating_options(column, shape, criteria, labels, missing, sheet)
     design = load_study(study) if study else None
     folder = out
     if folder is None and not as_json:
@@ -180,12 +175,7 @@ def _write_bad(table: RatingTable, path: Path) -> None:
 
 def describe(
     ratings: Annotated[Path, typer.Argument(help="A rating file of any shape, as `analyse` takes it.")],
-    column: options.Columns = None,
-    shape: options.Shape = "auto",
-    criteria: options.Criteria = None,
-    labels: options.Labels = None,
-    missing: options.Missing = None,
-    sheet: options.SheetName = None,
+    file_options: options.RatingFile = RatingOptions(),
     kind: options.Kinds = None,
     as_json: options.Json = False,
 ) -> None:
@@ -193,8 +183,7 @@ def describe(
 
     Example: palaver study describe ratings.csv
     """
-    file_options = options.rating_options(column, shape, criteria, labels, missing, sheet)
-    source = open_table(ratings, sheet=sheet)
+    source = open_table(ratings, sheet=file_options.sheet)
     (rated_by,) = kinds_of([source], options.parse_kinds(kind))
     with progress() as tell:
         description = run_description(source, file_options, kind=rated_by, progress=tell)
@@ -240,12 +229,7 @@ def describe(
 def convert(
     source: Annotated[Path, typer.Argument(help="A rating file of any shape, as `analyse` takes it.")],
     target: Annotated[Path, typer.Argument(help="Where to: .csv, .jsonl or .parquet, long format.")],
-    column: options.Columns = None,
-    shape: options.Shape = "auto",
-    criteria: options.Criteria = None,
-    labels: options.Labels = None,
-    missing: options.Missing = None,
-    sheet: options.SheetName = None,
+    file_options: options.RatingFile = RatingOptions(),
     kind: options.Kinds = None,
     force: options.Force = False,
 ) -> None:
@@ -256,7 +240,6 @@ def convert(
     Example: palaver study convert screens.csv ratings.parquet
     """
     options.refuse_existing(target, force)
-    file_options = options.rating_options(column, shape, criteria, labels, missing, sheet)
     reader = RatingReader(source, file_options)
     (rated_by,) = kinds_of([reader.table], options.parse_kinds(kind))
     count = write_ratings(ratings_of(reader, kind=rated_by), target)

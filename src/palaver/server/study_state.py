@@ -129,29 +129,21 @@ class StudyState:
     @classmethod
     def create(cls, database: Database, study: Study, source: str, clock: Clock = time.time) -> StudyState:
         """Open the study in this database, putting it there first if the database is new."""
-        document = study.model_dump_json()
-        if "\\u0000" in document.replace("\\\\", ""):  # the character, not a text that spells it
-            raise UserError(
-                "the study holds a NUL character, which no database takes", "take it out of the file"
-            )
-        digest = hashlib.sha256(document.encode()).hexdigest()
         with database.writing() as connection:
             row = connection.execute(select(study_table.c.document, study_table.c.name)).first()
             if row is None:
+                version = _add_version(connection, 1, study, source, clock())
                 connection.execute(
                     insert(study_table).values(
                         id=1,
                         name=study.name,
-                        document=document,
-                        source=source,
-                        hash=digest,
+                        **version,
                         version=__version__,
                         secret=secrets.token_hex(32),
                         created_at=clock(),
                     )
                 )
                 connection.execute(insert(screen), screen_rows(study))
-                _add_version(connection, 1, study, source, clock())
             elif Study.model_validate_json(row.document) != study:  # fields that are new have their default
                 raise UserError(
                     f"the database holds the study {row.name!r} as it began, and the file has changed since",
@@ -174,10 +166,8 @@ class StudyState:
             if not amendment.changes:
                 return amendment
             number = self.version + 1
-            digest = _add_version(connection, number, study, source, now)
-            connection.execute(
-                update(study_table).values(document=study.model_dump_json(), source=source, hash=digest)
-            )
+            version = _add_version(connection, number, study, source, now)
+            connection.execute(update(study_table).values(**version))
             connection.execute(
                 update(screen).where(screen.c.kind == "main").values(target=study.raters_per_item)
             )
@@ -441,13 +431,17 @@ def _is_work_left(connection: Connection, rater_id: str) -> bool:
     )
 
 
-def _add_version(connection: Connection, number: int, study: Study, source: str, now: float) -> str:
-    """Write down a version of the study; its hash."""
+def _add_version(
+    connection: Connection, number: int, study: Study, source: str, now: float
+) -> dict[str, str]:
+    """Write down a version of the study; what the row of the study says of its newest one."""
     document = study.model_dump_json()
+    if "\\u0000" in document.replace("\\\\", ""):  # the character, not a text that spells it
+        raise UserError("the study holds a NUL character, which no database takes", "take it out of the file")
     digest = hashlib.sha256(document.encode()).hexdigest()
-    row = {"number": number, "document": document, "source": source, "hash": digest, "at": now}
-    connection.execute(insert(study_version).values(row))
-    return digest
+    version = {"document": document, "source": source, "hash": digest}
+    connection.execute(insert(study_version).values(number=number, at=now, **version))
+    return version
 
 
 def _more_screens(connection: Connection, study: Study, items: Sequence[Item]) -> list[dict[str, object]]:

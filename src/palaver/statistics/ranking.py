@@ -8,6 +8,7 @@ section 3.2): a line is drawn between two places exactly when every system above
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -151,9 +152,9 @@ class Ranking(Tabular):
         )
 
     @property
+    @abstractmethod
     def scores(self) -> Floats:
         """What the systems are ranked by, in the order of `systems`."""
-        raise NotImplementedError
 
     def _headline(self) -> str:
         return f"{format_groups(self.groups) or self.reason}; {self.n_items:,} items"

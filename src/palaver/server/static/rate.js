@@ -94,6 +94,16 @@ for (const kind of ["pointerdown", "pointermove", "keydown", "wheel", "touchmove
 }
 document.addEventListener("scroll", clock.settle, { passive: true, capture: true });
 
+function postJson(address, body) {
+  return fetch(address, {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-csrf-token": token },
+    body: JSON.stringify(body),
+    cache: "no-store",
+    signal: AbortSignal.timeout?.(30_000),
+  });
+}
+
 // --- signs of life: while somebody is at the page, its screen stays theirs ---
 
 const BEAT = 60_000;
@@ -102,12 +112,7 @@ const ASLEEP = 15 * 60_000;
 async function beat() {
   if (document.hidden || performance.now() - clock.sign > ASLEEP) return;
   try {
-    await fetch(alive, {
-      method: "POST",
-      headers: { "content-type": "application/json", "x-csrf-token": token },
-      body: JSON.stringify({ assignment: Number(assignment) }),
-      cache: "no-store",
-    });
+    await postJson(alive, { assignment: Number(assignment) });
   } catch { /* the next one may get through */ }
 }
 setTimeout(beat, 5_000);
@@ -263,13 +268,7 @@ class Refusal extends Error {
 
 async function send(batch) {
   const { id, ...body } = batch;
-  const reply = await fetch(post, {
-    method: "POST",
-    headers: { "content-type": "application/json", "x-csrf-token": token },
-    body: JSON.stringify(body),
-    cache: "no-store",
-    signal: AbortSignal.timeout?.(30_000),
-  });
+  const reply = await postJson(post, body);
   if (reply.ok) return reply.json();
   if (reply.status >= 500 || reply.status === 429 || reply.status === 408) throw new Error("try again");
   const problem = await reply.json().catch(() => ({}));
