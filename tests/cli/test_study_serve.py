@@ -204,7 +204,7 @@ def test_the_link_of_a_server_on_all_networks_names_one_address() -> None:
 def test_a_public_address_is_printed_as_it_is(
     palaver: Palaver, study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("palaver.cli.study_serve._run", lambda settings: None)
+    monkeypatch.setattr("palaver.server.processes.serve", lambda settings: None)
     ran = palaver("study", "serve", study, "--public-url", "https://example.org/s", "--port", "0")
     assert "  for raters  https://example.org/s/\n" in ran.out
     assert "https://example.org/s/admin/login?token=" in ran.out
@@ -269,7 +269,7 @@ def test_a_new_admin_link(palaver: Palaver, served: Path) -> None:
 def test_a_new_admin_link_has_the_address_that_is_served(
     palaver: Palaver, study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("palaver.cli.study_serve._run", lambda settings: None)
+    monkeypatch.setattr("palaver.server.processes.serve", lambda settings: None)
     link = palaver("study", "serve", study, "--port", "0", "--no-qr").out.splitlines()[1].split()[2]
     assert palaver("study", "status", study, "--new-admin-link").out.startswith(f"{link}admin/login?token=")
 
@@ -355,7 +355,7 @@ def test_only_the_owner_can_read_the_database(
 ) -> None:
     from palaver.server.database import Database, sqlite_url
 
-    monkeypatch.setattr("palaver.cli.study_serve._run", lambda settings: None)
+    monkeypatch.setattr("palaver.server.processes.serve", lambda settings: None)
     umask = os.umask(0o022)
     try:
         assert palaver("study", "serve", study, "--port", "0").code == 0
@@ -467,7 +467,7 @@ def test_new_keys_end_every_session(serve: Callable[..., Server], study: Path) -
 def test_plain_http_on_a_network_is_warned_of(
     palaver: Palaver, study: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], is_warned: bool
 ) -> None:
-    monkeypatch.setattr("palaver.cli.study_serve._run", lambda settings: None)
+    monkeypatch.setattr("palaver.server.processes.serve", lambda settings: None)
     ran = palaver("study", "serve", study, "--port", "0", "--no-qr", *words)
     assert ran.code == 0, ran.err
     assert ("over plain http" in ran.err) is is_warned
@@ -477,7 +477,7 @@ def test_plain_http_on_a_network_is_warned_of(
 def test_a_database_that_others_can_read_is_warned_of(
     palaver: Palaver, served: Path, study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("palaver.cli.study_serve._run", lambda settings: None)
+    monkeypatch.setattr("palaver.server.processes.serve", lambda settings: None)
     served.chmod(0o644)
     assert "other users of this machine can read" in palaver("study", "serve", study, "--port", "0").err
 

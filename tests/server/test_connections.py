@@ -55,3 +55,11 @@ def test_who_asks_is_answered_however_long_it_takes(address: tuple[str, int]) ->
                 reply += client.recv(1000)
         client.sendall(REQUEST[:20])
         assert client.recv(100) == b""
+
+
+def test_headers_without_an_end_are_not_kept(address: tuple[str, int]) -> None:
+    with socket.create_connection(address, timeout=10) as client:
+        client.sendall(REQUEST[:-2])
+        with pytest.raises(ConnectionError):
+            for n in range(10_000):
+                client.sendall(b"X-%d: %s\r\n" % (n, b"x" * 1000))

@@ -19,6 +19,11 @@ from palaver.server.migrations import VERSION_TABLE, configuration, migrate
 from palaver.server.tables import metadata
 
 
+def plain_index(index: Any) -> dict[str, Any]:
+    conditions = {key: str(value) for key, value in index.get("dialect_options", {}).items()}
+    return {**index, "dialect_options": conditions}
+
+
 def described(database: Database) -> dict[str, Any]:
     """Everything the database itself says about its tables."""
     look = sa.inspect(database.engine)
@@ -30,7 +35,7 @@ def described(database: Database) -> dict[str, Any]:
             "key": look.get_pk_constraint(name),
             "foreign": sorted(look.get_foreign_keys(name), key=str),
             "unique": sorted(look.get_unique_constraints(name), key=str),
-            "indexes": sorted(look.get_indexes(name), key=str),
+            "indexes": sorted(map(plain_index, look.get_indexes(name)), key=str),
             "checks": look.get_check_constraints(name),
         }
         for name in sorted(look.get_table_names())

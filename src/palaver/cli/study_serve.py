@@ -96,7 +96,10 @@ def serve(
         typer.echo(f"warning: {problem}", err=True)
     typer.echo("Ctrl+C stops the server; nothing is lost.")
     sys.stdout.flush()
-    _run(settings)
+
+    from palaver.server.processes import serve as serve_study  # the other verbs need no server
+
+    serve_study(settings)
 
 
 def _dangers(settings: Settings) -> Iterator[str]:
@@ -144,29 +147,6 @@ def _free_port(host: str, port: int) -> int:
                 "choose another with --port (0 takes any that is free), or see --host",
             ) from None
         return int(probe.getsockname()[1])
-
-
-def _run(settings: Settings) -> None:
-    import uvicorn  # the other verbs need no server
-
-    from palaver.server.connections import IDLE_SECONDS, MOST_CONNECTIONS, HurriedProtocol
-
-    os.environ.update(settings.to_environment())  # server processes read it there
-    uvicorn.run(
-        "palaver.server.app:app_from_environment",
-        factory=True,
-        host=settings.host,
-        port=settings.port,
-        workers=settings.workers,
-        log_level="warning",
-        access_log=False,  # it would keep raters' platform ids and the admin's token
-        proxy_headers=False,  # `security.client_address` knows when to believe them
-        server_header=False,
-        timeout_graceful_shutdown=5,
-        timeout_keep_alive=IDLE_SECONDS,
-        limit_concurrency=MOST_CONNECTIONS,
-        http=HurriedProtocol,
-    )
 
 
 def _address(settings: Settings) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
-from sqlalchemy import Connection, bindparam, func, insert, select
+from sqlalchemy import Connection, bindparam, insert, select
+from sqlalchemy.exc import IntegrityError
 
 from palaver.schema import Item, Question
 from palaver.schema.rating import value_text
 from palaver.server.catalogue import ScreenContent
+from palaver.server.leases import Lease
 from palaver.server.refusal import Refusal, clean, storable
 from palaver.server.tables import answer
 
@@ -98,48 +100,39 @@ def _plausible(given_at: float | None, now: float) -> float:
 
 CHANGES = 20
 """How often a rater may change every answer of a screen."""
+_OTHER = "another answer has this id already"
 _ADD = insert(answer)
-_NUMBERS = select(
-    select(func.coalesce(func.max(answer.c.number), 0)).scalar_subquery(),
-    select(func.count()).where(answer.c.assignment_id == bindparam("of_assignment")).scalar_subquery(),
-)
-_KNOWN = select(answer).where(answer.c.id.in_(bindparam("ids", expanding=True)))
-_ANSWERED = select(answer.c.criterion, answer.c.system).where(
-    answer.c.assignment_id == bindparam("of_assignment")
-)
+_THERE = select(answer).where(answer.c.assignment_id == bindparam("of_assignment"))
 
 
-def store(connection: Connection, rows: Sequence[dict[str, object]], most: int = 1_000_000) -> int:
-    """Add the rows of a screen that are not there yet, so that it has at most `most`; how many were added.
+def store(
+    connection: Connection, held: Lease, rows: Sequence[dict[str, object]], most: int
+) -> tuple[int, set[tuple[str, str]]]:
+    """Add the rows of a screen that are not there yet, so that it has at most `most`.
 
-    Needs the writer's lock, as it numbers them.
+    How many were added, and what is answered now: (criterion, system).
     """
-    if not rows:
-        return 0
     new: dict[object, dict[str, object]] = {}
     for row in rows:
         if new.setdefault(row["id"], row) is not row and not _same(new[row["id"]], row):
             raise Refusal("two answers share an id", 409)
-    known = connection.execute(_KNOWN, {"ids": list(new)}).mappings()
-    for there in [dict(row) for row in known]:
-        if not _same(there, new.pop(there["id"])):
-            raise Refusal("another answer has this id already", 409)
-    if not new:
-        return 0
-    screen = next(iter(new.values()))["assignment_id"]
-    last, there_of_screen = connection.execute(_NUMBERS, {"of_assignment": screen}).one()
-    if there_of_screen + len(new) > most:
-        raise Refusal("this screen was answered too many times", 409)
-    connection.execute(_ADD, [{**row, "number": last + n} for n, row in enumerate(new.values(), start=1)])
-    return len(new)
+    there = connection.execute(_THERE, {"of_assignment": held.id}).mappings().all()
+    for row in there:
+        if row["id"] in new and not _same(row, new.pop(row["id"])):
+            raise Refusal(_OTHER, 409)
+    if new:
+        if len(there) + len(new) > most:
+            raise Refusal("this screen was answered too many times", 409)
+        try:
+            connection.execute(_ADD, list(new.values()))
+        except IntegrityError:  # on another screen
+            raise Refusal(_OTHER, 409) from None
+    answered = {(str(row["criterion"]), str(row["system"])) for row in (*there, *new.values())}
+    return len(new), answered
 
 
-def is_complete(
-    connection: Connection, assignment_id: int, item: Item, questions: Sequence[Question]
-) -> bool:
+def is_complete(answered: Set[tuple[str, str]], item: Item, questions: Sequence[Question]) -> bool:
     """Whether every required question has an answer for every output (a comparison needs one)."""
-    rows = connection.execute(_ANSWERED, {"of_assignment": assignment_id})
-    answered = {(criterion, system) for criterion, system in rows}
     for question in questions:
         outputs = item.outputs if question.scale.form != "pair" else item.outputs[:1]
         if question.required and any((question.criterion, o.system) not in answered for o in outputs):

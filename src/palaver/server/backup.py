@@ -130,14 +130,14 @@ def _fill(connection: Connection, path: Path) -> dict[str, int]:
 
 def _continue_numbering(connection: Connection) -> None:
     """PostgreSQL counts on its own; rows that came with their numbers did not move its counters."""
-    for table in metadata.sorted_tables:
-        if table.autoincrement_column is not None:
-            connection.execute(
-                text(
-                    f"SELECT setval(pg_get_serial_sequence('{table.name}', 'id'), "
-                    f"(SELECT COALESCE(MAX(id), 0) + 1 FROM {table.name}), false)"
-                )
+    counted = [(t.name, "id") for t in metadata.sorted_tables if t.autoincrement_column is not None]
+    for table, column in (*counted, ("answer", "number")):
+        connection.execute(
+            text(
+                f"SELECT setval(pg_get_serial_sequence('{table}', '{column}'), "
+                f"(SELECT COALESCE(MAX({column}), 0) + 1 FROM {table}), false)"
             )
+        )
 
 
 def _lines(path: Path) -> Iterator[Any]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Row
 
 from palaver.schema import Item, Question, Study
 from palaver.schema.delivery import Expected, KnownItem
-from palaver.server.tables import screen
 from palaver.studies.checks import can_degrade, degrade
 from palaver.studies.screens import Screen, plan_screens, question_groups
 
@@ -30,25 +31,25 @@ class ScreenContent:
 
 
 class Catalogue:
-    """Look-ups that do not change while a study runs."""
+    """Look-ups that do not change until a study is amended."""
 
-    def __init__(self, study: Study) -> None:
+    def __init__(self, study: Study, screens: Iterable[Row[Any]]) -> None:
         self.study = study
         self.items = {item.id: item for item in study.items}
         self.groups = question_groups(study)
         known = [*(study.training.items if study.training else ()), *study.checks.items]
         self.known: dict[str, KnownItem] = {k.item.id: k for k in known}
         self.n_screens = len(plan_screens(study))
+        self._screens = {row.id: row for row in screens}
         self._contents: dict[int, ScreenContent] = {}
 
-    def content(self, connection: Connection, screen_id: int) -> ScreenContent:
-        """What is on a screen. Only its count of raters ever changes, so the rest is read once."""
+    def content(self, screen_id: int) -> ScreenContent:
+        """What is on a screen. Only its count of raters ever changes."""
         if screen_id not in self._contents:
-            self._contents[screen_id] = self._read(connection, screen_id)
+            self._contents[screen_id] = self._put_together(self._screens[screen_id])
         return self._contents[screen_id]
 
-    def _read(self, connection: Connection, screen_id: int) -> ScreenContent:
-        row = connection.execute(select(screen).where(screen.c.id == screen_id)).one()
+    def _put_together(self, row: Row[Any]) -> ScreenContent:
         place = Screen(row.id, row.item, tuple(json.loads(row.criteria)), row.group_no, row.place)
         questions = self.groups[row.group_no]
         if row.kind in ("check", "training"):

@@ -13,12 +13,15 @@ IDLE_SECONDS = 15
 """A connection that is kept between two requests."""
 HEADER_SECONDS = 10.0
 """From the first byte of a request, or from the beginning of the connection, to the end of its headers."""
+MOST_HEADERS = 65_536
+"""Bytes; browsers send about a thousand."""
 
 
 class HurriedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """uvicorn's own, which waits for ever for the headers of a request, with a limit to that."""
+    """uvicorn's own, which waits for ever for the headers of a request, with limits to that."""
 
     _deadline: asyncio.TimerHandle | None = None
+    _n_received = 0
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -26,7 +29,10 @@ class HurriedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self._has_request():
+        self._n_received = 0 if self._has_request() else self._n_received + len(data)
+        if self._n_received > MOST_HEADERS:
+            self._give_up()
+        elif self._has_request():
             self._stop_waiting()
         elif self._deadline is None:
             self._expect_headers()

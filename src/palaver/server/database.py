@@ -1,8 +1,9 @@
 """One study's database: SQLite in WAL mode beside the study file, or PostgreSQL by URL.
 
-Every change happens in `writing()`, one transaction that sees what is committed and lets no other writer
-in between: `BEGIN IMMEDIATE` on SQLite, an advisory lock on PostgreSQL. What `writing()` has left without
-an error is on disk.
+A change is one transaction, of two kinds. `writing()` lets nobody else write meanwhile. `step()` is for what
+raters do all the time: on PostgreSQL steps of different raters run beside each other and lock the rows they
+change, in this order: the rater, the assignment, the screen (several screens by their id). SQLite has one
+writer in any case. What either has left without an error is on disk.
 """
 
 from __future__ import annotations
@@ -18,11 +19,21 @@ from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, OperationalError
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 
 from palaver.errors import UserError, require
 
-_LOCK = 0x70616C61  # "pala": the same for every process of a study, as a database holds one study
+GATE = 0x70616C61  # "pala": the same for every process of a study, as a database holds one study
+_BEGIN = {
+    "sqlite": {"look": "BEGIN", "step": "BEGIN IMMEDIATE", "write": "BEGIN IMMEDIATE"},
+    "postgresql": {
+        "look": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        # One message each: a round trip costs more than what it asks for.
+        "step": f"BEGIN; SELECT pg_advisory_xact_lock_shared({GATE})",
+        "write": f"BEGIN; SELECT pg_advisory_xact_lock({GATE})",
+    },
+}
+"""How transactions begin: we do it ourselves, the drivers never."""
 _PATIENCE = 30.0
 """Seconds that a connection waits for others."""
 
@@ -38,28 +49,53 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A consistent look at what is committed."""
-        with self.engine.connect() as connection:
-            if self.is_sqlite:
-                connection.exec_driver_sql("BEGIN")
-            else:
-                connection = connection.execution_options(isolation_level="REPEATABLE READ")
+        with self._begin("look") as connection:
             yield connection
             connection.rollback()
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """One transaction that excludes other writers; committed when the block ends without an error."""
-        with self.engine.connect() as connection:
-            if self.is_sqlite:
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
-            else:
-                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-            try:
-                yield connection
-            except BaseException:
-                connection.rollback()
-                raise
+    def settled(self) -> Iterator[Connection]:
+        """A look at a moment when no step is under way.
+
+        Of two answers that arrive together, PostgreSQL may commit the one with the higher number first. Here
+        every answer is there that will ever have a number below the highest one.
+        """
+        with self._begin("look" if self.is_sqlite else "write") as connection:
+            yield connection
+            connection.rollback()
+
+    @contextmanager
+    def step(self) -> Iterator[Connection]:
+        """One transaction of one rater; committed when the block ends without an error."""
+        with self._begin("step") as connection:
+            yield connection
             connection.commit()
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """One transaction that excludes all others that change something; committed as a step is."""
+        with self._begin("write") as connection:
+            yield connection
+            connection.commit()
+
+    @contextmanager
+    def _begin(self, kind: str) -> Iterator[Connection]:
+        """A transaction that is rolled back, unless the block commits it."""
+        beginning = _BEGIN[self.engine.dialect.name][kind]
+        with self.engine.connect() as connection:
+            try:
+                connection.exec_driver_sql(beginning)
+            except DBAPIError as error:
+                if not error.connection_invalidated:
+                    raise
+                connection.rollback()  # the server was restarted meanwhile: this takes a new connection
+                connection.exec_driver_sql(beginning)
+            yield connection
+
+    def note_sizes(self, connection: Connection) -> None:
+        """Let PostgreSQL look at the screens: it plans badly for tables that it takes to be empty."""
+        if not self.is_sqlite:
+            connection.execute(text("ANALYZE screen"))
 
     def check_writing(self) -> None:
         """Raise what the database says if it cannot be written; nothing is changed."""
@@ -94,7 +130,10 @@ def _engine(url: str, read_only: bool) -> Engine:
     if backend == "postgresql":
         require("psycopg", "postgres")
         engine = create_engine(
-            parsed.set(drivername="postgresql+psycopg"), pool_size=20, max_overflow=20, pool_pre_ping=True
+            parsed.set(drivername="postgresql+psycopg"),
+            pool_size=20,
+            max_overflow=20,
+            isolation_level="AUTOCOMMIT",
         )
         try:
             engine.connect().close()

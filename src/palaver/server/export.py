@@ -1,7 +1,7 @@
 """A study's answers as rows of the long format, read from the database in pieces while it is being used.
 
-Answers are numbered in the order in which they were committed and never change, so reading up to the last
-number known at the start gives one consistent picture without holding a transaction open.
+Answers are numbered in the order in which they came and never change, so reading up to the last number at a
+moment when none was on its way gives one consistent picture without holding a transaction open.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from sqlalchemy import Row, select
+from sqlalchemy import Row, func, select
 
 from palaver.errors import DataError
 from palaver.files import Format
@@ -66,9 +66,9 @@ def study_of(database: Database) -> Study:
 
 def frames(database: Database, selection: Selection = EVERYBODY) -> Iterator[pl.DataFrame]:
     """The answers in the order of arrival, a few thousand at a time; nothing for a study without any."""
-    with database.reading() as connection:
+    with database.settled() as connection:
         name = connection.execute(select(study_table.c.name)).scalar_one()
-        last = count_answers(connection)
+        last = connection.execute(select(func.coalesce(func.max(answer.c.number), 0))).scalar_one()
     wanted = []
     if not selection.all_screens:
         wanted.append(screen.c.kind == "main")

@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, select
 
 from palaver.schema import Pairwise, Study
 from palaver.server import leases
-from palaver.server.catalogue import Catalogue
+from palaver.server.catalogue import UNLIMITED, Catalogue
 from palaver.server.rater_checks import screen_out
 from palaver.server.records import Rater, answers_of, change_rater, log, rater_of
 from palaver.server.tables import answer, assignment, rater, screen
@@ -22,42 +22,54 @@ _OUTCOME = {word: round(2 * score - 1) for word, score in Pairwise.SCORES.items(
 """What TrueSkill calls them: 1, 0 and -1."""
 
 
-def next_screen(connection: Connection, catalogue: Catalogue, me: Rater, now: float) -> leases.Lease | None:
+def next_screen(
+    connection: Connection, catalogue: Catalogue, me: Rater, standing: leases.Standing, now: float
+) -> leases.Lease | None:
     """Hand out the next screen; None when there is nothing (more) for this rater."""
-    study = catalogue.study
-    seconds = min(study.lease_minutes * 60, leases.SIGN_OF_LIFE)
-    leases.reclaim(connection, now)
-    held = leases.current(connection, me.id)
-    if held is not None and leases.renew(connection, held, now, seconds):
-        return held
+    seconds = min(catalogue.study.lease_minutes * 60, leases.SIGN_OF_LIFE)
+    if standing.held is not None:
+        held = leases.hold(connection, me.id, standing.held)
+        if leases.renew(connection, me, held, now, seconds):
+            return held
     if me.state == "training":
-        trained, chosen = _training(connection, catalogue, me, now)
+        trained, taken = _training(connection, catalogue, me, now)
     else:
-        trained, chosen = True, None
+        trained, taken = True, None
     if trained:
-        done = leases.progress(connection, me.id)
-        chosen = _due_check(connection, catalogue, me, done)
-        if chosen is None and (study.items_per_rater is None or done < study.items_per_rater):
-            chosen = _work(connection, catalogue, me)
-    if chosen is None:
+        taken = _due_check(connection, catalogue, me, standing)
+        most = catalogue.study.items_per_rater
+        if taken is None and (most is None or standing.done < most):
+            return _work(connection, catalogue, me, now, seconds)
+    if taken is None:
         return None
-    kind = catalogue.content(connection, chosen).kind
-    return leases.give(connection, me.id, chosen, kind, now, seconds)
+    leases.occupy(connection, me, taken)  # checks and training have room for everybody
+    kind = catalogue.content(taken).kind
+    return leases.give(connection, me.id, taken, kind, now, seconds)
 
 
-def _work(connection: Connection, catalogue: Catalogue, me: Rater) -> int | None:
+def _work(
+    connection: Connection, catalogue: Catalogue, me: Rater, now: float, seconds: float
+) -> leases.Lease | None:
     """Real work; one group of questions until nothing of it is left, so that criteria stay apart."""
-    group = me.group_no
-    free = leases.free_screens(connection, me.id, "main", group) if group is not None else []
-    if not free:
+    taken = _occupy(connection, catalogue, me, me.group_no) if me.group_no is not None else None
+    while taken is None:
         group = leases.neediest_group(connection, me.id)
         if group is None:
             return None
         change_rater(connection, me.id, group_no=group)
-        free = leases.free_screens(connection, me.id, "main", group)
-    if catalogue.study.assignment == "active":
-        return _most_telling(connection, catalogue, free)
-    return free[0]
+        taken = _occupy(connection, catalogue, me, group)
+    return leases.give(connection, me.id, taken, "main", now, seconds)
+
+
+def _occupy(connection: Connection, catalogue: Catalogue, me: Rater, group: int) -> int | None:
+    """Take a place at a screen of this group: the next one, or the one that tells most."""
+    if catalogue.study.assignment != "active":
+        return leases.occupy_next(connection, me, group)
+    while free := leases.free_screens(connection, me.id, "main", group):
+        chosen = _most_telling(connection, catalogue, free)
+        if leases.occupy(connection, me, chosen):
+            return chosen
+    return None
 
 
 def _most_telling(connection: Connection, catalogue: Catalogue, free: list[int]) -> int:
@@ -74,34 +86,30 @@ def _most_telling(connection: Connection, catalogue: Catalogue, free: list[int])
     return most_telling(pairs, [(a, b, value) for a, b, value in told])
 
 
-def _due_check(connection: Connection, catalogue: Catalogue, me: Rater, done: int) -> int | None:
+def _due_check(
+    connection: Connection, catalogue: Catalogue, me: Rater, standing: leases.Standing
+) -> int | None:
     """A check is due every 1/rate real screens, at a place that differs from rater to rater."""
-    checks = catalogue.study.checks
-    if done == 0 or not (checks.items or checks.degraded):
-        return None
-    given = connection.execute(
-        select(func.count())
-        .select_from(assignment.join(screen, screen.c.id == assignment.c.screen_id))
-        .where(assignment.c.rater_id == me.id, screen.c.kind.in_(("check", "degraded")))
-    ).scalar_one()
-    if checks_due(catalogue.study, me.id, done) <= given:
+    checks, given = catalogue.study.checks, standing.checks
+    if standing.done == 0 or checks_due(catalogue.study, me.id, standing.done) <= given:
         return None
     known = leases.free_screens(connection, me.id, "check", me.group_no)
     if known:
-        return known[int(_offset(me.id) * 997 + given) % len(known)]
+        return known[int(check_offset(me.id) * 997 + given) % len(known)]
     return _broken_copy(connection, me) if checks.degraded else None
 
 
 def checks_due(study: Study, rater_id: str, done: int) -> int:
     """How many checks a rater is to have had after so many real screens."""
-    checks = study.checks
-    if not (checks.items or checks.degraded):
-        return 0
-    due = int(done * checks.rate + _offset(rater_id))
-    return due if checks.degraded else min(due, len(checks.items))
+    return min(int(done * study.checks.rate + check_offset(rater_id)), most_checks(study))
 
 
-def _offset(rater_id: str) -> float:
+def most_checks(study: Study) -> int:
+    """How many checks a rater can have; broken copies do not run out."""
+    return UNLIMITED if study.checks.degraded else len(study.checks.items)
+
+
+def check_offset(rater_id: str) -> float:
     """A number from 0 to 1 that is the rater's own."""
     return int(hashlib.sha256(rater_id.encode()).hexdigest()[:8], 16) / 2**32
 
@@ -137,7 +145,7 @@ def _training(connection: Connection, catalogue: Catalogue, me: Rater, now: floa
         return False, unanswered[0]
     right: list[bool] = []
     for screen_id, held, _ in rows:
-        right += met(catalogue.content(connection, screen_id).expected, answers_of(connection, held))
+        right += met(catalogue.content(screen_id).expected, answers_of(connection, held))
     score = f"{sum(right)} of {len(right)}"
     if sum(right) >= training.pass_mark * len(right):
         change_rater(connection, me.id, state="working")

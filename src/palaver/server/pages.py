@@ -1,7 +1,7 @@
 """The rater's pages: come in, agree, read, answer, leave. Each route is one call of the study's state.
 
-The database lets one writer in at a time, so one thread per process makes the calls (`Worker`): requests
-queue here, in order, instead of polling for the database's lock.
+SQLite lets one writer in at a time, so one thread per process makes the calls (`Workers`): requests queue
+here, in order, instead of polling for the database's lock. PostgreSQL takes several steps at once.
 """
 
 from __future__ import annotations
@@ -60,11 +60,15 @@ _PROLIFIC = ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID")
 _MTURK = ("workerId", "assignmentId", "hitId", "turkSubmitTo")
 
 
-class Worker:
-    """The one thread of this process that talks to the database for raters."""
+STEPS_AT_ONCE = 4
+"""Of one process, where the database takes several."""
 
-    def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="palaver-raters")
+
+class Workers:
+    """The threads of this process that talk to the database for raters."""
+
+    def __init__(self, n: int) -> None:
+        self._pool = ThreadPoolExecutor(n, thread_name_prefix="palaver-raters")
 
     async def __call__(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         loop = asyncio.get_running_loop()
@@ -149,7 +153,7 @@ class Site:
     ) -> None:
         self.settings, self.study_state = settings, study_state
         self.templates, self.signer = templates, signer
-        self.work = Worker()
+        self.work = Workers(1 if study_state.database.is_sqlite else STEPS_AT_ONCE)
         self._cookie_name = signer.cookie_name("rater")
         self._device_name = signer.cookie_name("device")
         self._entries = RateLimit(ENTRIES_PER_MINUTE, 60)

@@ -21,15 +21,33 @@ _ANSWERS = (
     .where(answer.c.assignment_id == bindparam("of_assignment"))
     .order_by(answer.c.number)
 )
-_LAST = select(func.coalesce(func.max(answer.c.number), 0))
+_COUNT = select(func.count()).select_from(answer)
+_MEET = (
+    update(rater)
+    .where(rater.c.id == bindparam("rater_id"))
+    .values(seen_at=bindparam("now"))
+    .returning(rater, _VERSION.label("study_version"))
+)
+
+
+def meet(connection: Connection, rater_id: str, now: float) -> Rater:
+    """Who this is, seen now. Until the step ends, no other step of this rater begins."""
+    row = connection.execute(_MEET, {"rater_id": rater_id, "now": now}).first()
+    if row is None:
+        raise _unknown()
+    return row
 
 
 def rater_of(connection: Connection, rater_id: str) -> Rater:
     """Who this is."""
     row = connection.execute(_RATER, {"rater_id": rater_id}).first()
     if row is None:
-        raise Refusal("you have not entered this study", 401)
+        raise _unknown()
     return row
+
+
+def _unknown() -> Refusal:
+    return Refusal("you have not entered this study", 401)
 
 
 def change_rater(connection: Connection, rater_id: str, **values: object) -> None:
@@ -44,8 +62,8 @@ def answers_of(connection: Connection, assignment_id: int) -> dict[tuple[str, st
 
 
 def count_answers(connection: Connection) -> int:
-    """How many answers there are, which is also the number of the last one."""
-    return int(connection.execute(_LAST).scalar_one())
+    """How many answers there are."""
+    return int(connection.execute(_COUNT).scalar_one())
 
 
 def log(connection: Connection, at: float, rater_id: str | None, kind: str, detail: str = "") -> None:

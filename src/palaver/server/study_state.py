@@ -12,19 +12,19 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
 from palaver import __version__
 from palaver.errors import UserError
 from palaver.schema import Item, Question, Study
-from palaver.server import leases
+from palaver.server import leases, shortcuts
 from palaver.server.answers import CHANGES, RawAnswer, answer_row, is_complete, store
 from palaver.server.catalogue import Catalogue, ScreenContent, screen_rows
 from palaver.server.database import Database
 from palaver.server.entry import Browser, check_return
 from palaver.server.next_screen import checks_due, next_screen
 from palaver.server.rater_checks import judge_check
-from palaver.server.records import LEFT, Rater, answers_of, change_rater, log, rater_of
+from palaver.server.records import LEFT, Rater, answers_of, change_rater, log, meet, rater_of
 from palaver.server.refusal import Refusal, storable
 from palaver.server.tables import comment, rater, screen, study_version
 from palaver.server.tables import study as study_table
@@ -33,6 +33,8 @@ from palaver.studies.checks import met
 from palaver.studies.screens import BLOCK, shown_order
 
 Clock = Callable[[], float]
+Answers = Mapping[tuple[str, str], str]
+"""(criterion, system) -> value."""
 MAX_COMMENT = 5000
 MOST_COMMENTS = 100
 """On one screen, of one rater."""
@@ -96,6 +98,35 @@ class Feedback:
     hints: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Edition:
+    """A study since its latest amendment."""
+
+    study: Study
+    catalogue: Catalogue
+    as_begun: Study
+    version: int
+    source: str
+    hash: str
+
+    def order(self, content: ScreenContent, held: leases.Lease) -> tuple[int, ...]:
+        """Outputs by shown position."""
+        # By the design as it began: more raters per item would turn the square under screens in hand.
+        return shown_order(self.as_begun, content.screen, len(content.item.outputs), held.turn, held.rater)
+
+
+def _read_edition(connection: Connection) -> Edition:
+    row = connection.execute(select(study_table)).first()
+    if row is None:
+        raise UserError("this database holds no study yet", "begin with: palaver study serve study.toml")
+    study = Study.model_validate_json(row.document)
+    first = select(study_version.c.document).where(study_version.c.number == 1)
+    as_begun = Study.model_validate_json(connection.execute(first).scalar_one())
+    version = connection.execute(select(func.max(study_version.c.number))).scalar_one()
+    catalogue = Catalogue(study, connection.execute(select(screen)))
+    return Edition(study, catalogue, as_begun, version, row.source, row.hash)
+
+
 class StudyState:
     """One study in its database: where everybody stands, and every step that somebody takes."""
 
@@ -103,28 +134,32 @@ class StudyState:
         self.database = database
         self.clock = clock
         with database.reading() as connection:
-            self._load(connection)
+            self._edition = _read_edition(connection)
+            self.secret: str = connection.execute(select(study_table.c.secret)).scalar_one()
+        self._given = shortcuts.RecentLeases()
 
-    def _load(self, connection: Connection) -> None:
-        """The study as it is now, and as it began."""
-        row = connection.execute(select(study_table)).first()
-        if row is None:
-            raise UserError("this database holds no study yet", "begin with: palaver study serve study.toml")
-        self.study = Study.model_validate_json(row.document)
-        self.catalogue = Catalogue(self.study)
-        self.secret: str = row.secret
-        self.source: str = row.source
-        self.hash: str = row.hash
-        first = select(study_version.c.document).where(study_version.c.number == 1)
-        self._as_begun = Study.model_validate_json(connection.execute(first).scalar_one())
-        self.version = connection.execute(select(func.max(study_version.c.number))).scalar_one()
+    @property
+    def study(self) -> Study:
+        return self._edition.study
 
-    def _rater(self, connection: Connection, rater_id: str) -> Rater:
-        """Who this is; and if the study was amended meanwhile, by whatever process, it is read again."""
-        me = rater_of(connection, rater_id)
-        if me.study_version != self.version:
-            self._load(connection)
-        return me
+    @property
+    def version(self) -> int:
+        return self._edition.version
+
+    @property
+    def source(self) -> str:
+        """The study's file as it was written."""
+        return self._edition.source
+
+    @property
+    def hash(self) -> str:
+        return self._edition.hash
+
+    def _edition_of(self, connection: Connection, version: int) -> Edition:
+        """The study as it is; if it was amended meanwhile, by whatever process, it is read again."""
+        if version != self._edition.version:
+            self._edition = _read_edition(connection)
+        return self._edition
 
     @classmethod
     def create(cls, database: Database, study: Study, source: str, clock: Clock = time.time) -> StudyState:
@@ -144,6 +179,7 @@ class StudyState:
                     )
                 )
                 connection.execute(insert(screen), screen_rows(study))
+                database.note_sizes(connection)
             elif Study.model_validate_json(row.document) != study:  # fields that are new have their default
                 raise UserError(
                     f"the database holds the study {row.name!r} as it began, and the file has changed since",
@@ -155,8 +191,8 @@ class StudyState:
         """Change the study while it runs. What was answered keeps the version it was answered under."""
         now = self.clock()
         with self.database.writing() as connection:
-            self._load(connection)
-            amendment = compare_studies(self.study, study)
+            before = _read_edition(connection)
+            amendment = compare_studies(before.study, study)
             if amendment.refusals:
                 raise UserError(
                     "this would make answers incomparable",
@@ -165,7 +201,7 @@ class StudyState:
                 )
             if not amendment.changes:
                 return amendment
-            number = self.version + 1
+            number = before.version + 1
             version = _add_version(connection, number, study, source, now)
             connection.execute(update(study_table).values(**version))
             connection.execute(
@@ -173,8 +209,9 @@ class StudyState:
             )
             if amendment.new_items:
                 connection.execute(insert(screen), _more_screens(connection, study, amendment.new_items))
+                self.database.note_sizes(connection)
             log(connection, now, None, "amended", f"version {number}: {'; '.join(amendment.changes)}")
-            self._load(connection)
+            self._edition = _read_edition(connection)
         return amendment
 
     def enter(
@@ -221,22 +258,47 @@ class StudyState:
     def visit(self, rater_id: str) -> Visit:
         """Where the rater stands; hands out the next screen to somebody who is working."""
         now = self.clock()
-        with self.database.writing() as connection:
-            me = self._rater(connection, rater_id)
-            connection.execute(_SEEN, {"of_rater": rater_id, "now": now})
+        visit = self._take_next(rater_id, now) or self._step_in(rater_id, now)
+        while visit is None:
+            with self.database.writing() as connection:
+                leases.reclaim(connection, now)
+            visit = self._step_in(rater_id, now)
+        return visit
+
+    def _take_next(self, rater_id: str, now: float) -> Visit | None:
+        """The usual case in one call: somebody at work gets the next screen. None in all others."""
+        edition = self._edition
+        taken = shortcuts.take_screen(self.database, edition.study, edition.version, rater_id, now)
+        if taken is None:
+            return None
+        held = leases.Lease(
+            taken.assignment_id, rater_id, taken.screen_id, "main", taken.turn, "open", fresh=True
+        )
+        self._given[held.id] = held
+        return self._visit(taken, "working", _task(edition, held, {}, taken.shown))
+
+    def _step_in(self, rater_id: str, now: float) -> Visit | None:
+        """None if leases ran out that have to be taken back first."""
+        with self.database.step() as connection:
+            me = meet(connection, rater_id, now)
+            standing = leases.standing_of(connection, rater_id, now)
+            edition = self._edition_of(connection, me.study_version)
             if me.blocked and me.state not in LEFT:
                 return self._visit(me, "blocked")
+            if me.state not in ("training", "working", "consent", "instructions"):
+                return self._visit(me, me.state)
+            if standing.some_ran_out:
+                return None
             if me.state in ("consent", "instructions"):
                 return self._visit(me, me.state if _is_work_left(connection, me.id) else "unneeded")
-            if me.state not in ("training", "working"):
-                return self._visit(me, me.state)
-            held = next_screen(connection, self.catalogue, me, now)
+            held = next_screen(connection, edition.catalogue, me, standing, now)
             if held is None:
-                return self._without_work(connection, rater_of(connection, me.id), now)
+                return self._without_work(connection, rater_of(connection, me.id), standing.done, now)
             if me.waiting_since is not None:
                 change_rater(connection, me.id, waiting_since=None)
             state = "working" if held.kind != "training" else me.state  # the training may just be passed
-            return self._visit(me, state, self._task(connection, rater_id, held))
+            answers = {} if held.fresh else answers_of(connection, held.id)
+            return self._visit(me, state, _task(edition, held, answers, standing.shown))
 
     def _visit(self, me: Rater, state: str, task: Task | None = None) -> Visit:
         end = self.study.completion
@@ -249,11 +311,10 @@ class StudyState:
             code, url = None, None
         return Visit(me.id, state, task, code, url, me.platform, json.loads(me.parameters))
 
-    def _without_work(self, connection: Connection, me: Rater, now: float) -> Visit:
+    def _without_work(self, connection: Connection, me: Rater, n_done: int, now: float) -> Visit:
         """There is no screen for this rater: wait for one that others hold, or leave."""
         if me.state not in ("training", "working"):  # just screened out
             return self._visit(me, me.state)
-        n_done = leases.progress(connection, me.id)
         most = self.study.items_per_rater
         if (most is None or n_done < most) and leases.others_hold_work(connection, me.id):
             since = now if me.waiting_since is None else me.waiting_since
@@ -292,10 +353,11 @@ class StudyState:
         self._advance(rater_id, "instructions", "training" if self.study.training else "working")
 
     def _advance(self, rater_id: str, before: str, after: str) -> None:
-        with self.database.writing() as connection:
-            if rater_of(connection, rater_id).state == before:  # twice is once
+        now = self.clock()
+        with self.database.step() as connection:
+            if meet(connection, rater_id, now).state == before:  # twice is once
                 change_rater(connection, rater_id, state=after)
-                log(connection, self.clock(), rater_id, after)
+                log(connection, now, rater_id, after)
 
     def answer_survey(self, rater_id: str, answers: Mapping[str, str]) -> None:
         """The questions at the end."""
@@ -307,10 +369,11 @@ class StudyState:
         for name, text in kept.items():
             if asked[name].options and text not in asked[name].options:
                 raise Refusal(f"{asked[name].text}: choose one of the options", 422)
-        with self.database.writing() as connection:
-            if rater_of(connection, rater_id).state == "survey":
+        now = self.clock()
+        with self.database.step() as connection:
+            if meet(connection, rater_id, now).state == "survey":
                 change_rater(connection, rater_id, state="done", survey=json.dumps(kept))
-                log(connection, self.clock(), rater_id, "done")
+                log(connection, now, rater_id, "done")
 
     def submit(
         self,
@@ -325,45 +388,65 @@ class StudyState:
         `remark_on` is the position of the output that the remark is about; None for the whole page.
         """
         now = self.clock()
-        with self.database.writing() as connection:
-            me = self._rater(connection, rater_id)
+        ids = tuple(a.id for a in answers)
+        if not remark and self._store_all(rater_id, assignment_id, answers, now):
+            return Receipt(ids, True)
+        with self.database.step() as connection:
+            me = meet(connection, rater_id, now)
             if me.blocked:
                 raise Refusal("you can no longer take part in this study", 403)
             if me.state in ("declined", "withdrawn"):
                 raise Refusal("you have left this study", 403)
-            held = leases.lease_of(connection, rater_id, assignment_id)
-            content = self.catalogue.content(connection, held.screen)
-            order = self._order(content, held)
-            given = [answer_row(a, content, held.id, rater_id, order, now, self.version) for a in answers]
-            n_new = store(connection, given, CHANGES * len(content.questions) * len(order))
+            held = leases.hold(connection, rater_id, assignment_id)
+            edition = self._edition_of(connection, me.study_version)
+            content = edition.catalogue.content(held.screen)
+            order = edition.order(content, held)
+            given = [answer_row(a, content, held.id, rater_id, order, now, edition.version) for a in answers]
+            most = CHANGES * len(content.questions) * len(order)
+            n_new, answered = store(connection, held, given, most)
             if n_new and content.kind == "training" and held.status in ("done", "late"):
                 raise Refusal("this part of the training is over: its answers cannot be changed", 409)
-            if remark.strip() and self.study.comments:
+            if remark.strip() and edition.study.comments:
                 if remark_on is not None and remark_on >= len(order):
                     raise Refusal(f"there is no output in place {remark_on}", 422)
                 about = None if remark_on is None else content.item.outputs[order[remark_on]].system
                 text = storable(remark.strip(), "comment", MAX_COMMENT)
                 _keep_comment(connection, held, about, text, now)
-            ids = tuple(a.id for a in answers)
             is_training = content.kind == "training"
             if held.status in ("done", "late"):
                 return Receipt(ids, True, has_feedback=is_training)
-            if not is_complete(connection, held.id, content.item, content.questions):
-                leases.renew(connection, held, now, self.study.lease_minutes * 60)
+            if not is_complete(answered, content.item, content.questions):
+                leases.renew(connection, me, held, now, edition.study.lease_minutes * 60)
                 return Receipt(ids, False)
-            leases.finish(connection, held, now)
+            leases.finish(connection, me, held, now)
             if content.kind in ("check", "degraded"):
-                judge_check(connection, self.catalogue, me, content, held.id, now)
+                judge_check(connection, edition.catalogue, me, content, held.id, now)
             return Receipt(ids, True, has_feedback=is_training)
+
+    def _store_all(self, rater_id: str, assignment_id: int, answers: Sequence[RawAnswer], now: float) -> bool:
+        """The usual case in one call: all that a real screen asks for, at once. False in all others."""
+        edition, held = self._edition, self._given.get(assignment_id)
+        if held is None or held.rater != rater_id:
+            return False
+        content = edition.catalogue.content(held.screen)
+        order = edition.order(content, held)
+        rows = [answer_row(a, content, held.id, rater_id, order, now, edition.version) for a in answers]
+        answered = {(str(row["criterion"]), str(row["system"])) for row in rows}
+        if len(answered) < len(rows) or not is_complete(answered, content.item, content.questions):
+            return False
+        if not shortcuts.store_answers(self.database, edition.version, rater_id, held.id, now, rows):
+            return False
+        self._given.pop(held.id, None)
+        return True
 
     def show_life(self, rater_id: str, assignment_id: int) -> None:
         """Somebody is at the page of this screen: it stays theirs."""
         now = self.clock()
-        with self.database.writing() as connection:
-            held = leases.lease_of(connection, rater_id, assignment_id)
+        with self.database.step() as connection:
+            me = meet(connection, rater_id, now)
+            held = leases.hold(connection, rater_id, assignment_id)
             if held.status in ("open", "expired"):
-                leases.renew(connection, held, now, self.study.lease_minutes * 60)
-            connection.execute(_SEEN, {"of_rater": rater_id, "now": now})
+                leases.renew(connection, me, held, now, self.study.lease_minutes * 60)
 
     def look_back(self, rater_id: str, position: int) -> tuple[Task, int] | None:
         """The page before the one at `position` of the screen in hand: its screen, and the place there.
@@ -371,58 +454,62 @@ class StudyState:
         None for somebody who has answered nothing yet, or has left.
         """
         with self.database.reading() as connection:
-            me = self._rater(connection, rater_id)
+            me = rater_of(connection, rater_id)
             if me.blocked or me.state != "working":
                 return None
-            held = leases.current(connection, rater_id)
-            if held is not None and position > 0 and held.kind != "training":
-                return self._task(connection, rater_id, held), position - 1
-            held = leases.latest_answered(connection, rater_id)
-            if held is None:
+            standing = leases.standing_of(connection, rater_id, self.clock())
+            edition = self._edition_of(connection, me.study_version)
+            if standing.held is not None and position > 0:
+                held = leases.lease_of(connection, rater_id, standing.held)
+                if held.kind != "training":
+                    answers = answers_of(connection, held.id)
+                    return _task(edition, held, answers, standing.shown), position - 1
+            latest = leases.latest_answered(connection, rater_id)
+            if latest is None:
                 return None
-            task = self._task(connection, rater_id, held)
+            task = _task(edition, latest, answers_of(connection, latest.id), standing.shown)
             return task, len(task.order) - 1
 
     def feedback(self, rater_id: str, assignment_id: int) -> Feedback:
         """How a training screen went that this rater has answered."""
         with self.database.reading() as connection:
+            me = rater_of(connection, rater_id)
             held = leases.lease_of(connection, rater_id, assignment_id)
             if held.kind != "training" or held.status not in ("done", "late"):
                 raise Refusal("there is nothing to say about this screen", 404)
-            content = self.catalogue.content(connection, held.screen)
-            right = met(content.expected, answers_of(connection, held.id))
-            hints = [e.feedback for e, ok in zip(content.expected, right, strict=True) if not ok]
-            task = self._task(connection, rater_id, held)
+            standing = leases.standing_of(connection, rater_id, self.clock())
+            edition = self._edition_of(connection, me.study_version)
+            expected = edition.catalogue.content(held.screen).expected
+            answers = answers_of(connection, held.id)
+            right = met(expected, answers)
+            hints = [e.feedback for e, ok in zip(expected, right, strict=True) if not ok]
+            task = _task(edition, held, answers, standing.shown)
             return Feedback(task, all(right), tuple(hint for hint in hints if hint))
 
-    def _order(self, content: ScreenContent, held: leases.Lease) -> tuple[int, ...]:
-        # By the design as it began: more raters per item would turn the square under screens in hand.
-        return shown_order(self._as_begun, content.screen, len(content.item.outputs), held.turn, held.rater)
 
-    def _task(self, connection: Connection, rater_id: str, held: leases.Lease) -> Task:
-        content = self.catalogue.content(connection, held.screen)
-        order = self._order(content, held)
-        place = {content.item.outputs[o].system: position for position, o in enumerate(order)}
-        comparisons = {q.criterion for q in content.questions if q.scale.form == "pair"}
-        values = {} if held.fresh else answers_of(connection, held.id)
-        answered = {
-            (criterion, 0 if criterion in comparisons else place[system]): value
-            for (criterion, system), value in values.items()
-        }
-        most = self.catalogue.n_screens
-        n_screens = min(self.study.items_per_rater or most, most)
-        done = leases.progress(connection, rater_id, ("main", "check", "degraded"))
-        return Task(
-            assignment=held.id,
-            kind=held.kind,
-            item=content.item,
-            questions=content.questions,
-            order=order,
-            answered=answered,
-            done=done,
-            total=max(done + 1, n_screens + checks_due(self.study, rater_id, n_screens)),
-            attempt=content.screen.place + 1 if held.kind == "training" else 0,
-        )
+def _task(edition: Edition, held: leases.Lease, answers: Answers, n_shown: int) -> Task:
+    """The screen in a rater's hands who has answered so many."""
+    study, catalogue = edition.study, edition.catalogue
+    content = catalogue.content(held.screen)
+    order = edition.order(content, held)
+    place = {content.item.outputs[o].system: position for position, o in enumerate(order)}
+    comparisons = {q.criterion for q in content.questions if q.scale.form == "pair"}
+    answered = {
+        (criterion, 0 if criterion in comparisons else place[system]): value
+        for (criterion, system), value in answers.items()
+    }
+    n_screens = min(study.items_per_rater or catalogue.n_screens, catalogue.n_screens)
+    return Task(
+        assignment=held.id,
+        kind=held.kind,
+        item=content.item,
+        questions=content.questions,
+        order=order,
+        answered=answered,
+        done=n_shown,
+        total=max(n_shown + 1, n_screens + checks_due(study, held.rater, n_screens)),
+        attempt=content.screen.place + 1 if held.kind == "training" else 0,
+    )
 
 
 def _is_work_left(connection: Connection, rater_id: str) -> bool:
@@ -456,9 +543,6 @@ def _more_screens(connection: Connection, study: Study, items: Sequence[Item]) -
         place = last[1] + 1 + int(str(row["place"]))
         row |= {"id": last[0] + number, "place": place, "block_no": place // BLOCK}
     return rows
-
-
-_SEEN = update(rater).where(rater.c.id == bindparam("of_rater")).values(seen_at=bindparam("now"))
 
 
 def _keep_comment(

@@ -6,6 +6,8 @@ comparison.
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     Boolean,
     Column,
@@ -18,7 +20,10 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql import ColumnElement
 
 metadata = MetaData(
     naming_convention={
@@ -67,6 +72,12 @@ screen = Table(
     Column("target", Integer, nullable=False),
     Column("taken", Integer, nullable=False),  # assignments that count: done, or open and not expired
     Index("ix_screen_order", "kind", "group_no", "block_no", "id"),
+    Index(  # those that have room, as they are handed out
+        "ix_screen_free",
+        *("kind", "group_no", "block_no", "taken", "id"),
+        sqlite_where=text("taken < target"),
+        postgresql_where=text("taken < target"),
+    ),
 )
 
 rater = Table(
@@ -108,11 +119,29 @@ assignment = Table(
     Index("ix_assignment_rater_id", "rater_id", "status"),
 )
 
+
+class NextNumber(ColumnElement[int]):
+    """The number of a new answer. On PostgreSQL, where several count at once, a sequence gives it."""
+
+    type = Integer()
+    inherit_cache = True
+
+
+@compiles(NextNumber)
+def _count_on(element: NextNumber, compiler: Any, **_: Any) -> str:
+    return "(SELECT coalesce(max(number), 0) + 1 FROM answer)"
+
+
+@compiles(NextNumber, "postgresql")
+def _draw(element: NextNumber, compiler: Any, **_: Any) -> str:
+    return "nextval('answer_number')"
+
+
 answer = Table(
     "answer",
     metadata,
     Column("id", String(36), primary_key=True),  # made by the rater's page, so that sending twice is one row
-    Column("number", Integer, nullable=False),  # the order of arrival
+    Column("number", Integer, nullable=False, default=NextNumber()),  # the order of arrival
     Column("assignment_id", Integer, ForeignKey("assignment.id"), nullable=False),
     Column("rater_id", String(32), ForeignKey("rater.id"), nullable=False),
     Column("item", Text, nullable=False),
