@@ -571,6 +571,22 @@ def test_a_changed_study_file(palaver: Palaver, served: Path, study: Path) -> No
     assert "--database" in ran.err
 
 
+def test_an_earlier_version_of_the_file_serves_the_newest(
+    palaver: Palaver, served: Path, study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The admin's page amends what is served, not the file."""
+    monkeypatch.setattr("palaver.cli.study_serve._run", lambda settings: None)
+    before = study.read_text()
+    study.write_text(before.replace("raters_per_item = 3", "raters_per_item = 4"))
+    assert "is now version 2" in palaver("study", "amend", study).out
+    assert "earlier version" not in palaver("study", "serve", study, "--port", "0").err
+    study.write_text(before)
+    ran = palaver("study", "serve", study, "--port", "0")
+    assert ran.code == 0, ran.err
+    assert "study.toml is an earlier version: version 2 is served" in ran.err
+    assert "9 of 12 screens done" in ran.out
+
+
 def test_a_folder_that_cannot_be_written(palaver: Palaver, study: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     ran = palaver("study", "serve", study, "--database", f"sqlite:///{tmp_path}/file/study.db")

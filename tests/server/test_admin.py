@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 import sham
 from fastapi.testclient import TestClient
+from visits import violations
 
 from palaver import __version__
 from palaver.errors import UserError
@@ -396,9 +397,3 @@ def test_the_page_updates_by_itself(browser: Any, served: Any, make_study: MakeS
     finally:
         page.close()
         database.close()
-
-
-def violations(page: Any) -> list[str]:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    found = axe.run(page).response["violations"]
-    return [f"{v['id']}: {v['nodes'][0]['html']}" for v in found if v["impact"] in ("serious", "critical")]

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import socket
-import threading
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import pytest
-import uvicorn
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, expect
-from sqlalchemy import select
+from visits import violations
 
-from palaver.server.app import create_app
-from palaver.server.settings import Settings
-from palaver.server.tables import answer
 from palaver.studies.design import PRESETS, preset_study, preset_text
 
+Serve = Callable[..., Any]
 LONG = "\n".join(
     f'  {{ speaker = "{"user" if n % 2 else "system"}", text = "Turn {n} of a long conversation." }},'
     for n in range(40)
@@ -80,46 +72,6 @@ turns = [
 system = "quagga"
 text = "{"A long word: " + "w" * 200}"
 '''
-
-
-@dataclass
-class Server:
-    url: str
-    app: object
-
-    def rows(self) -> list[tuple[str, str, str, float | None, int | None]]:
-        columns = answer.c
-        with self.app.state.site.study_state.database.reading() as connection:  # type: ignore[attr-defined]
-            wanted = select(
-                columns.rater_id, columns.criterion, columns.value, columns.seconds, columns.shown_position
-            )
-            return [tuple(row) for row in connection.execute(wanted.order_by(columns.number))]  # type: ignore[misc]
-
-
-@pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Callable[[str], Server]]:
-    running: list[tuple[uvicorn.Server, threading.Thread]] = []
-
-    def start(text: str) -> Server:
-        file = tmp_path / "study.toml"
-        file.write_text(text, encoding="utf-8")
-        app = create_app(Settings(study_file=file, database=f"sqlite:///{tmp_path / 'study.db'}"))
-        listener = socket.socket()
-        listener.bind(("127.0.0.1", 0))
-        config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-        thread.start()
-        running.append((server, thread))
-        while not server.started:
-            assert thread.is_alive()
-            time.sleep(0.01)
-        return Server(f"http://127.0.0.1:{listener.getsockname()[1]}", app)
-
-    yield start
-    for server, thread in running:
-        server.should_exit = True
-        thread.join(10)
 
 
 @pytest.fixture
@@ -211,9 +163,7 @@ PLAIN = [name for name in PRESETS if name != "complete"]
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_a_whole_study_by_keyboard_alone(
-    name: str, serve: Callable[[str], Server], context: BrowserContext
-) -> None:
+def test_a_whole_study_by_keyboard_alone(name: str, serve: Serve, context: BrowserContext) -> None:
     server = serve(preset_text(name))
     page = open_page(context, server.url)
     press_go(page)
@@ -237,9 +187,7 @@ def no_sideways_scroll(page: Page) -> None:
 
 
 def accessible(page: Page) -> None:
-    found = Axe().run(page).response["violations"]
-    grave = [(v["id"], v["nodes"][0]["html"]) for v in found if v["impact"] in ("serious", "critical")]
-    assert not grave, here(page)
+    assert violations(page) == [], here(page)
 
 
 def fill(page: Page) -> None:
@@ -253,7 +201,7 @@ def fill(page: Page) -> None:
 
 @pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1200, "light")])
 def test_every_kind_of_page_fits_and_is_accessible(
-    width: int, scheme: str, serve: Callable[[str], Server], browser: Browser
+    width: int, scheme: str, serve: Serve, browser: Browser
 ) -> None:
     server = serve(FULL)
     context = browser.new_context(
@@ -296,9 +244,7 @@ def test_every_kind_of_page_fits_and_is_accessible(
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_rating_pages_of_presets_on_a_phone(
-    name: str, serve: Callable[[str], Server], browser: Browser
-) -> None:
+def test_rating_pages_of_presets_on_a_phone(name: str, serve: Serve, browser: Browser) -> None:
     server = serve(preset_text(name, layout="joint"))
     context = browser.new_context(viewport={"width": 360, "height": 640}, has_touch=True, is_mobile=True)
     page = open_page(context, server.url)
@@ -315,9 +261,7 @@ def test_rating_pages_of_presets_on_a_phone(
     context.close()
 
 
-def test_a_long_dialogue_scrolls_and_the_question_stays(
-    serve: Callable[[str], Server], context: BrowserContext
-) -> None:
+def test_a_long_dialogue_scrolls_and_the_question_stays(serve: Serve, context: BrowserContext) -> None:
     text = preset_text("pairwise").replace("turns = [", "turns = [\n" + LONG)
     page = open_page(context, serve(text).url)
     press_go(page)
@@ -335,7 +279,7 @@ def test_a_long_dialogue_scrolls_and_the_question_stays(
 
 
 def test_the_end_of_a_conversation_so_far_shows_and_the_page_is_as_long_as_what_is_on_it(
-    serve: Callable[[str], Server], context: BrowserContext
+    serve: Serve, context: BrowserContext
 ) -> None:
     text = preset_text("snippet").replace("turns = [", "turns = [\n" + LONG)
     page = open_page(context, serve(text).url)
@@ -347,7 +291,7 @@ def test_the_end_of_a_conversation_so_far_shows_and_the_page_is_as_long_as_what_
     assert page.evaluate("document.documentElement.scrollHeight") - page.evaluate(bar_ends) < 200
 
 
-def test_a_reload_in_mid_item_resumes(serve: Callable[[str], Server], context: BrowserContext) -> None:
+def test_a_reload_in_mid_item_resumes(serve: Serve, context: BrowserContext) -> None:
     server = serve(preset_text("rankme"))
     page = open_page(context, server.url)
     press_go(page)
@@ -361,7 +305,7 @@ def test_a_reload_in_mid_item_resumes(serve: Callable[[str], Server], context: B
     assert server.rows() == []
 
 
-def test_an_incomplete_page_is_not_sent(serve: Callable[[str], Server], context: BrowserContext) -> None:
+def test_an_incomplete_page_is_not_sent(serve: Serve, context: BrowserContext) -> None:
     server = serve(preset_text("rankme"))
     page = open_page(context, server.url)
     press_go(page)
@@ -374,9 +318,7 @@ def test_an_incomplete_page_is_not_sent(serve: Callable[[str], Server], context:
     assert server.rows() == []
 
 
-def test_an_answer_given_offline_arrives_once(
-    serve: Callable[[str], Server], context: BrowserContext
-) -> None:
+def test_an_answer_given_offline_arrives_once(serve: Serve, context: BrowserContext) -> None:
     server = serve(preset_text("likert"))
     page = open_page(context, server.url)
     press_go(page)
@@ -395,7 +337,7 @@ def test_an_answer_given_offline_arrives_once(
 
 
 def test_an_answer_whose_acknowledgement_was_lost_is_sent_after_a_reload_and_is_one_row(
-    serve: Callable[[str], Server], context: BrowserContext
+    serve: Serve, context: BrowserContext
 ) -> None:
     server = serve(preset_text("likert"))
     page = open_page(context, server.url)
@@ -418,7 +360,7 @@ def test_an_answer_whose_acknowledgement_was_lost_is_sent_after_a_reload_and_is_
 
 
 def test_saved_is_said_only_after_the_server_said_so_and_nothing_jumps(
-    serve: Callable[[str], Server], context: BrowserContext
+    serve: Serve, context: BrowserContext
 ) -> None:
     server = serve(preset_text("likert"))
     page = open_page(context, server.url)
@@ -440,7 +382,7 @@ def test_saved_is_said_only_after_the_server_said_so_and_nothing_jumps(
     assert len(server.rows()) == 1
 
 
-def test_a_server_that_fails_is_tried_again(serve: Callable[[str], Server], context: BrowserContext) -> None:
+def test_a_server_that_fails_is_tried_again(serve: Serve, context: BrowserContext) -> None:
     server = serve(preset_text("likert"))
     page = open_page(context, server.url)
     press_go(page)
@@ -452,7 +394,7 @@ def test_a_server_that_fails_is_tried_again(serve: Callable[[str], Server], cont
     assert [row[2] for row in server.rows()] == ["2"]
 
 
-def test_two_raters_at_once(serve: Callable[[str], Server], browser: Browser) -> None:
+def test_two_raters_at_once(serve: Serve, browser: Browser) -> None:
     server = serve(preset_text("pairwise"))
     contexts = [browser.new_context() for _ in range(2)]
     pages = [open_page(context, server.url) for context in contexts]
@@ -481,9 +423,7 @@ def first_slider(context: BrowserContext, url: str) -> tuple[Page, Locator, Loca
 
 
 @pytest.mark.parametrize("width", [1200, 360])
-def test_a_slider_counts_only_when_it_was_moved(
-    width: int, serve: Callable[[str], Server], browser: Browser
-) -> None:
+def test_a_slider_counts_only_when_it_was_moved(width: int, serve: Serve, browser: Browser) -> None:
     server = serve(SLIDER)
     context = browser.new_context(viewport={"width": width, "height": 800}, has_touch=width < 500)
     page, line, number = first_slider(context, server.url)
@@ -510,7 +450,7 @@ def test_a_slider_counts_only_when_it_was_moved(
     context.close()
 
 
-def test_a_slider_by_keys_and_after_a_reload(serve: Callable[[str], Server], context: BrowserContext) -> None:
+def test_a_slider_by_keys_and_after_a_reload(serve: Serve, context: BrowserContext) -> None:
     server = serve(SLIDER)
     page, line, number = first_slider(context, server.url)
     line.focus()
@@ -535,7 +475,7 @@ def test_a_slider_by_keys_and_after_a_reload(serve: Callable[[str], Server], con
     assert server.rows() == []
 
 
-def test_a_slider_without_scripts_is_a_number(serve: Callable[[str], Server], browser: Browser) -> None:
+def test_a_slider_without_scripts_is_a_number(serve: Serve, browser: Browser) -> None:
     server = serve(SLIDER)
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
@@ -551,7 +491,7 @@ def test_a_slider_without_scripts_is_a_number(serve: Callable[[str], Server], br
     context.close()
 
 
-def test_exclusive_boxes_stand_alone(serve: Callable[[str], Server], context: BrowserContext) -> None:
+def test_exclusive_boxes_stand_alone(serve: Serve, context: BrowserContext) -> None:
     page = open_page(context, serve(preset_text("likert", layout="joint")).url)
     press_go(page)
     boxes = page.locator("input[type=checkbox]")
@@ -564,7 +504,7 @@ def test_exclusive_boxes_stand_alone(serve: Callable[[str], Server], context: Br
     assert [box.is_checked() for box in boxes.all()] == [True, False, False]
 
 
-def test_without_scripts_the_form_works(serve: Callable[[str], Server], browser: Browser) -> None:
+def test_without_scripts_the_form_works(serve: Serve, browser: Browser) -> None:
     server = serve(preset_text("likert"))
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
@@ -582,9 +522,7 @@ def test_without_scripts_the_form_works(serve: Callable[[str], Server], browser:
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_the_complete_study_from_consent_to_survey(
-    width: int, serve: Callable[[str], Server], browser: Browser
-) -> None:
+def test_the_complete_study_from_consent_to_survey(width: int, serve: Serve, browser: Browser) -> None:
     server = serve(preset_text("complete"))
     context = browser.new_context(viewport={"width": width, "height": 800}, has_touch=width < 500)
     context.set_default_timeout(10_000)
@@ -642,9 +580,7 @@ def answer_all(page: Page, *, good: bool) -> None:
     turned(page, before)
 
 
-def test_going_back_corrects_the_previous_page(
-    serve: Callable[[str], Server], context: BrowserContext
-) -> None:
+def test_going_back_corrects_the_previous_page(serve: Serve, context: BrowserContext) -> None:
     server = serve(preset_text("likert"))
     page = open_page(context, server.url)
     press_go(page)
@@ -668,9 +604,7 @@ def test_going_back_corrects_the_previous_page(
     assert values[0][:2] == values[1][:2], "a later row for the same output"
 
 
-def test_leaving_asks_first_and_gives_no_code(
-    serve: Callable[[str], Server], context: BrowserContext
-) -> None:
+def test_leaving_asks_first_and_gives_no_code(serve: Serve, context: BrowserContext) -> None:
     server = serve(preset_text("likert"))
     page = open_page(context, server.url)
     press_go(page)
@@ -695,7 +629,7 @@ items = [{ id = "a", outputs = [{ system = "x", text = "Hello." }] }]
 
 
 def test_the_waiting_page_counts_down_and_goes_on_by_itself(
-    serve: Callable[[str], Server], context: BrowserContext, browser: Browser
+    serve: Serve, context: BrowserContext, browser: Browser
 ) -> None:
     server = serve(SHORT_LEASE)
     holder = open_page(context, server.url)
@@ -718,7 +652,7 @@ def boxes_of(page: Page, selector: str) -> list[dict[str, float]]:
 
 @pytest.mark.parametrize("width", [360, 1200])
 def test_eleven_steps_stay_in_one_row_with_the_labels_at_the_ends(
-    width: int, serve: Callable[[str], Server], browser: Browser
+    width: int, serve: Serve, browser: Browser
 ) -> None:
     scale = '{ kind = "likert", low = 0, high = 10, labels = ["worst", "best"] }'
     server = serve(SHORT_LEASE.replace('{ kind = "likert" }', scale))
@@ -737,9 +671,7 @@ def test_eleven_steps_stay_in_one_row_with_the_labels_at_the_ends(
     context.close()
 
 
-def test_an_open_page_shows_that_somebody_is_there(
-    serve: Callable[[str], Server], context: BrowserContext
-) -> None:
+def test_an_open_page_shows_that_somebody_is_there(serve: Serve, context: BrowserContext) -> None:
     server = serve(preset_text("likert"))
     page = open_page(context, server.url)
     press_go(page)

@@ -125,9 +125,12 @@ def _prepare(settings: Settings) -> tuple[str, int, int]:
     study = load_study(settings.study_file)
     with open_database(settings.database, new=True) as database:
         migrate(database)
-        StudyState.create(database, study, settings.study_file.read_text(encoding="utf-8"))
+        state = StudyState.create(database, study, settings.study_file.read_text(encoding="utf-8"))
         now = progress_of(database)
-    return study.title or study.name, now.done, now.target
+    if state.study != study:
+        note = f"{settings.study_file.name} is an earlier version: version {state.version} is served"
+        typer.echo(note, err=True)
+    return state.study.title or study.name, now.done, now.target
 
 
 def _free_port(host: str, port: int) -> int:
