@@ -250,6 +250,19 @@ def test_decisions(site: Site, study_state: StudyState, answered: list[str]) -> 
     assert len(client.get("/admin/export/jsonl").text.splitlines()) == len(answered)
 
 
+def test_a_withdrawn_rater_cannot_be_included(site: Site, study_state: StudyState) -> None:
+    me = sham.come_in(study_state)
+    sham.work(study_state, me, random.Random(1), screens=1)
+    study_state.withdraw(me)
+    client = site.admin()
+    page = client.get("/admin").text
+    assert f"/admin/raters/{me}/include" not in page
+    assert "left before the end" in page
+    refused = client.post(f"/admin/raters/{me}/include", data={"csrf": csrf_in(page)})
+    assert refused.status_code == 409
+    assert "has left the study" in refused.text
+
+
 def test_decisions_need_the_form(site: Site, answered: list[str]) -> None:
     client, me = site.admin(), rater_table(site.database)[0].id
     csrf = csrf_in(client.get("/admin").text)

@@ -64,7 +64,7 @@ def check_return(
             raise Elsewhere(known.id)
     key = _ASSIGNMENT.get(known.platform, "")
     before, now = json.loads(known.parameters).get(key), parameters.get(key)
-    if known.state in ("done", "screened") and before and now and before != now:
+    if known.state in ("done", "screened") and now and before != now:
         raise Repetition
 
 

@@ -196,7 +196,8 @@ class StudyState:
                 ).first()
                 if known is not None:  # perhaps with another assignment of the platform's
                     check_return(connection, known, parameters or {}, browser)
-                    change_rater(connection, known.id, parameters=kept)
+                    if known.state not in LEFT:  # who has left keeps the assignment that was worked on
+                        change_rater(connection, known.id, parameters=kept)
                     return str(known.id)
             new = secrets.token_hex(16)
             connection.execute(
