@@ -496,6 +496,13 @@ def test_a_public_address_has_to_be_one(palaver: Palaver, study: Path, url: str)
     assert "--public-url: expected an address" in ran.err
 
 
+def test_keys_have_to_be_keys(palaver: Palaver, study: Path) -> None:
+    ran = palaver("study", "serve", study, "--prolific-keys", study)
+    assert ran.code == 1
+    assert "holds no keys of Prolific's" in ran.err
+    assert not study.with_suffix(".db").exists()
+
+
 def test_an_empty_export_is_an_error(palaver: Palaver, study: Path, tmp_path: Path) -> None:
     from palaver.cli.study_serve import _prepare
     from palaver.server.database import sqlite_url
