@@ -300,8 +300,9 @@ class LocalServer:
 
     def start(self) -> None:
         self.app = create_app(self.settings)
-        options: dict[str, Any] = {"log_level": "error", "timeout_graceful_shutdown": 1}
-        self._server = uvicorn.Server(uvicorn.Config(self.app, port=self.port, **options))
+        options = {"log_level": "error", "proxy_headers": False, "timeout_graceful_shutdown": 1}
+        config = uvicorn.Config(self.app, port=self.port, **options)  # type: ignore[arg-type]
+        self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, daemon=True)
         self._thread.start()
         while not self._server.started:
@@ -327,13 +328,13 @@ class LocalServer:
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Callable[..., LocalServer]]:
-    """`serve(text, **settings)` serves a study file from this process until the test ends."""
+    """`serve(text, name, **settings)` serves a study file from this process until the test ends."""
     running: list[LocalServer] = []
 
-    def start(text: str, **settings: Any) -> LocalServer:
-        file = tmp_path / "study.toml"
+    def start(text: str, name: str = "study", **settings: Any) -> LocalServer:
+        file = tmp_path / f"{name}.toml"
         file.write_text(text, encoding="utf-8")
-        url = f"sqlite:///{tmp_path / 'study.db'}"
+        url = f"sqlite:///{tmp_path / name}.db"
         running.append(LocalServer(Settings(study_file=file, database=url, **settings)))
         return running[-1]
 
