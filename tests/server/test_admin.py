@@ -9,7 +9,6 @@ import random
 import re
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -26,6 +25,7 @@ from palaver.server.database import Database
 from palaver.server.oversight import arm_token, rater_table
 from palaver.server.settings import Settings
 from palaver.server.study_state import StudyState
+from palaver.studies.design import study_toml
 
 MakeStudy = Callable[..., Study]
 SOURCE = "# as it was written\nname = 'small'\n"
@@ -371,17 +371,29 @@ def test_a_hostile_name_stays_text(sqlite: Database, make_study: MakeStudy) -> N
 # --- the page in a browser ----------------------------------------------------------------------------------
 
 
-def test_the_page_updates_by_itself(browser: Any, served: Any, make_study: MakeStudy, tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'study.db'}"
-    site = served(make_study(n_items=6), url)
-    database = Database(url)
-    study_state = StudyState(database)
+def refreshed(page: Any, place: Any) -> None:
+    """Let the page's time pass, a period at a time, until it shows this."""
+    for _ in range(500):
+        page.clock.run_for(4000)
+        if place.is_visible():
+            return
+        page.wait_for_timeout(20)
+    raise AssertionError(f"the page never showed {place}: {page.locator('main').inner_text()}")
+
+
+def test_the_page_updates_by_itself(
+    browser: Any, serve: Callable[..., Any], make_study: MakeStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("palaver.server.live.PAUSE", 0.0)
+    server = serve(study_toml(make_study(n_items=6)))
+    study_state = StudyState(server.database)
     page = browser.new_page(viewport={"width": 1200, "height": 800})
+    page.clock.install()
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
     try:
-        page.goto(f"{site.url}/admin/login?token={arm_token(database)}")
+        page.goto(f"{server.url}/admin/login?token={arm_token(server.database)}")
         page.get_by_role("button", name="Sign in").click()
         page.get_by_text("Nobody has come in yet").wait_for()
         page.get_by_text("Up to date").wait_for()
@@ -389,8 +401,8 @@ def test_the_page_updates_by_itself(browser: Any, served: Any, make_study: MakeS
         first = sham.come_in(study_state)
         for me in (first, sham.come_in(study_state), sham.come_in(study_state)):
             sham.work(study_state, me, rng)
-        page.get_by_text("12 of 12 screens done").wait_for()
-        page.locator("#results .value").first.wait_for()
+        refreshed(page, page.get_by_text("12 of 12 screens done"))
+        refreshed(page, page.locator("#results .value").first)
         page.get_by_role("button", name=f"Exclude {first[:8]}").focus()
         page.keyboard.press("Enter")
         page.get_by_role("button", name=f"Include {first[:8]}").wait_for()
@@ -402,11 +414,10 @@ def test_the_page_updates_by_itself(browser: Any, served: Any, make_study: MakeS
             for scheme in ("light", "dark"):
                 page.emulate_media(color_scheme=scheme)
                 assert violations(page) == []
-        site.kill()
-        page.get_by_text("No connection").wait_for()
-        site.start()
-        page.get_by_text("Up to date").wait_for()
+        server.stop()
+        refreshed(page, page.get_by_text("No connection"))
+        server.start()
+        refreshed(page, page.get_by_text("Up to date"))
         assert [p for p in problems if "ERR_CONNECTION" not in p and "Failed to fetch" not in p] == []
     finally:
         page.close()
-        database.close()

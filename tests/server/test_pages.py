@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, expect
-from visits import violations
+from visits import accessible, click_go, here, no_sideways_scroll, turned
 
 from palaver.studies.design import PRESETS, preset_study, preset_text
 
@@ -106,26 +106,6 @@ def open_page(context: BrowserContext, url: str) -> Page:
     return page
 
 
-def here(page: Page) -> str:
-    """What tells one page from the next."""
-    return str(
-        page.evaluate(
-            "() => { const d = document.getElementById('rate')?.dataset;"
-            " return d ? `${d.assignment}:${d.position}` : document.querySelector('h1').textContent }"
-        )
-    )
-
-
-def turned(page: Page, before: str) -> None:
-    """Wait until the next page is there."""
-    page.wait_for_function(
-        "(before) => { const d = document.getElementById('rate')?.dataset;"
-        " const now = d ? `${d.assignment}:${d.position}` : document.querySelector('h1')?.textContent;"
-        " return document.readyState === 'complete' && now && now !== before }",
-        arg=before,
-    )
-
-
 def press_go(page: Page) -> None:
     """A page of words by keyboard: the button has the focus, or Tab reaches it."""
     before = here(page)
@@ -134,12 +114,6 @@ def press_go(page: Page) -> None:
             break
         page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    turned(page, before)
-
-
-def click_go(page: Page) -> None:
-    before = here(page)
-    page.locator(".go").click()
     turned(page, before)
 
 
@@ -179,15 +153,6 @@ def test_a_whole_study_by_keyboard_alone(name: str, serve: Serve, context: Brows
     rows = server.rows()
     assert len(rows) == outputs * len(study.questions)
     assert all(row[3] is not None and row[3] >= 0 for row in rows), "active seconds are recorded"
-
-
-def no_sideways_scroll(page: Page) -> None:
-    width = page.evaluate("document.documentElement.scrollWidth")
-    assert width <= page.viewport_size["width"], here(page)  # type: ignore[index]
-
-
-def accessible(page: Page) -> None:
-    assert violations(page) == [], here(page)
 
 
 def fill(page: Page) -> None:
@@ -516,68 +481,6 @@ def test_without_scripts_the_form_works(serve: Serve, browser: Browser) -> None:
     expect(page.locator(".part")).to_have_text("2 of 3 for this item")
     assert [row[2] for row in server.rows()] == ["3"]
     context.close()
-
-
-# --- a study with everything
-
-
-@pytest.mark.parametrize("width", [390, 1280])
-def test_the_complete_study_from_consent_to_survey(width: int, serve: Serve, browser: Browser) -> None:
-    server = serve(preset_text("complete"))
-    context = browser.new_context(viewport={"width": width, "height": 800}, has_touch=width < 500)
-    context.set_default_timeout(10_000)
-    page = open_page(context, server.url)
-    page.keyboard.press("Enter")
-    page.wait_for_timeout(50)
-    expect(page.locator("h1")).to_have_text("Before you begin")  # Enter on arrival is no consent
-    accessible(page)
-    click_go(page)
-    click_go(page)
-    expect(page.locator(".progress")).to_contain_text("Training, attempt 1 of 2")
-    for _ in range(2):
-        answer_all(page, good=False)  # the good reply, too
-    expect(page.locator("h1")).to_have_text("Not quite.")
-    expect(page.locator("main")).to_contain_text("not a bad one")
-    assert page.locator(".judged .text").count() == 2, "the whole item is shown again"
-    assert page.locator(".answered input:checked").count() == 4, "with the answers"
-    accessible(page)
-    no_sideways_scroll(page)
-    click_go(page)
-    expect(page.locator(".notice")).to_contain_text("attempt 2 of 2")
-    for _ in range(2):
-        answer_all(page, good="milk" in page.locator(".judged .text").inner_text())
-    expect(page.locator("h1")).to_have_text("That is right.")
-    click_go(page)
-    shown = []
-    while page.locator("#rate").count():
-        shown.append(page.locator(".progress label").inner_text())
-        if len(shown) == 3:
-            page.locator(".again summary").click()
-            expect(page.locator(".again")).to_contain_text("judge the reply alone")
-            no_sideways_scroll(page)
-        accessible(page)
-        bad = any(word in page.locator(".judged .text").inner_text() for word in ("rain rain", "You said"))
-        answer_all(page, good=not bad)
-    pages = [int(text.split()[0]) for text in shown]
-    assert pages == sorted(pages)
-    assert {text.split(" of ")[1] for text in shown} == {shown[0].split(" of ")[1]}, "the total never changes"
-    assert sorted(set(pages)) == list(range(max(pages) + 1)), "checks are counted like all other screens"
-    expect(page.locator("h1")).to_have_text("A few last questions")
-    accessible(page)
-    page.locator(".choice").first.click()
-    click_go(page)
-    expect(page.locator("h1")).to_have_text("Thank you!")
-    expect(page.locator("main")).to_contain_text("studies@example.org")
-    context.close()
-
-
-def answer_all(page: Page, *, good: bool) -> None:
-    """Answer both questions of the page and save."""
-    before = here(page)
-    for question, value in zip(page.locator(".question").all(), "51" if good else "10", strict=True):
-        question.locator(f".choice:has(input[value='{value}'])").click()
-    page.locator("#go").click()
-    turned(page, before)
 
 
 def test_going_back_corrects_the_previous_page(serve: Serve, context: BrowserContext) -> None:
