@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 import sham
 from fastapi.testclient import TestClient
-from visits import violations
+from visits import show_in_time, violations
 
 from palaver import __version__
 from palaver.errors import UserError
@@ -371,16 +371,6 @@ def test_a_hostile_name_stays_text(sqlite: Database, make_study: MakeStudy) -> N
 # --- the page in a browser ----------------------------------------------------------------------------------
 
 
-def refreshed(page: Any, place: Any) -> None:
-    """Let the page's time pass, a period at a time, until it shows this."""
-    for _ in range(500):
-        page.clock.run_for(4000)
-        if place.is_visible():
-            return
-        page.wait_for_timeout(20)
-    raise AssertionError(f"the page never showed {place}: {page.locator('main').inner_text()}")
-
-
 def test_the_page_updates_by_itself(
     browser: Any, serve: Callable[..., Any], make_study: MakeStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -401,8 +391,8 @@ def test_the_page_updates_by_itself(
         first = sham.come_in(study_state)
         for me in (first, sham.come_in(study_state), sham.come_in(study_state)):
             sham.work(study_state, me, rng)
-        refreshed(page, page.get_by_text("12 of 12 screens done"))
-        refreshed(page, page.locator("#results .value").first)
+        show_in_time(page, page.get_by_text("12 of 12 screens done"))
+        show_in_time(page, page.locator("#results .value").first)
         page.get_by_role("button", name=f"Exclude {first[:8]}").focus()
         page.keyboard.press("Enter")
         page.get_by_role("button", name=f"Include {first[:8]}").wait_for()
@@ -415,9 +405,9 @@ def test_the_page_updates_by_itself(
                 page.emulate_media(color_scheme=scheme)
                 assert violations(page) == []
         server.stop()
-        refreshed(page, page.get_by_text("No connection"))
+        show_in_time(page, page.get_by_text("No connection"))
         server.start()
-        refreshed(page, page.get_by_text("Up to date"))
+        show_in_time(page, page.get_by_text("Up to date"))
         assert [p for p in problems if "ERR_CONNECTION" not in p and "Failed to fetch" not in p] == []
     finally:
         page.close()

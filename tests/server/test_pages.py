@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, expect
-from visits import accessible, click_go, here, no_sideways_scroll, turned
+from visits import accessible, click_go, here, no_sideways_scroll, show_in_time, turned
 
 from palaver.studies.design import PRESETS, preset_study, preset_text
 
@@ -525,7 +526,7 @@ def test_leaving_asks_first_and_gives_no_code(serve: Serve, context: BrowserCont
 SHORT_LEASE = """
 name = "short"
 raters_per_item = 1
-lease_minutes = 0.05
+lease_minutes = 0.5
 questions = [{ criterion = "quality", text = "How good?", scale = { kind = "likert" } }]
 items = [{ id = "a", outputs = [{ system = "x", text = "Hello." }] }]
 """
@@ -538,13 +539,18 @@ def test_the_waiting_page_counts_down_and_goes_on_by_itself(
     holder = open_page(context, server.url)
     press_go(holder)
     other = browser.new_context(viewport={"width": 390, "height": 700})
+    other.clock.install()
     page = open_page(other, server.url)
     click_go(page)
     expect(page.locator("h1")).to_have_text("One moment, please")
     expect(page.locator("#left")).to_contain_text("min")
+    shown = page.locator("#left").inner_text()
+    page.clock.run_for(2000)
+    assert page.locator("#left").inner_text() != shown
     accessible(page)
     no_sideways_scroll(page)
-    expect(page.locator("#rate")).to_be_visible(timeout=15_000)
+    server.app.state.site.study_state.clock = lambda: time.time() + 31  # the first one's lease is over
+    show_in_time(page, page.locator("#rate"))
     other.close()
 
 

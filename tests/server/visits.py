@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page
+from playwright.sync_api import Locator, Page
 
 
 def violations(page: Any) -> list[str]:
@@ -17,6 +17,16 @@ def violations(page: Any) -> list[str]:
     problems = Axe().run(page).response["violations"]
     grave = [problem for problem in problems if problem["impact"] in ("serious", "critical")]
     return [f"{problem['id']}: {problem['nodes'][0]['html']}" for problem in grave]
+
+
+def show_in_time(page: Page, place: Locator) -> None:
+    """Let the time of a page with a clock of its own pass, some seconds at once, until it shows this."""
+    for _ in range(500):
+        page.clock.run_for(6000)
+        if place.is_visible():
+            return
+        page.wait_for_timeout(20)
+    raise AssertionError(f"the page never showed {place}: {page.locator('main').inner_text()}")
 
 
 def here(page: Page) -> str:
