@@ -496,6 +496,13 @@ def test_a_public_address_has_to_be_one(palaver: Palaver, study: Path, url: str)
     assert "--public-url: expected an address" in ran.err
 
 
+def test_keys_have_to_be_keys(palaver: Palaver, study: Path) -> None:
+    ran = palaver("study", "serve", study, "--prolific-keys", study)
+    assert ran.code == 1
+    assert "holds no keys of Prolific's" in ran.err
+    assert not study.with_suffix(".db").exists()
+
+
 def test_an_empty_export_is_an_error(palaver: Palaver, study: Path, tmp_path: Path) -> None:
     from palaver.cli.study_serve import _prepare
     from palaver.server.database import sqlite_url
@@ -569,6 +576,22 @@ def test_a_changed_study_file(palaver: Palaver, served: Path, study: Path) -> No
     assert ran.code == 1
     assert "the file has changed" in ran.err
     assert "--database" in ran.err
+
+
+def test_an_earlier_version_of_the_file_serves_the_newest(
+    palaver: Palaver, served: Path, study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The admin's page amends what is served, not the file."""
+    monkeypatch.setattr("palaver.cli.study_serve._run", lambda settings: None)
+    before = study.read_text()
+    study.write_text(before.replace("raters_per_item = 3", "raters_per_item = 4"))
+    assert "is now version 2" in palaver("study", "amend", study).out
+    assert "earlier version" not in palaver("study", "serve", study, "--port", "0").err
+    study.write_text(before)
+    ran = palaver("study", "serve", study, "--port", "0")
+    assert ran.code == 0, ran.err
+    assert "study.toml is an earlier version: version 2 is served" in ran.err
+    assert "9 of 12 screens done" in ran.out
 
 
 def test_a_folder_that_cannot_be_written(palaver: Palaver, study: Path, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -21,11 +22,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
+from sqlalchemy import select
 
 from palaver.schema import Study
+from palaver.server.app import create_app
 from palaver.server.database import Database
 from palaver.server.migrations import migrate
+from palaver.server.settings import Settings
 from palaver.server.study_state import StudyState
+from palaver.server.tables import answer
 
 sys.path.append(str(Path(__file__).parent))  # for `sham`: tests are no package
 
@@ -281,3 +287,57 @@ def served() -> Iterator[Callable[..., ServerProcess]]:
 @pytest.fixture
 def unused_port() -> int:
     return free_port()
+
+
+class LocalServer:
+    """The real app in a thread of this process, for a browser; it can be stopped and started again."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.start()
+
+    def start(self) -> None:
+        self.app = create_app(self.settings)
+        options = {"log_level": "error", "proxy_headers": False, "timeout_graceful_shutdown": 1}
+        config = uvicorn.Config(self.app, port=self.port, **options)  # type: ignore[arg-type]
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run, daemon=True)
+        self._thread.start()
+        while not self._server.started:
+            assert self._thread.is_alive()
+            time.sleep(0.01)
+
+    def stop(self) -> None:
+        self._server.should_exit = True
+        self._thread.join(10)
+
+    @property
+    def database(self) -> Database:
+        database: Database = self.app.state.site.study_state.database
+        return database
+
+    def rows(self) -> list[tuple[str, str, str, float | None, int | None]]:
+        """Rater, criterion, value, seconds and place of every answer."""
+        c = answer.c
+        wanted = select(c.rater_id, c.criterion, c.value, c.seconds, c.shown_position).order_by(c.number)
+        with self.database.reading() as connection:
+            return [tuple(row) for row in connection.execute(wanted)]  # type: ignore[misc]
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Callable[..., LocalServer]]:
+    """`serve(text, name, **settings)` serves a study file from this process until the test ends."""
+    running: list[LocalServer] = []
+
+    def start(text: str, name: str = "study", **settings: Any) -> LocalServer:
+        file = tmp_path / f"{name}.toml"
+        file.write_text(text, encoding="utf-8")
+        url = f"sqlite:///{tmp_path / name}.db"
+        running.append(LocalServer(Settings(study_file=file, database=url, **settings)))
+        return running[-1]
+
+    yield start
+    for server in running:
+        server.stop()

@@ -9,13 +9,13 @@ import random
 import re
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 import sham
 from fastapi.testclient import TestClient
+from visits import show_in_time, violations
 
 from palaver import __version__
 from palaver.errors import UserError
@@ -25,6 +25,7 @@ from palaver.server.database import Database
 from palaver.server.oversight import arm_token, rater_table
 from palaver.server.settings import Settings
 from palaver.server.study_state import StudyState
+from palaver.studies.design import study_toml
 
 MakeStudy = Callable[..., Study]
 SOURCE = "# as it was written\nname = 'small'\n"
@@ -249,6 +250,19 @@ def test_decisions(site: Site, study_state: StudyState, answered: list[str]) -> 
     assert len(client.get("/admin/export/jsonl").text.splitlines()) == len(answered)
 
 
+def test_a_withdrawn_rater_cannot_be_included(site: Site, study_state: StudyState) -> None:
+    me = sham.come_in(study_state)
+    sham.work(study_state, me, random.Random(1), screens=1)
+    study_state.withdraw(me)
+    client = site.admin()
+    page = client.get("/admin").text
+    assert f"/admin/raters/{me}/include" not in page
+    assert "left before the end" in page
+    refused = client.post(f"/admin/raters/{me}/include", data={"csrf": csrf_in(page)})
+    assert refused.status_code == 409
+    assert "has left the study" in refused.text
+
+
 def test_decisions_need_the_form(site: Site, answered: list[str]) -> None:
     client, me = site.admin(), rater_table(site.database)[0].id
     csrf = csrf_in(client.get("/admin").text)
@@ -357,17 +371,19 @@ def test_a_hostile_name_stays_text(sqlite: Database, make_study: MakeStudy) -> N
 # --- the page in a browser ----------------------------------------------------------------------------------
 
 
-def test_the_page_updates_by_itself(browser: Any, served: Any, make_study: MakeStudy, tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'study.db'}"
-    site = served(make_study(n_items=6), url)
-    database = Database(url)
-    study_state = StudyState(database)
+def test_the_page_updates_by_itself(
+    browser: Any, serve: Callable[..., Any], make_study: MakeStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("palaver.server.live.PAUSE", 0.0)
+    server = serve(study_toml(make_study(n_items=6)))
+    study_state = StudyState(server.database)
     page = browser.new_page(viewport={"width": 1200, "height": 800})
+    page.clock.install()
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
     try:
-        page.goto(f"{site.url}/admin/login?token={arm_token(database)}")
+        page.goto(f"{server.url}/admin/login?token={arm_token(server.database)}")
         page.get_by_role("button", name="Sign in").click()
         page.get_by_text("Nobody has come in yet").wait_for()
         page.get_by_text("Up to date").wait_for()
@@ -375,8 +391,8 @@ def test_the_page_updates_by_itself(browser: Any, served: Any, make_study: MakeS
         first = sham.come_in(study_state)
         for me in (first, sham.come_in(study_state), sham.come_in(study_state)):
             sham.work(study_state, me, rng)
-        page.get_by_text("12 of 12 screens done").wait_for()
-        page.locator("#results .value").first.wait_for()
+        show_in_time(page, page.get_by_text("12 of 12 screens done"))
+        show_in_time(page, page.locator("#results .value").first)
         page.get_by_role("button", name=f"Exclude {first[:8]}").focus()
         page.keyboard.press("Enter")
         page.get_by_role("button", name=f"Include {first[:8]}").wait_for()
@@ -388,17 +404,10 @@ def test_the_page_updates_by_itself(browser: Any, served: Any, make_study: MakeS
             for scheme in ("light", "dark"):
                 page.emulate_media(color_scheme=scheme)
                 assert violations(page) == []
-        site.kill()
-        page.get_by_text("No connection").wait_for()
-        site.start()
-        page.get_by_text("Up to date").wait_for()
+        server.stop()
+        show_in_time(page, page.get_by_text("No connection"))
+        server.start()
+        show_in_time(page, page.get_by_text("Up to date"))
         assert [p for p in problems if "ERR_CONNECTION" not in p and "Failed to fetch" not in p] == []
     finally:
         page.close()
-        database.close()
-
-
-def violations(page: Any) -> list[str]:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    found = axe.run(page).response["violations"]
-    return [f"{v['id']}: {v['nodes'][0]['html']}" for v in found if v["impact"] in ("serious", "critical")]

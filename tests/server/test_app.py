@@ -342,6 +342,49 @@ def test_a_second_assignment_is_not_paid_without_work(serve: Serve) -> None:
     assert client.get("/study").status_code == 401, "nor by the way round"
 
 
+def test_the_assignment_of_finished_work_cannot_be_exchanged(serve: Serve) -> None:
+    """A return without an assignment must not make room for another one."""
+    client = serve(preset_text("likert"), public_url="https://lab.example.org")
+    client.base_url = "https://lab.example.org"
+    link = "/?workerId=w&hitId=h&turkSubmitTo=https%3A%2F%2Fwww.mturk.com"
+    text = press(client, client.get(f"{link}&assignmentId=a1").text)
+    while is_rating(text):
+        text = client.post("/study/answers", data=form(text)).text
+    assert 'name="assignmentId" value="a1"' in client.get(link).text
+    assert client.get(f"{link}&assignmentId=a2").status_code == 409
+    unnamed = TestClient(client.app, base_url="https://lab.example.org")
+    text = press(unnamed, unnamed.get("/?workerId=v").text)
+    while is_rating(text):
+        text = unnamed.post("/study/answers", data=form(text)).text
+    assert unnamed.get("/?workerId=v&assignmentId=b1").status_code == 409, "it was done for no assignment"
+
+
+@pytest.mark.parametrize("leave", ["decline", "leave"])
+@pytest.mark.parametrize("link", ["/?PROLIFIC_PID=p&SESSION_ID=", "/?workerId=p&assignmentId="])
+def test_who_has_left_and_returns_gets_no_code(serve: Serve, leave: str, link: str) -> None:
+    client = serve(FULL)
+    page = client.get(f"{link}1").text
+    if leave == "leave":
+        page = press(client, press(client, page))
+        page = client.post("/study/answers", data=form(page)).text
+        page = client.get("/study/leave").text
+    pages = [client.post(f"/study/{leave}", data={"csrf": csrf(page)}).text]
+    pages += [client.get(where).text for where in (f"{link}1", f"{link}2", "/", "/study")]
+    for step in ("consent", "begin", "survey"):
+        assert (
+            client.post(f"/study/{step}", data={"csrf": csrf(page), "survey:age": "old"}).status_code == 200
+        )
+        pages.append(client.get("/study").text)
+    for shown in pages:
+        assert ("You have left" if leave == "leave" else "You are not taking part") in shown
+        assert "C0DE" not in shown
+        assert "externalSubmit" not in shown
+    client.cookies.clear()
+    elsewhere = client.get(f"{link}3")
+    assert (elsewhere.status_code, "C0DE" in elsewhere.text) == (403, False)
+    assert count(client, rater) == 1
+
+
 def test_mturk_previews_frames_and_submits(serve: Serve) -> None:
     client = serve(preset_text("likert"), public_url="https://lab.example.org")
     client.base_url = "https://lab.example.org"

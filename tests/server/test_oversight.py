@@ -151,6 +151,25 @@ def test_excluded_raters_at_work_take_nobodys_place(
     assert status(database, clock()).done == 2
 
 
+def test_what_a_person_has_withdrawn_stays_out(database: Database, make_study: MakeStudy) -> None:
+    study_state = StudyState.create(database, make_study(n_items=2, raters_per_item=1), "")
+    rng = random.Random(1)
+    me, other = sham.come_in(study_state), sham.come_in(study_state)
+    sham.work(study_state, me, rng, screens=1)
+    study_state.withdraw(me)
+    for action in ("exclude", "include", "block", "unblock"):
+        if action == "include":
+            with pytest.raises(Refusal, match="has left the study") as refused:
+                decide(database, me, action)
+            assert refused.value.status == 409
+        else:
+            decide(database, me, action)
+        assert status(database).done == 0
+        assert places_are_right(database)
+    assert next(row.excluded for row in rater_table(database) if row.id == me)
+    assert len(sham.work(study_state, other, rng)) == 4, "others have the places"
+
+
 def test_blocked_raters_get_nothing_and_their_screen_is_free_at_once(
     database: Database, make_study: MakeStudy
 ) -> None:

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import pytest
-import uvicorn
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, expect
-from sqlalchemy import select
+from visits import accessible, click_go, here, no_sideways_scroll, show_in_time, turned
 
-from palaver.server.app import create_app
-from palaver.server.settings import Settings
-from palaver.server.tables import answer
 from palaver.studies.design import PRESETS, preset_study, preset_text
 
+Serve = Callable[..., Any]
 LONG = "\n".join(
     f'  {{ speaker = "{"user" if n % 2 else "system"}", text = "Turn {n} of a long conversation." }},'
     for n in range(40)
@@ -82,46 +75,6 @@ text = "{"A long word: " + "w" * 200}"
 '''
 
 
-@dataclass
-class Server:
-    url: str
-    app: object
-
-    def rows(self) -> list[tuple[str, str, str, float | None, int | None]]:
-        columns = answer.c
-        with self.app.state.site.study_state.database.reading() as connection:  # type: ignore[attr-defined]
-            wanted = select(
-                columns.rater_id, columns.criterion, columns.value, columns.seconds, columns.shown_position
-            )
-            return [tuple(row) for row in connection.execute(wanted.order_by(columns.number))]  # type: ignore[misc]
-
-
-@pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Callable[[str], Server]]:
-    running: list[tuple[uvicorn.Server, threading.Thread]] = []
-
-    def start(text: str) -> Server:
-        file = tmp_path / "study.toml"
-        file.write_text(text, encoding="utf-8")
-        app = create_app(Settings(study_file=file, database=f"sqlite:///{tmp_path / 'study.db'}"))
-        listener = socket.socket()
-        listener.bind(("127.0.0.1", 0))
-        config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-        thread.start()
-        running.append((server, thread))
-        while not server.started:
-            assert thread.is_alive()
-            time.sleep(0.01)
-        return Server(f"http://127.0.0.1:{listener.getsockname()[1]}", app)
-
-    yield start
-    for server, thread in running:
-        server.should_exit = True
-        thread.join(10)
-
-
 @pytest.fixture
 def context(browser: Browser) -> Iterator[BrowserContext]:
     context = browser.new_context(viewport={"width": 1200, "height": 800})
@@ -154,26 +107,6 @@ def open_page(context: BrowserContext, url: str) -> Page:
     return page
 
 
-def here(page: Page) -> str:
-    """What tells one page from the next."""
-    return str(
-        page.evaluate(
-            "() => { const d = document.getElementById('rate')?.dataset;"
-            " return d ? `${d.assignment}:${d.position}` : document.querySelector('h1').textContent }"
-        )
-    )
-
-
-def turned(page: Page, before: str) -> None:
-    """Wait until the next page is there."""
-    page.wait_for_function(
-        "(before) => { const d = document.getElementById('rate')?.dataset;"
-        " const now = d ? `${d.assignment}:${d.position}` : document.querySelector('h1')?.textContent;"
-        " return document.readyState === 'complete' && now && now !== before }",
-        arg=before,
-    )
-
-
 def press_go(page: Page) -> None:
     """A page of words by keyboard: the button has the focus, or Tab reaches it."""
     before = here(page)
@@ -182,12 +115,6 @@ def press_go(page: Page) -> None:
             break
         page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    turned(page, before)
-
-
-def click_go(page: Page) -> None:
-    before = here(page)
-    page.locator(".go").click()
     turned(page, before)
 
 
@@ -211,9 +138,7 @@ PLAIN = [name for name in PRESETS if name != "complete"]
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_a_whole_study_by_keyboard_alone(
-    name: str, serve: Callable[[str], Server], context: BrowserContext
-) -> None:
+def test_a_whole_study_by_keyboard_alone(name: str, serve: Serve, context: BrowserContext) -> None:
     server = serve(preset_text(name))
     page = open_page(context, server.url)
     press_go(page)
@@ -231,17 +156,6 @@ def test_a_whole_study_by_keyboard_alone(
     assert all(row[3] is not None and row[3] >= 0 for row in rows), "active seconds are recorded"
 
 
-def no_sideways_scroll(page: Page) -> None:
-    width = page.evaluate("document.documentElement.scrollWidth")
-    assert width <= page.viewport_size["width"], here(page)  # type: ignore[index]
-
-
-def accessible(page: Page) -> None:
-    found = Axe().run(page).response["violations"]
-    grave = [(v["id"], v["nodes"][0]["html"]) for v in found if v["impact"] in ("serious", "critical")]
-    assert not grave, here(page)
-
-
 def fill(page: Page) -> None:
     for question in page.locator(".question").all():
         if question.get_attribute("data-kind") == "number":
@@ -253,7 +167,7 @@ def fill(page: Page) -> None:
 
 @pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1200, "light")])
 def test_every_kind_of_page_fits_and_is_accessible(
-    width: int, scheme: str, serve: Callable[[str], Server], browser: Browser
+    width: int, scheme: str, serve: Serve, browser: Browser
 ) -> None:
     server = serve(FULL)
     context = browser.new_context(
@@ -296,9 +210,7 @@ def test_every_kind_of_page_fits_and_is_accessible(
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_rating_pages_of_presets_on_a_phone(
-    name: str, serve: Callable[[str], Server], browser: Browser
-) -> None:
+def test_rating_pages_of_presets_on_a_phone(name: str, serve: Serve, browser: Browser) -> None:
     server = serve(preset_text(name, layout="joint"))
     context = browser.new_context(viewport={"width": 360, "height": 640}, has_touch=True, is_mobile=True)
     page = open_page(context, server.url)
@@ -315,9 +227,7 @@ def test_rating_pages_of_presets_on_a_phone(
     context.close()
 
 
-def test_a_long_dialogue_scrolls_and_the_question_stays(
-    serve: Callable[[str], Server], context: BrowserContext
-) -> None:
+def test_a_long_dialogue_scrolls_and_the_question_stays(serve: Serve, context: BrowserContext) -> None:
     text = preset_text("pairwise").replace("turns = [", "turns = [\n" + LONG)
     page = open_page(context, serve(text).url)
     press_go(page)
@@ -335,7 +245,7 @@ def test_a_long_dialogue_scrolls_and_the_question_stays(
 
 
 def test_the_end_of_a_conversation_so_far_shows_and_the_page_is_as_long_as_what_is_on_it(
-    serve: Callable[[str], Server], context: BrowserContext
+    serve: Serve, context: BrowserContext
 ) -> None:
     text = preset_text("snippet").replace("turns = [", "turns = [\n" + LONG)
     page = open_page(context, serve(text).url)
@@ -347,7 +257,7 @@ def test_the_end_of_a_conversation_so_far_shows_and_the_page_is_as_long_as_what_
     assert page.evaluate("document.documentElement.scrollHeight") - page.evaluate(bar_ends) < 200
 
 
-def test_a_reload_in_mid_item_resumes(serve: Callable[[str], Server], context: BrowserContext) -> None:
+def test_a_reload_in_mid_item_resumes(serve: Serve, context: BrowserContext) -> None:
     server = serve(preset_text("rankme"))
     page = open_page(context, server.url)
     press_go(page)
@@ -361,7 +271,7 @@ def test_a_reload_in_mid_item_resumes(serve: Callable[[str], Server], context: B
     assert server.rows() == []
 
 
-def test_an_incomplete_page_is_not_sent(serve: Callable[[str], Server], context: BrowserContext) -> None:
+def test_an_incomplete_page_is_not_sent(serve: Serve, context: BrowserContext) -> None:
     server = serve(preset_text("rankme"))
     page = open_page(context, server.url)
     press_go(page)
@@ -374,9 +284,7 @@ def test_an_incomplete_page_is_not_sent(serve: Callable[[str], Server], context:
     assert server.rows() == []
 
 
-def test_an_answer_given_offline_arrives_once(
-    serve: Callable[[str], Server], context: BrowserContext
-) -> None:
+def test_an_answer_given_offline_arrives_once(serve: Serve, context: BrowserContext) -> None:
     server = serve(preset_text("likert"))
     page = open_page(context, server.url)
     press_go(page)
@@ -395,7 +303,7 @@ def test_an_answer_given_offline_arrives_once(
 
 
 def test_an_answer_whose_acknowledgement_was_lost_is_sent_after_a_reload_and_is_one_row(
-    serve: Callable[[str], Server], context: BrowserContext
+    serve: Serve, context: BrowserContext
 ) -> None:
     server = serve(preset_text("likert"))
     page = open_page(context, server.url)
@@ -418,7 +326,7 @@ def test_an_answer_whose_acknowledgement_was_lost_is_sent_after_a_reload_and_is_
 
 
 def test_saved_is_said_only_after_the_server_said_so_and_nothing_jumps(
-    serve: Callable[[str], Server], context: BrowserContext
+    serve: Serve, context: BrowserContext
 ) -> None:
     server = serve(preset_text("likert"))
     page = open_page(context, server.url)
@@ -440,7 +348,7 @@ def test_saved_is_said_only_after_the_server_said_so_and_nothing_jumps(
     assert len(server.rows()) == 1
 
 
-def test_a_server_that_fails_is_tried_again(serve: Callable[[str], Server], context: BrowserContext) -> None:
+def test_a_server_that_fails_is_tried_again(serve: Serve, context: BrowserContext) -> None:
     server = serve(preset_text("likert"))
     page = open_page(context, server.url)
     press_go(page)
@@ -452,7 +360,7 @@ def test_a_server_that_fails_is_tried_again(serve: Callable[[str], Server], cont
     assert [row[2] for row in server.rows()] == ["2"]
 
 
-def test_two_raters_at_once(serve: Callable[[str], Server], browser: Browser) -> None:
+def test_two_raters_at_once(serve: Serve, browser: Browser) -> None:
     server = serve(preset_text("pairwise"))
     contexts = [browser.new_context() for _ in range(2)]
     pages = [open_page(context, server.url) for context in contexts]
@@ -481,9 +389,7 @@ def first_slider(context: BrowserContext, url: str) -> tuple[Page, Locator, Loca
 
 
 @pytest.mark.parametrize("width", [1200, 360])
-def test_a_slider_counts_only_when_it_was_moved(
-    width: int, serve: Callable[[str], Server], browser: Browser
-) -> None:
+def test_a_slider_counts_only_when_it_was_moved(width: int, serve: Serve, browser: Browser) -> None:
     server = serve(SLIDER)
     context = browser.new_context(viewport={"width": width, "height": 800}, has_touch=width < 500)
     page, line, number = first_slider(context, server.url)
@@ -510,7 +416,7 @@ def test_a_slider_counts_only_when_it_was_moved(
     context.close()
 
 
-def test_a_slider_by_keys_and_after_a_reload(serve: Callable[[str], Server], context: BrowserContext) -> None:
+def test_a_slider_by_keys_and_after_a_reload(serve: Serve, context: BrowserContext) -> None:
     server = serve(SLIDER)
     page, line, number = first_slider(context, server.url)
     line.focus()
@@ -535,7 +441,7 @@ def test_a_slider_by_keys_and_after_a_reload(serve: Callable[[str], Server], con
     assert server.rows() == []
 
 
-def test_a_slider_without_scripts_is_a_number(serve: Callable[[str], Server], browser: Browser) -> None:
+def test_a_slider_without_scripts_is_a_number(serve: Serve, browser: Browser) -> None:
     server = serve(SLIDER)
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
@@ -551,7 +457,7 @@ def test_a_slider_without_scripts_is_a_number(serve: Callable[[str], Server], br
     context.close()
 
 
-def test_exclusive_boxes_stand_alone(serve: Callable[[str], Server], context: BrowserContext) -> None:
+def test_exclusive_boxes_stand_alone(serve: Serve, context: BrowserContext) -> None:
     page = open_page(context, serve(preset_text("likert", layout="joint")).url)
     press_go(page)
     boxes = page.locator("input[type=checkbox]")
@@ -564,7 +470,7 @@ def test_exclusive_boxes_stand_alone(serve: Callable[[str], Server], context: Br
     assert [box.is_checked() for box in boxes.all()] == [True, False, False]
 
 
-def test_without_scripts_the_form_works(serve: Callable[[str], Server], browser: Browser) -> None:
+def test_without_scripts_the_form_works(serve: Serve, browser: Browser) -> None:
     server = serve(preset_text("likert"))
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
@@ -578,73 +484,7 @@ def test_without_scripts_the_form_works(serve: Callable[[str], Server], browser:
     context.close()
 
 
-# --- a study with everything
-
-
-@pytest.mark.parametrize("width", [390, 1280])
-def test_the_complete_study_from_consent_to_survey(
-    width: int, serve: Callable[[str], Server], browser: Browser
-) -> None:
-    server = serve(preset_text("complete"))
-    context = browser.new_context(viewport={"width": width, "height": 800}, has_touch=width < 500)
-    context.set_default_timeout(10_000)
-    page = open_page(context, server.url)
-    page.keyboard.press("Enter")
-    page.wait_for_timeout(50)
-    expect(page.locator("h1")).to_have_text("Before you begin")  # Enter on arrival is no consent
-    accessible(page)
-    click_go(page)
-    click_go(page)
-    expect(page.locator(".progress")).to_contain_text("Training, attempt 1 of 2")
-    for _ in range(2):
-        answer_all(page, good=False)  # the good reply, too
-    expect(page.locator("h1")).to_have_text("Not quite.")
-    expect(page.locator("main")).to_contain_text("not a bad one")
-    assert page.locator(".judged .text").count() == 2, "the whole item is shown again"
-    assert page.locator(".answered input:checked").count() == 4, "with the answers"
-    accessible(page)
-    no_sideways_scroll(page)
-    click_go(page)
-    expect(page.locator(".notice")).to_contain_text("attempt 2 of 2")
-    for _ in range(2):
-        answer_all(page, good="milk" in page.locator(".judged .text").inner_text())
-    expect(page.locator("h1")).to_have_text("That is right.")
-    click_go(page)
-    shown = []
-    while page.locator("#rate").count():
-        shown.append(page.locator(".progress label").inner_text())
-        if len(shown) == 3:
-            page.locator(".again summary").click()
-            expect(page.locator(".again")).to_contain_text("judge the reply alone")
-            no_sideways_scroll(page)
-        accessible(page)
-        bad = any(word in page.locator(".judged .text").inner_text() for word in ("rain rain", "You said"))
-        answer_all(page, good=not bad)
-    pages = [int(text.split()[0]) for text in shown]
-    assert pages == sorted(pages)
-    assert {text.split(" of ")[1] for text in shown} == {shown[0].split(" of ")[1]}, "the total never changes"
-    assert sorted(set(pages)) == list(range(max(pages) + 1)), "checks are counted like all other screens"
-    expect(page.locator("h1")).to_have_text("A few last questions")
-    accessible(page)
-    page.locator(".choice").first.click()
-    click_go(page)
-    expect(page.locator("h1")).to_have_text("Thank you!")
-    expect(page.locator("main")).to_contain_text("studies@example.org")
-    context.close()
-
-
-def answer_all(page: Page, *, good: bool) -> None:
-    """Answer both questions of the page and save."""
-    before = here(page)
-    for question, value in zip(page.locator(".question").all(), "51" if good else "10", strict=True):
-        question.locator(f".choice:has(input[value='{value}'])").click()
-    page.locator("#go").click()
-    turned(page, before)
-
-
-def test_going_back_corrects_the_previous_page(
-    serve: Callable[[str], Server], context: BrowserContext
-) -> None:
+def test_going_back_corrects_the_previous_page(serve: Serve, context: BrowserContext) -> None:
     server = serve(preset_text("likert"))
     page = open_page(context, server.url)
     press_go(page)
@@ -668,9 +508,7 @@ def test_going_back_corrects_the_previous_page(
     assert values[0][:2] == values[1][:2], "a later row for the same output"
 
 
-def test_leaving_asks_first_and_gives_no_code(
-    serve: Callable[[str], Server], context: BrowserContext
-) -> None:
+def test_leaving_asks_first_and_gives_no_code(serve: Serve, context: BrowserContext) -> None:
     server = serve(preset_text("likert"))
     page = open_page(context, server.url)
     press_go(page)
@@ -688,26 +526,31 @@ def test_leaving_asks_first_and_gives_no_code(
 SHORT_LEASE = """
 name = "short"
 raters_per_item = 1
-lease_minutes = 0.05
+lease_minutes = 0.5
 questions = [{ criterion = "quality", text = "How good?", scale = { kind = "likert" } }]
 items = [{ id = "a", outputs = [{ system = "x", text = "Hello." }] }]
 """
 
 
 def test_the_waiting_page_counts_down_and_goes_on_by_itself(
-    serve: Callable[[str], Server], context: BrowserContext, browser: Browser
+    serve: Serve, context: BrowserContext, browser: Browser
 ) -> None:
     server = serve(SHORT_LEASE)
     holder = open_page(context, server.url)
     press_go(holder)
     other = browser.new_context(viewport={"width": 390, "height": 700})
+    other.clock.install()
     page = open_page(other, server.url)
     click_go(page)
     expect(page.locator("h1")).to_have_text("One moment, please")
     expect(page.locator("#left")).to_contain_text("min")
+    shown = page.locator("#left").inner_text()
+    page.clock.run_for(2000)
+    assert page.locator("#left").inner_text() != shown
     accessible(page)
     no_sideways_scroll(page)
-    expect(page.locator("#rate")).to_be_visible(timeout=15_000)
+    server.app.state.site.study_state.clock = lambda: time.time() + 31  # the first one's lease is over
+    show_in_time(page, page.locator("#rate"))
     other.close()
 
 
@@ -718,7 +561,7 @@ def boxes_of(page: Page, selector: str) -> list[dict[str, float]]:
 
 @pytest.mark.parametrize("width", [360, 1200])
 def test_eleven_steps_stay_in_one_row_with_the_labels_at_the_ends(
-    width: int, serve: Callable[[str], Server], browser: Browser
+    width: int, serve: Serve, browser: Browser
 ) -> None:
     scale = '{ kind = "likert", low = 0, high = 10, labels = ["worst", "best"] }'
     server = serve(SHORT_LEASE.replace('{ kind = "likert" }', scale))
@@ -737,9 +580,7 @@ def test_eleven_steps_stay_in_one_row_with_the_labels_at_the_ends(
     context.close()
 
 
-def test_an_open_page_shows_that_somebody_is_there(
-    serve: Callable[[str], Server], context: BrowserContext
-) -> None:
+def test_an_open_page_shows_that_somebody_is_there(serve: Serve, context: BrowserContext) -> None:
     server = serve(preset_text("likert"))
     page = open_page(context, server.url)
     press_go(page)

@@ -1,6 +1,6 @@
-"""A study behind a real nginx: as Debian's package does it by default, and as our how-to says.
+"""A study behind a real nginx and a real Caddy: as they do it by default, and as our how-to says.
 
-Skipped where nginx is not installed; with PALAVER_REQUIRE_PROXY=1 (CI) that is a failure.
+Skipped where they are not installed; with PALAVER_REQUIRE_PROXY=1 (CI) that is a failure.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import httpx
 import pytest
 
 from palaver.schema import Study
-from palaver.server.database import Database
 from palaver.server.oversight import arm_token
+from palaver.server.pages import ENTRIES_PER_MINUTE
+from palaver.studies.design import study_toml
 
 HOW_TO = Path(__file__).parents[2] / "docs/how-to/put-a-study-online.md"
 FRAME = """
@@ -44,46 +45,70 @@ http {{
 ROOT = "location / {{ proxy_pass http://127.0.0.1:{backend}; }}"
 STRIPS_THE_PATH = "location /s/ {{ proxy_pass http://127.0.0.1:{backend}/; }}"
 KEEPS_THE_PATH = "location /s/ {{ proxy_pass http://127.0.0.1:{backend}; }}"
+APPENDS = """location /s/ {{
+  proxy_pass http://127.0.0.1:{backend};
+  proxy_set_header Host $http_host;
+  proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+}}"""
+CADDY_FRAME = """
+{{
+  admin off
+}}
+http://localhost:{port} {{
+  bind 127.0.0.1
+  {rules}
+}}
+"""
 
 
-def documented() -> str:
-    """The rules of the how-to, with the test's ports."""
-    block = re.search(r"```nginx\n.*?(location /study-1/.*?\n    \})", HOW_TO.read_text(), re.DOTALL)
+def documented(pattern: str) -> str:
+    """The rules of the how-to, with the test's path and port."""
+    block = re.search(pattern, HOW_TO.read_text(), re.DOTALL)
     assert block is not None
     rules = block[1].replace("/study-1/", "/s/").replace("{", "{{").replace("}", "}}")
     return rules.replace("127.0.0.1:8000", "127.0.0.1:{backend}")
 
 
-CONFIGURATIONS: dict[str, tuple[str, str | Callable[[], str]]] = {
-    "default": ("", ROOT),
-    "default, path taken off": ("/s", STRIPS_THE_PATH),
-    "default, path left on": ("/s", KEEPS_THE_PATH),
-    "documented": ("/s", documented),
+NGINX = documented(r"```nginx\n.*?(location /study-1/.*?\n    \})")
+CADDY = documented(r"lab\.example\.org \{\n(    handle .*?\n    \}\n)\}")
+CONFIGURATIONS: dict[str, tuple[str, str, str]] = {
+    "nginx, default": ("", "nginx", ROOT),
+    "nginx, default, path taken off": ("/s", "nginx", STRIPS_THE_PATH),
+    "nginx, default, path left on": ("/s", "nginx", KEEPS_THE_PATH),
+    "nginx, documented": ("/s", "nginx", NGINX),
+    "caddy, documented": ("/s", "caddy", CADDY),
 }
+Proxy = Callable[[str, str, int, int], None]
 
 
 @pytest.fixture
-def nginx(tmp_path: Path) -> Iterator[Callable[[str, int, int], None]]:
-    program = shutil.which("nginx") or shutil.which("/usr/sbin/nginx")
-    if program is None:
-        reason = "nginx is not installed (Debian: apt-get install nginx-light)"
-        if os.environ.get("PALAVER_REQUIRE_PROXY"):
-            pytest.fail(reason)
-        pytest.skip(reason)
+def proxy(tmp_path: Path) -> Iterator[Proxy]:
+    """`proxy("nginx", rules, port, backend)` runs one until the test ends."""
     running: list[subprocess.Popen[bytes]] = []
 
-    def start(rules: str, port: int, backend: int) -> None:
-        file = tmp_path / "nginx.conf"
-        text = FRAME.format(folder=tmp_path, port=port, rules=rules.format(backend=backend))
-        file.write_text(text)
+    def start(name: str, rules: str, port: int, backend: int) -> None:
+        program = shutil.which(name) or shutil.which(f"/usr/sbin/{name}")
+        if program is None:
+            reason = f"{name} is not installed (Debian: apt-get install nginx-light caddy)"
+            if os.environ.get("PALAVER_REQUIRE_PROXY"):
+                pytest.fail(reason)
+            pytest.skip(reason)
+        file = tmp_path / f"{name}.conf"
+        frame = FRAME if name == "nginx" else CADDY_FRAME
+        file.write_text(frame.format(folder=tmp_path, port=port, rules=rules.format(backend=backend)))
         command = [program, "-p", str(tmp_path), "-c", str(file), "-e", "stderr"]
-        running.append(subprocess.Popen(command, stderr=subprocess.PIPE))
-        for _ in range(200):
+        if name == "caddy":
+            command = [program, "run", "--config", str(file), "--adapter", "caddyfile"]
+        environment = {**os.environ, "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+        log = (tmp_path / f"{name}.log").open("wb")
+        running.append(subprocess.Popen(command, stderr=log, env=environment))
+        log.close()
+        for _ in range(500):
             try:
-                httpx.get(f"http://127.0.0.1:{port}/")
+                httpx.get(f"http://localhost:{port}/")
                 return
             except httpx.TransportError:
-                assert running[-1].poll() is None, running[-1].communicate()[1]
+                assert running[-1].poll() is None, (tmp_path / f"{name}.log").read_text()
                 time.sleep(0.02)
 
     yield start
@@ -99,19 +124,17 @@ def form_of(page: str) -> tuple[str, dict[str, str]]:
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
-def test_behind_nginx(
+def test_behind_a_proxy(
     name: str,
-    nginx: Callable[[str, int, int], None],
-    served: Any,
+    proxy: Proxy,
+    serve: Callable[..., Any],
     make_study: Callable[..., Study],
-    tmp_path: Path,
     unused_port: int,
 ) -> None:
-    path, rules = CONFIGURATIONS[name]
+    path, program, rules = CONFIGURATIONS[name]
     origin = f"http://localhost:{unused_port}"
-    database = Database(f"sqlite:///{tmp_path / 'study.db'}")
-    site = served(make_study(n_items=1), database.url, public_url=f"{origin}{path}")
-    nginx(rules() if callable(rules) else rules, unused_port, site.settings["port"])
+    server = serve(study_toml(make_study(n_items=1)), public_url=f"{origin}{path}")
+    proxy(program, rules, unused_port, server.port)
     head = {"origin": origin}
 
     with httpx.Client(base_url=origin, follow_redirects=True) as rater:
@@ -138,30 +161,65 @@ def test_behind_nginx(
         assert back is not None
         assert rater.get(back[1]).status_code == 200
     with httpx.Client(base_url=origin, follow_redirects=True) as admin:
-        page = admin.get(f"{path}/admin/login?token={arm_token(database)}")
+        page = admin.get(f"{path}/admin/login?token={arm_token(server.database)}")
         action, fields = form_of(page.text)
         page = admin.post(action, data=fields, headers=head)
         assert str(page.url) == f"{origin}{path}/admin"
         assert f'href="{origin}{path}/"' in page.text, "the link for raters is the public one"
         assert len(admin.get(f"{path}/admin/export/jsonl").text.splitlines()) == 2
-    database.close()
 
 
-def test_two_studies_share_a_host(served: Any, make_study: Callable[..., Study], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("program", "rules", "is_counted_alone"),
+    [
+        ("nginx", NGINX, True),
+        ("nginx", APPENDS, True),
+        ("nginx", KEEPS_THE_PATH, False),
+        ("caddy", CADDY, True),
+    ],
+    ids=["nginx", "nginx that appends", "nginx by default", "caddy"],
+)
+def test_limits_are_each_clients_own(
+    program: str,
+    rules: str,
+    is_counted_alone: bool,
+    proxy: Proxy,
+    serve: Callable[..., Any],
+    make_study: Callable[..., Study],
+    unused_port: int,
+) -> None:
+    """A made-up header neither evades a limit nor uses up somebody else's."""
+    origin = f"http://localhost:{unused_port}"
+    server = serve(study_toml(make_study(n_items=1)), public_url=f"{origin}/s")
+    proxy(program, rules, unused_port, server.port)
+
+    def client(address: str) -> httpx.Client:
+        return httpx.Client(base_url=origin, transport=httpx.HTTPTransport(local_address=address))
+
+    with client("127.0.0.2") as flood, client("127.0.0.3") as honest:
+
+        def enter(n: int, made_up: str) -> int:
+            said = {"x-forwarded-for": made_up, "forwarded": f"for={made_up}", "x-real-ip": made_up}
+            return flood.get("/s/", params={"PROLIFIC_PID": f"p{n}"}, headers=said).status_code
+
+        made_up = [f"6.6.{n}.6" if is_counted_alone else "127.0.0.3" for n in range(ENTRIES_PER_MINUTE + 2)]
+        codes = [enter(n, address) for n, address in enumerate(made_up)]
+        assert codes[:ENTRIES_PER_MINUTE] == [303] * ENTRIES_PER_MINUTE
+        assert set(codes[ENTRIES_PER_MINUTE:]) == {429 if is_counted_alone else 303}
+        assert honest.get("/s/?PROLIFIC_PID=honest").status_code == 303
+
+
+def test_two_studies_share_a_host(serve: Callable[..., Any], make_study: Callable[..., Study]) -> None:
     """Ports and paths do not keep cookies apart; their names do."""
-    sites = []
-    for name in ("one", "two"):
-        database = Database(f"sqlite:///{tmp_path / name}.db")
-        sites.append((served(make_study(n_items=1), database.url), database))
+    servers = [serve(study_toml(make_study(n_items=1)), name) for name in ("one", "two")]
     with httpx.Client(follow_redirects=True, cookies=CookieJar()) as browser:
-        for site, _ in sites:
-            assert browser.get(f"{site.url}/").status_code == 200
-        for site, database in sites:
-            page = browser.get(f"{site.url}/admin/login?token={arm_token(database)}")
+        for server in servers:
+            assert browser.get(f"{server.url}/").status_code == 200
+        for server in servers:
+            page = browser.get(f"{server.url}/admin/login?token={arm_token(server.database)}")
             action, fields = form_of(page.text)
-            assert browser.post(f"{site.url}{action}", data=fields).status_code == 200
-        for site, database in sites:
-            assert browser.get(f"{site.url}/study").status_code == 200
-            status = browser.get(f"{site.url}/admin/api/status")
+            assert browser.post(f"{server.url}{action}", data=fields).status_code == 200
+        for server in servers:
+            assert browser.get(f"{server.url}/study").status_code == 200
+            status = browser.get(f"{server.url}/admin/api/status")
             assert status.json()["status"]["raters"] == 1
-            database.close()

@@ -38,6 +38,7 @@ from palaver.server.live import Live
 from palaver.server.migrations import migrate
 from palaver.server.oversight import arm_token, note_address, renew_keys, served_address
 from palaver.server.oversight import status as progress_of
+from palaver.server.prolific import ProlificKeys
 from palaver.server.settings import Settings
 from palaver.server.study_state import StudyState
 from palaver.studies.design import load_study
@@ -55,6 +56,10 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free one.")] = 8000,
     processes: Annotated[int, typer.Option(min=1, max=64, help="Server processes.")] = 1,
     public_url: options.PublicUrl = None,
+    prolific_keys: Annotated[
+        Path | None,
+        typer.Option(help="Prolific's public keys (JSON): only people whose link Prolific signed come in."),
+    ] = None,
     admin_token: Annotated[
         str | None,
         typer.Option(envvar="PALAVER_ADMIN_TOKEN", help="Token of the admin link. [default: a new one]"),
@@ -77,7 +82,10 @@ def serve(
         port=port,
         workers=processes,
         public_url=_checked(public_url),
+        prolific_keys=prolific_keys.resolve() if prolific_keys else None,
     )
+    if settings.prolific_keys is not None:
+        ProlificKeys(settings.prolific_keys)  # says now what is wrong with the file
     title, done, target = _prepare(settings)
     settings = settings.model_copy(update={"port": _free_port(host, port)})
     with open_database(settings.database) as base:
@@ -128,9 +136,12 @@ def _prepare(settings: Settings) -> tuple[str, int, int]:
     study = load_study(settings.study_file)
     with open_database(settings.database, new=True) as database:
         migrate(database)
-        StudyState.create(database, study, settings.study_file.read_text(encoding="utf-8"))
+        state = StudyState.create(database, study, settings.study_file.read_text(encoding="utf-8"))
         now = progress_of(database)
-    return study.title or study.name, now.done, now.target
+    if state.study != study:
+        note = f"{settings.study_file.name} is an earlier version: version {state.version} is served"
+        typer.echo(note, err=True)
+    return state.study.title or study.name, now.done, now.target
 
 
 def _free_port(host: str, port: int) -> int:

@@ -19,7 +19,7 @@ from starlette.requests import Request
 
 from palaver import __version__
 from palaver.errors import DataError, UserError
-from palaver.server import admin, assets, pages
+from palaver.server import admin, amendment_page, assets, pages
 from palaver.server.database import Database
 from palaver.server.migrations import migrate
 from palaver.server.refusal import Refusal
@@ -60,6 +60,7 @@ def create_app(settings: Settings) -> FastAPI:
     _add_errors(app, site)
     app.include_router(pages.router)
     app.include_router(admin.router)
+    app.include_router(amendment_page.router)
 
     database_check = DatabaseCheck(study_state.database)
 

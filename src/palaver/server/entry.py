@@ -1,8 +1,8 @@
 """People who come back with a platform's name for them: the name alone opens nobody's session.
 
 Platform ids stand in links, lists and browsers' histories. So a browser has to show that it is the one that
-began: by its session, or because the owner let it go on. Work is paid once: a second assignment of somebody
-who has finished gets no completion.
+began: by its session, because the owner let it go on, or by the platform's signature. Work is paid once: a
+second assignment of somebody who has finished gets no completion.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Repetition(Refusal):
 def check_return(
     connection: Connection, known: Rater, parameters: Mapping[str, str], browser: Browser | None
 ) -> None:
-    """Whether somebody known may go on; None is a program that answers for its users itself."""
+    """Whether somebody known may go on. Without `browser` it is certain who this is."""
     if browser is not None and browser.rater != known.id:
         allowed = delete(resume_request).where(
             resume_request.c.rater_id == known.id,
@@ -64,7 +64,7 @@ def check_return(
             raise Elsewhere(known.id)
     key = _ASSIGNMENT.get(known.platform, "")
     before, now = json.loads(known.parameters).get(key), parameters.get(key)
-    if known.state in ("done", "screened") and before and now and before != now:
+    if known.state in ("done", "screened") and now and before != now:
         raise Repetition
 
 

@@ -174,7 +174,7 @@ def decide(database: Database, rater_id: str, action: Action, now: float | None 
 
     `block`: no more screens, and what was answered still counts. `exclude`: the answers stay out of the
     analysis, and their places go to others. `include`: they count again; those whose place has gone to
-    somebody else are kept as late ones.
+    somebody else are kept as late ones. Nobody can include what a person has withdrawn.
     """
     now = time.time() if now is None else now
     with database.writing() as connection:
@@ -186,6 +186,8 @@ def decide(database: Database, rater_id: str, action: Action, now: float | None 
         after = action in ("block", "exclude")
         if before == after:
             return
+        if action == "include" and row.state == "withdrawn":
+            raise Refusal("this person has left the study: what was answered stays out of the analysis", 409)
         if action == "block":  # the screen in hand is free for others at once
             held = (assignment.c.rater_id == rater_id) & (assignment.c.status == "open")
             connection.execute(update(assignment).where(held).values(expires_at=now))

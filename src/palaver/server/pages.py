@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Annotated, ParamSpec, TypeVar
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Depends, Header, Query
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
@@ -24,6 +25,7 @@ from starlette.requests import Request
 
 from palaver.errors import UserError
 from palaver.schema import Study
+from palaver.server import prolific
 from palaver.server.answers import RawAnswer, Storable
 from palaver.server.entry import Browser, Elsewhere, Repetition, ask_to_resume
 from palaver.server.rating_page import RatingPage, rating_page
@@ -35,6 +37,7 @@ from palaver.server.security import (
     client_address,
     cookie,
     mturk_submit,
+    own_origin,
 )
 from palaver.server.settings import Settings
 from palaver.server.study_state import Receipt, StudyState
@@ -56,7 +59,6 @@ NOT_IN = (
     "Open the link you were given again; if this page comes back, allow cookies for this site."
 )
 _PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
-_PROLIFIC = ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID")
 _MTURK = ("workerId", "assignmentId", "hitId", "turkSubmitTo")
 
 
@@ -104,7 +106,7 @@ PROBLEMS: dict[int | str, dict[str, object]] = {
 
 def arrival(query: Mapping[str, str]) -> tuple[str, str | None, dict[str, str]]:
     """Platform, the person's name there, and what must be given back at the end."""
-    for platform, names in (("prolific", _PROLIFIC), ("mturk", _MTURK)):
+    for platform, names in (("prolific", prolific.PARAMETERS), ("mturk", _MTURK)):
         if query.get(names[0]):
             known = {name: query[name] for name in names if query.get(name)}
             return platform, known[names[0]], known
@@ -161,6 +163,9 @@ class Site:
         self._entries_of_one = RateLimit(ENTRIES_OF_ONE, 60)
         self._answers = RateLimit(ANSWERS_PER_MINUTE, 60)
         self._answers_of_address = RateLimit(ANSWERS_PER_ADDRESS, 60)
+        self._prolific_keys = (
+            prolific.ProlificKeys(settings.prolific_keys) if settings.prolific_keys is not None else None
+        )
         _check_widgets(study_state.study, templates)
 
     def session(self, request: Request) -> Session | None:
@@ -182,6 +187,13 @@ class Site:
         if person is not None:
             self._entries_of_one.check(person)
         self._all_entries.check("")
+
+    def read_signature(self, request: Request) -> dict[str, str] | None:
+        """What Prolific has signed about who comes in; None where no signature is asked for."""
+        if self._prolific_keys is None:
+            return None
+        host = urlsplit(own_origin(request, self.settings)).hostname or ""
+        return self._prolific_keys.identify(request.query_params, host, self.study_state.clock())
 
     def check_answering(self, request: Request, session: Session) -> None:
         """Nobody sends more than a person can."""
@@ -327,12 +339,15 @@ async def enter(request: Request, site: SiteHere) -> Response:
     if request.query_params.get("assignmentId") == _PREVIEW:
         request.state.framed = True
         return site.page("preview")
-    if platform == "link" and session is not None:
+    if platform == "link" and session is not None and prolific.TOKEN not in request.query_params:
         return site.redirect("/study")
     site.check_entry(request, external)
+    signed = site.read_signature(request)
+    if signed is not None:
+        platform, external, parameters = arrival(signed)
     framed = request.state.framed = platform == "mturk"
     device = site.device(request)
-    browser = Browser(session.rater if session else None, device)
+    browser = Browser(session.rater if session else None, device) if signed is None else None
     study_state = site.study_state
     response: Response
     try:

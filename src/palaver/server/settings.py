@@ -30,6 +30,8 @@ class Settings(BaseModel):
     public_url: str = ""
     """The address that people use, where a proxy stands in front: `https://lab.example.org/study-1`.
     Links, redirects, cookies and the check of a request's origin follow it, whatever the proxy says."""
+    prolific_keys: Path | None = None
+    """Prolific's public keys: with them, only people whose link Prolific has signed come in."""
     admin_token: str | None = Field(default=None, repr=False)
     rate_limits: bool = True
 

@@ -165,7 +165,7 @@ class StudyState:
     def create(cls, database: Database, study: Study, source: str, clock: Clock = time.time) -> StudyState:
         """Open the study in this database, putting it there first if the database is new."""
         with database.writing() as connection:
-            row = connection.execute(select(study_table.c.document, study_table.c.name)).first()
+            row = connection.execute(select(study_table.c.name)).first()
             if row is None:
                 version = _add_version(connection, 1, study, source, clock())
                 connection.execute(
@@ -180,7 +180,7 @@ class StudyState:
                 )
                 connection.execute(insert(screen), screen_rows(study))
                 database.note_sizes(connection)
-            elif Study.model_validate_json(row.document) != study:  # fields that are new have their default
+            elif not _is_version(connection, study):  # an earlier one, too: the admin's page may have amended
                 raise UserError(
                     f"the database holds the study {row.name!r} as it began, and the file has changed since",
                     "palaver study amend says what can be taken over; or serve it with another --database",
@@ -233,7 +233,8 @@ class StudyState:
                 ).first()
                 if known is not None:  # perhaps with another assignment of the platform's
                     check_return(connection, known, parameters or {}, browser)
-                    change_rater(connection, known.id, parameters=kept)
+                    if known.state not in LEFT:  # who has left keeps the assignment that was worked on
+                        change_rater(connection, known.id, parameters=kept)
                     return str(known.id)
             new = secrets.token_hex(16)
             connection.execute(
@@ -529,6 +530,13 @@ def _add_version(
     version = {"document": document, "source": source, "hash": digest}
     connection.execute(insert(study_version).values(number=number, at=now, **version))
     return version
+
+
+def _is_version(connection: Connection, study: Study) -> bool:
+    """Whether the study is as it was in some version; fields that are new have their default."""
+    newest_first = select(study_version.c.document).order_by(study_version.c.number.desc())
+    documents = connection.execute(newest_first).scalars()
+    return any(Study.model_validate_json(document) == study for document in documents)
 
 
 def _more_screens(connection: Connection, study: Study, items: Sequence[Item]) -> list[dict[str, object]]:

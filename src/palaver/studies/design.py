@@ -48,13 +48,22 @@ def preset_text(name: str, *, layout: str | None = None) -> str:
 
 def preset_study(name: str, *, layout: str | None = None) -> Study:
     """A preset as a value, with the few items of its own."""
-    return _build(Path(f"preset {name}"), *parse_toml(preset_text(name, layout=layout), name))
+    return parse_study(preset_text(name, layout=layout), f"preset {name}")
 
 
 def load_study(path: str | Path) -> Study:
     """The study described by a TOML file. All mistakes are reported together."""
     data, lines = read_toml(path)
     return _build(Path(path), data, lines)
+
+
+def parse_study(text: str, name: str) -> Study:
+    """The study described by a text alone, which can name no file beside it; errors call it `name`."""
+    data, lines = parse_toml(text, name)
+    if ITEMS_FROM in data:
+        mistake = "a text alone cannot name a file of items: put the items into the text"
+        raise config_error(Path(name), lines, [((ITEMS_FROM,), mistake)])
+    return _build(Path(name), data, lines)
 
 
 def _build(path: Path, data: dict[str, Any], lines: Lines) -> Study:
