@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 from sqlalchemy import Connection, bindparam, insert, select
@@ -117,8 +117,8 @@ def store(
         if new.setdefault(row["id"], row) is not row and not _same(new[row["id"]], row):
             raise Refusal("two answers share an id", 409)
     there = connection.execute(_THERE, {"of_assignment": held.id}).mappings().all()
-    for row in there:
-        if row["id"] in new and not _same(row, new.pop(row["id"])):
+    for known in there:
+        if known["id"] in new and not _same(known, new.pop(known["id"])):
             raise Refusal(_OTHER, 409)
     if new:
         if len(there) + len(new) > most:
@@ -127,8 +127,8 @@ def store(
             connection.execute(_ADD, list(new.values()))
         except IntegrityError:  # on another screen
             raise Refusal(_OTHER, 409) from None
-    answered = {(str(row["criterion"]), str(row["system"])) for row in (*there, *new.values())}
-    return len(new), answered
+    answers: list[Mapping[Any, Any]] = [*there, *new.values()]
+    return len(new), {(row["criterion"], row["system"]) for row in answers}
 
 
 def is_complete(answered: Set[tuple[str, str]], item: Item, questions: Sequence[Question]) -> bool:
@@ -140,5 +140,5 @@ def is_complete(answered: Set[tuple[str, str]], item: Item, questions: Sequence[
     return True
 
 
-def _same(a: Mapping[str, object], b: Mapping[str, object]) -> bool:
+def _same(a: Mapping[Any, Any], b: Mapping[Any, Any]) -> bool:
     return all(a[k] == b[k] for k in ("rater_id", "assignment_id", "criterion", "system", "value"))

@@ -34,8 +34,9 @@ class RecentLeases(dict[int, Lease]):
     MOST = 10_000
 
     def __setitem__(self, assignment_id: int, held: Lease) -> None:
-        if len(self) >= self.MOST:  # people who never answered
-            self.pop(next(iter(self)), None)
+        if len(self) >= self.MOST:
+            for oldest in list(self)[: self.MOST // 10]:  # most of them were never answered
+                self.pop(oldest, None)
         super().__setitem__(assignment_id, held)
 
 
