@@ -582,7 +582,7 @@ def test_an_earlier_version_of_the_file_serves_the_newest(
     palaver: Palaver, served: Path, study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The admin's page amends what is served, not the file."""
-    monkeypatch.setattr("palaver.cli.study_serve._run", lambda settings: None)
+    monkeypatch.setattr("palaver.server.processes.serve", lambda settings: None)
     before = study.read_text()
     study.write_text(before.replace("raters_per_item = 3", "raters_per_item = 4"))
     assert "is now version 2" in palaver("study", "amend", study).out
