@@ -48,16 +48,9 @@ def distinguish(
     by: Annotated[
         str, typer.Option(help="What is told apart: speaker, system, or another label.")
     ] = "speaker",
-    character: Annotated[
-        list[str] | None, typer.Option(help="Only these; repeat it. [default: by --min-utterances]")
-    ] = None,
-    min_utterances: Annotated[
-        int, typer.Option(min=1, help="Of transcripts: all who have at least as many.")
-    ] = 2000,
-    rename: Annotated[
-        list[str] | None,
-        typer.Option(metavar="OLD=NEW", help="For a name that is spelled in two ways; repeat it."),
-    ] = None,
+    character: options.Characters = None,
+    min_utterances: options.MinUtterances = 2000,
+    rename: options.Rename = None,
     system: Annotated[
         str | None, typer.Option(help="Of responses of several systems: only those of this one.")
     ] = None,
@@ -99,7 +92,7 @@ def distinguish(
         by=by,
         characters=tuple(character or ()),
         min_turns=min_utterances,
-        rename=options.parse_pairs("--rename", rename, "OLD=NEW", "Rachael=Rachel"),
+        rename=options.parse_rename(rename),
         system=system,
         drop_common=drop_common,
     )
