@@ -1,4 +1,4 @@
-"""Speaker and Personality Models trained on a GPU, and what they say: the files docs/results/personality.md uses.
+"""Speaker and Personality Models trained on a GPU, and what they say.
 
     python experiments/personality/prepare.py --data DATA --out carry/characters
     python experiments/personality/models.py --from carry/characters --out OUT --minutes 9

@@ -70,6 +70,7 @@ COMMANDS: dict[str, Noun | str] = {
             "fit": "palaver.cli.personality:fit",
             "table": "palaver.cli.personality_table:table",
             "distinguish": "palaver.cli.personality_distinguish:distinguish",
+            "fidelity": "palaver.cli.personality_fidelity:fidelity",
         },
     ),
     "probe": Noun(

@@ -114,6 +114,10 @@ Norms = Annotated[
         "--norms", help="Norms of words: mrc2.dct, concreteness, age of acquisition, valence; repeat it."
     ),
 ]
+OneSystem = Annotated[
+    str | None,
+    typer.Option("--system", help="Of responses of several systems: only those of this one."),
+]
 Characters = Annotated[
     list[str] | None,
     typer.Option("--character", help="Only these; repeat it. [default: by --min-utterances]"),

@@ -10,7 +10,7 @@ from rich.console import Console
 from palaver.cli import options
 from palaver.cli.messages import print_json
 from palaver.cli.progress import progress
-from palaver.corpora.personalities import TRAITS, write_ocean_table
+from palaver.corpora.personalities import TRAITS, check_table_name, write_ocean_table
 from palaver.errors import UsageError, count_of
 from palaver.personality.plan import Settings
 from palaver.personality.pools import Choice
@@ -54,6 +54,7 @@ def table(
     Example: palaver personality table friends big-bang-theory --out ocean.csv
     """
     options.refuse_existing(out, force)
+    check_table_name(out)
     if character and len(sources) > 1:
         raise UsageError(
             f"--character names characters of one source, found {len(sources)} sources",
@@ -61,7 +62,7 @@ def table(
         )
     choice = Choice(
         characters=tuple(character or ()),
-        min_turns=min_utterances,
+        min_utterances=min_utterances,
         rename=options.parse_rename(rename),
     )
     with progress() as tell:
@@ -92,7 +93,7 @@ def table(
         return
     _print_estimates(estimates, Console())
     typer.echo(
-        f"wrote {out} ({count_of(len(scores), 'character')}); in an experiment file: data.ocean = {str(out)!r}"
+        f"wrote {out}, {count_of(len(scores), 'character')}; name it in an experiment file as data.ocean"
     )
 
 

@@ -115,9 +115,9 @@ class Fidelity(Tabular):
         good = [row.trait for row in self.diagonal if row.answers]
         named = ", ".join(good) if good else "none of the five traits"
         return (
-            f"Measured traits follow the requested ones for {named}. The mean correlation of a trait with its "
-            f"own request is {self.mean_r:.2f}; with requests dealt out anew it is {self.control.mean_r:.2f}, "
-            f"and above {self.control.high:.2f} once in 40 times."
+            f"Measured traits follow the requested ones for {named}. The mean correlation of a trait with "
+            f"its own request is {self.mean_r:.2f}; with requests dealt out anew it is "
+            f"{self.control.mean_r:.2f}, and above {self.control.high:.2f} once in 40 times."
         ).replace("-", "−")
 
     def _headline(self) -> str:

@@ -1,7 +1,7 @@
 """The personality of each character as a table: what training a Personality Model starts from.
 
-Xing & Fernández (2018, section 3.1): the recogniser scores 50 samples of 500 utterances of each character, and
-their mean is the character's personality. The file is that of `palaver.corpora.personalities`.
+Xing & Fernández (2018, section 3.1): the recogniser scores 50 samples of 500 utterances of each character,
+and their mean is the character's personality. The file is that of `palaver.corpora.personalities`.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def from_checkpoints(
 
 def ocean_of_scripts(data: Path, recogniser: Any, settings: Settings) -> dict[str, tuple[float, ...]]:
     """The personality of each character, as estimated from the transcripts (section 3.1)."""
-    choice = Choice(min_turns=MIN_TURNS)
+    choice = Choice(min_utterances=MIN_TURNS)
     table = estimate_table(tuple(SHOWS), recogniser, choice=choice, settings=settings, root=data)
     return dict(table.scores())
 

@@ -276,7 +276,7 @@ def _contradictions(experiment: Experiment, *, needs_table: bool) -> Iterator[tu
     if conditioning == "personality" and data.ocean is None and needs_table:
         yield (
             ("model", "conditioning"),
-            "personalities need data.ocean, a table of scores per speaker (palaver personality table writes one)",
+            "personalities need data.ocean, a table of scores per speaker (see palaver personality table)",
         )
     if conditioning != "personality" and data.ocean is not None:
         yield ("data", "ocean"), f"is of no use: model.conditioning is {conditioning!r}"
