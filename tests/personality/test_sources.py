@@ -120,7 +120,7 @@ def test_nobody_and_one_and_too_few(tmp_path: Path, counting: Any) -> None:
     with pytest.raises(DataError, match="with 2,000 utterances or more, found 0") as caught:
         read_pools(path, counting)
     assert caught.value.problems == ("Ann: 9", "Bob: 9")
-    assert "--min-turns" in caught.value.hint
+    assert "--min-utterances" in caught.value.hint
     with pytest.raises(DataError, match="nobody of that name") as caught:
         read_pools(path, counting, Choice(characters=("Anne", "Bob")))
     assert caught.value.problems == ("'Anne' (did you mean 'Ann'?)",)
