@@ -159,7 +159,7 @@ def fidelity(folder: Path) -> dict[str, Any]:
     path = folder / "requests.jsonl.gz"
     return {
         system: {
-            name: fidelity_row(measure_fidelity(path, recogniser=name, choice=Choice(system=system)))
+            name: fidelity_row(measure_fidelity(path, measured_by=name, choice=Choice(system=system)))
             for name in ("self-report", "default")
         }
         for system in PERSONALITY

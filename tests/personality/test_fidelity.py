@@ -35,7 +35,7 @@ def write_responses(path: Path, *, obeys: tuple[int, ...], n_requests: int = 24,
 
 def test_a_model_that_obeys_has_a_high_diagonal_and_only_there(tmp_path: Path) -> None:
     path = write_responses(tmp_path / "said.jsonl", obeys=(0, 1, 2, 3, 4))
-    result = measure_fidelity(path, recogniser=Toy(), n_deals=300)
+    result = measure_fidelity(path, measured_by=Toy(), n_deals=300)
     assert (result.n_requests, result.n_responses) == (24, 192)
     assert len(result.matrix) == 25
     assert all(row.answers for row in result.diagonal)
@@ -48,11 +48,11 @@ def test_a_model_that_obeys_has_a_high_diagonal_and_only_there(tmp_path: Path) -
 
 def test_only_traits_that_follow_their_request_answer(tmp_path: Path) -> None:
     path = write_responses(tmp_path / "said.jsonl", obeys=(2,))
-    result = measure_fidelity(path, recogniser=Toy(), n_deals=300)
+    result = measure_fidelity(path, measured_by=Toy(), n_deals=300)
     assert [row.trait for row in result.diagonal if row.answers] == ["extraversion"]
     assert "for extraversion." in result.text
     nobody = measure_fidelity(
-        write_responses(tmp_path / "not.jsonl", obeys=()), recogniser=Toy(), n_deals=300
+        write_responses(tmp_path / "not.jsonl", obeys=()), measured_by=Toy(), n_deals=300
     )
     assert "none of the five traits" in nobody.text
 
@@ -62,29 +62,29 @@ def test_a_table_says_what_was_requested_where_the_rows_do_not(tmp_path: Path) -
     asked = {row["speaker"]: row["ocean"] for row in map(json.loads, path.read_text().splitlines())}
     plain = write_responses(tmp_path / "plain.jsonl", obeys=(0, 1, 2, 3, 4), ocean=None)
     with pytest.raises(DataError, match="no row says which personality"):
-        measure_fidelity(plain, recogniser=Toy())
+        measure_fidelity(plain, measured_by=Toy())
     table = tmp_path / "requests.json"
     table.write_text(json.dumps(asked), encoding="utf-8")
-    by_table = measure_fidelity(plain, recogniser=Toy(), table=table, n_deals=300)
-    by_rows = measure_fidelity(path, recogniser=Toy(), n_deals=300)
+    by_table = measure_fidelity(plain, measured_by=Toy(), table=table, n_deals=300)
+    by_rows = measure_fidelity(path, measured_by=Toy(), n_deals=300)
     assert [cell.r for cell in by_table.matrix] == pytest.approx([cell.r for cell in by_rows.matrix])
     table.write_text(json.dumps({"r0": asked["r0"]}), encoding="utf-8")
     with pytest.raises(DataError, match="no requested scores of"):
-        measure_fidelity(plain, recogniser=Toy(), table=table)
+        measure_fidelity(plain, measured_by=Toy(), table=table)
 
 
 def test_too_few_or_equal_requests_are_refused(tmp_path: Path) -> None:
     few = write_responses(tmp_path / "few.jsonl", obeys=(0,), n_requests=4)
     with pytest.raises(DataError, match="over 4 requested personalities"):
-        measure_fidelity(few, recogniser=Toy())
+        measure_fidelity(few, measured_by=Toy())
     flat = write_responses(tmp_path / "flat.jsonl", obeys=(), n_requests=6, ocean=[4, 4, 4, 4, 4])
     with pytest.raises(DataError, match="same openness"):
-        measure_fidelity(flat, recogniser=Toy())
+        measure_fidelity(flat, measured_by=Toy())
 
 
 def test_the_recogniser_of_the_labels_is_named_as_such(tmp_path: Path) -> None:
     path = write_responses(tmp_path / "said.jsonl", obeys=(), n_requests=6)
-    by_default = measure_fidelity(path, recogniser="default", n_deals=100)
+    by_default = measure_fidelity(path, measured_by="default", n_deals=100)
     assert any("labels are usually estimated with" in note for note in by_default.notes)
     independent = measure_fidelity(path, choice=Choice(system="m"), n_deals=100)
     assert independent.recogniser == "self-report"

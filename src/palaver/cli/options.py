@@ -129,6 +129,9 @@ Rename = Annotated[
     list[str] | None,
     typer.Option("--rename", metavar="OLD=NEW", help="For a name that is spelled in two ways; repeat it."),
 ]
+SampleSize = Annotated[
+    int | None, typer.Option("--size", min=1, help="Utterances in a sample. [default: 500]")
+]
 Quick = Annotated[
     bool, typer.Option("--quick", help="A first look: 100 samples, 3 repetitions, 20 resampled pools.")
 ]

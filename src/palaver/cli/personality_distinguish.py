@@ -68,7 +68,7 @@ def distinguish(
     samples: Annotated[
         int | None, typer.Option(min=10, help="Samples of each character. [default: 250]")
     ] = None,
-    size: Annotated[int | None, typer.Option(min=1, help="Utterances in a sample. [default: 500]")] = None,
+    size: options.SampleSize = None,
     repetitions: Annotated[
         int | None, typer.Option(min=2, help="Of the cross-validation. [default: 10]")
     ] = None,

@@ -31,7 +31,9 @@ def fidelity(
     system: options.OneSystem = None,
     rename: options.Rename = None,
     drop_common: options.DropCommon = 0,
-    recogniser: options.Recogniser = INDEPENDENT,
+    measured_by: Annotated[
+        str, typer.Option(help="The recogniser that measures; not the one that made the model's labels.")
+    ] = INDEPENDENT,
     lexicon: options.Lexicon = None,
     confidence: options.Confidence = 0.95,
     deals: Annotated[int, typer.Option(min=100, help="Times that the requests are dealt out anew.")] = 2000,
@@ -53,7 +55,7 @@ def fidelity(
     with progress() as tell:
         result = measure_fidelity(
             responses,
-            recogniser=load_recogniser(recogniser, lexicon=lexicon),
+            measured_by=load_recogniser(measured_by, lexicon=lexicon),
             table=table,
             choice=choice,
             columns=options.parse_columns(columns),

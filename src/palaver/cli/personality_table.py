@@ -39,8 +39,7 @@ def table(
             "--relative", help="Spread the scores: over the characters each trait has mean 4 and deviation 1."
         ),
     ] = False,
-    samples: Annotated[int, typer.Option(min=2, help="Samples of each character.")] = 50,
-    size: Annotated[int, typer.Option(min=1, help="Utterances in a sample.")] = 500,
+    size: options.SampleSize = None,
     recogniser: options.Recogniser = "default",
     lexicon: options.Lexicon = None,
     seed: options.Seed = 0,
@@ -70,7 +69,7 @@ def table(
             sources,
             load_recogniser(recogniser, lexicon=lexicon),
             choice=choice,
-            settings=Settings(ocean_samples=samples, size=size, seed=seed),
+            settings=Settings(size=size or Settings.size, seed=seed),
             root=data,
             columns=options.parse_columns(columns),
             progress=tell,
@@ -88,8 +87,10 @@ def table(
             }
             for who in estimates.characters
         ]
-        facts = {"recogniser": estimates.recogniser, "samples": samples, "size": size, "relative": relative}
-        print_json({**facts, "characters": rows, "notes": estimates.notes, "out": str(out)})
+        facts = {"recogniser": estimates.recogniser, "samples": estimates.samples, "size": estimates.size}
+        print_json(
+            {**facts, "relative": relative, "characters": rows, "notes": estimates.notes, "out": str(out)}
+        )
         return
     _print_estimates(estimates, Console())
     typer.echo(

@@ -136,7 +136,7 @@ class Fidelity(Tabular):
 def measure_fidelity(
     path: str | Path,
     *,
-    recogniser: str | AnyRecogniser = INDEPENDENT,
+    measured_by: str | AnyRecogniser = INDEPENDENT,
     table: str | Path | None = None,
     choice: Choice | None = None,
     columns: Mapping[str, str] | None = None,
@@ -148,10 +148,11 @@ def measure_fidelity(
 ) -> Fidelity:
     """Requested against measured traits of a file of responses.
 
-    What was requested of each speaker stands in the column `ocean`, or in `table`.
+    What was requested of each speaker stands in the column `ocean`, or in `table`. `measured_by` is a
+    recogniser, or its name.
     """
     path, choice = Path(path), choice or Choice()
-    judge = load_recogniser(recogniser) if isinstance(recogniser, str) else recogniser
+    judge = load_recogniser(measured_by) if isinstance(measured_by, str) else measured_by
     tell = progress or no_progress
     pools = read_responses(
         path, judge, choice, source=str(path), columns=columns, n_words=0, workers=workers, progress=tell
@@ -268,7 +269,7 @@ def _notes(requested: Floats, recogniser: str) -> list[str]:
     if recogniser == LABELS:
         notes.append(
             f"the recogniser {LABELS!r} is what labels are usually estimated with: a model that learnt its "
-            f"habits does well here; --recogniser {INDEPENDENT} made no labels"
+            f"habits does well here; {INDEPENDENT} made no labels"
         )
     if len(requested) < FEW:
         notes.append(f"only {len(requested)} requested personalities: the intervals are wide")

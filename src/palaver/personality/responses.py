@@ -124,7 +124,7 @@ def requested_scores(
     if not asked:
         raise DataError(
             f"{path}: no row says which personality was asked for (ocean)",
-            "generate with --ocean-table, or name the table with --table",
+            "palaver generate --ocean-table writes it; or name the table with --table",
         )
     return {name: _five_scores(name, next(iter(scores)), path) for name, scores in asked.items()}
 

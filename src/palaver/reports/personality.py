@@ -13,6 +13,12 @@ from palaver.personality.verdict import VALIDITY
 from palaver.reports import lines, names, numbers, page
 from palaver.reports.methods import methods_of
 
+LEARNERS = {
+    "svm": "a support vector machine with an RBF kernel",
+    "mlp": "a multi-layer perceptron",
+    "k-means": "k-means clustering",
+    "agglomerative": "agglomerative clustering",
+}
 LETTERS = ("O", "C", "E", "A", "N")
 
 
@@ -144,6 +150,7 @@ def render_personality_report(result: Distinguishability) -> str:
     from palaver.reports import personality_figures as figures
 
     shown, splits = _by_traits(result), splits_of(result)
+    facts = {**result.run.config, "noun": result.group_noun, "learner": LEARNERS[result.classifier]}
     return page.render(
         "personality.html.j2",
         result.run,
@@ -153,7 +160,7 @@ def render_personality_report(result: Distinguishability) -> str:
         splits=splits,
         shown=shown,
         scores=[{row.character: row for row in c.characters} for c in shown],
-        methods=methods_of("personality", facts={**result.run.config, "noun": result.group_noun}),
+        methods=methods_of("personality", facts=facts),
         validity=VALIDITY,
         letters=[trait.capitalize() for trait in TRAITS],
     )
