@@ -2,8 +2,8 @@
 
     python experiments/personality/models.py --from carry/characters --out OUT --minutes 9.2      (on a GPU)
     palaver reproduce personality --data DATA/scripts --json > transcripts.json
-    python experiments/personality/measure.py --data DATA --responses OUT --made carry/characters
-        --transcripts transcripts.json --out docs/results/personality.json
+    python experiments/personality/measure.py --data DATA --responses OUT --transcripts transcripts.json
+        --out docs/results/personality.json
 
 Transcripts have the whole protocol. Models are measured with its short form (`--quick`: 100 samples, 3
 repetitions, 20 resampled pools), and so are the transcripts that they are tested against: with the same
@@ -49,6 +49,8 @@ PERSONALITY = tuple(name for name in MODELS if "personality" in name)
 TRIED = ("transcripts", "modern-speaker", "modern-personality")
 """What the other classifiers are tried on."""
 SETTINGS = Settings(**QUICK)
+FEWER = {"samples": 50, "repetitions": 2, "replicates": 0}
+"""For the other classifiers: a perceptron takes its time."""
 DIGITS = 4
 
 
@@ -114,12 +116,10 @@ def tests(pools: dict[str, Pools]) -> tuple[list[dict[str, Any]], dict[str, Any]
 
 def classifiers(pools: dict[str, Pools]) -> dict[str, Any]:
     """F1 with each classifier, on samples of one pool and split by group."""
-    settings = replace(SETTINGS, replicates=0)
     found: dict[str, Any] = {}
     for classifier in NAMES:
-        results = {
-            name: run_protocol(pools[name], replace(settings, classifier=classifier)) for name in TRIED
-        }
+        settings = Settings(**FEWER, classifier=classifier)
+        results = {name: run_protocol(pools[name], settings) for name in TRIED}
         rows = {name: summary(result) for name, result in results.items()}
         keys = ("f1", "pseudo", "by_group", "pseudo_by_group")
         found[classifier] = {name: {key: row[key] for key in keys} for name, row in rows.items()}
@@ -207,7 +207,6 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--responses", type=Path, required=True)
-    parser.add_argument("--made", type=Path, required=True)
     parser.add_argument("--transcripts", type=Path, required=True)
     parser.add_argument("--work", type=Path, default=Path("runs/measure"))
     parser.add_argument("--out", type=Path, required=True)
@@ -217,11 +216,12 @@ def main() -> None:
     print(f"{n_contexts:,} contexts", flush=True)
     content: dict[str, Any] = {
         "command": "python experiments/personality/measure.py --data DATA --responses OUT "
-        "--made carry/characters --transcripts transcripts.json --out docs/results/personality.json",
+        "--transcripts transcripts.json --out docs/results/personality.json",
         "date": datetime.now(UTC).date().isoformat(),
         "seed": 0,
         "recogniser": "default",
         "settings": dict(QUICK) | {"size": SETTINGS.size, "folds": SETTINGS.folds},
+        "settings_of_classifiers": FEWER,
         "contexts": n_contexts,
         "dropped_common_responses": DROPPED,
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
@@ -246,17 +246,20 @@ def main() -> None:
         path = cut(given.responses / f"{name}.jsonl.gz", given.work / f"{name}.jsonl", n_contexts)
         everybody[name] = read_pools(path, recogniser, choice, n_words=0)
     content |= {"models": {}, "tests": {}, "notes": {}, "classifiers": {}}
+    of_shows = {}
     for show, title in SHOWS.items():
         gold = read_pools(show, recogniser, Choice(), root=given.data, n_words=0)
         pools = {"transcripts": gold}
         pools |= {name: everybody[name].only(gold.characters) for name in MODELS}
         content["tests"][title], content["models"][title], content["notes"][title] = tests(pools)
+        of_shows[title] = {name: pools[name] for name in TRIED}
         print(title, content["models"][title], flush=True)
-        save()
-        content["classifiers"][title] = classifiers(pools)
         save()
     content["extremes"] = extreme_types(given.responses, n_contexts, given.work)
     save()
+    for title, tried in of_shows.items():
+        content["classifiers"][title] = classifiers(tried)
+        save()
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ sample has the character of the nearest cluster.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -22,9 +21,7 @@ Predict = Callable[[Floats, Rows, Floats, int], Rows]
 def predict_by_mlp(train: Floats, label: Rows, test: Floats, seed: int) -> Rows:
     """scikit-learn's perceptron with its defaults: one layer of 100 units, Adam, 200 epochs at most."""
     network = require("sklearn.neural_network", "models").MLPClassifier(random_state=seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it would go on learning after 200 epochs
-        return np.asarray(network.fit(train, label).predict(test))
+    return np.asarray(network.fit(train, label).predict(test))
 
 
 def predict_by_k_means(train: Floats, label: Rows, test: Floats, seed: int) -> Rows:

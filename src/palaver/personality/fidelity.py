@@ -273,7 +273,7 @@ def _notes(requested: Floats, recogniser: str) -> list[str]:
         )
     if len(requested) < FEW:
         notes.append(f"only {len(requested)} requested personalities: the intervals are wide")
-    among = np.corrcoef(requested.T)
+    among = np.asarray(np.corrcoef(requested.T))
     pairs = [
         f"{TRAITS[i]} and {TRAITS[j]} (r = {among[i, j]:.2f})"
         for i in range(len(TRAITS))

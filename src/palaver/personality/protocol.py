@@ -12,6 +12,7 @@ utterance is on both sides; and an interval over resampled pools.
 from __future__ import annotations
 
 import math
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -86,7 +87,8 @@ def run_protocol(
 def _run(tasks: Sequence[Task], settings: Settings, what: str, progress: Progress) -> Iterator[Result]:
     """In threads, for drawing and training let go of Python's lock; the matrix library then needs none."""
     options: Any = {"workers": settings.workers, "backend": "threads", "what": what, "progress": progress}
-    with require("threadpoolctl", "models").threadpool_limits(1):
+    with require("threadpoolctl", "models").threadpool_limits(1), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Stochastic Optimizer")  # a perceptron stops after 200 epochs
         for results in map_shards(lambda task: task(), tasks, **options):
             yield from results
 
