@@ -40,7 +40,7 @@ def table_rows(page: str, header: str) -> list[list[str]]:
 
 def decimals(value: float, digits: int = 2) -> str:
     """A number between -1 and 1 as the pages write it: .47, 1.00, −.08."""
-    rounded = Decimal(str(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
+    rounded = Decimal(str(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP) + 0  # no minus nought
     text = f"{rounded:f}".replace("-", "−")
     return text.replace("0.", ".", 1) if text.startswith(("0.", "−0.")) else text
 

@@ -296,7 +296,8 @@ def gather(out: Path, trained: Sequence[str], about: dict[str, Any]) -> None:
         "torch": torch.__version__,
         "python": platform.python_version(),
     }
-    content = {"command": " ".join(sys.argv), **about, "machine": machine, "runs": runs}
+    command = f"models.py --from carry/characters --out OUT --minutes {about['minutes']:g}"
+    content = {"command": f"experiments/personality/{command}", **about, "machine": machine, "runs": runs}
     (out / "training.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     logs = sorted(RUNS.glob("answer-*.log"))
     print("".join(log.read_text(encoding="utf-8", errors="replace")[-300:] for log in logs), flush=True)

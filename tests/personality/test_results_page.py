@@ -195,6 +195,45 @@ def test_the_matrix_is_that_of_the_best_model() -> None:
     assert f"The matrix of `{best}`" in PAGE
 
 
+def test_what_the_text_says_about_the_tests() -> None:
+    tests = [test for title in SHOWS.values() for test in MEASURED["tests"][title]]
+    ours = sum(test["p_holm"] < 0.05 for test in tests)
+    theirs = sum(test["p_of_the_papers_test"] < 0.05 for test in tests)
+    assert f"finds {ours} of the {len(tests)} differences, the paper's test {theirs}" in " ".join(
+        PAGE.split()
+    )
+    for title in SHOWS.values():
+        for name in MODELS:
+            row = MEASURED["models"][title][name]
+            if row["answer"] == "yes":
+                assert interval(row["difference"], row["low"], row["high"]) in PAGE
+    not_told_apart = [
+        (name, title)
+        for title in SHOWS.values()
+        for name in MODELS
+        if MEASURED["models"][title][name]["answer"] != "yes"
+    ]
+    assert not_told_apart == [
+        ("xing-speaker", "Friends"),
+        ("xing-personality", "Friends"),
+        ("xing-personality-wide", "Friends"),
+        ("xing-personality", "The Big Bang Theory"),
+    ]
+
+
+def test_what_the_text_says_about_types_and_fidelity() -> None:
+    text = " ".join(PAGE.split())
+    for recogniser in ("default", "self-report"):
+        counts = [str(first_places(model, recogniser)) for model in PERSONALITY]
+        assert f"by `{recogniser}` {', '.join(counts)}" in text
+    for model in PERSONALITY:
+        numbers = MEASURED["fidelity"][model]["self-report"]
+        assert f"{decimals(numbers['mean_other'])} for `{model}`" in text
+    assert MEASURED["fidelity"]["modern-personality"]["self-report"]["follow"] == [
+        trait for trait in TRAITS if trait != "conscientiousness"
+    ]
+
+
 def test_the_files_say_how_they_were_made() -> None:
     for name in ("personality", "recogniser", "comparator"):
         results = read_results(name)
