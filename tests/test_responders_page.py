@@ -52,3 +52,18 @@ def test_shipped_checkpoints() -> None:
         assert epochs == f"{len(RESULTS[run]['epochs'])}"
         assert minutes == f"{RESULTS[run]['epochs'][-1]['seconds'] / 60:.0f}"
         assert perplexity == f"{best(run)['valid_ppl']:.1f} / {best(run)['valid_ppl_word']:.1f}"
+
+
+def test_knowledge_selection() -> None:
+    results = read_results("knowledge")["selectors"]
+    names = {"tfidf": "TF-IDF", "bm25": "BM25"}
+    rows = [
+        [
+            names[row["selector"]],
+            interval(row["top1"]["value"], row["top1"]["low"], row["top1"]["high"], digits=3),
+            *(decimals(row[key]["value"], 3) for key in ("top5", "reciprocal_rank", "cosine_share")),
+        ]
+        for row in results
+    ]
+    guessing = ["guessing", decimals(results[0]["chance_top1"], 3), "", "", ""]
+    assert table_rows(PAGE, "| selector | first choice |") == [*rows, guessing]
