@@ -258,7 +258,7 @@ def test_errors_of_frames_call_them_what_they_are() -> None:
         ("add --criteria fun,age to take it", 'add criteria=["fun", "age"] to take it'),
         ('--labels "Poor=1,Good=4" or --labels "fun:Bad,Good"',
          'labels={"Poor": 1, "Good": 4} or labels={"fun": ["Bad", "Good"]}'),
-        ("fewer with --min-turns (and --size)", "fewer with min_turns= (and size=)"),
+        ("fewer with --min-utterances (and --size)", "fewer with min_utterances= (and size=)"),
         ("use --cache FOLDER or --no-cache", 'use cache="FOLDER" or cache=None'),
         ("try: --set optimiser.batch=16", 'try: assignments=["optimiser.batch=16"]'),
         ("palaver corpus get x --from PATH, or --data", "palaver corpus get x --from PATH, or data="),

@@ -94,3 +94,32 @@ def test_what_is_wrong_is_said(
     assert "Traceback" not in ran.err
     for text in expected:
         assert text in " ".join(ran.err.split())
+
+
+def test_several_sources_are_compared(palaver: Any, tmp_path: Path) -> None:
+    write(tmp_path / "talk.jsonl", {"Ann": 0, "Bob": 1})
+    write(tmp_path / "same.jsonl", {"Ann": 2, "Bob": 2, "Cyd": 3})
+    few = ("--min-utterances", "50", *FAST[:-4], "--words", "0", "--workers", "1")
+    ran = palaver(*DISTINGUISH, "same.jsonl", *few, "--out", "found")
+    assert ran.code == 0, ran.err
+    said = " ".join(ran.out.split())
+    assert "Sources compared" in said
+    assert "left out Cyd" in said
+    result = json.loads((tmp_path / "found/results.json").read_text(encoding="utf-8"))
+    (test,) = result["tests"]
+    assert (test["a"], test["b"]) == ("talk.jsonl", "same.jsonl")
+    assert test["difference"] > 0.2
+    assert test["p"] <= test["p_holm"]
+    assert (tmp_path / "found/1/report.html").is_file()
+    again = palaver(*DISTINGUISH, "same.jsonl", *few, "--json")
+    assert json.loads(again.out)["tests"] == result["tests"]
+
+
+def test_another_classifier(palaver: Any, tmp_path: Path) -> None:
+    write(tmp_path / "talk.jsonl", {"Ann": 0, "Bob": 1})
+    few = ("--min-utterances", "50", *FAST[:-4], "--words", "0", "--workers", "1")
+    ran = palaver(*DISTINGUISH, *few, "--classifier", "agglomerative", "--out", "found")
+    assert ran.code == 0, ran.err
+    assert "agglomerative" in (tmp_path / "found/report.html").read_text(encoding="utf-8")
+    wrong = palaver(*DISTINGUISH, "--classifier", "mpl")
+    assert (wrong.code, "did you mean 'mlp'" in wrong.err) == (2, True)

@@ -148,6 +148,17 @@ def test_a_broken_line_of_the_corpus_is_named(palaver: Palaver, trial: Path) -> 
     assert not [p for p in Path("runs/prepared").iterdir() if p.is_dir()]
 
 
+def test_a_personality_preset_says_that_it_needs_a_table(palaver: Palaver) -> None:
+    for preset in ("xing2018-personality", "modern-personality"):
+        ran = palaver("train", "show", preset)
+        assert ran.code == 0, ran.err
+        assert '# ocean = "ocean.csv"' in ran.out
+        shown = tomllib.loads(ran.out)
+        assert shown["model"]["conditioning"] == "personality"
+        assert "ocean" not in shown["data"]
+    assert "# ocean" not in palaver("train", "show", "xing2018-speaker").out
+
+
 def test_presets_and_show(palaver: Palaver) -> None:
     listed = palaver("train", "presets").out
     for name in ("xing2018-speaker", "topicalchat-tf-knowledge", "modern-pretrain", "tiny"):

@@ -61,7 +61,7 @@ def script(tmp_path: Path) -> Path:
 
 def test_a_script_is_grouped_by_episode(script: Path, counting: Any) -> None:
     found = read_pools(
-        "friends", counting, Choice(min_turns=5, characters=("Bob", "Ann")), root=script.parent
+        "friends", counting, Choice(min_utterances=5, characters=("Bob", "Ann")), root=script.parent
     )
     assert found.characters == ("Bob", "Ann")
     assert (found.group_noun, found.n_groups, found.n_groups_of) == ("episode", 4, [4, 4])
@@ -72,7 +72,7 @@ def test_a_script_is_grouped_by_episode(script: Path, counting: Any) -> None:
 
 
 def test_all_who_say_enough_but_not_everybody_at_once(script: Path, counting: Any) -> None:
-    found = read_pools(script, counting, Choice(min_turns=8))
+    found = read_pools(script, counting, Choice(min_utterances=8))
     assert found.characters == ("Ann", "Bob", "Cy")  # equally talkative: by name; #ALL# is nobody
 
 
@@ -84,10 +84,10 @@ def test_dialogues_are_groups_of_their_own(tmp_path: Path, counting: Any) -> Non
             for i in range(6)
         ],
     )
-    found = read_pools(path, counting, Choice(min_turns=3))
+    found = read_pools(path, counting, Choice(min_utterances=3))
     assert (found.group_noun, found.n_groups) == ("dialogue", 6)
     assert dict(found.left_out) == {"empty turns": 6}
-    by_mood = read_pools(path, counting, Choice(by="mood", min_turns=3))
+    by_mood = read_pools(path, counting, Choice(by="mood", min_utterances=3))
     assert by_mood.characters == ("mad", "sad")
     with pytest.raises(UserError, match="no turn has a label 'moood' .did you mean 'mood'"):
         read_pools(path, counting, Choice(by="moood"))
@@ -102,7 +102,7 @@ def test_one_name_two_spellings(tmp_path: Path, counting: Any) -> None:
         ],
     )
     with pytest.raises(DataError, match="spelled in two ways") as caught:
-        read_pools(path, counting, Choice(min_turns=3))
+        read_pools(path, counting, Choice(min_utterances=3))
     assert caught.value.problems == ("'Rachel' (4) and 'rachel ' (4)",)
     found = read_pools(path, counting, Choice(characters=("Rachel", "Ross")))
     assert any("'Rachael' (4 utterances) is left out: if that is Rachel" in note for note in found.notes)
@@ -120,7 +120,7 @@ def test_nobody_and_one_and_too_few(tmp_path: Path, counting: Any) -> None:
     with pytest.raises(DataError, match="with 2,000 utterances or more, found 0") as caught:
         read_pools(path, counting)
     assert caught.value.problems == ("Ann: 9", "Bob: 9")
-    assert "--min-turns" in caught.value.hint
+    assert "--min-utterances" in caught.value.hint
     with pytest.raises(DataError, match="nobody of that name") as caught:
         read_pools(path, counting, Choice(characters=("Anne", "Bob")))
     assert caught.value.problems == ("'Anne' (did you mean 'Ann'?)",)
@@ -293,5 +293,5 @@ def test_columns_of_ones_own(tmp_path: Path, counting: Any) -> None:
     path = tmp_path / "t.csv"
     path.write_text("chat,who,said\n" + "".join(f"{i},Ann,hello\n{i},Bob,hi\n" for i in range(3)))
     columns = {"dialogue": "chat", "speaker": "who", "text": "said"}
-    found = read_pools(path, counting, Choice(min_turns=2), columns=columns)
+    found = read_pools(path, counting, Choice(min_utterances=2), columns=columns)
     assert (found.characters, found.n_groups) == (("Ann", "Bob"), 3)

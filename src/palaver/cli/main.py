@@ -68,7 +68,9 @@ COMMANDS: dict[str, Noun | str] = {
         {
             "score": "palaver.cli.personality:score",
             "fit": "palaver.cli.personality:fit",
+            "table": "palaver.cli.personality_table:table",
             "distinguish": "palaver.cli.personality_distinguish:distinguish",
+            "fidelity": "palaver.cli.personality_fidelity:fidelity",
         },
     ),
     "probe": Noun(

@@ -97,7 +97,8 @@ DevDialogues = Annotated[
 Recogniser = Annotated[
     str,
     typer.Option(
-        "--recogniser", help="default, a file that `palaver personality fit` wrote, or MODULE:FUNCTION."
+        "--recogniser",
+        help="default, self-report, a file that `palaver personality fit` wrote, or MODULE:FUNCTION.",
     ),
 ]
 Lexicon = Annotated[
@@ -112,6 +113,24 @@ Norms = Annotated[
     typer.Option(
         "--norms", help="Norms of words: mrc2.dct, concreteness, age of acquisition, valence; repeat it."
     ),
+]
+OneSystem = Annotated[
+    str | None,
+    typer.Option("--system", help="Of responses of several systems: only those of this one."),
+]
+Characters = Annotated[
+    list[str] | None,
+    typer.Option("--character", help="Only these; repeat it. [default: by --min-utterances]"),
+]
+MinUtterances = Annotated[
+    int, typer.Option("--min-utterances", min=1, help="Of transcripts: all who have at least as many.")
+]
+Rename = Annotated[
+    list[str] | None,
+    typer.Option("--rename", metavar="OLD=NEW", help="For a name that is spelled in two ways; repeat it."),
+]
+SampleSize = Annotated[
+    int | None, typer.Option("--size", min=1, help="Utterances in a sample. [default: 500]")
 ]
 Quick = Annotated[
     bool, typer.Option("--quick", help="A first look: 100 samples, 3 repetitions, 20 resampled pools.")
@@ -199,6 +218,11 @@ def parse_pairs(option: str, words: Sequence[str] | None, shape: str, example: s
 def parse_columns(words: Sequence[str] | None) -> dict[str, str]:
     """The columns of `--column`: field -> name in the file."""
     return parse_pairs("--column", words, "FIELD=NAME", "rater=worker_id")
+
+
+def parse_rename(words: Sequence[str] | None) -> dict[str, str]:
+    """The names of `--rename`: old -> new."""
+    return parse_pairs("--rename", words, "OLD=NEW", "Rachael=Rachel")
 
 
 def parse_criteria(text: str | None) -> list[str] | None:

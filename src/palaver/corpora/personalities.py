@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from palaver.errors import DataError
-from palaver.files import TextStream
+from palaver.errors import DataError, UserError
+from palaver.files import TextStream, write_atomically
 from palaver.readers.shapes import number_or_text
 
 TRAITS = ("openness", "conscientiousness", "extraversion", "agreeableness", "neuroticism")
@@ -73,6 +73,21 @@ def read_ocean_table(path: str | Path) -> dict[str, Scores]:
             problems,
         )
     return table
+
+
+def check_table_name(path: Path) -> None:
+    """A table is written as CSV, and `read_ocean_table` goes by the name."""
+    if not path.name.lower().endswith(".csv"):
+        raise UserError(f"cannot write a table of OCEAN scores to {path.name!r}", "end the name in .csv")
+
+
+def write_ocean_table(path: Path, table: Mapping[str, Sequence[float]]) -> None:
+    """A CSV file that `read_ocean_table` reads."""
+    check_table_name(path)
+    with write_atomically(path) as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(("speaker", *TRAITS))
+        rows.writerows((name, *(f"{score:.3f}" for score in scores)) for name, scores in table.items())
 
 
 def _csv_rows(text: str, path: Path, problems: list[str]) -> Iterator[_Row]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 from zlib import crc32
 
 import numpy as np
 
 from palaver.errors import UserError
+from palaver.personality.classifiers import NAMES, SVM
 from palaver.personality.pools import Pools
 from palaver.personality.samples import Floats, Rows, Vectors
 from palaver.personality.splits import by_fold, fold_groups, resample_groups, shuffle_pools, smallest_side
@@ -45,6 +46,8 @@ class Settings:
     """Values of C among which the training side chooses."""
     unscaled_words: bool = False
     """Also the words without scaling."""
+    classifier: str = SVM
+    """One of `classifiers.NAMES`."""
     seed: int = 0
     workers: int = field(default=0, compare=False)
 
@@ -55,6 +58,8 @@ class Settings:
             for name, n in (least | {"replicates": 0, "seed": 0, "workers": 0}).items()
             if getattr(self, name) < n
         ]
+        if self.classifier not in NAMES:
+            wrong.append(f"classifier: expected {', '.join(NAMES)}, found {self.classifier!r}")
         if wrong:
             raise UserError("these settings make no protocol:", problems=wrong)
 
@@ -143,7 +148,8 @@ class Plan:
 
         def cross(kind: Kind, vectors: Floats, label: Rows) -> None:
             folds = cross_folds(Side(vectors, label), s.folds, generator(s.seed, "folds", repetition))
-            outcomes.append((kind, run_folds(folds, n, s.grid, scaled=kind.scaled, seed=repetition)))
+            options: dict[str, Any] = {"scaled": kind.scaled, "seed": repetition, "classifier": s.classifier}
+            outcomes.append((kind, run_folds(folds, n, s.grid, **options)))
 
         traits = pools.traits.of(pools.members, s.samples, s.size, seeds)
         cross(Kind(), traits, label)
@@ -192,15 +198,17 @@ class Plan:
     ) -> list[Result]:
         """The characters and, the utterances dealt out anew within each part, as many pseudo-characters."""
         n = len(self.pools.characters)
-        tuned = len(grid) > 1
+        tuned = len(grid) > 1 and self.settings.classifier == SVM
+        by = self.settings.classifier
         folds = group_folds(sides, features, samples, size, rng, tuned=tuned)
         outcomes = [
-            (Kind(features=name, split="groups"), run_folds(folds[name], n, grid)) for name in features
+            (Kind(features=name, split="groups"), run_folds(folds[name], n, grid, classifier=by))
+            for name in features
         ]
         dealt = [shuffle_pools(side, rng) for side in sides]
         pseudo = group_folds(dealt, {"traits": self.pools.traits}, samples, size, rng, tuned=tuned)
         kind = Kind(labels="pseudo-characters", split="groups")
-        outcomes.append((kind, run_folds(pseudo["traits"], n, grid)))
+        outcomes.append((kind, run_folds(pseudo["traits"], n, grid, classifier=by)))
         return outcomes
 
     def notes(self) -> Iterator[str]:

@@ -26,8 +26,8 @@ class Choice:
     by: str = "speaker"
     """Or another label of turns and dialogues, or another column of responses: system, ocean."""
     characters: tuple[str, ...] = ()
-    """Named, or else all with at least `min_turns` utterances; of responses all."""
-    min_turns: int = 2000
+    """Named, or else all with at least `min_utterances` of them; of responses all."""
+    min_utterances: int = 2000
     rename: Mapping[str, str] = field(default_factory=dict)
     """For names spelled in two ways: from -> to."""
     system: str | None = None
@@ -134,7 +134,7 @@ def choose_characters(
         needed = f" with {least:,} utterances or more" if least > 1 and not wanted else ""
         raise DataError(
             f"{source}: expected 2 or more characters{needed}, found {len(chosen)}; most utterances:",
-            "ask for fewer with --min-turns (and --size), or name characters with --character",
+            "ask for fewer with --min-utterances (and --size), or name characters with --character",
             most,
         )
     return chosen, tuple(_spellings(chosen, counts, never))

@@ -12,6 +12,7 @@ utterance is on both sides; and an interval over resampled pools.
 from __future__ import annotations
 
 import math
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -51,7 +52,7 @@ def run_protocol(
     for kind, outcome in _run(plan.tasks(), s, "classifying samples", progress):
         outcomes.setdefault(kind, []).append(outcome)
     best = _usual_c(outcomes.get(Kind(split="groups"), []))
-    replicates = list(_run(plan.replicates(best), s, "resampling pools", progress))
+    resampled = _pairs(list(_run(plan.replicates(best), s, "resampling pools", progress)))
     conditions = {
         kind.name: _condition(kind, results, pools, s, plan.size_by_group)
         for kind, results in outcomes.items()
@@ -63,7 +64,9 @@ def run_protocol(
         characters=tuple(estimate_traits(pools, s)),
         conditions=tuple(conditions.values()),
         tests=tuple(_tests(conditions)),
-        verdict=judge(conditions, _pairs(replicates), pools.group_noun, s.confidence, plan.no_groups),
+        verdict=judge(conditions, resampled, pools.group_noun, s.confidence, plan.no_groups),
+        classifier=s.classifier,
+        resampled=tuple(map(tuple, resampled.tolist())),
         left_out=pools.left_out,
         notes=(*pools.notes, *plan.notes()),
         run=record_run(
@@ -84,7 +87,8 @@ def run_protocol(
 def _run(tasks: Sequence[Task], settings: Settings, what: str, progress: Progress) -> Iterator[Result]:
     """In threads, for drawing and training let go of Python's lock; the matrix library then needs none."""
     options: Any = {"workers": settings.workers, "backend": "threads", "what": what, "progress": progress}
-    with require("threadpoolctl", "models").threadpool_limits(1, "blas"):
+    with require("threadpoolctl", "models").threadpool_limits(1), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Stochastic Optimizer")  # a perceptron stops after 200 epochs
         for results in map_shards(lambda task: task(), tasks, **options):
             yield from results
 

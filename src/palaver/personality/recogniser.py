@@ -219,8 +219,20 @@ def open_default(lexicon: Path | None, norms: Sequence[Path]) -> AnyRecogniser:
         raise UserError(
             "the default recogniser uses no norms", "fit one that does: palaver personality fit --norms …"
         )
-    text = files("palaver.personality").joinpath("recogniser.json").read_text(encoding="utf-8")
-    return parse_recogniser(text, "default", words)
+    return _shipped("recogniser.json", "default", words)
+
+
+def open_self_report(lexicon: Path | None, norms: Sequence[Path]) -> AnyRecogniser:
+    """Fitted to what writers of essays said of themselves: weaker than the default one, but it has nothing to
+    do with the scores that the default one imitates."""
+    if lexicon or norms:
+        raise UserError("the recogniser self-report takes no lexicon and no norms")
+    return _shipped("self_report.json", "self-report", open_lexicon())
+
+
+def _shipped(file: str, name: str, words: Lexicon) -> LinearRecogniser:
+    text = files("palaver.personality").joinpath(file).read_text(encoding="utf-8")
+    return parse_recogniser(text, name, words)
 
 
 def _plugin(name: str, brought: Any) -> Opener:
@@ -243,7 +255,7 @@ def _plugin(name: str, brought: Any) -> Opener:
 
 RECOGNISERS: Registry[Opener] = Registry(
     "recogniser",
-    {"default": open_default},
+    {"default": open_default, "self-report": open_self_report},
     group="palaver.recognisers",
     adapt=_plugin,
 )

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from palaver.corpora.personalities import TRAITS
 from palaver.engine import map_shards
 from palaver.errors import DataError
 from palaver.generation.common import common_responses
@@ -102,6 +103,40 @@ def read_responses(
         left_out={**left_out, "responses of others": others},
         notes=(*notes, *spelled),
     )
+
+
+def requested_scores(
+    path: Path, choice: Choice, columns: Mapping[str, str] | None = None
+) -> dict[str, tuple[float, ...]]:
+    """Who -> the OCEAN scores that were asked for, as the rows have them; each has one personality."""
+    table = ResponseTable.open(path, columns)
+    asked: dict[str, set[str]] = {}
+    for shard in table.shards():
+        names = table.read(shard, ("speaker", "ocean", "system"))
+        pairs = zip(*(names[name].to_pylist() for name in ("speaker", "ocean", "system")), strict=True)
+        for speaker, ocean, system in set(pairs):
+            if ocean and choice.system in (None, system):
+                name = speaker or ocean
+                asked.setdefault(choice.rename.get(name, name), set()).add(ocean)
+    unclear = [f"{name}: {'; '.join(sorted(scores))}" for name, scores in asked.items() if len(scores) > 1]
+    if unclear:
+        raise DataError(f"{path}: a speaker was asked for with different scores", problems=unclear)
+    if not asked:
+        raise DataError(
+            f"{path}: no row says which personality was asked for (ocean)",
+            "palaver generate --ocean-table writes it; or name the table with --table",
+        )
+    return {name: _five_scores(name, next(iter(scores)), path) for name, scores in asked.items()}
+
+
+def _five_scores(name: str, text: str, path: Path) -> tuple[float, ...]:
+    try:
+        scores = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        scores = ()
+    if len(scores) != len(TRAITS):
+        raise DataError(f"{path}: the personality of {name}: expected five numbers, found {text!r}")
+    return scores
 
 
 def _first_texts(table: ResponseTable) -> list[str | None]:

@@ -77,7 +77,7 @@ class Condition:
     confusion: tuple[Numbers, ...]
     """Shares of each true character's samples (rows) that were taken for each character (columns)."""
     chosen_c: Mapping[str, int]
-    """How often each C was chosen."""
+    """How often each C was chosen; empty for a classifier that has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +121,9 @@ class Distinguishability(Tabular):
     """What was not used, and how many of it."""
     notes: tuple[str, ...]
     run: RunRecord
+    classifier: str = "svm"
+    resampled: tuple[tuple[float, float], ...] = ()
+    """F1 of the characters and of the pseudo-characters, split by group, in each resampled pool."""
 
     def _headline(self) -> str:
         return f"{self.title!r}: {self.verdict.answer}. {self.verdict.text or self.verdict.reason}"

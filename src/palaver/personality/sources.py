@@ -18,6 +18,12 @@ from palaver.progress import Progress, no_progress
 from palaver.readers import is_responses
 
 
+def is_response_file(source: str | Path, columns: Mapping[str, str] | None = None) -> bool:
+    """Whether it is a file of responses; otherwise it holds dialogues, or is a corpus by name."""
+    path = Path(source)
+    return str(source) not in corpus_names() and path.is_file() and is_responses(path, columns)
+
+
 def read_pools(
     source: str | Path,
     recogniser: Any,
@@ -34,11 +40,10 @@ def read_pools(
     `root` is the folder of the corpora, for a corpus by name; `columns` are field -> name in a file;
     `n_words` are the words of the bag, 0 for none.
     """
-    path = Path(source)
     options: dict[str, Any] = {"source": str(source), "n_words": n_words, "workers": workers}
     options["progress"] = progress or no_progress
-    if str(source) not in corpus_names() and path.is_file() and is_responses(path, columns):
-        return read_responses(path, recogniser, choice or Choice(), columns=columns, **options)
+    if is_response_file(source, columns):
+        return read_responses(Path(source), recogniser, choice or Choice(), columns=columns, **options)
     dialogues = read_corpus(source, root=root, columns=columns)
     return read_transcripts(dialogues, recogniser, choice or Choice(), **options)
 

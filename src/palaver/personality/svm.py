@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from palaver.errors import require
+from palaver.personality.classifiers import OTHERS, SVM
 from palaver.personality.samples import Floats, Rows
 
 HELD_OUT = 3
@@ -46,17 +47,28 @@ class Outcome:
 
 
 def run_folds(
-    folds: Sequence[Fold], n_classes: int, grid: Sequence[float], *, scaled: bool = True, seed: int = 0
+    folds: Sequence[Fold],
+    n_classes: int,
+    grid: Sequence[float],
+    *,
+    scaled: bool = True,
+    seed: int = 0,
+    classifier: str = SVM,
 ) -> Outcome:
     """Train and test on every fold; the predictions of all folds are counted together.
 
     `grid` are the values of C to choose among. `scaled` brings each column to mean 0 and variance 1 of the
-    training side.
+    training side. A `classifier` other than the SVM has no C.
     """
     confusion = np.zeros((n_classes, n_classes), dtype=np.int64)
     rng = np.random.default_rng(seed)
     chosen = []
     for fold in folds:
+        if classifier != SVM:
+            a, b = _sides(fold.train, fold.test, scaled)
+            predicted = OTHERS[classifier](a, fold.train.label, b, seed)
+            np.add.at(confusion, (fold.test.label, predicted), 1)
+            continue
         kernels = _kernels(fold.train, fold.test, scaled)
         c = choose_c(fold, kernels[0], grid, rng, scaled=scaled)
         predicted = _predict(kernels, fold.train.label, c)
@@ -112,13 +124,19 @@ Kernels = tuple[Floats, Floats]
 
 
 def _kernels(train: Side, test: Side, scaled: bool) -> Kernels:
-    a, b = train.vectors, test.vectors
-    if scaled:
-        middle, spread = a.mean(axis=0), a.std(axis=0)
-        spread = np.where(spread > 0, spread, 1.0)
-        a, b = (a - middle) / spread, (b - middle) / spread
+    a, b = _sides(train, test, scaled)
     gamma = 1 / a.shape[1]  # scikit-learn's default of 2018, and for scaled columns today's as well
     return _rbf(a, a, gamma), _rbf(b, a, gamma)
+
+
+def _sides(train: Side, test: Side, scaled: bool) -> tuple[Floats, Floats]:
+    """The vectors of both sides, by the mean and the deviation of the training side where they are scaled."""
+    a, b = train.vectors, test.vectors
+    if not scaled:
+        return a, b
+    middle, spread = a.mean(axis=0), a.std(axis=0)
+    spread = np.where(spread > 0, spread, 1.0)
+    return (a - middle) / spread, (b - middle) / spread
 
 
 def _rbf(a: Floats, b: Floats, gamma: float) -> Floats:

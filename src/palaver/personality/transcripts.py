@@ -42,7 +42,7 @@ def read_transcripts(
     turns = _take(dialogues, choice)
     counts = Counter(turns.who)
     chosen, notes = choose_characters(
-        counts, choice.characters, least=choice.min_turns, never=(UNKNOWN, EVERYBODY), source=source
+        counts, choice.characters, least=choice.min_utterances, never=(UNKNOWN, EVERYBODY), source=source
     )
     number = {name: i for i, name in enumerate(chosen)}
     kept = [i for i, name in enumerate(turns.who) if name in number]

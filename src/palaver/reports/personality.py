@@ -7,11 +7,18 @@ from rich.console import Console
 from rich.text import Text
 
 from palaver.corpora.personalities import TRAITS
+from palaver.personality.comparison import SourceComparison
 from palaver.personality.results import Condition, Distinguishability
 from palaver.personality.verdict import VALIDITY
 from palaver.reports import lines, names, numbers, page
 from palaver.reports.methods import methods_of
 
+LEARNERS = {
+    "svm": "a support vector machine with an RBF kernel",
+    "mlp": "a multi-layer perceptron",
+    "k-means": "k-means clustering",
+    "agglomerative": "agglomerative clustering",
+}
 LETTERS = ("O", "C", "E", "A", "N")
 
 
@@ -60,6 +67,43 @@ def print_distinguishability(result: Distinguishability, console: Console) -> No
     lines.line(console, names.clean(str(result.run)), "dim")
 
 
+def print_comparison(result: SourceComparison, console: Console) -> None:
+    """F1 of each source beside its control, then the tests between them."""
+    characters = [who.name for who in result.results[0].characters]
+    recogniser = names.clean(result.results[0].recogniser)
+    facts = (numbers.some(len(characters), "character"), f"recogniser {recogniser}")
+    lines.title(console, "Sources compared", facts)
+    heads = ("lines", "F1", "pseudo", "F1 by group", "pseudo by group")
+    table = lines.table(("source",), heads)
+    for one in result.results:
+        paper = [one.condition(name) for name in ("characters", "pseudo-characters")]
+        cells = [numbers.number(c.f1) if c is not None else "–" for c in paper]
+        by_group = (one.verdict.f1, one.verdict.control)
+        n_lines = numbers.count(sum(who.n_utterances for who in one.characters))
+        table.add_row(lines.name_cell(one.title), n_lines, *cells, *map(numbers.number, by_group))
+    lines.print_table(console, table)
+    about = "of F1 by group, spread over resampled pools, Holm; last: the paper’s test on repetitions"
+    lines.heading(console, "Differences", about)
+    table = lines.table(("a", "b"), ("a − b", "interval", "p", "p (Holm)", "paper’s p"))
+    for test in result.tests:
+        span = (
+            f"[{numbers.number(test.low)}, {numbers.number(test.high)}]" if not test.reason else test.reason
+        )
+        theirs = numbers.p_value(test.repetitions.p) if test.repetitions is not None else "–"
+        table.add_row(
+            lines.name_cell(test.a),
+            lines.name_cell(test.b),
+            numbers.number(test.difference),
+            span,
+            numbers.p_value(test.p),
+            numbers.p_value(test.p_holm),
+            theirs,
+        )
+    lines.print_table(console, table)
+    lines.notes(console, result.notes)
+    lines.indented(console, VALIDITY, "dim")
+
+
 def _print_characters(result: Distinguishability, console: Console) -> None:
     lines.heading(console, "Characters", "traits from 1 to 7; F1: how well their samples are recovered")
     scores = [{row.character: row for row in c.characters} for c in _by_traits(result)]
@@ -83,7 +127,7 @@ def _print_conditions(result: Distinguishability, console: Console) -> None:
         table = lines.table(("condition",), ("precision", "σ", "recall", "σ", "F1", "±", "C"))
         for title, c in conditions.items():
             values = (c.precision, c.precision_sigma, c.recall, c.recall_sigma, c.f1)
-            chosen = max(c.chosen_c, key=lambda key: c.chosen_c[key])
+            chosen = max(c.chosen_c, key=lambda key: c.chosen_c[key], default="–")
             table.add_row(Text(title), *map(numbers.number, values), numbers.number(c.f1_sd, 3), chosen)
         lines.print_table(console, table)
 
@@ -106,6 +150,7 @@ def render_personality_report(result: Distinguishability) -> str:
     from palaver.reports import personality_figures as figures
 
     shown, splits = _by_traits(result), splits_of(result)
+    facts = {**result.run.config, "noun": result.group_noun, "learner": LEARNERS[result.classifier]}
     return page.render(
         "personality.html.j2",
         result.run,
@@ -115,7 +160,7 @@ def render_personality_report(result: Distinguishability) -> str:
         splits=splits,
         shown=shown,
         scores=[{row.character: row for row in c.characters} for c in shown],
-        methods=methods_of("personality", facts={**result.run.config, "noun": result.group_noun}),
+        methods=methods_of("personality", facts=facts),
         validity=VALIDITY,
         letters=[trait.capitalize() for trait in TRAITS],
     )

@@ -133,7 +133,7 @@ def reproduce(
     }
     rows: list[Row] = []
     for show, title in SHOWS.items():
-        choice = Choice(min_turns=MIN_TURNS)
+        choice = Choice(min_utterances=MIN_TURNS)
         pools = read_pools(show, recogniser, choice, root=folder, workers=s.workers, progress=progress)
         results[title] = gold = run_protocol(pools, s, progress=progress)
         for name, all_pools in generated.items():

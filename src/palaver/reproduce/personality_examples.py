@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from palaver.errors import UserError
 from palaver.personality.plan import Settings
 from palaver.personality.pools import Choice
-from palaver.personality.protocol import estimate_traits
-from palaver.personality.sources import read_pools
+from palaver.personality.table import estimate_table
 from palaver.progress import Progress, no_progress
 from palaver.reproduce.personality import EXTREMES, MIN_TURNS, PROMPT, SHOWS, TABLE_3, Responses
 
@@ -67,11 +66,9 @@ def from_checkpoints(
 
 def ocean_of_scripts(data: Path, recogniser: Any, settings: Settings) -> dict[str, tuple[float, ...]]:
     """The personality of each character, as estimated from the transcripts (section 3.1)."""
-    ocean: dict[str, tuple[float, ...]] = {}
-    for show in SHOWS:
-        pools = read_pools(show, recogniser, Choice(min_turns=MIN_TURNS), root=data, n_words=0)
-        ocean |= {who.name: who.ocean for who in estimate_traits(pools, settings)}
-    return ocean
+    choice = Choice(min_utterances=MIN_TURNS)
+    table = estimate_table(tuple(SHOWS), recogniser, choice=choice, settings=settings, root=data)
+    return dict(table.scores())
 
 
 def examples(speaker: System | None, personality: System | None, ocean: Ocean) -> list[tuple[str, str, str]]:

@@ -66,12 +66,19 @@ def load_experiment(path: str | Path, assignments: Sequence[str] = ()) -> Experi
 
 
 def preset_experiment(name: str, assignments: Sequence[str] = ()) -> Experiment:
-    """A preset by itself."""
+    """A preset by itself, to be looked at: it may lack a table of personalities, which only a user has."""
     data = {"preset": name, "name": name}
-    return _build(Path(f"preset {name}"), data, Lines(""), assignments)
+    return _build(Path(f"preset {name}"), data, Lines(""), assignments, needs_table=False)
 
 
-def _build(path: Path, data: dict[str, Any], lines: Lines, assignments: Sequence[str]) -> Experiment:
+def _build(
+    path: Path,
+    data: dict[str, Any],
+    lines: Lines,
+    assignments: Sequence[str],
+    *,
+    needs_table: bool = True,
+) -> Experiment:
     given = _assigned(assignments)
     own = _merged(data, given)
     tables = _with_sizes_of_start(_with_preset(own), own, path.parent)
@@ -85,7 +92,7 @@ def _build(path: Path, data: dict[str, Any], lines: Lines, assignments: Sequence
     except ValidationError as error:
         mistakes += _explain(error, Experiment, ())
     if experiment is not None and model_is_sound:
-        mistakes += _contradictions(experiment)
+        mistakes += _contradictions(experiment, needs_table=needs_table)
     if mistakes or experiment is None:
         raise config_error(path, lines, [_from_set(given, mistake) for mistake in mistakes])
     return experiment
@@ -246,7 +253,7 @@ def _model_mistakes(model: dict[str, Any]) -> Iterator[tuple[Location, str]]:
         yield from _explain(error, table, ("model",))
 
 
-def _contradictions(experiment: Experiment) -> Iterator[tuple[Location, str]]:
+def _contradictions(experiment: Experiment, *, needs_table: bool) -> Iterator[tuple[Location, str]]:
     data = experiment.data
     settings: Any = model_table(experiment.model.kind)(**experiment.model_settings)
     conditioning, wants_knowledge = settings.conditioning, bool(settings.knowledge)
@@ -266,8 +273,11 @@ def _contradictions(experiment: Experiment) -> Iterator[tuple[Location, str]]:
         yield ("data", "window"), f"found {data.window}, more than model.max_context or model.max_response"
     if conditioning == "speaker" and not (data.speakers or data.min_turns):
         yield ("model", "conditioning"), "speakers need data.speakers (names) or data.min_turns"
-    if conditioning == "personality" and data.ocean is None:
-        yield ("model", "conditioning"), "personalities need data.ocean, a table of scores per speaker"
+    if conditioning == "personality" and data.ocean is None and needs_table:
+        yield (
+            ("model", "conditioning"),
+            "personalities need data.ocean, a table of scores per speaker (see palaver personality table)",
+        )
     if conditioning != "personality" and data.ocean is not None:
         yield ("data", "ocean"), f"is of no use: model.conditioning is {conditioning!r}"
 
@@ -288,13 +298,25 @@ def _another_kind(experiment: Experiment) -> Iterator[tuple[Location, str]]:
 
 
 def experiment_toml(experiment: Experiment) -> str:
-    """The experiment as a file that `load_experiment` reads back to the same value."""
+    """The experiment as a file that `load_experiment` reads back to the same value.
+
+    Where a table of personalities is still to be named, a comment says so.
+    """
     plain = experiment.plain()
     tables = {key: plain.pop(key) for key in list(plain) if isinstance(plain[key], dict)}
     lines = [f"{key} = {toml_value(value)}" for key, value in plain.items()]
     for name, table in tables.items():
         lines += ["", f"[{name}]", *(f"{key} = {toml_value(value)}" for key, value in table.items())]
+        if name == "data" and _lacks_table(experiment):
+            lines += [
+                '# ocean = "ocean.csv"  # to be named before training: palaver personality table writes it'
+            ]
     return "\n".join(lines) + "\n"
+
+
+def _lacks_table(experiment: Experiment) -> bool:
+    is_personality = experiment.model_settings.get("conditioning") == "personality"
+    return is_personality and experiment.data.ocean is None
 
 
 def reference() -> Iterator[tuple[str, list[tuple[str, str, str]]]]:

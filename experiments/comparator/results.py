@@ -1,0 +1,68 @@
+"""The figures of docs/results/comparator.md about the comparator that ships: docs/results/comparator.json.
+
+    python experiments/comparator/results.py --data DATA --out docs/results/comparator.json
+
+What was measured when it was fitted (`ship.py`) is taken from the record beside its weights. Beside it stands
+what trivial rules reach on the same development pairs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from palaver.comparator.evaluation import evaluate_pairs
+from palaver.comparator.reading import read_pairs, read_rated
+from palaver.files import sha256_of
+from palaver.schema import Dialogue
+
+ROOT = Path(__file__).resolve().parents[2]
+RECORD = ROOT / "src/palaver/comparator/default/comparator.json"
+KEPT = ("settings", "n_ratings", "n_raters", "on_ratings", "on_pairs", "ece", "data", "encoder")
+
+
+def count_words(dialogue: Dialogue) -> int:
+    return sum(len(turn.text.split()) for turn in dialogue.turns)
+
+
+TRIVIAL: dict[str, Callable[[Dialogue], float]] = {
+    "more words": count_words,
+    "more different words": lambda dialogue: len({w for t in dialogue.turns for w in t.text.lower().split()}),
+    "longer turns": lambda dialogue: count_words(dialogue) / max(1, len(dialogue.turns)),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args()
+    files = [given.data / f"rated/reliable_eval.dev_{kind}.jsonl.gz" for kind in ("dialogues", "pairs")]
+    dev = read_rated(files[0])
+    pairs = read_pairs(files[1], dev.index)
+    record = json.loads(RECORD.read_text(encoding="utf-8"))
+    trivial = {
+        name: round(evaluate_pairs(np.array([float(rule(d)) for d in dev.dialogues]), pairs).accuracy, 4)
+        for name, rule in TRIVIAL.items()
+    }
+    content = {
+        "command": "python experiments/comparator/results.py --data DATA --out docs/results/comparator.json",
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": f"{platform.machine()}, Python {platform.python_version()}",
+        "data": {path.name: sha256_of(path) for path in files},
+        "shipped": {key: record[key] for key in KEPT},
+        "trivial_accuracy_on_pairs": trivial,
+    }
+    given.out.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
