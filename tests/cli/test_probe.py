@@ -73,7 +73,9 @@ def test_triplets_from_a_text(palaver: Any, tmp_path: Path) -> None:
 
     frame = pl.read_parquet(tmp_path / "t.parquet")
     assert set(frame["set"]) == {"negation-detection", "negation-variants", "argument-sensitivity"}
-    assert frame["source"].to_list().count("The doctor helped the patient.") == 2
+    counted = frame.filter(pl.col("variant") == "")
+    assert counted["source"].to_list().count("The doctor helped the patient.") == 2
+    assert "4 triplets and 4 variants of them in t.parquet" in ran.err
 
 
 def test_triplets_as_items_of_a_study(palaver: Any, tmp_path: Path) -> None:
@@ -88,6 +90,8 @@ def test_triplets_as_items_of_a_study(palaver: Any, tmp_path: Path) -> None:
     checked = palaver("study", "check", "study.toml")
     assert checked.code == 0, checked.err
     assert "4 items" in checked.out
+    items = (tmp_path / "items.jsonl").read_text(encoding="utf-8")
+    assert '"context": "A man is jumping over a wall"' in items
 
 
 def test_triplets_without_any(palaver: Any, tmp_path: Path) -> None:

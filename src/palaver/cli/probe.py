@@ -166,4 +166,6 @@ def triplets(
     write_triplets(made.triplets, out)
     if study_items is not None:
         write_items(made.triplets, study_items)
-    typer.echo(f"{len(made.triplets)} triplets in {out} (recipe {recipe.signature}, seed {seed})", err=True)
+    n_counted = sum(made.made.values())
+    written = f"{n_counted} triplets and {len(made.triplets) - n_counted} variants of them in {out}"
+    typer.echo(f"{written} (recipe {recipe.signature}, seed {seed})", err=True)
