@@ -60,7 +60,8 @@ class TripletCollection:
     n_sentences: Counter[str] = field(default_factory=Counter)
     """Corpus -> sentences read, each counted once."""
     left_out: Counter[str] = field(default_factory=Counter)
-    """Sentences that were not looked at: repeated, too short or long, with mark-up."""
+    """Sentences that were not looked at: repeated, too short or long, with mark-up; paraphrases that were
+    not used."""
     doubtful: Counter[str] = field(default_factory=Counter)
     """Set -> candidates that were read again and refused."""
 
@@ -92,13 +93,15 @@ def generate(
     recipe: Recipe | None = None,
     *,
     texts: Sequence[Path] = (),
+    paraphrases: Sequence[Path] = (),
     columns: Mapping[str, str] | None = None,
     workers: int = 0,
     progress: Progress = no_progress,
 ) -> TripletCollection:
-    """The five sets from the corpora in `folder` (or in `folder/sentences`) and from text files.
+    """The five sets from the corpora in `folder` (or in `folder/sentences`) and from files of one's own.
 
-    `columns` are field -> name in the text files, where these are tables.
+    `texts` hold sentences, `paraphrases` two a row that mean the same: only these and SICK make Fixed Point
+    Reorder. `columns` are field -> name in the files, where these are tables.
     """
     recipe = recipe or Recipe()
     collection = TripletCollection(recipe)
@@ -107,14 +110,20 @@ def generate(
     if folder is not None:
         folder = sources.first_with_corpora((folder, folder / "sentences")) or folder
         pairs = sources.read_sick(folder)
-        sentences += [s for pair in pairs for s in (pair.first, pair.second)]
+    pair_columns = {field: name for field, name in (columns or {}).items() if field in sources.PARAPHRASE}
+    text_columns = {field: name for field, name in (columns or {}).items() if field not in pair_columns}
+    for path in paraphrases:
+        pairs += sources.read_paraphrases(path, pair_columns)
+    sentences += [s for pair in pairs for s in (pair.first, pair.second)]
+    if folder is not None:
         sentences += sources.read_msrp(folder) + sources.read_treebank(folder)
     for path in texts:
-        sentences += sources.read_text(path, columns)
+        sentences += sources.read_text(path, text_columns)
     if not sentences:
         raise UserError(
             f"there are no sentences to make triplets of in {folder}",
-            "expected SICK_full.txt, msr_paraphrase_train.txt or treebank.zip, packed or not, or --text FILE",
+            "expected SICK_full.txt, msr_paraphrase_train.txt or treebank.zip, packed or not, or --text FILE "
+            "or --paraphrases FILE",
         )
     if folder is not None and recipe.size(_FILLED):
         sentences += [caption for pair in pairs for caption in pair.captions]
@@ -123,7 +132,7 @@ def generate(
     draws = {}
     for name, kind in SETS.items():
         if name == "fixed-point-reorder":
-            candidates = _equivalents(pairs, read, recipe)
+            candidates = _equivalents(pairs, read, recipe, collection.left_out)
         else:
             candidates = _candidates(kind, read, recipe)
         collection.candidates[name] = len(candidates)
@@ -215,10 +224,10 @@ def _apply_to(sentences: list[Sentence], reasons: dict[str, Counter[str]]) -> li
 
 
 def _rules_for(sentence: Sentence) -> tuple[str, ...]:
-    """Only what a set can use: the inversion belongs to pairs of SICK."""
+    """Only what a set can use: the inversion belongs to paraphrases."""
     if _is_filler(sentence):
         return _FILLED_RULES
-    return tuple(rule for rule in RULES if rule != "inversion" or sentence.corpus == "sick")
+    return tuple(rule for rule in RULES if rule != "inversion" or sentence.is_paired)
 
 
 def _is_filler(sentence: Sentence) -> bool:
@@ -269,8 +278,10 @@ def _candidates(kind: TripletSet, read: list[_Source], recipe: Recipe) -> list[_
     return varied
 
 
-def _equivalents(pairs: list[Pair], read: list[_Source], recipe: Recipe) -> list[_Candidate]:
-    """Pairs of SICK that mean the same and are built alike, with the inversion of the first."""
+def _equivalents(
+    pairs: list[Pair], read: list[_Source], recipe: Recipe, left_out: Counter[str]
+) -> list[_Candidate]:
+    """Pairs that mean the same and are built alike, with the inversion of the first."""
     by_text = {_key(s.sentence.text): s for s in read}
     equivalents: dict[str, _Candidate] = {}
     for pair in pairs:
@@ -279,7 +290,9 @@ def _equivalents(pairs: list[Pair], read: list[_Source], recipe: Recipe) -> list
         source, other = by_text.get(_key(pair.first.text)), by_text.get(_key(pair.second.text))
         if source is None or other is None or source is other or "inversion" not in source.outputs:
             continue
-        if similarity(source.text.lower().split(), other.text.lower().split()) >= recipe.structure:
+        if similarity(source.text.lower().split(), other.text.lower().split()) < recipe.structure:
+            left_out["paraphrases built too differently"] += 1
+        else:
             candidate = _Candidate(source, other.text, source.outputs["inversion"], other.capitalised)
             equivalents.setdefault(source.text, candidate)
     return _ordered(recipe.seed, SETS["fixed-point-reorder"], equivalents.values())
