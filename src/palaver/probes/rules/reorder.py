@@ -125,11 +125,15 @@ def is_somebody(noun: Token) -> bool:
         return True
     if noun.tag_ in ("NNP", "NNPS") and noun.text[:1].isupper():
         kind = names_in(noun.doc).get(noun.i)
-        return kind in _NAMES or (kind is None and not noun.is_upper)  # not of a headline in capitals
+        # A name the parser does not know is somebody's, but not in a headline in capitals or with an article.
+        is_bare = not noun.is_upper and not any(t.dep_ == "det" for t in noun.children)
+        return kind in _NAMES or (kind is None and is_bare)
     if noun.lower_ in ("group", "groups", "pack", "herd", "bunch", "number"):
         return any(is_somebody(p) for t in noun.children if t.lower_ == "of" for p in t.children)
     if noun.lemma_.lower() in _NOBODY:
         return False
+    if noun.lemma_.lower() == "board" and any(t.dep_ == "compound" and t.is_lower for t in noun.children):
+        return False  # a diving board
     if noun.lemma_.lower() in LISTS["eaten"] and noun.head.lemma_.lower() in LISTS["cooking"]:
         return False
     return kind_of_noun(noun.lemma_.lower()) in ("person", "animal") or noun.lemma_.lower() in _BODIES
