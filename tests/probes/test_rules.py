@@ -40,6 +40,10 @@ MADE = {
         ("Nobody is dancing.", "Somebody is dancing."),
         ("He never eats meat.", "He eats meat."),
         ("I am happy.", "I am not happy."),
+        ("He left because he was tired.", "He did not leave because he was tired."),
+        ("The mayor often visits the market.", "The mayor does not often visit the market."),
+        ("A little girl is singing", "A little girl is not singing"),
+        ("They left without me.", "They did not leave without me."),
         ("The dog quickly ran away.", "The dog did not quickly run away."),
         ("The company has a new office.", "The company does not have a new office."),
         ("She has finished her work.", "She has not finished her work."),
@@ -129,6 +133,13 @@ MADE = {
             "The tan dog is watching a brown dog that is swimming in a pond",
             "A brown dog that is swimming in a pond is being watched by the tan dog",
         ),
+        ("A man who is tall is eating an apple", "An apple is being eaten by a man who is tall"),
+        (
+            "The bank, which was founded in 1902, has closed six branches.",
+            "Six branches have been closed by the bank, which was founded in 1902.",
+        ),
+        ("They will announce it tomorrow.", "It will be announced by them tomorrow."),
+        ("I made a few mistakes.", "A few mistakes were made by me."),
         (
             "The secretary of health and human services called the doctor.",
             "The doctor was called by the secretary of health and human services.",
@@ -144,6 +155,9 @@ MADE = {
         ("A girl is chasing a player in a red uniform", "A player in a red uniform is chasing a girl"),
         ("Anyone can call the doctor.", "The doctor can call anyone."),
         ("He saw them.", "They saw him."),
+        ("Daniel persuaded Ruth to stay.", "Ruth persuaded Daniel to stay."),
+        ("The board persuaded the company to sell.", "The company persuaded the board to sell."),
+        ("My dad taught me to drive.", "I taught my dad to drive."),
         ("The dog is chasing the cats", "The cats are chasing the dog"),
         ("The cats are chasing the dog", "The dog is chasing the cats"),
         ("The boy has helped the girls.", "The girls have helped the boy."),
@@ -162,10 +176,10 @@ MADE = {
     "inversion": [
         (
             "A dog is running on concrete and is holding a blue ball",
-            "Concrete and is holding a blue ball a dog is running on",
+            "concrete and is holding a blue ball a dog is running on",
         ),
-        ("The man is playing.", "Man is playing the."),
-        ("Two men are talking in the park", "The park two men are talking in"),
+        ("Two men are talking in the park", "park two men are talking in the"),
+        ("A boy in a blue shirt is holding a cat", "shirt is holding a cat a boy in a blue"),
     ],
 }
 REFUSED = {
@@ -183,9 +197,12 @@ REFUSED = {
         ("Do you like tea?", "question"),
         ("Go home.", "imperative"),
         ("Hello there.", "no-verb"),
-        ("He gave it to the man because he was tired.", "polarity"),
         ("A dog is running and is holding a ball", "coordination"),
         ("Not only men are dancing.", "negated-otherwise"),
+        ("There is little hope.", "negated-otherwise"),
+        ("Few men are dancing.", "negated-otherwise"),
+        ("You've got to see this.", "modal"),
+        ("We went to the beach and swam all day.", "coordination"),
         ("The men aren't dancing at all.", "polarity"),
         ("It was not until noon that he came.", "polarity"),
     ],
@@ -206,6 +223,9 @@ REFUSED = {
         ("The stock hit a high.", "idiom"),
         ("The minister lifted the ban.", "idiom"),
         ("She changed her mind.", "idiom"),
+        ("I found my keys.", "idiom"),
+        ("The studio released a film.", "idiom"),
+        ("The man closed the deal.", "idiom"),
         ("A woman is not slicing a tomato", "polarity"),
         ("Nobody is slicing a tomato", "polarity"),
     ],
@@ -216,6 +236,8 @@ REFUSED = {
         ("He said he would come and left the room.", "coordination"),
         ("The man is singing", "no-report"),
         ("He didn't say that she left.", "negated"),
+        ("Nobody said that the plan was cheap.", "negated"),
+        ("Few believe that she left.", "negated"),
         ("It suggests that Congress consider this plan.", "not-a-statement"),
     ],
     "passive": [
@@ -229,7 +251,6 @@ REFUSED = {
         ("He said that she left.", "clausal-object"),
         ("Open the door!", "imperative"),
         ("He didn't take off his hat.", "pronoun"),
-        ("A man who is tall is eating an apple", "embedded"),
         ("He has been reading a book.", "perfect-progressive"),
         ("Who broke the window?", "question"),
         ("Mary resembles her mother.", "stative"),
@@ -247,6 +268,8 @@ REFUSED = {
     ],
     "reorder": [
         ("A man is slicing a potato", "not-somebody"),
+        ("A man is frying a fish", "not-somebody"),
+        ("A dog is jumping on a diving board", "not-somebody"),
         ("She met him.", "same"),
         ("They beat them.", "same"),
         ("The doctor beat the doctor.", "same"),
@@ -257,6 +280,7 @@ REFUSED = {
         ("Nobody is brushing a cat", "quantified"),
         ("They were chased by a dog.", "passive-already"),
     ],
+    "inversion": [("The man is playing.", "only-moved"), ("Dogs bark.", "too-short")],
 }
 
 

@@ -22,25 +22,45 @@ if TYPE_CHECKING:
 QUANTIFIERS = LISTS["quantifiers"]
 POLARITY = LISTS["polarity"]
 MODALS = word_set("must ought need dare shall better may might")
-NEGATIVES = LISTS["negatives"]
 _CLITICS = {"'re": "are", "'ve": "have", "'ll": "will", "’re": "are", "’ve": "have", "’ll": "will"}
 _POSITIVE = {"nobody": "somebody", "nothing": "something"}
 _SOME = {"any": "some", "anything": "something", "anyone": "someone", "anybody": "somebody"}
 _NPI = LISTS["negative_polarity"]
 _DO_TAGS = {"do": "VBP", "does": "VBZ", "did": "VBD"}
-_ANYWHERE = word_set("only just even also already unless")
+_ANYWHERE = word_set("only just even also already unless so")
 _FULL = {"ca": "can", "wo": "will", "sha": "shall"}
 
 
 def apply(doc: Doc) -> str:
     """The negated sentence, or the sentence without its negation."""
+    return _negate(doc, contracted=grammar.is_informal(doc))
+
+
+def contract(doc: Doc) -> str:
+    """The same with *n't*, where `apply` writes *not*."""
+    return _otherwise(doc, contracted=True)
+
+
+def write_full(doc: Doc) -> str:
+    """The same with *not*, where `apply` writes *n't*."""
+    return _otherwise(doc, contracted=False)
+
+
+def _otherwise(doc: Doc, *, contracted: bool) -> str:
+    text = _negate(doc, contracted=contracted)
+    if text == apply(doc):
+        raise NotApplicable("same")
+    return text
+
+
+def _negate(doc: Doc, *, contracted: bool) -> str:
     head = grammar.root(doc)
     clauses = [clause_of(head)]
     for child in head.children:
         if child.dep_ == "ccomp" and child.pos_ in ("VERB", "AUX"):
             clauses.append(clause_of(child))
     nots = [t for t in doc if t.lower_ in ("not", "n't", "n’t", "never")]
-    negatives = [t for t in doc if t.lower_ in NEGATIVES and t not in nots]
+    negatives = [t for t in grammar.negatives_in(doc) if t not in nots]
     if negatives:
         if nots or len(negatives) > 1:
             raise NotApplicable("negated-otherwise")
@@ -52,7 +72,8 @@ def apply(doc: Doc) -> str:
         if owner is None or owner.subject is None:
             raise NotApplicable("negated-otherwise")
         return _remove(owner, nots[0])
-    return _add(min((c for c in clauses if _can_carry(c, head)), key=lambda c: c.finite.i))
+    first = min((c for c in clauses if _can_carry(c, head)), key=lambda c: c.finite.i)
+    return _add(first, contracted)
 
 
 def _can_carry(clause: Clause, head: Token) -> bool:
@@ -131,7 +152,7 @@ def _remove(clause: Clause, word: Token) -> str:
 # --- adding one ----------------------------------------------------------------------------------------
 
 
-def _add(clause: Clause) -> str:
+def _add(clause: Clause, contracted: bool) -> str:
     doc, verb, finite, subject = clause.verb.doc, clause.verb, clause.finite, clause.subject
     if subject is None:
         raise NotApplicable("imperative")
@@ -139,27 +160,34 @@ def _add(clause: Clause) -> str:
         raise NotApplicable("question")
     forbid([subject, *subject.children], QUANTIFIERS, "quantified")
     near = [t for t in doc if t.head.i == verb.i or t.i == verb.i or t.head.head.i == verb.i]
-    forbid(near, POLARITY, "polarity")
+    forbid((t for t in near if (t.lower_, t.dep_) != ("about", "prep")), POLARITY, "polarity")
     if any(t.dep_ == "prep" and t.lower_ == "despite" for t in near):
         raise NotApplicable("polarity")
     if finite.lower_ in MODALS or (verb.lemma_ == "use" and any(t.tag_ == "TO" for t in verb.rights)):
         raise NotApplicable("modal")
     if verb.lemma_ in ("bet", "wonder", "guess") and any(t.dep_ == "ccomp" for t in verb.children):
         raise NotApplicable("idiom")  # I bet you like it
+    has_to = any(t.tag_ == "TO" for child in verb.children if child.dep_ == "xcomp" for t in child.children)
+    if verb.lower_ == "got" and clause.auxiliaries and has_to:
+        raise NotApplicable("modal")  # you have got to see this
     if subject.dep_ == "expl":
         return _add_to_existence(clause)
     forbid(doc, _ANYWHERE, "polarity")
     for other in verb.children:
-        if other.dep_ == "conj" and (grammar.is_finite(clause_of(other).finite) or clause_of(other).subject):
+        joined = clause_of(other)
+        # The tagger takes *swam* in *went to the beach and swam* for a base form.
+        is_finite = grammar.is_finite(joined.finite) or not (clause.auxiliaries or joined.auxiliaries)
+        if other.dep_ == "conj" and (is_finite or joined.subject):
             raise NotApplicable("coordination")  # only the first of two statements would be denied
+    objects = [t for t in verb.children if t.dep_ == "dobj"]
+    forbid((t for noun in objects for t in noun.children), word_set("few several"), "quantified")
     changes = _some_to_any(clause)
-    spoken = grammar.is_informal(doc)
     if finite.i != verb.i or verb.lemma_ == "be":
-        return edit(doc, [*changes, (finite, _negated(finite, verb, spoken))])
+        return edit(doc, [*changes, (finite, _negated(finite, verb, contracted))])
     did = next((form for form, tag in _DO_TAGS.items() if tag == verb.tag_), None)
     if did is None:
         raise NotApplicable("not-inflected")
-    negated = grammar.CONTRACTED[did] if spoken else f"{did} not"
+    negated = grammar.CONTRACTED[did] if contracted else f"{did} not"
     first = verb
     while first.i and doc[first.i - 1].head.i == verb.i and doc[first.i - 1].dep_ in ("advmod", "neg"):
         first = doc[first.i - 1]
@@ -199,7 +227,7 @@ def _some_to_any(clause: Clause) -> list[tuple[Token, str]]:
     return replaced
 
 
-def _negated(finite: Token, verb: Token, spoken: bool) -> str:
+def _negated(finite: Token, verb: Token, contracted: bool) -> str:
     word = finite.lower_
     spaced = finite.i and finite.doc[finite.i - 1].whitespace_ == ""
     if word in ("'m", "’m"):
@@ -212,7 +240,7 @@ def _negated(finite: Token, verb: Token, spoken: bool) -> str:
         full = _CLITICS.get(word, word)
     if full == "am":
         return "am not"
-    if spoken and full in grammar.CONTRACTED:
+    if contracted and full in grammar.CONTRACTED:
         negated = grammar.CONTRACTED[full]
     else:
         negated = "cannot" if full == "can" else f"{full} not"

@@ -6,6 +6,7 @@ the pattern at hand, the most used first. A table of pairs that were read dispos
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -25,14 +26,33 @@ _LIGHT = word_set("be have do get go come make take let give keep set become")
 _PARTICLES = word_set("away down up off on out in back over aside apart together forward")
 _THINGS = word_set("lift raise")
 """Verbs that mean something else of people: to raise a child."""
+_OF_PEOPLE = word_set("call question release")
+"""Verbs that mean it of people only: to release a prisoner is to free him, but not a film."""
 _PERSONAL = word_set("note find")
 """Verbs that mean it of somebody only: a report finds, but it does not discover."""
 _SENSES = 6
 """How far down the list of senses, ordered by frequency, a verb or a synonym may mean it."""
 
 
+@dataclass(frozen=True)
+class Substitution:
+    """A verb, and another that may stand in its place."""
+
+    verb: Token
+    lemma: str
+    synonym: str
+    relation: str
+    """"synonym", or "wider": who slices it cuts it, but not the other way round."""
+
+
 def apply(doc: Doc) -> str:
     """The sentence with another verb of the same meaning."""
+    found = substitution(doc)
+    return edit(doc, [(found.verb, inflect(found.synonym, found.verb.tag_))])
+
+
+def substitution(doc: Doc) -> Substitution:
+    """The main verb and its synonym."""
     head = grammar.root(doc)
     if head.pos_ == "AUX" or head.lemma_.lower() in _LIGHT:
         raise NotApplicable("light-verb")
@@ -48,7 +68,16 @@ def apply(doc: Doc) -> str:
         raise NotApplicable("idiom")
     if lemma in _THINGS and any(is_somebody(t) for t in objects):
         raise NotApplicable("idiom")
+    if lemma in _OF_PEOPLE and not all(is_somebody(t) for t in objects):
+        raise NotApplicable("idiom")
+    if lemma == "rise" and not any(t.like_num for t in head.subtree):
+        raise NotApplicable("idiom")  # sales climb by 5 percent, smoke does not
+    if lemma == "find" and any(t.dep_ == "poss" for noun in objects for t in noun.children):
+        raise NotApplicable("idiom")  # who finds his keys does not discover them
     if any(t.lemma_.lower() in MAPS["fixed_phrases"].get(lemma, ()) for t in objects):
+        raise NotApplicable("idiom")
+    fitting = MAPS["fitting_objects"].get(lemma)
+    if fitting is not None and not all(t.lemma_.lower() in fitting for t in objects):
         raise NotApplicable("idiom")
     if lemma in ("think", "believe", "feel") and any(t.text == '"' for t in doc):
         raise NotApplicable("quotation")
@@ -58,8 +87,9 @@ def apply(doc: Doc) -> str:
     if synonym is None:
         raise NotApplicable("no-synonym")
     if synonym in WIDER.get(lemma, {}):
-        grammar.forbid(doc, LISTS["negatives"], "polarity")  # who does not slice it may still cut it
-    return edit(doc, [(head, inflect(synonym, head.tag_))])
+        grammar.refuse_negatives(doc, "polarity")  # who does not slice it may still cut it
+        return Substitution(head, lemma, synonym, "wider")
+    return Substitution(head, lemma, synonym, "synonym")
 
 
 def _can_be_touched(noun: Token) -> bool:
@@ -93,7 +123,7 @@ def best_synonym(lemma: str, pattern: str) -> str | None:
     """The most used synonym in the most frequent sense that has one, else a verb directly above, or None."""
     meant = [sense.synset for sense in verbs.senses(lemma)[:_SENSES]]
     above = [broader for number in meant for broader in verbs.synset(number).broader]
-    for number, table in (*((n, PAIRS) for n in meant), *((n, WIDER) for n in above)):
+    for number, table in (*((n, PAIRS) for n in meant), *((n, WIDER) for n in meant + above)):
         synset = verbs.synset(number)
         options = []
         for word in synset.words:
