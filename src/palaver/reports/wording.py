@@ -133,9 +133,12 @@ def headline_reasons(analysis: Analysis) -> list[str]:
 
 
 def agreement_notes(analysis: Analysis) -> list[str]:
-    """What was left out of a coefficient that is there; the others have their reason already."""
+    """What was left out of a coefficient that is there, or why it has no interval."""
     rows = [row for row in analysis.agreement if math.isfinite(row.value)]
     notes = [f"{clean(row.criterion)}: {clean(note)}" for row in rows for note in row.notes]
+    notes += [
+        f"{clean(row.criterion)}: {measure_name(row)}: {clean(row.reason)}" for row in rows if row.reason
+    ]
     return list(dict.fromkeys(notes))
 
 
