@@ -193,18 +193,13 @@ def _absolute_forms(anova: Anova, confidence: float) -> list[IccForm]:
     facts = _empty_forms("2", anova, confidence)
     if anova.reason:
         return facts
-    values = absolute_agreement(anova)
+    values = _absolute(anova.between, anova.noise, anova.raters, anova.k, anova.n_items)
     bounds = _absolute_bounds(anova, float(values[0]), 0.5 + confidence / 2)
     samples = None
     if anova.replicates is not None:
         r = anova.replicates
         samples = _absolute(r.between, r.noise, r.raters, anova.k, anova.n_items)
     return _forms(facts, anova, values, bounds, samples)
-
-
-def absolute_agreement(anova: Anova) -> tuple[Floats, Floats]:
-    """The values of ICC(2,1) and ICC(2,k)."""
-    return _absolute(anova.between, anova.noise, anova.raters, anova.k, anova.n_items)
 
 
 def _absolute_bounds(anova: Anova, value: float, tail: float) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -15,15 +15,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palaver.statistics._agreement import long_columns
-from palaver.statistics._anova import centre, two_way
-from palaver.statistics.bootstrap import Floats, Ints, Resampling
+from palaver.statistics._anova import centre
+from palaver.statistics._icc_sums import (
+    absolute_agreement,
+    one_way_icc,
+    one_way_rows,
+    rating_moments,
+    sums_of_groups,
+    two_way_icc,
+    two_way_rows,
+)
+from palaver.statistics.bootstrap import Floats, Ints
 from palaver.statistics.codes import dense_codes, distinct_values
-from palaver.statistics.icc import absolute_agreement
 
 Measure = Literal["ICC(1,k)", "ICC(2,k)", "alpha"]
 """Intraclass correlation with other or the same raters from item to item; Krippendorff's nominal alpha."""
-
-_ROUNDING = 1e-12  # share of a sum of squares below which a difference is rounding error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,26 +95,12 @@ def _icc_one_way(ratings: _Ratings) -> Influence:
     key, pair = np.unique(ratings.rater * ratings.n_outputs + ratings.output, return_inverse=True)
     rater, output = key // ratings.n_outputs, key % ratings.n_outputs
 
-    def moments(code: Ints, n: int) -> Floats:  # number, sum and sum of squares of the ratings
-        columns = (None, value, value**2)
-        return np.column_stack([np.bincount(code, c, minlength=n).astype(float) for c in columns])
-
-    def sums(moments: Floats) -> Floats:
-        n, total, squares = moments.T
-        between = np.divide(total**2, n, out=np.zeros_like(n), where=n > 0)
-        return np.column_stack([n > 0, n, total, between, squares])
-
-    def icc(sums: Floats) -> Floats:
-        n_rated, n, total, between, squares = sums.T
-        with np.errstate(invalid="ignore", divide="ignore"):
-            within = _difference(squares, between) / (n - n_rated)
-            among = _difference(between, total**2 / n) / (n_rated - 1)
-            enough = (n_rated > 1) & (n > n_rated) & (among > 0)
-            return np.where(enough, 1 - within / among, np.nan)
-
-    whole = moments(ratings.output, ratings.n_outputs)
-    rest = whole[output] - moments(pair, key.size)
-    return _influence("ICC(1,k)", ratings, icc, sums(whole), (rater, output), sums(rest))
+    whole = rating_moments(ratings.output, value, ratings.n_outputs)
+    rest = whole[output] - rating_moments(pair, value, key.size)
+    pairs = (rater, output)
+    return _influence(
+        "ICC(1,k)", ratings, lambda s: one_way_icc(s)[1], one_way_rows(whole), pairs, one_way_rows(rest)
+    )
 
 
 def _alpha_nominal(ratings: _Ratings) -> Influence:
@@ -156,19 +148,9 @@ def _influence(
     return Influence(
         measure,
         float(value(total[None])[0]),
-        value(total + _grouped(change, rater, ratings.n_raters)),
-        value(total - _grouped(by_output, ratings.item, ratings.n_items)),
+        value(total + sums_of_groups(change, rater, ratings.n_raters)),
+        value(total - sums_of_groups(by_output, ratings.item, ratings.n_items)),
     )
-
-
-def _grouped(rows: Floats, group: Ints, n_groups: int) -> Floats:
-    """Sums of the rows of each group, as (groups, columns)."""
-    return np.column_stack([np.bincount(group, column, minlength=n_groups) for column in rows.T])
-
-
-def _difference(whole: Floats, part: Floats) -> Floats:
-    rest = whole - part
-    return np.where(rest > _ROUNDING * whole, rest, 0.0)
 
 
 def _icc_two_way(ratings: _Ratings) -> Influence:
@@ -180,23 +162,23 @@ def _icc_two_way(ratings: _Ratings) -> Influence:
     n_missing = np.isnan(table).sum(axis=1)
 
     def icc(columns: Ints, rows: Ints) -> float:
-        anova = two_way(
-            table[np.ix_(rows, columns)], rows.size, Resampling(0.95, 0, np.random.default_rng(0))
-        )
-        return np.nan if anova.reason else float(absolute_agreement(anova)[1])
+        if rows.size < 2 or columns.size < 2:
+            return np.nan
+        sums = two_way_rows(table[np.ix_(rows, columns)]).sum(axis=0)
+        return float(two_way_icc(sums[None])[1][0])
 
     everybody = np.arange(ratings.n_raters)
     complete = np.flatnonzero(n_missing == 0)
-    without_rater = _icc_two_way_without_raters(table[complete])
+    without_rater = _without_raters(table[complete])
     _, absent = np.nonzero(np.isnan(table[n_missing == 1]))
     for r in np.unique(absent):  # outputs that only this rater did not judge count when the rater is gone
         rows = np.flatnonzero(n_missing - np.isnan(table[:, r]) == 0)
         without_rater[r] = icc(np.delete(everybody, r), rows)
-    without_item = _icc_two_way_without_items(table[complete], ratings.item[complete], ratings.n_items)
+    without_item = _without_items(table[complete], ratings.item[complete], ratings.n_items)
     return Influence("ICC(2,k)", icc(everybody, complete), without_rater, without_item)
 
 
-def _icc_two_way_without_raters(table: Floats) -> Floats:
+def _without_raters(table: Floats) -> Floats:
     """ICC(2,k) of a table without gaps and without one of its columns, for each column."""
     n, k = len(table), table.shape[1] - 1
     if k < 2 or n < 2:
@@ -208,35 +190,16 @@ def _icc_two_way_without_raters(table: Floats) -> Floats:
     between = k * np.square(means - grand).sum(axis=0)
     raters = n * (np.square(by_rater).sum() - np.square(by_rater) - k * grand**2)
     squares = np.square(x).sum() - np.square(x).sum(axis=0)
-    noise = _difference(squares - n * k * grand**2, between + raters)
-    return _absolute(between / (n - 1), raters / (k - 1), noise / ((n - 1) * (k - 1)), np.full(k + 1, n))
+    noise = np.maximum(squares - n * k * grand**2 - between - raters, 0.0)
+    mean_squares = (between / (n - 1), raters / (k - 1), noise / ((n - 1) * (k - 1)))
+    return absolute_agreement(*mean_squares, np.full(k + 1, n), k)[1]
 
 
-def _icc_two_way_without_items(table: Floats, item: Ints, n_items: int) -> Floats:
-    """The same without each item, from sums over the complete outputs."""
-    k = table.shape[1]
-    if k < 2 or len(table) < 2:
+def _without_items(table: Floats, item: Ints, n_items: int) -> Floats:
+    if table.shape[1] < 2 or len(table) < 2:
         return np.full(n_items, np.nan)
-    centred = centre(table).values
-    mean = centred.mean(axis=1)
-    within = np.square(centred - mean[:, None]).sum(axis=1)
-    rows = np.column_stack([np.ones(len(table)), mean**2, within, centred])
-    sums = rows.sum(axis=0) - _grouped(rows, item, n_items)
-    n, squares, within = sums[:, 0], sums[:, 1], sums[:, 2]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        by_rater = sums[:, 3:] / n[:, None]
-        grand = by_rater.mean(axis=1)
-        raters = _difference(n * np.square(by_rater).sum(axis=1), n * k * grand**2)
-        between = _difference(k * squares, k * n * grand**2) / (n - 1)
-        noise = _difference(within, raters) / ((n - 1) * (k - 1))
-        return _absolute(between, raters / (k - 1), noise, n)
-
-
-def _absolute(between: Floats, raters: Floats, noise: Floats, n: Floats | Ints) -> Floats:
-    """ICC(2,k) from mean squares; undefined where the estimated total variance is not positive."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        whole = between + (raters - noise) / n
-        return np.where((n > 1) & (whole > 0), (between - noise) / whole, np.nan)
+    rows = two_way_rows(table)
+    return two_way_icc(rows.sum(axis=0) - sums_of_groups(rows, item, n_items))[1]
 
 
 _MEASURES: dict[str, Callable[[_Ratings], Influence]] = {

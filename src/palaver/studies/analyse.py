@@ -58,18 +58,7 @@ def analyse(
     "kendall"; `confidence` and `n_replicates` are those of the intervals. `influence` asks for the agreement
     without each rater and each item.
     """
-    known = ("auto", *NORMALISATIONS)
-    if normalise not in known:
-        raise UserError(
-            f"there is no normalisation {normalise!r}{nearest(normalise, known)}",
-            f"known: {', '.join(known)}",
-        )
-    if not 0.5 < confidence < 1:
-        raise UserError(f"confidence: expected a number between 0.5 and 1, found {confidence}")
-    if n_replicates < 1:
-        raise UserError(f"replicates: expected at least 1, found {n_replicates}")
-    if seed < 0:
-        raise UserError(f"seed: expected 0 or more, found {seed}")
+    check_settings(normalise, confidence, n_replicates, seed)
     if isinstance(ratings, Tabular):  # a simulation knows what was asked, a judge which end is better
         study = study or getattr(ratings, "study", None)
         directions = getattr(ratings, "directions", None) if directions is None else directions
@@ -138,6 +127,22 @@ def analyse(
     )
     progress("done", total, total)
     return analysis
+
+
+def check_settings(normalise: str, confidence: float, n_replicates: int, seed: int) -> None:
+    """Raise where one of them cannot be."""
+    known = ("auto", *NORMALISATIONS)
+    if normalise not in known:
+        raise UserError(
+            f"there is no normalisation {normalise!r}{nearest(normalise, known)}",
+            f"known: {', '.join(known)}",
+        )
+    if not 0.5 < confidence < 1:
+        raise UserError(f"confidence: expected a number between 0.5 and 1, found {confidence}")
+    if n_replicates < 1:
+        raise UserError(f"replicates: expected at least 1, found {n_replicates}")
+    if seed < 0:
+        raise UserError(f"seed: expected 0 or more, found {seed}")
 
 
 def _without_influence(judged: Sequence[Judgements], rows: Sequence[InfluenceRow]) -> Iterator[str]:
