@@ -154,7 +154,9 @@ def script(name: str) -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize(("name", "file"), [("tables", "rankme")])
+@pytest.mark.parametrize(
+    ("name", "file"), [("tables", "rankme"), ("learning_curve", "rankme-learning-curve")]
+)
 def test_the_page_quotes_the_record(name: str, file: str) -> None:
     page = (RESULTS / "rankme.md").read_text(encoding="utf-8")
     record = json.loads((RESULTS / f"{file}.json").read_text(encoding="utf-8"))
