@@ -73,6 +73,7 @@ def length(response: palaver.Response) -> int:
 
 RESULTS: dict[str, Callable[[], Any]] = {
     "analyse": lambda: analyse(RATINGS, n_replicates=50),
+    "compare_agreement": lambda: palaver.compare_agreement(RATINGS, RATINGS, n_replicates=50),
     "ratings_from_frame": lambda: palaver.ratings_from_frame(palaver.simulate(a_study()).to_polars()),
     "simulate": lambda: palaver.simulate(a_study(), n_raters=5),
     "judge": lambda: judge(palaver.generate(shout, ["hello", "bye"]), length),

@@ -30,6 +30,7 @@ _HOMES = {
     "palaver.studies": (
         "analyse", "draft_study", "load_study", "ratings_from_frame", "read_ratings", "simulate",
     ),
+    "palaver.studies.agreement_comparison": ("compare_agreement",),
     "palaver.judges": ("judge", "open_judge"),
     "palaver.metrics.evaluate": ("evaluate",),
     "palaver.generation.bulk": ("generate",),

@@ -370,3 +370,16 @@ def test_convert_onto_itself(palaver: Palaver, ratings: Path) -> None:
     before = [(r.item, r.system, r.rater, r.value) for r in iter_ratings(ratings)]
     assert palaver("study", "convert", ratings, ratings, "--force").code == 0
     assert [(r.item, r.system, r.rater, r.value) for r in iter_ratings(ratings)] == before
+
+
+def test_influence_is_in_every_form_of_the_result(palaver: Palaver, ratings: Path) -> None:
+    ran = palaver("study", "analyse", ratings, "--influence", "--out", "out", "--replicates", 20)
+    assert ran.code == 0
+    assert "Influence" in ran.out
+    rows = results("out")["influence"]
+    assert {row["left_out"] for row in rows} == {"rater", "item"}
+    assert {"criterion", "name", "n_ratings", "value", "without", "change", "reason"} <= rows[0].keys()
+    assert 'id="influence"' in Path("out/report.html").read_text(encoding="utf-8")
+    plain = palaver("study", "analyse", ratings, "--out", "plain", "--replicates", 20)
+    assert "Influence" not in plain.out
+    assert 'id="influence"' not in Path("plain/report.html").read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from palaver.reports import print_analysis
-from palaver.studies.results import Analysis
+from palaver.studies.results import Analysis, InfluenceRow
 
 NAN = float("nan")
 
@@ -195,3 +195,16 @@ def test_undefined_correlation_gives_its_reason(sample: ModuleType) -> None:
 
 def test_nothing_at_all(sample: ModuleType) -> None:
     assert "there is no answer" in printed(sample.empty())
+
+
+def test_influence_shows_the_largest_changes_and_a_pipe_all(sample: ModuleType) -> None:
+    rows = tuple(
+        InfluenceRow(criterion="quality", measure="ICC", form="ICC(1,k)", left_out="rater", name=f"[b]r{i}",
+                     n_ratings=9, value=0.5, without=0.5 - change, change=-change)
+        for i, change in enumerate((0.4, 0.3, 0.02, 0.01))
+    )  # fmt: skip
+    analysis = dataclasses.replace(sample.make(), influence=rows)
+    terminal, pipe = without_colour(printed(analysis, terminal=True)), printed(analysis)
+    assert ["[b]r3" in text for text in (terminal, pipe)] == [False, True]
+    assert re.search(r"quality +rater +\[b\]r0 +9 +0\.50 +0\.10 +−0\.40", terminal)
+    assert "Influence" not in printed(sample.make())

@@ -13,7 +13,15 @@ from statsmodels.stats import inter_rater
 
 from palaver.statistics import kappa as module
 from palaver.statistics.bootstrap import Resampling
-from palaver.statistics.kappa import WEIGHTS, KappaResult, cohen_kappa, fleiss_kappa, fleiss_kappa_ratings
+from palaver.statistics.kappa import (
+    WEIGHTS,
+    KappaResult,
+    PairwiseKappa,
+    cohen_kappa,
+    fleiss_kappa,
+    fleiss_kappa_ratings,
+    pairwise_kappa,
+)
 
 quick = settings(max_examples=50, deadline=None)
 
@@ -75,7 +83,9 @@ def numbers(result: KappaResult) -> list[float]:
 )
 def test_the_sas_manual(weights: str, published: tuple[float, ...]) -> None:
     result = cohen_kappa(*spread(SKIN), weights=weights)  # type: ignore[arg-type]
-    assert (result.value, result.se, result.low, result.high) == pytest.approx(published, abs=5e-5)
+    low, high = result.value - 1.96 * result.se, result.value + 1.96 * result.se  # as the manual has it
+    assert (result.value, result.se, low, high) == pytest.approx(published, abs=5e-5)
+    assert (result.low, result.high) == pytest.approx((low, high), abs=0.012)
     if weights == "none":
         assert result.se0 == pytest.approx(0.0612, abs=5e-5)
         assert result.z == pytest.approx(5.6366, abs=5e-5)
@@ -94,6 +104,16 @@ def test_fourteen_raters() -> None:
     assert fleiss_kappa(FOURTEEN).value == pytest.approx(0.210, abs=5e-4)
 
 
+def test_fleiss_of_many_items_is_that_of_their_patterns() -> None:
+    counts = np.random.default_rng(2).multinomial(3, [0.5, 0.3, 0.2], size=20_000)
+    folded = fleiss_kappa_ratings(as_ratings(counts), n_replicates=200, rng=0)
+    plain = fleiss_kappa(counts, n_replicates=200, rng=0)
+    assert numbers(folded) == pytest.approx(numbers(plain), rel=1e-9)
+    assert folded.boot is not None
+    assert plain.boot is not None
+    assert (folded.boot.low, folded.boot.high) == pytest.approx((plain.boot.low, plain.boot.high), abs=1.5e-3)
+
+
 square = st.integers(2, 5).flatmap(lambda k: arrays(np.int64, (k, k), elements=st.integers(0, 9)))
 
 
@@ -106,16 +126,82 @@ def test_cohen_against_statsmodels(table: np.ndarray, weights: str) -> None:
         assert numbers(result)[:2] == pytest.approx([1, 0])
         return  # there statsmodels takes the root of a rounding error
     oracle = inter_rater.cohens_kappa(table, wt=None if weights == "none" else weights)
-    ours = [result.value, result.se, result.se0, result.p, result.low, result.high]
-    theirs = [
-        oracle.kappa,
-        oracle.std_kappa,
-        oracle.std_kappa0,
-        oracle.pvalue_two_sided,
-        oracle.kappa_low,
-        oracle.kappa_upp,
-    ]
+    ours = [result.value, result.se, result.se0, result.p]
+    theirs = [oracle.kappa, oracle.std_kappa, oracle.std_kappa0, oracle.pvalue_two_sided]
     np.testing.assert_allclose(ours, theirs, rtol=1e-7, atol=1e-7)
+    if result.se > 0:
+        assert -1 <= result.low < result.value < result.high <= 1
+
+
+def test_an_interval_never_leaves_the_range_of_kappa() -> None:
+    """Nineteen of twenty agree: kappa + 1.96 se would be 1.09."""
+    result = cohen_kappa([0, 1] * 10, [0, 1] * 9 + [0, 0])
+    assert result.value + 1.96 * result.se > 1
+    assert 0.4 < result.low < result.value < result.high < 1
+
+
+def test_perfect_agreement_has_no_interval() -> None:
+    for result in (cohen_kappa([0, 1, 2], [0, 1, 2]), fleiss_kappa([[3, 0], [0, 3]])):
+        assert result.value == 1
+        assert math.isnan(result.low)
+        assert "no interval" in result.reason
+
+
+@pytest.mark.parametrize(("truth", "n"), [(0.3, 50), (0.6, 30), (0.8, 50), (0.9, 100)])
+def test_the_interval_covers_the_truth(truth: float, n: int) -> None:
+    """Four equally frequent categories; kappa +- 1.96 se covers 0.90 to 0.94 of the time here."""
+    shares = truth * np.eye(4) / 4 + (1 - truth) / 16
+    tables = np.random.default_rng(1).multinomial(n, shares.ravel(), size=600)
+    results = [cohen_kappa(*spread(table.reshape(4, 4)), categories=range(4)) for table in tables]
+    covered = [r.low <= truth <= r.high for r in results if not r.reason]
+    assert 0.93 <= np.mean(covered) <= 0.985
+
+
+def every_two(table: np.ndarray, weights: str = "none") -> PairwiseKappa:
+    item, rater = np.nonzero(np.isfinite(table))
+    values = table[item, rater]
+    return pairwise_kappa(item, rater, values, weights=weights, categories=range(4), min_shared=3)  # type: ignore[arg-type]
+
+
+def ordinal_ratings(n: int, raters: int, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    table = rng.integers(0, 4, (n, 1)) + rng.integers(-1, 2, (n, raters))
+    return np.clip(table, 0, 3).astype(float)
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_every_two_raters_is_cohens_kappa_of_each_pair(weights: str) -> None:
+    table = ordinal_ratings(30, 4)
+    table[np.random.default_rng(1).random(table.shape) < 0.2] = np.nan
+    result = every_two(table, weights)
+    for a, b, value, n in zip(result.first, result.second, result.values, result.n_shared, strict=True):
+        one = cohen_kappa(table[:, a], table[:, b], weights=weights, categories=range(4))  # type: ignore[arg-type]
+        assert (value, n) == (pytest.approx(one.value), one.n_items)
+    assert (result.values.size, result.value) == (6, pytest.approx(result.values.mean()))
+    single = every_two(table[:, :2], weights)
+    alone = cohen_kappa(table[:, 0], table[:, 1], weights=weights, categories=range(4))  # type: ignore[arg-type]
+    assert [single.value, single.se, single.low] == pytest.approx([alone.value, alone.se, alone.low])
+
+
+def test_the_error_of_a_mean_of_pairs_against_the_jackknife() -> None:
+    table = ordinal_ratings(200, 5)
+    without = [every_two(np.delete(table, i, axis=0), "linear").value for i in range(200)]
+    jackknife = math.sqrt(199 / 200 * np.square(without - np.mean(without)).sum())
+    assert every_two(table, "linear").se == pytest.approx(jackknife, rel=0.02)
+
+
+def test_pairs_without_enough_items_are_counted() -> None:
+    table = ordinal_ratings(12, 3)
+    table[2:, 2] = np.nan
+    result = every_two(table)
+    assert (result.values.size, result.dropped, result.n_raters) == (1, 2, 2)
+    assert result.notes == ("2 pairs of raters with fewer than 3 items in common",)
+    assert result.to_polars("pairs").columns == ["first", "second", "value", "n_shared"]
+    lonely = pairwise_kappa([0, 1, 2], [0, 1, 2], [1, 1, 2])
+    assert math.isnan(lonely.value)
+    assert lonely.reason == "no two raters judged 10 items in common"
+    alike = pairwise_kappa([0, 0, 1, 1], [0, 1, 0, 1], [1, 1, 1, 1], min_shared=2)
+    assert "one category" in alike.reason
 
 
 @quick
@@ -123,7 +209,7 @@ def test_cohen_against_statsmodels(table: np.ndarray, weights: str) -> None:
 def test_fleiss_against_statsmodels(counts: np.ndarray) -> None:
     full = np.column_stack([counts, 13 - counts.sum(axis=1)])
     result = fleiss_kappa(full)
-    if result.reason:
+    if math.isnan(result.value):
         assert np.count_nonzero(full.sum(axis=0)) == 1
     else:
         assert result.value == pytest.approx(inter_rater.fleiss_kappa(full), abs=1e-12)
@@ -275,7 +361,7 @@ def test_cohen_replicates_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_fleiss_bootstrap_is_kappa_of_resampled_items(monkeypatch: pytest.MonkeyPatch) -> None:
     draws = np.random.default_rng(7).integers(0, 30, size=(50, 30))
     monkeypatch.setattr(
-        module, "resample_sums", lambda t, b, rng: np.array([t[d].sum(axis=0) for d in draws])
+        module, "resample_sums", lambda t, b, rng, _: np.array([t[d].sum(axis=0) for d in draws])
     )
     counts = DIAGNOSES.copy()
     counts[4, 2] += 2

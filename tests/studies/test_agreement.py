@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from itertools import combinations
 from pathlib import Path
 
 import krippendorff
@@ -17,6 +18,7 @@ from study_strategies import Row, tables, write_csv
 
 from palaver.schema import Binary, Item, Likert, Output, Question, Study
 from palaver.statistics.bootstrap import Resampling
+from palaver.statistics.kappa import cohen_kappa
 from palaver.studies import read_ratings
 from palaver.studies.agreement import agree
 from palaver.studies.judgements import Judgements, judgements_of
@@ -78,10 +80,13 @@ def crossed(n_outputs: int, n_raters: int, values: int = 5, low: int = 1) -> lis
     ]  # fmt: skip
 
 
+PAIRS = [f"Cohen kappa mean of pairs, {w}" for w in ("unweighted", "linear weights", "quadratic weights")]
+
+
 def test_numbers_get_icc_in_all_forms_and_alpha(tmp_path: Path) -> None:
     found = measures(judge(crossed(30, 4), tmp_path))
     forms = [f"ICC ICC({n},{k})" for k in "1k" for n in "123"]
-    assert list(found) == [*forms, "Krippendorff alpha ordinal"]
+    assert list(found) == [*forms, "Krippendorff alpha ordinal", "Fleiss kappa unweighted", *PAIRS]
     for row in found.values():
         assert row.low < row.value < row.high
         assert (row.n_items, row.n_raters, row.dropped) == (30, 4, 0)
@@ -133,7 +138,7 @@ def test_choices_get_alpha_and_fleiss(tmp_path: Path) -> None:
     rows = crossed(40, 3, values=2, low=0)
     judged = judge(rows, tmp_path, "binary")
     found = measures(judged)
-    assert list(found) == ["Krippendorff alpha nominal", "Fleiss kappa unweighted"]
+    assert list(found) == ["Krippendorff alpha nominal", "Fleiss kappa unweighted", PAIRS[0]]
     assert found["Krippendorff alpha nominal"].headline
     counts = [[sum(r["value"] == v for r in rows if r["item"] == f"i{o}") for v in (0, 1)] for o in range(40)]
     assert found["Fleiss kappa unweighted"].value == pytest.approx(peer_fleiss(counts))
@@ -156,8 +161,20 @@ def test_two_raters_get_cohens_kappa(scale: str, weights: list[str | None], tmp_
         assert row.n_raters == 2
 
 
-def test_three_raters_get_none(tmp_path: Path) -> None:
-    assert not any(row.measure == "Cohen kappa" for row in measures(judge(crossed(10, 3), tmp_path)).values())
+def test_more_raters_get_the_mean_of_their_pairs_and_its_range(tmp_path: Path) -> None:
+    rows = crossed(40, 4, values=4, low=1)
+    row = measures(judge(rows, tmp_path))[PAIRS[1]]
+    table = np.array([[r["value"] for r in rows if r["rater"] == f"r{n}"] for n in range(4)])
+    kappas = [
+        cohen_kappa(a, b, weights="linear", categories=range(1, 5)).value for a, b in combinations(table, 2)
+    ]
+    assert row.value == pytest.approx(np.mean(kappas))
+    ends = f"{min(kappas):.2f} to {max(kappas):.2f}"
+    assert row.notes == (f"Cohen kappa of 6 pairs of raters, linear weights: {ends}",)
+    crowd = [{**r, "rater": f"{r['rater']}-{r['item']}"} for r in rows]
+    row = measures(judge(crowd, tmp_path))[PAIRS[1]]
+    assert math.isnan(row.value)
+    assert row.reason == "no two raters judged 10 items in common"
 
 
 def test_every_box_has_an_alpha_of_its_own(tmp_path: Path) -> None:

@@ -64,6 +64,18 @@ def test_every_preset_loads(name: str, layout: str | None, tmp_path: Path) -> No
     assert len(study.systems) >= 2
 
 
+@pytest.mark.parametrize("name", ["likert", "plain-me", "rankme"])
+def test_the_questions_are_those_of_the_paper(name: str) -> None:
+    """RankME, section 3, word for word."""
+    questions = {question.criterion: question.text for question in preset_study(name).questions}
+    assert [questions[criterion] for criterion in ("informativeness", "naturalness", "quality")] == [
+        "Does the utterance provide all the useful information from the meaning representation?",
+        "Could the utterance have been produced by a native speaker?",
+        "How do you judge the overall quality of the utterance in terms of its grammatical correctness, "
+        "fluency, adequacy and other important factors?",
+    ]
+
+
 def test_presets_keep_their_comments_when_the_layout_changes() -> None:
     lines = {layout: preset_text("rankme", layout=layout).splitlines() for layout in ("joint", "separate")}
     differing = [(a, b) for a, b in zip(lines["joint"], lines["separate"], strict=True) if a != b]

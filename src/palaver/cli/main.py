@@ -27,6 +27,7 @@ COMMANDS: dict[str, Noun | str] = {
             "simulate": "palaver.cli.study:simulate",
             "power": "palaver.cli.study:power",
             "analyse": "palaver.cli.study_analyse:analyse",
+            "compare-agreement": "palaver.cli.study_compare:compare_agreement",
             "describe": "palaver.cli.study_analyse:describe",
             "convert": "palaver.cli.study_analyse:convert",
             "serve": "palaver.cli.study_serve:serve",

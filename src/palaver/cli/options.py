@@ -42,7 +42,7 @@ Replicates = Annotated[
         "--replicates",
         min=1,
         max=1_000_000,
-        help="Bootstrap replicates. [default: 1,000; 10,000 in probes and reproductions]",
+        help="Bootstrap replicates. [default: 1,000; 10,000 in probes, reproductions, compare-agreement]",
     ),
 ]
 

@@ -63,7 +63,7 @@ def new(
     seed: options.Seed = 0,
     force: options.Force = False,
 ) -> None:
-    """Write a study file: one to start from, or one that asks about your own responses.
+    """Write a study file to start from, or about your own responses.
 
     Without --from it has a few items of its own. With --from the items are the contexts that all systems
     answered, with the whole history; they are written beside the study file. Presets: likert, rankme,

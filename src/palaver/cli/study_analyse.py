@@ -59,6 +59,10 @@ def analyse(
         list[str] | None,
         typer.Option(help="Which end of a criterion is better, CRITERION=higher|lower|neither; repeat it."),
     ] = None,
+    influence: Annotated[
+        bool,
+        typer.Option("--influence", help="Also what agreement would be without each rater, each item."),
+    ] = False,
     skip_bad: Annotated[
         bool,
         typer.Option("--skip-bad", help="Leave out what cannot be used; bad-rows.csv lists it."),
@@ -110,6 +114,7 @@ def analyse(
             n_replicates=replicates or 1000,
             seed=seed,
             directions=directions(table.criteria) | _parse_directions(direction),
+            influence=influence,
             progress=tell,
         )
         if folder is not None:

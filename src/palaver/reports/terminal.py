@@ -20,6 +20,8 @@ from palaver.studies.results import AgreementRow, Analysis, CriterionSummary, Ra
 MOST_RATERS = 15
 WORST_RATERS = 10
 MOST_CORRELATIONS = 10
+MOST_INFLUENCE = 3
+"""Raters and items of a criterion."""
 _LABEL = 22
 """Columns for `  Bradley–Terry, 95%  ` in front of what the method says."""
 
@@ -29,6 +31,7 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
     _print_head(analysis, console)
     print_ranking(analysis, console)
     _print_agreement(analysis, console)
+    _print_influence(analysis, console)
     _print_correlation(analysis, console)
     _print_tests(analysis, console)
     _print_raters(analysis, console)
@@ -125,6 +128,25 @@ def _print_agreement(analysis: Analysis, console: Console) -> None:
             _packed(console, f"{clean(criterion)}:", [*_compact(rows)])
     for note in wording.agreement_notes(analysis):
         lines.indented(console, note, "dim")
+
+
+def _print_influence(analysis: Analysis, console: Console) -> None:
+    if not analysis.influence:
+        return
+    lines.heading(
+        console, "Influence", "the agreement to quote without one rater or item; largest change first"
+    )
+    table = lines.table(("criterion", "without", "name"), ("ratings", "all", "without", "change"))
+    for (criterion, left_out), rows in wording.influence_by_kind(analysis).items():
+        for row in rows[:MOST_INFLUENCE] if console.is_terminal else rows:
+            table.add_row(
+                lines.name_cell(criterion),
+                left_out,
+                lines.name_cell(row.name),
+                numbers.count(row.n_ratings),
+                *map(Text, wording.influence_numbers(row)),
+            )
+    lines.print_table(console, table)
 
 
 def _compact(rows: Sequence[AgreementRow]) -> Iterator[str]:

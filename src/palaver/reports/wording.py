@@ -20,6 +20,7 @@ from palaver.studies.results import (
     Analysis,
     CorrelationRow,
     CriterionSummary,
+    InfluenceRow,
     RankingRow,
     SystemScore,
     TestRow,
@@ -133,10 +134,27 @@ def headline_reasons(analysis: Analysis) -> list[str]:
 
 
 def agreement_notes(analysis: Analysis) -> list[str]:
-    """What was left out of a coefficient that is there; the others have their reason already."""
+    """What was left out of a coefficient that is there, or why it has no interval."""
     rows = [row for row in analysis.agreement if math.isfinite(row.value)]
     notes = [f"{clean(row.criterion)}: {clean(note)}" for row in rows for note in row.notes]
+    notes += [
+        f"{clean(row.criterion)}: {measure_name(row)}: {clean(row.reason)}" for row in rows if row.reason
+    ]
     return list(dict.fromkeys(notes))
+
+
+def influence_by_kind(analysis: Analysis) -> dict[tuple[str, str], list[InfluenceRow]]:
+    """(criterion, "rater" or "item") -> its rows, the largest change first."""
+    kinds: dict[tuple[str, str], list[InfluenceRow]] = {}
+    for row in analysis.influence:
+        kinds.setdefault((row.criterion, row.left_out), []).append(row)
+    return kinds
+
+
+def influence_numbers(row: InfluenceRow) -> tuple[str, str, str]:
+    """With all ratings, without the rater or item, and the difference with its sign."""
+    change = f"{row.change:+.2f}".replace("-", "−") if math.isfinite(row.change) else DASH
+    return statistic(row.value), statistic(row.without), change
 
 
 def correlations_by_basis(analysis: Analysis) -> dict[str, list[CorrelationRow]]:

@@ -37,6 +37,16 @@ class _Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative:
+    """What another convention than that of the table gives for one cell."""
+
+    convention: str
+    value: float
+    n: int = 0
+    """Pairs of numbers that a correlation rests on; 0 where that is not the question."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NumberCell(_Cell):
     """One published number and ours."""
 
@@ -46,6 +56,8 @@ class NumberCell(_Cell):
     """Whether the paper marks it as significant (p < 0.05)."""
     ours: float
     p: float
+    alternatives: tuple[Alternative, ...] = ()
+    """Notes; the count of matches rests on `ours` alone."""
 
     @property
     def place(self) -> str:
@@ -122,6 +134,10 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
             if not cell.matches:
                 why = f"differs: {cell.place}: {cell.why or 'not explained'}"
                 lines.indented(console, why, "yellow")
+            for other in cell.alternatives if isinstance(cell, NumberCell) else ():
+                n = f" (n = {other.n})" if other.n else ""
+                value = "undefined" if math.isnan(other.value) else f"{other.value:.2f}"
+                lines.indented(console, f"{other.convention}{n}: {value}", "dim", indent=4)
     for remark in comparison.remarks:
         lines.indented(console, remark, indent=0)
     for cell in comparison.lost:

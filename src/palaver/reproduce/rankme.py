@@ -1,7 +1,7 @@
 """RankME: Reliable Human Ratings for Natural Language Generation (Novikova, Dušek & Rieser 2018).
 
-Tables 2, 3 and 4 from the released ratings. The paper does not say how its numbers were computed; the
-conventions below are the ones that give them, and each cell names its own.
+Tables 2, 3 and 4 from the released ratings. The paper does not say how its numbers were computed. Each table
+has one convention here; cells that only another one gives count as different, and name it.
 """
 
 from __future__ import annotations
@@ -13,14 +13,23 @@ from pathlib import Path
 import numpy as np
 
 from palaver.errors import DataError
-from palaver.reproduce.comparison import Cell, Comparison, GroupCell, Groups, NumberCell, load_figures
+from palaver.reproduce.comparison import (
+    Alternative,
+    Cell,
+    Comparison,
+    GroupCell,
+    Groups,
+    NumberCell,
+    load_figures,
+)
 from palaver.schema import record_run
 from palaver.statistics.contingency import chi_square
 from palaver.statistics.correlation import correlate
-from palaver.statistics.icc import icc_long
+from palaver.statistics.icc import IccForm, icc_long
+from palaver.statistics.influence import leave_one_out
 from palaver.statistics.ranking import RankGroup, format_groups, paired_bootstrap
 from palaver.statistics.trueskill import trueskill_groups
-from palaver.studies.analyse import PACKAGES
+from palaver.studies.analyse import PACKAGES, correlate_criteria
 from palaver.studies.judgements import Floats, Judgements, judgements_of
 from palaver.studies.rankings import STATIC, compare_within_screens, item_means
 from palaver.studies.ratings import RatingTable, read_ratings
@@ -73,7 +82,7 @@ def reproduce(folder: str | Path, *, seed: int = 0, n_replicates: int = 10_000) 
     return Comparison(
         paper="RankME (Novikova, Dušek & Rieser 2018), from the released ratings",
         cells=tuple(cells),
-        remarks=tuple(_chi_square_remarks(release)),
+        remarks=(*_chi_square_remarks(release), *_box_remarks(release, seed, n_replicates)),
         signature=f"palaver {run.versions['palaver']} | seed {seed} | {n_replicates:,} replicates | "
         f"{len(hashes)} files | run {run.signature}",
     )
@@ -83,13 +92,13 @@ def _table_2(release: _Release) -> Iterator[NumberCell]:
     for criteria, methods in FIGURES["table_2"].items():
         for method, setups in methods.items():
             for setup, published in enumerate(setups, start=1):
-                sides = [release.judged(method, setup, c, "raw") for c in criteria.split("–")]
+                first, second = (release.judged(method, setup, c, "raw") for c in criteria.split("–"))
+                ours = correlate(_output_means(first), _output_means(second), method="spearman")
+                others: tuple[Alternative, ...] = ()
                 if setup == 2 and criteria == "naturalness–quality":
-                    how, (x, y) = "ratings", map(_single_ratings, sides)
-                else:
-                    how, (x, y) = "item means", map(_output_means, sides)
-                ours = correlate(x, y, method="spearman")
-                yield _number("Table 2", f"{method} {criteria}", setup, published, ours.value, ours.p, how)
+                    others = (_by_file_order(first, second), _by_rater(first, second))
+                place = (f"{method} {criteria}", setup)
+                yield _number("Table 2", place, published, ours.value, ours.p, "output means", others)
 
 
 def _output_means(judged: Judgements) -> Floats:
@@ -99,27 +108,67 @@ def _output_means(judged: Judgements) -> Floats:
     ).ravel()
 
 
-def _single_ratings(judged: Judgements) -> Floats:
-    """All ratings ordered by item and system, those of one output as they stand in the file."""
-    return judged.score[np.argsort(judged.unit, kind="stable")]
+def _by_file_order(first: Judgements, second: Judgements) -> Alternative:
+    """The ratings of an output paired as they stand in the two files: those of different raters."""
+    x, y = (judged.score[np.argsort(judged.unit, kind="stable")] for judged in (first, second))
+    result = correlate(x, y, method="spearman")
+    convention = "ratings of different raters, paired by their order in the files (meaningless)"
+    return Alternative(convention=convention, value=result.value, n=result.n)
+
+
+def _by_rater(first: Judgements, second: Judgements) -> Alternative:
+    """The two ratings that one rater gave to one output."""
+    [row] = [
+        row for row in correlate_criteria([first, second], "spearman", 0.95) if row.over == "single ratings"
+    ]
+    return Alternative(convention="ratings by the same rater of the same output", value=row.value, n=row.n)
 
 
 def _table_3(release: _Release) -> Iterator[NumberCell]:
     for method, criteria in FIGURES["table_3"].items():
         for criterion, setups in criteria.items():
             for setup, published in enumerate(setups, start=1):
-                raw = method == "Likert" or (setup == 2 and criterion == "informativeness")
-                scores = "raw" if raw else "log"
+                scores = "raw" if method == "Likert" else "log"
                 judged = release.judged(method, setup, criterion, scores)
-                form = icc_long(judged.unit, judged.rater, judged.score)["ICC(1,k)"]
-                row, how = f"{method} {criterion}", f"ICC(1,k), {scores}"
-                yield _number("Table 3", row, setup, published, form.value, form.p, how)
+                form = _icc(judged)
+                place = (f"{method} {criterion}", setup)
+                others: list[Alternative] = []
+                if FIGURES["why"].get(f"Table 3, {place[0]}, Setup {setup}"):
+                    for other in ("raw", "z", "log-z"):
+                        judged = release.judged(method, setup, criterion, other)
+                        others.append(Alternative(convention=_SCORES[other], value=_icc(judged).value))
+                if place == ("RankME quality", 2):
+                    others.append(_without_one_rater(release.judged(method, setup, criterion, "z")))
+                how = f"ICC(1,k), {scores}"
+                yield _number("Table 3", place, published, form.value, form.p, how, tuple(others))
+
+
+_SCORES = {"raw": "values as given", "z": "z within raters", "log-z": "z of logarithms within raters"}
+
+
+def _icc(judged: Judgements) -> IccForm:
+    return icc_long(judged.unit, judged.rater, judged.score)["ICC(1,k)"]
+
+
+def _without_one_rater(judged: Judgements) -> Alternative:
+    """Without the rater on whom agreement hangs most, who is flagged."""
+    result = leave_one_out("ICC(1,k)", judged.unit, judged.rater, judged.item, judged.score)
+    worst = int(np.argmax(result.without_rater))
+    convention = f"z within raters, without rater {judged.raters[worst]} (flagged: disagrees with the others)"
+    return Alternative(convention=convention, value=float(result.without_rater[worst]))
 
 
 def _number(
-    table: str, row: str, setup: int, published: tuple[float, bool], ours: float, p: float, how: str
+    table: str,
+    place: tuple[str, int],
+    published: tuple[float, bool],
+    ours: float,
+    p: float,
+    how: str,
+    alternatives: tuple[Alternative, ...],
 ) -> NumberCell:
     paper, star = published
+    row, setup = place
     return NumberCell(
         table=table,
         row=row,
@@ -130,6 +179,7 @@ def _number(
         p=p,
         convention=how,
         why=FIGURES["why"].get(f"{table}, {row}, Setup {setup}", ""),
+        alternatives=alternatives,
     )
 
 
@@ -141,7 +191,7 @@ def _table_4(release: _Release, rng: np.random.Generator, n_replicates: int) -> 
         if criterion.endswith(" information"):
             boxes = judgements_of(release.tables["stp2_rankME_qual"], "check", "raw")
             score = (~boxes.ticked(criterion.removesuffix(" information"))).astype(np.float64)
-            judged, how = boxes, "bootstrap, RankME’s boxes"
+            judged, how = boxes, "bootstrap, boxes of stp2_rankME_qual"
         else:
             judged = release.judged("RankME" if method == "TrueSkill" else method, 2, criterion, "raw")
             score, how = judged.score, "bootstrap over items"
@@ -193,3 +243,18 @@ def _chi_square_remarks(release: _Release) -> Iterator[str]:
             f"Section 3, χ² on added/missed information ({method}): {listed}; χ²({test.df:g}) = "
             f"{test.statistic:.1f}, p = {test.p:.1g} (paper: p < 0.01)"
         )
+
+
+def _box_remarks(release: _Release, seed: int, n_replicates: int) -> Iterator[str]:
+    """Table 4 ranks by RankME's boxes; the two other quality files have boxes, too."""
+    for method in ("Likert", "Plain ME"):
+        name = f"stp2_{METHODS[method]}_qual"
+        judged = judgements_of(release.tables[name], "check", "raw")
+        systems = [SYSTEMS[s] for s in judged.systems]
+        for box in ("added", "missing"):
+            score = (~judged.ticked(box)).astype(np.float64)
+            table = item_means(score, judged.item, judged.system, len(judged.items), len(systems))
+            boot = paired_bootstrap(
+                table, systems, n_replicates=n_replicates, rng=np.random.default_rng(seed)
+            )
+            yield f"{box} information by the boxes of {name}: {format_groups(boot.groups)}"

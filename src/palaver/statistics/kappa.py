@@ -1,4 +1,4 @@
-"""Cohen's kappa of two raters, plain or weighted, and Fleiss' kappa of many, with standard errors.
+"""Cohen's kappa of two raters, or of every two of many, and Fleiss' kappa of many, with standard errors.
 
 Cohen (1960), Educational and Psychological Measurement 20:37-46; weights: Cohen (1968), Psychological
 Bulletin 70:213-220. Standard errors, in general (`se`, for the interval) and where raters are independent
@@ -9,32 +9,42 @@ Fleiss (1971), Psychological Bulletin 76:378-382. `se0`: Fleiss, Nee & Landis (1
 Bulletin 86:974-977, for equal numbers of ratings only. That error holds where there is no agreement and
 is no base for an interval; `se` is the linearised one over items (Gwet 2008, British Journal of
 Mathematical and Statistical Psychology 61:29-48), which needs neither.
+
+Of every two raters: the mean of their kappas (Light 1971, Psychological Bulletin 76:365-377), with the
+linearised error over items, which all pairs share.
+
+Intervals are those of atanh(kappa), turned back: they lie within [-1, 1], and cover better than
+kappa +- z se where kappa is large (`tests/statistics/test_kappa.py` counts).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from palaver.statistics._agreement import Agreement, long_columns, notes_of, wide_table
+from palaver.statistics._agreement import Agreement, long_columns, notes_of, rated_items, wide_table
 from palaver.statistics.bootstrap import (
     Floats,
     Ints,
     Resampling,
     Rng,
+    check_fraction,
     percentile_interval,
     resample_sums,
 )
+from palaver.statistics.codes import dense_codes, distinct_values
+from palaver.tabular import columns_of
 
 Weights = Literal["none", "linear", "quadratic"]
 WEIGHTS: tuple[Weights, ...] = get_args(Weights)
 
 _NO_PAIR = "no item has two ratings"
 _ONE_CATEGORY = "all ratings fall into one category"
+_NO_SPREAD = "no interval: all items say the same, which does not show how sure this is"
 _NO_CHANCE = 1e-12  # 1 - expected agreement of a replicate below which it used one category only
 _MOST_CATEGORIES = 2000
 _BLOCK = 2**20  # numbers in one block of resampled tables
@@ -60,6 +70,31 @@ class KappaResult(Agreement):
     def measure(self) -> str:
         kappa = "Cohen's kappa" if self.method == "cohen" else "Fleiss' kappa"
         return kappa if self.weights == "none" else f"{kappa}, {self.weights} weights"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class PairwiseKappa(Agreement):
+    """The mean of Cohen's kappa of every two raters; `first[i]` and `second[i]` have `values[i]`."""
+
+    weights: Weights
+    se: float = math.nan
+    first: Ints
+    second: Ints
+    values: Floats
+    """Undefined (nan) where the two used one category only."""
+    n_shared: Ints
+    """Items that both judged."""
+
+    @property
+    def measure(self) -> str:
+        weights = "" if self.weights == "none" else f", {self.weights} weights"
+        return f"Cohen's kappa, mean of pairs{weights}"
+
+    def _tables(self) -> dict[str, Any]:
+        pairs = {"first": self.first, "second": self.second, "value": self.values, "n_shared": self.n_shared}
+        leave_out = ("boot", "first", "second", "values", "n_shared")
+        columns = {"measure": [self.measure], **columns_of(type(self), [self], leave_out=leave_out)}
+        return {"agreement": columns, "pairs": {name: values.tolist() for name, values in pairs.items()}}
 
 
 def cohen_kappa(
@@ -108,6 +143,108 @@ def cohen_kappa(
     return facts if facts.reason else _cohen(facts, counts, resampling)
 
 
+def pairwise_kappa(
+    item: ArrayLike,
+    rater: ArrayLike,
+    value: ArrayLike,
+    *,
+    weights: Weights = "none",
+    categories: ArrayLike | None = None,
+    min_shared: int = 10,
+    confidence: float = 0.95,
+) -> PairwiseKappa:
+    """Cohen's kappa of every two raters with `min_shared` items in common, and the mean of these kappas.
+
+    One row per rating: integer codes of item and rater, and the label (a number, nan where missing, or a
+    string). Every pair counts the same.
+    """
+    if weights not in WEIGHTS:
+        raise ValueError(f"weights must be one of {', '.join(WEIGHTS)}, not {weights!r}")
+    check_fraction("confidence", confidence)
+    items, raters, values = long_columns(item=item, rater=rater, value=value)
+    dense_items, n_items = dense_codes("item", items)
+    given = _given(values)
+    given &= (np.bincount(dense_items, given, minlength=n_items) > 1)[dense_items]  # others are of no pair
+    order = np.flatnonzero(given)
+    order = order[np.lexsort((raters[order], dense_items[order]))]
+    shared, judges = dense_items[order], raters[order].astype(np.int64)
+    labels, (codes, _) = _categories(values[order], values[:0], categories)
+    _check_number(labels.size)
+    notes = _unused_steps(labels) if weights != "none" and categories is None else ()
+    left, right = _rows_of_pairs(shared)
+    other = judges[left] != judges[right]  # a rater who judged an item twice is no pair
+    left, right = left[other], right[other]
+    base = int(judges.max(initial=0)) + 1
+    keys, pair, n_shared = np.unique(
+        judges[left] * base + judges[right], return_inverse=True, return_counts=True
+    )
+    pairs = np.column_stack([keys // base, keys % base])
+    enough = n_shared >= min_shared
+    rows = enough[pair]
+    pair = (np.cumsum(enough) - 1)[pair[rows]]
+    shared_item, a, b = shared[left[rows]], codes[left[rows]], codes[right[rows]]
+    facts = PairwiseKappa(
+        confidence=confidence,
+        weights=weights,
+        n_items=np.unique(shared_item).size,
+        n_raters=np.unique(pairs[enough]).size,
+        dropped=int((~enough).sum()),
+        notes=notes
+        + notes_of({f"pairs of raters with fewer than {min_shared} items in common": int((~enough).sum())}),
+        first=pairs[enough, 0],
+        second=pairs[enough, 1],
+        values=np.empty(0),
+        n_shared=n_shared[enough],
+        reason="" if enough.any() else f"no two raters judged {min_shared} items in common",
+    )
+    return facts if facts.reason else _pairwise(facts, shared_item, pair, a, b, n_items)
+
+
+def _rows_of_pairs(item: Ints) -> tuple[Ints, Ints]:
+    """Every two rows with the same item, which stand together."""
+    left, step = [], 1
+    while True:
+        rows = np.flatnonzero(item[step:] == item[:-step])
+        if not rows.size:
+            break
+        left.append(rows)
+        step += 1
+    steps = np.repeat(np.arange(1, step), [rows.size for rows in left])
+    lefts = np.concatenate([*left, np.empty(0, dtype=np.int64)])
+    return lefts, lefts + steps
+
+
+def _pairwise(facts: PairwiseKappa, item: Ints, pair: Ints, a: Ints, b: Ints, n_items: int) -> PairwiseKappa:
+    """One entry per item and pair: the codes of the two ratings."""
+    k = int(max(a.max(), b.max())) + 1
+    w = _agreement_weights(k, facts.weights)
+    n = facts.n_shared
+    row, column = (
+        np.bincount(pair * k + code, minlength=n.size * k).reshape(n.size, k) / n[:, None] for code in (a, b)
+    )
+    mean_row, mean_column = column @ w, row @ w  # (pairs, categories)
+    observed = np.bincount(pair, w[a, b], minlength=n.size) / n
+    expected = np.einsum("pc,pc->p", row, mean_row)
+    values = _beyond_chance(observed, expected)
+    defined = np.isfinite(values)
+    n_defined = int(defined.sum())
+    undefined = notes_of({"pairs of raters who used one category only": n.size - n_defined})
+    facts = replace(facts, values=values, notes=facts.notes + undefined)
+    if not n_defined:
+        return replace(facts, reason=_ONE_CATEGORY)
+    value = float(values[defined].mean())
+    rows = defined[pair]
+    pair, a, b = pair[rows], a[rows], b[rows]
+    missing = 1 - values
+    effect = w[a, b] - (mean_row[pair, a] + mean_column[pair, b]) * missing[pair]
+    effect -= (values - expected * missing)[pair]
+    effect /= ((1 - expected) * n * n_defined)[pair]
+    by_item = np.bincount(item[rows], effect, minlength=n_items)
+    se = _root(float(by_item @ by_item))
+    low, high = _interval(value, se, facts.confidence)
+    return replace(facts, value=value, se=se, low=low, high=high, reason="" if se > 0 else _NO_SPREAD)
+
+
 def fleiss_kappa(
     counts: ArrayLike, *, confidence: float = 0.95, n_replicates: int = 0, rng: Rng | None = None
 ) -> KappaResult:
@@ -123,27 +260,7 @@ def fleiss_kappa(
         raise ValueError(f"counts must be a table of (items, categories), not of shape {table.shape}")
     if not (np.isfinite(table).all() and (table >= 0).all() and (table == np.floor(table)).all()):
         raise ValueError("counts must be whole numbers of 0 or more")
-    size = table.sum(axis=1)
-    keep = size > 1
-    dropped = int(keep.size - keep.sum())
-    notes = notes_of({"items with fewer than two ratings": dropped})
-    table, size = table[keep], size[keep]
-    equal = bool(size.size and size.min() == size.max())
-    if size.size == 1:
-        notes += ("one item: no se and no interval",)
-    if size.size and not equal:
-        notes += ("items have unequal numbers of ratings: no se0 and no test",)
-    facts = KappaResult(
-        method="fleiss",
-        confidence=confidence,
-        n_items=size.size,
-        n_categories=int((table.sum(axis=0) > 0).sum()),
-        n_raters=int(size.max(initial=0)),
-        dropped=dropped,
-        notes=notes,
-        reason="" if size.size else _NO_PAIR,
-    )
-    return facts if facts.reason else _fleiss(facts, table, size, equal, resampling)
+    return _fleiss(table, None, resampling)
 
 
 def fleiss_kappa_ratings(
@@ -151,13 +268,32 @@ def fleiss_kappa_ratings(
 ) -> KappaResult:
     """The same from an (items, raters) table of category numbers, nan where a rating is missing."""
     table = wide_table(ratings)
-    given = np.isfinite(table)
-    items, _ = np.nonzero(given)
-    labels, codes = np.unique(table[given], return_inverse=True)
+    item = np.repeat(np.arange(len(table)), table.shape[1])
+    return fleiss_kappa_long(item, table.ravel(), confidence=confidence, n_replicates=n_replicates, rng=rng)
+
+
+def fleiss_kappa_long(
+    item: ArrayLike,
+    value: ArrayLike,
+    *,
+    confidence: float = 0.95,
+    n_replicates: int = 0,
+    rng: Rng | None = None,
+) -> KappaResult:
+    """The same from one row per rating: integer item codes and category numbers (nan: missing)."""
+    resampling = Resampling.of(confidence, n_replicates, rng)
+    item_column, value_column = long_columns(item=item, value=value)
+    items, n_items = dense_codes("item", item_column)
+    values = value_column.astype(np.float64, copy=False)
+    given = np.isfinite(values)
+    if not given.all():
+        items, values = items[given], values[given]
+    rated = rated_items(items, values, n_items)
+    labels, codes = distinct_values(rated.value) if rated.value.size else (np.empty(0), rated.item)
     _check_number(labels.size)
-    cells = np.bincount(items * labels.size + codes, minlength=len(table) * labels.size)
-    counts = cells.reshape(len(table), labels.size)
-    return fleiss_kappa(counts, confidence=confidence, n_replicates=n_replicates, rng=rng)
+    cells = np.bincount(rated.item * labels.size + codes, minlength=rated.n_codes * labels.size)
+    counts = cells.reshape(rated.n_codes, labels.size).astype(np.float64)
+    return _fleiss(counts, rated.times, resampling)
 
 
 def _check_number(n_categories: int) -> None:
@@ -268,29 +404,53 @@ def _beyond_chance(observed: Floats, expected: Floats) -> Floats:
     return np.divide(observed - expected, chance, out=undefined, where=chance > _NO_CHANCE)
 
 
-def _fleiss(
-    facts: KappaResult, table: Floats, size: Floats, equal: bool, resampling: Resampling
-) -> KappaResult:
-    n, n_ratings = size.size, size.sum()
-    share = table.sum(axis=0) / n_ratings
+def _fleiss(table: Floats, times: Floats | None, resampling: Resampling) -> KappaResult:
+    """Fleiss' kappa of (items, categories) counts; `times` says how many items have each row."""
+    size = table.sum(axis=1)
+    times = np.ones(size.size) if times is None else times
+    several = size > 1
+    dropped = int(times[~several].sum())
+    table, size, times = table[several], size[several], times[several]
+    n, n_ratings = int(times.sum()), float(times @ size)
+    equal = bool(n and size.min() == size.max())
+    notes = notes_of({"items with fewer than two ratings": dropped})
+    if n == 1:
+        notes += ("one item: no se and no interval",)
+    if n and not equal:
+        notes += ("items have unequal numbers of ratings: no se0 and no test",)
+    facts = KappaResult(
+        method="fleiss",
+        confidence=resampling.confidence,
+        n_items=n,
+        n_categories=int((table.sum(axis=0) > 0).sum()),
+        n_raters=int(size.max(initial=0)),
+        dropped=dropped,
+        notes=notes,
+        reason="" if n else _NO_PAIR,
+    )
+    if facts.reason:
+        return facts
+    share = times @ table / n_ratings
     agreement = (np.square(table).sum(axis=1) - size) / (size * (size - 1))
-    observed, expected = float(agreement.mean()), float(share @ share)
+    observed, expected = float(times @ agreement) / n, float(share @ share)
     if np.count_nonzero(share) == 1:
         return replace(facts, observed=1.0, expected=1.0, reason=_ONE_CATEGORY)
     value = (observed - expected) / (1 - expected)
     # what each item adds to kappa when its weight grows: through observed, and through the shares
-    drift = 2 * (table @ share - size * expected) / size.mean()
+    drift = 2 * (table @ share - size * expected) * n / n_ratings
     influence = (agreement - observed - (1 - value) * drift) / (1 - expected)
     samples = None
     if resampling.n_replicates:
         columns = np.column_stack([agreement, table])
-        sums = resample_sums(columns, resampling.n_replicates, resampling.rng)
+        folded = times if (times > 1).any() else None
+        sums = resample_sums(columns, resampling.n_replicates, resampling.rng, folded)
         shares = sums[:, 1:] / sums[:, 1:].sum(axis=1, keepdims=True)
         samples = _beyond_chance(sums[:, 0] / n, np.square(shares).sum(axis=1))
+    variance = float(times @ influence**2) / (n - 1) if n > 1 else math.nan
     estimate = replace(
         facts,
         value=value,
-        se=_root(float(influence @ influence) / (n - 1)) / math.sqrt(n) if n > 1 else math.nan,
+        se=_root(variance) / math.sqrt(n) if n > 1 else math.nan,
         se0=_fleiss_se0(share, n, float(size[0])) if equal else math.nan,
         observed=observed,
         expected=expected,
@@ -308,19 +468,30 @@ def _fleiss_se0(share: Floats, n: int, m: float) -> float:
 
 def _with_test_and_intervals(estimate: KappaResult, samples: Floats | None) -> KappaResult:
     """The estimate with its test, its interval and, from bootstrap samples, their interval."""
-    from scipy.special import ndtr, ndtri
+    from scipy.special import ndtr
 
     z = estimate.value / estimate.se0 if estimate.se0 > 0 else math.nan
     notes = estimate.notes
     if estimate.se0 == 0:
         notes += ("the standard error under chance agreement is zero: no test",)
-    reach = float(ndtri(0.5 + estimate.confidence / 2)) * estimate.se
+    low, high = _interval(estimate.value, estimate.se, estimate.confidence)
     return replace(
         estimate,
         z=z,
         p=2 * float(ndtr(-abs(z))),
-        low=estimate.value - reach,
-        high=estimate.value + reach,
+        low=low,
+        high=high,
         boot=None if samples is None else percentile_interval(samples, estimate.confidence),
         notes=notes,
+        reason=_NO_SPREAD if estimate.se == 0 else "",
     )
+
+
+def _interval(value: float, se: float, confidence: float) -> tuple[float, float]:
+    """The interval of atanh(value), turned back; nan where there is no error to build it on."""
+    from scipy.special import ndtri
+
+    if not se > 0 or abs(value) >= 1:
+        return math.nan, math.nan
+    reach = float(ndtri(0.5 + confidence / 2)) * se / (1 - value**2)
+    return math.tanh(math.atanh(value) - reach), math.tanh(math.atanh(value) + reach)

@@ -10,14 +10,21 @@ import numpy as np
 from palaver.schema.scale import Level
 from palaver.statistics.alpha import AlphaResult, alpha_long
 from palaver.statistics.bootstrap import Resampling
-from palaver.statistics.codes import distinct_values
 from palaver.statistics.icc import IccForm, icc_long
-from palaver.statistics.kappa import KappaResult, Weights, cohen_kappa, fleiss_kappa
+from palaver.statistics.kappa import (
+    KappaResult,
+    PairwiseKappa,
+    Weights,
+    cohen_kappa,
+    fleiss_kappa_long,
+    pairwise_kappa,
+)
 from palaver.studies.judgements import Floats, Judgements
+from palaver.studies.raters import busiest_raters
 from palaver.studies.results import AgreementRow
 
 _BOOTSTRAP = "bootstrap over items"
-_NORMAL = "normal approximation"
+_NORMAL = "normal approximation of atanh"
 _NEARLY_ALL = 0.9
 """Raters are crossed if each of them judged at least this share of what was judged."""
 
@@ -93,6 +100,8 @@ def _rows(judged: Judgements, resampling: Resampling) -> Iterator[AgreementRow]:
         # Logarithms and z-scores of a ratio or ordinal scale are what differences are taken of: interval.
         level = "ordinal" if level == "ordinal" and judged.normalisation == "raw" else "interval"
         yield _alpha_row(judged, judged.score, level, level, resampling)
+        if level == "ordinal":
+            yield _fleiss_row(judged, resampling)
     else:
         yield _alpha_row(judged, judged.score, "nominal", "nominal", resampling)
         yield _fleiss_row(judged, resampling)
@@ -125,37 +134,63 @@ def _alpha_row(
 
 
 def _fleiss_row(judged: Judgements, resampling: Resampling) -> AgreementRow:
-    categories, category = distinct_values(judged.score)
-    cell = judged.unit.astype(np.int64) * categories.size + category
-    counts = np.bincount(cell, minlength=judged.n_units * categories.size)
-    result = fleiss_kappa(
-        counts.reshape(judged.n_units, categories.size),
+    result = fleiss_kappa_long(
+        judged.unit,
+        judged.score,
         confidence=resampling.confidence,
         n_replicates=resampling.n_replicates,
         rng=resampling.rng,
     )
     row = replace(_row(judged, "Fleiss kappa", "unweighted", result, _NORMAL), p=result.p)
-    if result.boot is not None:
+    if result.boot is not None and not result.reason:
         row = replace(row, low=result.boot.low, high=result.boot.high, interval=_BOOTSTRAP)
     return row
 
 
 def _cohen_rows(judged: Judgements, level: Level, resampling: Resampling) -> Iterator[AgreementRow]:
-    """Cohen's kappa speaks of two raters; with more there is no such number."""
-    if len(judged.raters) != 2 or level in ("interval", "ratio"):
+    """Cohen's kappa of two raters; with more of them the mean over every two."""
+    if len(judged.raters) < 2 or level in ("interval", "ratio"):
         return
-    pair = np.full((judged.n_units, 2), np.nan)
-    pair[judged.unit, judged.rater] = judged.score
     forms: dict[Weights, str] = {"none": "unweighted"}
     if level == "ordinal":
         forms |= {"linear": "linear weights", "quadratic": "quadratic weights"}
+    if len(judged.raters) > 2:
+        yield from _rows_of_pairs(judged, forms, resampling)
+        return
+    pair = np.full((judged.n_units, 2), np.nan)
+    pair[judged.unit, judged.rater] = judged.score
     for weights, form in forms.items():
         result = cohen_kappa(pair[:, 0], pair[:, 1], weights=weights, confidence=resampling.confidence)
         yield replace(_row(judged, "Cohen kappa", form, result, _NORMAL), p=result.p)
 
 
+def _rows_of_pairs(
+    judged: Judgements, forms: dict[Weights, str], resampling: Resampling
+) -> Iterator[AgreementRow]:
+    busiest = busiest_raters(judged)
+    is_busy = np.zeros(len(judged.raters), dtype=bool)
+    is_busy[busiest] = True
+    rows = is_busy[judged.rater]
+    unit, rater, score = judged.unit[rows], judged.rater[rows], judged.score[rows]
+    for weights, form in forms.items():
+        result = pairwise_kappa(unit, rater, score, weights=weights, confidence=resampling.confidence)
+        notes = result.notes
+        if len(busiest) < len(judged.raters):
+            notes = (f"pairs of the {len(busiest)} raters with most ratings", *notes)
+        if result.values.size > 1 and not np.isnan(result.value):
+            lowest, highest = np.nanmin(result.values), np.nanmax(result.values)
+            pairs = f"{result.values.size} pairs of raters, {form}"
+            notes = (f"Cohen kappa of {pairs}: {lowest:.2f} to {highest:.2f}", *notes)
+        row = _row(judged, "Cohen kappa", f"mean of pairs, {form}", result, _NORMAL)
+        yield replace(row, n_raters=result.n_raters, notes=notes)
+
+
 def _row(
-    judged: Judgements, measure: str, form: str, result: IccForm | AlphaResult | KappaResult, interval: str
+    judged: Judgements,
+    measure: str,
+    form: str,
+    result: IccForm | AlphaResult | KappaResult | PairwiseKappa,
+    interval: str,
 ) -> AgreementRow:
     return AgreementRow(
         criterion=judged.criterion,

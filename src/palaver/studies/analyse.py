@@ -22,11 +22,12 @@ from palaver.statistics.correlation import Method, correlate
 from palaver.statistics.normalise import NORMALISATIONS
 from palaver.studies.agreement import agree
 from palaver.studies.distributions import summarise
+from palaver.studies.influence import find_influence
 from palaver.studies.judgements import Judgements, Key, cell_means, judgements_of
 from palaver.studies.rankings import rank_systems
 from palaver.studies.raters import describe_raters, rater_matrix
 from palaver.studies.ratings import ASKED, RatingTable, as_rating_table
-from palaver.studies.results import AgreementRow, Analysis, CorrelationRow, RankingRow, TestRow
+from palaver.studies.results import AgreementRow, Analysis, CorrelationRow, InfluenceRow, RankingRow, TestRow
 from palaver.tabular import Tabular
 
 PACKAGES = ("palaver", "numpy", "scipy", "numba", "polars")
@@ -42,6 +43,7 @@ def analyse(
     n_replicates: int = 1000,
     seed: int = 0,
     directions: Mapping[str, Direction] | None = None,
+    influence: bool = False,
     progress: Progress = no_progress,
 ) -> Analysis:
     """Which system is better on each criterion, and how far that can be trusted.
@@ -53,20 +55,10 @@ def analyse(
     `normalise` is one of `palaver.statistics.normalise.NORMALISATIONS` or "auto": logarithms for
     magnitude estimates, values as given for everything else. `directions` names criteria whose low values
     are better, or neither end is; all others are better the higher. `correlation` is "spearman", "pearson" or
-    "kendall"; `confidence` and `n_replicates` are those of the intervals.
+    "kendall"; `confidence` and `n_replicates` are those of the intervals. `influence` asks for the agreement
+    without each rater and each item.
     """
-    known = ("auto", *NORMALISATIONS)
-    if normalise not in known:
-        raise UserError(
-            f"there is no normalisation {normalise!r}{nearest(normalise, known)}",
-            f"known: {', '.join(known)}",
-        )
-    if not 0.5 < confidence < 1:
-        raise UserError(f"confidence: expected a number between 0.5 and 1, found {confidence}")
-    if n_replicates < 1:
-        raise UserError(f"replicates: expected at least 1, found {n_replicates}")
-    if seed < 0:
-        raise UserError(f"seed: expected 0 or more, found {seed}")
+    check_settings(normalise, confidence, n_replicates, seed)
     if isinstance(ratings, Tabular):  # a simulation knows what was asked, a judge which end is better
         study = study or getattr(ratings, "study", None)
         directions = getattr(ratings, "directions", None) if directions is None else directions
@@ -77,6 +69,7 @@ def analyse(
     judged: list[Judgements] = []
     agreement: list[AgreementRow] = []
     ranking: list[RankingRow] = []
+    influences: list[InfluenceRow] = []
     for criterion in table.criteria:
         progress(f"{criterion}: reading", next(done), total)
         judged.append(judgements_of(table, criterion, normalise))
@@ -85,7 +78,10 @@ def analyse(
         resampling = Resampling(confidence, n_replicates, np.random.default_rng(stream))
         progress(f"{criterion}: agreement", next(done), total)
         if table.kinds[criterion] in ASKED or len(judged[-1].raters) > 1:  # one metric agrees with itself
-            agreement += agree(judged[-1], resampling)
+            rows = [*agree(judged[-1], resampling)]
+            agreement += rows
+            if influence:
+                influences += find_influence(judged[-1], rows)
         progress(f"{criterion}: ranking", next(done), total)
         ranking += _rank(judged[-1], better[criterion], resampling)
     progress("correlations", next(done), total)
@@ -104,6 +100,8 @@ def analyse(
         config["sha256_of_study"] = hashlib.sha256(study.model_dump_json().encode()).hexdigest()
     if directions:
         config["directions"] = dict(directions)
+    if influence:
+        config["influence"] = True
     analysis = Analysis(
         title=(study.title or study.name) if study else _title(table),
         run=record_run("study analyse", seed=seed, config=config, data=dict(table.hashes), packages=PACKAGES),
@@ -119,14 +117,40 @@ def analyse(
         raters=describe_raters(judged),
         rater_matrices=tuple(m for m in matrices if m is not None),
         tests=tuple(t for j in judged for t in _box_tests(j)),
+        influence=tuple(influences),
         notes=(
             *(note for j in judged for note in j.notes),
+            *(_without_influence(judged, influences) if influence else ()),
             *(f"{c}: neither end is better, so it is not ranked" for c in better if better[c] == "neither"),
             *_warnings(table, judged, study),
         ),
     )
     progress("done", total, total)
     return analysis
+
+
+def check_settings(normalise: str, confidence: float, n_replicates: int, seed: int) -> None:
+    """Raise where one of them cannot be."""
+    known = ("auto", *NORMALISATIONS)
+    if normalise not in known:
+        raise UserError(
+            f"there is no normalisation {normalise!r}{nearest(normalise, known)}",
+            f"known: {', '.join(known)}",
+        )
+    if not 0.5 < confidence < 1:
+        raise UserError(f"confidence: expected a number between 0.5 and 1, found {confidence}")
+    if n_replicates < 1:
+        raise UserError(f"replicates: expected at least 1, found {n_replicates}")
+    if seed < 0:
+        raise UserError(f"seed: expected 0 or more, found {seed}")
+
+
+def _without_influence(judged: Sequence[Judgements], rows: Sequence[InfluenceRow]) -> Iterator[str]:
+    """Criteria of which nobody can be left out."""
+    named = {row.criterion for row in rows}
+    missing = [j.criterion for j in judged if j.criterion not in named]
+    if missing:
+        yield f"{', '.join(missing)}: agreement of fewer than three raters hangs on each, so none is left out"
 
 
 def _directions(table: RatingTable, given: Mapping[str, Direction]) -> dict[str, Direction]:

@@ -43,6 +43,24 @@ class AgreementRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InfluenceRow:
+    """What the quoted agreement of a criterion would be without one rater or one item."""
+
+    criterion: str
+    measure: str
+    form: str
+    left_out: str
+    """"rater" or "item"."""
+    name: str
+    n_ratings: int
+    value: float
+    """With all ratings."""
+    without: float
+    change: float
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CorrelationRow:
     """How far two criteria go together."""
 
@@ -193,7 +211,7 @@ class Analysis(Tabular):
     """Everything `palaver study analyse` finds.
 
     Tables: ranking (each system's mean, interval, place), methods (all ways to rank), agreement, correlation,
-    criteria, raters, tests.
+    criteria, raters, tests, influence (empty unless asked for).
     """
 
     title: str
@@ -207,6 +225,8 @@ class Analysis(Tabular):
     raters: tuple[RaterRow, ...]
     rater_matrices: tuple[RaterMatrix, ...]
     tests: tuple[TestRow, ...] = ()
+    influence: tuple[InfluenceRow, ...] = ()
+    """The quoted agreement without each rater, and without the items that matter most; by size of change."""
     notes: tuple[str, ...] = ()
 
     def _headline(self) -> str:
@@ -227,6 +247,7 @@ class Analysis(Tabular):
             "criteria": columns_of(CriterionSummary, self.criteria, leave_out=shares),
             "raters": columns_of(RaterRow, self.raters),
             "tests": columns_of(TestRow, self.tests),
+            "influence": columns_of(InfluenceRow, self.influence),
         }
 
     def to_json(self) -> str:
