@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from palaver.probes.triplet_files import read_triplets
+
 pytest.importorskip("spacy", reason="the extra `probes` is not installed")
 
 
@@ -67,13 +69,48 @@ def test_triplets_from_a_text(palaver: Any, tmp_path: Path) -> None:
     ran = palaver("probe", "triplets", "--text", "s.txt", "--out", "t.parquet", "--workers", "1")
     assert ran.code == 0, ran.err
     assert "2  Negation Detection of 2 candidates  (asked for 674)" in ran.err
+    assert (
+        "0  Fixed Point Reorder of 0 candidates  (it is made of paraphrases: --paraphrases FILE)" in ran.err
+    )
     assert "reorder did not apply to 1 of 2 sentences: not-somebody 1" in ran.err
 
     import polars as pl
 
     frame = pl.read_parquet(tmp_path / "t.parquet")
     assert set(frame["set"]) == {"negation-detection", "negation-variants", "argument-sensitivity"}
-    assert frame["source"].to_list().count("The doctor helped the patient.") == 2
+    counted = frame.filter(pl.col("variant") == "")
+    assert counted["source"].to_list().count("The doctor helped the patient.") == 2
+    assert "4 triplets and 4 variants of them in t.parquet" in ran.err
+
+
+def test_fixed_point_reorder_from_paraphrases(palaver: Any, tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text(
+        "mine,yours\n"
+        "A man is sitting on a bench near a tree.,The man sits on a bench near a tree\n"
+        "A boy is sleeping on a couch.,On the old sofa lies somebody who is asleep\n"
+    )
+    words = ("probe", "triplets", "--out", "t.csv", "--workers", "1", "--paraphrases")
+    ran = palaver(*words, "p.csv")
+    assert ran.code == 0, ran.err
+    assert "1  Fixed Point Reorder of 1 candidates" in ran.err
+    assert "left out 1 pairs: paraphrases built too differently" in ran.err
+    (triplet,) = [t for t in read_triplets(tmp_path / "t.csv") if "fixed" in t.set and not t.variant]
+    assert (triplet.original, triplet.plus) == (
+        "a man is sitting on a bench near a tree.",
+        "the man sits on a bench near a tree.",
+    )
+    (tmp_path / "three.csv").write_text("id,one,two\n1,A man is in a car.,A man sits in a car.\n")
+    ran = palaver(*words, "three.csv", "--force")
+    assert ran.code == 1
+    assert "which two of its 3 columns" in ran.err
+    named = ("--column", "sentence1=one", "--column", "sentence2=two")
+    assert palaver(*words, "three.csv", "--force", *named).code == 0
+    (tmp_path / "bare.csv").write_text(
+        "A man is in a car.,A man sits in a car.\nA dog runs.,A dog is running.\n"
+    )
+    assert "names of the columns" in palaver(*words, "bare.csv", "--force").err
+    (tmp_path / "gap.csv").write_text("a,b\nA man is in a car.,\n")
+    assert "row 2: no b" in palaver(*words, "gap.csv", "--force").err
 
 
 def test_triplets_as_items_of_a_study(palaver: Any, tmp_path: Path) -> None:
@@ -88,6 +125,8 @@ def test_triplets_as_items_of_a_study(palaver: Any, tmp_path: Path) -> None:
     checked = palaver("study", "check", "study.toml")
     assert checked.code == 0, checked.err
     assert "4 items" in checked.out
+    items = (tmp_path / "items.jsonl").read_text(encoding="utf-8")
+    assert '"context": "A man is jumping over a wall"' in items
 
 
 def test_triplets_without_any(palaver: Any, tmp_path: Path) -> None:

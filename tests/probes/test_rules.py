@@ -162,10 +162,10 @@ MADE = {
     "inversion": [
         (
             "A dog is running on concrete and is holding a blue ball",
-            "Concrete and is holding a blue ball a dog is running on",
+            "concrete and is holding a blue ball a dog is running on",
         ),
-        ("The man is playing.", "Man is playing the."),
-        ("Two men are talking in the park", "The park two men are talking in"),
+        ("Two men are talking in the park", "park two men are talking in the"),
+        ("A boy in a blue shirt is holding a cat", "shirt is holding a cat a boy in a blue"),
     ],
 }
 REFUSED = {
@@ -257,6 +257,7 @@ REFUSED = {
         ("Nobody is brushing a cat", "quantified"),
         ("They were chased by a dog.", "passive-already"),
     ],
+    "inversion": [("The man is playing.", "only-moved"), ("Dogs bark.", "too-short")],
 }
 
 

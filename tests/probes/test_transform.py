@@ -3,8 +3,18 @@ from __future__ import annotations
 import pytest
 
 from palaver.errors import UserError
+from palaver.probes import recipe
 from palaver.probes.inflection import article, inflect
-from palaver.probes.transform import RULES, rules_named, transform
+from palaver.probes.parse import parse
+from palaver.probes.transform import (
+    RULES,
+    VARIANTS,
+    apply_rule,
+    apply_variants,
+    rules_named,
+    transform,
+)
+from palaver.probes.writing import capitalised_words, other_case, without_capital
 
 
 def test_all_rules_on_bad_input_give_reasons() -> None:
@@ -34,7 +44,6 @@ def test_capitals_and_emoji() -> None:
 
 def test_the_check_refuses() -> None:
     from palaver.probes.grammatical import CHECKS
-    from palaver.probes.parse import parse
 
     source, good, bad = parse(
         ["A man is eating soup", "Soup is being eaten by a man", "Soup are being by eaten"]
@@ -71,3 +80,45 @@ def test_reading_again_knows_a_verb_by_its_forms() -> None:
     """The tagger takes rides for a form of to rid in one of the two sentences."""
     (found,) = transform(["A man rides a horse."], ["not-negation"])
     assert found.output == "A man does not ride a horse."
+
+
+@pytest.mark.parametrize(
+    ("rule", "sentence", "variants"),
+    [
+        (
+            "inversion",
+            "The black dog is climbing on a rock",
+            {
+                "fronted": "a rock the black dog is climbing on",
+                "article": "black dog is climbing on a rock the",
+            },
+        ),
+        ("passive", "Harley asked Abigail to bake.", {"agentless": "Abigail was asked to bake."}),
+        ("not-negation", "A man is singing", {"contracted": "A man isn't singing"}),
+        ("not-negation", "We left early.", {"full": "We did not leave early."}),
+        ("not-negation", "We didn't leave early.", {}),
+    ],
+)
+def test_variants(rule: str, sentence: str, variants: dict[str, str]) -> None:
+    (doc,) = parse([sentence])
+    assert apply_variants(rule, doc) == variants
+    assert apply_rule(rule, doc) not in variants.values()
+
+
+def test_every_variant_is_explained() -> None:
+    assert {name for by_name in VARIANTS.values() for name in by_name} | {"case"} == set(recipe.VARIANTS)
+
+
+def test_the_case_of_a_sentence() -> None:
+    docs = parse(
+        ["Paris is near the Seine.", "The man sees Mary.", "I see it.", "CNN asked it.", "It rains."]
+    )
+    written = [without_capital(doc.text, capitalised_words(doc)) for doc in docs]
+    assert written == [
+        "Paris is near the Seine.",
+        "the man sees Mary.",
+        "I see it.",
+        "CNN asked it.",
+        "it rains.",
+    ]
+    assert [other_case(text) for text in ("a man", '"We went', "4 men")] == ["A man", '"we went', "4 Men"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from palaver.errors import DataError, UserError
 from palaver.probes.recipe import SETS, Recipe, Triplet
 from palaver.probes.triplet_files import read_triplets, write_triplets
-from palaver.probes.triplets import generate, similarity
+from palaver.probes.triplets import case_control, generate, similarity
 
 HEADER = """pair_ID sentence_A sentence_B entailment_label relatedness_score entailment_AB entailment_BA
 sentence_A_original sentence_B_original"""
@@ -78,35 +78,64 @@ def folder(tmp_path: Path) -> Path:
 
 def test_the_sets_from_small_corpora(folder: Path) -> None:
     made = generate(folder, workers=1)
-    by_set: dict[str, list[Triplet]] = {name: [t for t in made.triplets if t.set == name] for name in SETS}
+    counted = [t for t in made.triplets if not t.variant]
+    by_set: dict[str, list[Triplet]] = {name: [t for t in counted if t.set == name] for name in SETS}
     assert made.made == {name: len(found) for name, found in by_set.items()}
 
-    detection = {t.original: t for t in by_set["negation-detection"]}
+    detection = {t.source: t for t in by_set["negation-detection"]}
     jump = detection["A man is jumping over a low wall"]
-    assert (jump.plus, jump.star) == (
-        "A man is leaping over a low wall",
-        "A man is not jumping over a low wall",
+    assert (jump.original, jump.plus, jump.star) == (
+        "a man is jumping over a low wall",
+        "a man is leaping over a low wall",
+        "a man is not jumping over a low wall",
     )
     assert (jump.plus_rule, jump.star_rule, jump.corpus) == ("synonym", "not-negation", "sick")
+    assert (jump.pair, jump.relation) == ("jump, leap", "synonym")
     assert detection[NEWS[2]].source_id == "wsj_0001:3"
+    (contracted,) = [t for t in made.triplets if t.id == f"{jump.id}:contracted"]
+    assert contracted.star == "a man isn't jumping over a low wall"
 
-    variants = {t.original: t.star for t in by_set["negation-variants"]}
-    assert variants["A woman is talking to a man"] == "There is no woman talking to a man"
+    variants = {t.source: t.star for t in by_set["negation-variants"]}
+    assert variants["A woman is talking to a man"] == "there is no woman talking to a man"
 
-    clauses = {t.original: t for t in by_set["clause-relatedness"]}
-    assert clauses[NEWS[0]].plus == "We made our own decision."
-    assert clauses[NEWS[0]].star == '"We didn\'t make our own decision," he said.'
+    clauses = {t.source: t for t in by_set["clause-relatedness"]}
+    assert clauses[NEWS[0]].original == "we made our own decision, he said."
+    assert clauses[NEWS[0]].plus == "we made our own decision."
+    assert clauses[NEWS[0]].star == "we didn't make our own decision, he said."
     assert (clauses[NEWS[0]].case, clauses[NEWS[1]].case) == ("b", "a")
 
-    arguments = {t.original: t for t in by_set["argument-sensitivity"]}
-    assert arguments["A woman is talking to a man"].star == "A man is talking to a woman"
+    arguments = {t.source: t for t in by_set["argument-sensitivity"]}
+    assert arguments["A woman is talking to a man"].star == "a man is talking to a woman"
     assert arguments["The girls kissed a boy."].corpus == "sick-captions"
     order = [t.corpus for t in by_set["argument-sensitivity"]]
     assert order == sorted(order, key=lambda corpus: corpus == "sick-captions"), "fillers come last"
 
     (point,) = by_set["fixed-point-reorder"]  # pair 2 is not related enough, 3 a contradiction, 4 one-sided
-    assert point.plus == "A man is leaping over a low wall"
-    assert sorted(point.star.lower().split()) == sorted(point.original.lower().split())
+    assert point.plus == "a man is leaping over a low wall"
+    assert point.star == "low wall a man is jumping over a"
+    others = {t.variant: t.star for t in made.triplets if t.set == point.set and t.variant}
+    assert others == {
+        "fronted": "a low wall a man is jumping over",
+        "article": "man is jumping over a low wall a",
+    }
+
+
+def test_words_moved_about_are_the_same_words_with_the_same_capitals(folder: Path) -> None:
+    for t in generate(folder, workers=1).triplets:
+        if t.set == "fixed-point-reorder":
+            assert sorted(t.star.split()) == sorted(t.original.split())
+
+
+def test_case_control(folder: Path) -> None:
+    made = generate(folder, workers=1)
+    controls = case_control(made.triplets)
+    assert len(controls) == sum(made.made.values())
+    by_id = {t.id: t for t in made.triplets}
+    for control in controls:
+        triplet = by_id[control.id.removesuffix(":case")]
+        assert (control.set, control.original, control.plus) == (triplet.set, triplet.original, triplet.plus)
+        assert control.star != control.original
+        assert control.star.lower() == control.original.lower()
 
 
 def test_the_seed_decides(folder: Path) -> None:

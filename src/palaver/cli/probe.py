@@ -98,6 +98,13 @@ def triplets(
         list[Path] | None,
         typer.Option(help="Sentences of your own, as `palaver probe transform` takes them; repeat it."),
     ] = None,
+    paraphrases: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Two sentences a row that mean the same, columns sentence1 and sentence2; repeat it. "
+            "Only these and SICK make Fixed Point Reorder."
+        ),
+    ] = None,
     columns: options.Columns = None,
     seed: options.Seed = 0,
     set_size: Annotated[
@@ -120,10 +127,12 @@ def triplets(
     require("spacy", "probes")
     from palaver.probes.triplets import generate
 
-    if data is None and not text:
+    if data is None and not text and not paraphrases:
         data = options.corpora_folder(None, "sentences")
         if not data.is_dir():
-            raise UsageError("there are no sentences to work on", "give --data FOLDER or --text FILE")
+            raise UsageError(
+                "there are no sentences to work on", "give --data FOLDER, --text FILE or --paraphrases FILE"
+            )
     if data is not None and not data.is_dir():
         raise UserError(
             f"there is no folder {data}", "expected the folder that holds SICK_full.txt and the others"
@@ -142,6 +151,7 @@ def triplets(
             data,
             recipe,
             texts=text or (),
+            paraphrases=paraphrases or (),
             columns=options.parse_columns(columns),
             workers=workers,
             progress=tell,
@@ -149,11 +159,14 @@ def triplets(
     for name, kind in SETS.items():
         wanted = recipe.size(name)
         short = f"  (asked for {wanted})" if made.made[name] < wanted else ""
+        if name == "fixed-point-reorder" and data is None and not paraphrases:
+            short = "  (it is made of paraphrases: --paraphrases FILE)"
         typer.echo(
             f"{made.made[name]:>6}  {kind.title} of {made.candidates[name]} candidates{short}", err=True
         )
     for what, count in made.left_out.items():
-        typer.echo(f"  left out {count} sentences: {what}", err=True)
+        noun = "pairs" if what.startswith("paraphrases") else "sentences"
+        typer.echo(f"  left out {count} {noun}: {what}", err=True)
     if not made.triplets or any(made.made[s] < recipe.size(s) for s in SETS):
         total = sum(made.n_sentences.values())
         for rule, counts in made.reasons.items():
@@ -166,4 +179,6 @@ def triplets(
     write_triplets(made.triplets, out)
     if study_items is not None:
         write_items(made.triplets, study_items)
-    typer.echo(f"{len(made.triplets)} triplets in {out} (recipe {recipe.signature}, seed {seed})", err=True)
+    n_counted = sum(made.made.values())
+    written = f"{n_counted} triplets and {len(made.triplets) - n_counted} variants of them in {out}"
+    typer.echo(f"{written} (recipe {recipe.signature}, seed {seed})", err=True)

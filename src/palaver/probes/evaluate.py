@@ -59,7 +59,11 @@ def evaluate(
     if len({e.name for e in encoders}) < len(encoders):
         raise UserError("two encoders have the same name", ", ".join(e.name for e in encoders))
     began = time.perf_counter()
-    by_set = {name: members for name in SETS if (members := [t for t in triplets if t.set == name])}
+    by_set = {
+        name: members
+        for name in SETS
+        if (members := [t for t in triplets if t.set == name and not t.variant])
+    }
     texts = list(dict.fromkeys(text for t in triplets for text in (t.original, t.plus, t.star)))
     rows: list[EncoderRow] = []
     scores: list[SetScore] = []

@@ -56,6 +56,24 @@ class Triplet:
     """The sentence as the corpus has it; `original` is that sentence tidied, or a clause of it."""
     case: str = ""
     """Of Clause Relatedness: "a" where the report comes first, "b" where the clause does (section 3.3)."""
+    pair: str = ""
+    """Of Negation Detection: the verb and what stands in its place, as "jump, leap"."""
+    relation: str = ""
+    """Of Negation Detection: "synonym", or "wider" where the second verb says less, as in "slice, cut"."""
+    variant: str = ""
+    """Empty in the triplets that are counted as the paper's. A name from `VARIANTS` in one that was made from
+    the same sentence in another way, to be reported beside them; its id ends with that name."""
+
+
+VARIANTS: dict[str, str] = {
+    "fronted": "Fixed Point Reorder: the end of the sentence is only put in front of a whole statement",
+    "article": "Fixed Point Reorder: only the first word, an article, moves to the end",
+    "agentless": "Argument Sensitivity: the passive without who did it",
+    "contracted": "negated by n't where the paper's triplet has not",
+    "full": "negated by not where the paper's triplet has n't",
+    "case": "S* is S itself, its first letter in the other case (see `triplets.case_control`)",
+}
+"""What a triplet with a `variant` has otherwise than the paper's triplet of the same sentence."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Sentences to probe with: SICK, MSR Paraphrase, the Treebank sample, the STS benchmark, or a text file.
+"""Sentences to probe with: SICK, MSR Paraphrase, the Treebank sample, the STS benchmark, files of one's own.
 
 The corpora are read where the user has them, in the layout of their release, packed or not.
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from palaver.errors import DataError
 from palaver.files import TextStream
+from palaver.readers.rows import RowFile
 from palaver.readers.texts import read_texts
 
 CORPORA = ("SICK_full.txt", "SICK.txt", "msr_paraphrase_train.txt", "treebank.zip")
@@ -26,19 +27,21 @@ class Sentence:
     corpus: str
     id: str
     text: str
+    is_paired: bool = False
+    """Whether it is one of two sentences that were compared."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two sentences of SICK with what people said about them."""
+    """Two sentences, and what people said about them; of a user's file, that they mean the same."""
 
     first: Sentence
     second: Sentence
-    relatedness: float
-    entailment: str
-    both_ways: bool
-    captions: tuple[Sentence, ...]
-    """The captions the two were made from, which the full release carries along."""
+    relatedness: float = 5.0
+    entailment: str = "ENTAILMENT"
+    both_ways: bool = True
+    captions: tuple[Sentence, ...] = ()
+    """The captions the two were made from, which the full release of SICK carries along."""
 
 
 def read_text(path: Path, columns: Mapping[str, str] | None = None) -> list[Sentence]:
@@ -48,6 +51,61 @@ def read_text(path: Path, columns: Mapping[str, str] | None = None) -> list[Sent
     if not sentences:
         raise DataError(f"{path} has no sentences: every line is blank", "expected one sentence a line")
     return sentences
+
+
+PARAPHRASE = ("sentence1", "sentence2")
+"""The fields of a file of paraphrases."""
+_OTHER_NAMES = (
+    ("sentence_A", "sentence_B"),
+    ("sentence", "paraphrase"),
+    ("text", "paraphrase"),
+    ("original", "paraphrase"),
+    ("text1", "text2"),
+    ("first", "second"),
+)
+_EXPECTED = "expected a table with the columns sentence1 and sentence2 (--column sentence1=NAME for others)"
+
+
+def read_paraphrases(path: Path, columns: Mapping[str, str] | None = None) -> list[Pair]:
+    """Two sentences a row that mean the same. A table of two columns needs no names we know."""
+    file = RowFile(path, columns)
+    pairs = []
+    names: tuple[str, str] | None = None
+    for number, row in file.rows():
+        if not isinstance(row, dict):
+            file.problems.add(number, "not a row with names")
+            continue
+        names = names or _paraphrase_columns(path, row)
+        texts = [str(row.get(name) or "").strip() for name in names]
+        if not all(texts):
+            file.problems.add(
+                number, f"no {' and '.join(n for n, t in zip(names, texts, strict=True) if not t)}"
+            )
+            continue
+        first, second = (
+            Sentence(path.stem, f"{file.word} {number}{letter}", text, is_paired=True)
+            for letter, text in zip("AB", texts, strict=True)
+        )
+        pairs.append(Pair(first, second))
+    if file.problems:
+        raise file.problems.error(path, "pair of sentences", file.word, _EXPECTED)
+    if not pairs:
+        raise DataError(f"{path} has no pairs of sentences", _EXPECTED)
+    return pairs
+
+
+def _paraphrase_columns(path: Path, row: Mapping[str, object]) -> tuple[str, str]:
+    for names in (PARAPHRASE, *_OTHER_NAMES):
+        if all(name in row for name in names):
+            return names
+    if len(row) != 2:
+        raise DataError(f"{path}: which two of its {len(row)} columns are paraphrases?", _EXPECTED)
+    first, second = row
+    if max(len(name.split()) for name in row) > 3:
+        raise DataError(
+            f"{path}: its first row is a pair, where the names of the columns should be", _EXPECTED
+        )
+    return first, second
 
 
 def find(folder: Path, *names: str) -> Path | None:
@@ -89,8 +147,8 @@ def read_sick(folder: Path) -> list[Pair]:
         captions = {x: row.get(f"sentence_{x}_original") for x in "AB"}
         pairs.append(
             Pair(
-                first=Sentence("sick", f"{id}A", row["sentence_A"]),
-                second=Sentence("sick", f"{id}B", row["sentence_B"]),
+                first=Sentence("sick", f"{id}A", row["sentence_A"], is_paired=True),
+                second=Sentence("sick", f"{id}B", row["sentence_B"], is_paired=True),
                 relatedness=float(row["relatedness_score"]),
                 entailment=row["entailment_label"],
                 both_ways=(row["entailment_AB"], row["entailment_BA"]) == ("A_entails_B", "B_entails_A"),

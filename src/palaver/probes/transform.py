@@ -6,6 +6,7 @@ A result counts only if, parsed again, it has the structure its rule meant to bu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import cycle, islice
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,12 @@ RULES: dict[str, Callable[[Any], str]] = {
     "reorder": reorder.apply,
     "inversion": inversion.apply,
 }
+VARIANTS: dict[str, dict[str, Callable[[Any], str]]] = {
+    "not-negation": {"contracted": not_negation.contract, "full": not_negation.write_full},
+    "passive": {"agentless": passive.leave_agent_out},
+    "inversion": {"fronted": inversion.front, "article": inversion.move_article},
+}
+"""Rule -> name of a variant (see `recipe.VARIANTS`) -> what makes it."""
 _BATCH = 512
 
 
@@ -121,3 +128,12 @@ def apply_rule(rule: str, doc: Doc | None) -> str | NotApplicable:
         return RULES[rule](doc)
     except NotApplicable as refused:
         return refused
+
+
+def apply_variants(rule: str, doc: Doc) -> dict[str, str]:
+    """What the variants of a rule make of the sentence, those that apply."""
+    outputs = {}
+    for name, make in VARIANTS.get(rule, {}).items():
+        with suppress(NotApplicable):
+            outputs[name] = make(doc)
+    return outputs

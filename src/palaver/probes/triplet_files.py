@@ -10,6 +10,7 @@ from pathlib import Path
 from palaver.errors import DataError
 from palaver.files import format_by_name, write_atomically
 from palaver.probes.recipe import SETS, Triplet
+from palaver.probes.writing import capitalise
 
 
 def write_triplets(triplets: Sequence[Triplet], path: Path) -> None:
@@ -33,11 +34,19 @@ def write_triplets(triplets: Sequence[Triplet], path: Path) -> None:
 
 
 def write_items(triplets: Sequence[Triplet], path: Path) -> None:
-    """Triplets as items of a study (preset triplet-check): S is what is shown, S+ and S* are judged."""
+    """Triplets as items of a study (preset triplet-check): S is what is shown, S+ and S* are judged.
+
+    Variants are left out, and sentences begin with a capital: people would call its lack a mistake.
+    """
     with write_atomically(path) as file:
         for t in triplets:
-            outputs = [{"system": t.plus_rule, "text": t.plus}, {"system": t.star_rule, "text": t.star}]
-            row = {"id": t.id, "context": t.original, "outputs": outputs}
+            if t.variant:
+                continue
+            outputs = [
+                {"system": t.plus_rule, "text": capitalise(t.plus)},
+                {"system": t.star_rule, "text": capitalise(t.star)},
+            ]
+            row = {"id": t.id, "context": capitalise(t.original), "outputs": outputs}
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 

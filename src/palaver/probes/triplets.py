@@ -2,6 +2,10 @@
 
 Every sentence is parsed once for all rules. Then each set takes its candidates in an order that depends only
 on the seed and the sentence, reads the outputs again (`grammatical`), and stops when it has enough.
+
+The three sentences of a triplet differ in what is tested and not in how they are written: none has the
+capital of a sentence's beginning (names keep theirs), all end alike, and quotation marks stay only where all
+three have them.
 """
 
 from __future__ import annotations
@@ -9,7 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from palaver.engine import map_shards
@@ -19,15 +23,24 @@ from palaver.probes.lines import prepare
 from palaver.probes.parse import parse
 from palaver.probes.recipe import SETS, Recipe, Triplet, TripletSet
 from palaver.probes.refusals import NotApplicable
-from palaver.probes.rules import clause
+from palaver.probes.rules import clause, synonym
 from palaver.probes.sources import Pair, Sentence
-from palaver.probes.transform import RULES, apply_rule
+from palaver.probes.transform import RULES, apply_rule, apply_variants
 from palaver.probes.triplet_files import read_triplets, write_triplets
+from palaver.probes.writing import capitalised_words, other_case, without_capital
 from palaver.progress import Progress, no_progress
 
-__all__ = ["TripletCollection", "generate", "read_triplets", "similarity", "write_triplets"]
+__all__ = [
+    "TripletCollection",
+    "case_control",
+    "generate",
+    "read_triplets",
+    "similarity",
+    "write_triplets",
+]
 
 _SHARD = 400
+_FINAL = ".!?… "
 _FILLED = "argument-sensitivity"
 """The set that runs short: there are few sentences of somebody doing something to somebody. It alone also
 draws on what was said (clauses), on the captions SICK was made from and on the STS benchmark."""
@@ -47,14 +60,15 @@ class TripletCollection:
     n_sentences: Counter[str] = field(default_factory=Counter)
     """Corpus -> sentences read, each counted once."""
     left_out: Counter[str] = field(default_factory=Counter)
-    """Sentences that were not looked at: repeated, too short or long, with mark-up."""
+    """Sentences that were not looked at: repeated, too short or long, with mark-up; paraphrases that were
+    not used."""
     doubtful: Counter[str] = field(default_factory=Counter)
     """Set -> candidates that were read again and refused."""
 
     @property
     def made(self) -> dict[str, int]:
-        """Set -> how many triplets it has."""
-        counts = Counter(t.set for t in self.triplets)
+        """Set -> how many triplets it has, without variants."""
+        counts = Counter(t.set for t in self.triplets if not t.variant)
         return {name: counts[name] for name in SETS}
 
 
@@ -64,8 +78,14 @@ class _Source:
 
     sentence: Sentence
     text: str
-    outputs: dict[str, str]
+    capitalised: frozenset[str]
+    """Its words that have a capital wherever they stand."""
+    outputs: dict[str, str] = field(default_factory=dict)
+    variants: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Rule -> variant -> output."""
     case: str = ""
+    pair: str = ""
+    relation: str = ""
 
 
 def generate(
@@ -73,13 +93,15 @@ def generate(
     recipe: Recipe | None = None,
     *,
     texts: Sequence[Path] = (),
+    paraphrases: Sequence[Path] = (),
     columns: Mapping[str, str] | None = None,
     workers: int = 0,
     progress: Progress = no_progress,
 ) -> TripletCollection:
-    """The five sets from the corpora in `folder` (or in `folder/sentences`) and from text files.
+    """The five sets from the corpora in `folder` (or in `folder/sentences`) and from files of one's own.
 
-    `columns` are field -> name in the text files, where these are tables.
+    `texts` hold sentences, `paraphrases` two a row that mean the same: only these and SICK make Fixed Point
+    Reorder. `columns` are field -> name in the files, where these are tables.
     """
     recipe = recipe or Recipe()
     collection = TripletCollection(recipe)
@@ -88,14 +110,20 @@ def generate(
     if folder is not None:
         folder = sources.first_with_corpora((folder, folder / "sentences")) or folder
         pairs = sources.read_sick(folder)
-        sentences += [s for pair in pairs for s in (pair.first, pair.second)]
+    pair_columns = {field: name for field, name in (columns or {}).items() if field in sources.PARAPHRASE}
+    text_columns = {field: name for field, name in (columns or {}).items() if field not in pair_columns}
+    for path in paraphrases:
+        pairs += sources.read_paraphrases(path, pair_columns)
+    sentences += [s for pair in pairs for s in (pair.first, pair.second)]
+    if folder is not None:
         sentences += sources.read_msrp(folder) + sources.read_treebank(folder)
     for path in texts:
-        sentences += sources.read_text(path, columns)
+        sentences += sources.read_text(path, text_columns)
     if not sentences:
         raise UserError(
             f"there are no sentences to make triplets of in {folder}",
-            "expected SICK_full.txt, msr_paraphrase_train.txt or treebank.zip, packed or not, or --text FILE",
+            "expected SICK_full.txt, msr_paraphrase_train.txt or treebank.zip, packed or not, or --text FILE "
+            "or --paraphrases FILE",
         )
     if folder is not None and recipe.size(_FILLED):
         sentences += [caption for pair in pairs for caption in pair.captions]
@@ -104,7 +132,7 @@ def generate(
     draws = {}
     for name, kind in SETS.items():
         if name == "fixed-point-reorder":
-            candidates = _equivalents(pairs, read, recipe)
+            candidates = _equivalents(pairs, read, recipe, collection.left_out)
         else:
             candidates = _candidates(kind, read, recipe)
         collection.candidates[name] = len(candidates)
@@ -178,24 +206,28 @@ def _apply_to(sentences: list[Sentence], reasons: dict[str, Counter[str]]) -> li
         ready.append((sentence, line.text[:1].upper() + line.text[1:]))
     applied = []
     for (sentence, text), doc in zip(ready, parse(text for _, text in ready), strict=True):
-        source = _Source(sentence, text, {})
+        source = _Source(sentence, text, capitalised_words(doc))
         for rule in _rules_for(sentence):
             result = apply_rule(rule, doc)
             if isinstance(result, NotApplicable):
                 reasons[rule][result.reason] += 1
             else:
                 source.outputs[rule] = result
+                source.variants[rule] = apply_variants(rule, doc)
         if "clause" in source.outputs:
             source.case = "b" if clause.embedded(doc).i <= grammar.root(doc).i else "a"
+        if "synonym" in source.outputs:
+            swap = synonym.substitution(doc)
+            source.pair, source.relation = f"{swap.lemma}, {swap.synonym}", swap.relation
         applied.append(source)
     return applied
 
 
 def _rules_for(sentence: Sentence) -> tuple[str, ...]:
-    """Only what a set can use: the inversion belongs to pairs of SICK."""
+    """Only what a set can use: the inversion belongs to paraphrases."""
     if _is_filler(sentence):
         return _FILLED_RULES
-    return tuple(rule for rule in RULES if rule != "inversion" or sentence.corpus == "sick")
+    return tuple(rule for rule in RULES if rule != "inversion" or sentence.is_paired)
 
 
 def _is_filler(sentence: Sentence) -> bool:
@@ -210,6 +242,8 @@ class _Candidate:
     source: _Source
     plus: str
     star: str
+    other_capitalised: frozenset[str] = frozenset()
+    """Words of S+ that have a capital wherever they stand, where S+ is a sentence of its own."""
 
 
 def _ordered(seed: int, kind: TripletSet, candidates: Iterable[_Candidate]) -> list[_Candidate]:
@@ -234,26 +268,20 @@ def _candidates(kind: TripletSet, read: list[_Source], recipe: Recipe) -> list[_
     ordered = _ordered(recipe.seed, kind, distinct)
     if kind.plus_rule != "synonym":
         return ordered
-    used: Counter[tuple[str, ...]] = Counter()
+    used: Counter[str] = Counter()
     varied = []
     for candidate in ordered:
-        swapped = _swapped(candidate.source.text, candidate.plus)
-        used[swapped] += 1
-        if used[swapped] <= recipe.per_synonym:
+        pair = candidate.source.pair
+        used[pair] += 1
+        if used[pair] <= recipe.per_synonym:
             varied.append(candidate)
     return varied
 
 
-def _swapped(text: str, other: str) -> tuple[str, ...]:
-    """The two words in which a sentence and its synonym version differ."""
-    for word, other_word in zip(text.lower().split(), other.lower().split(), strict=False):
-        if word != other_word:
-            return word.strip('.,:;"'), other_word.strip('.,:;"')
-    return ()
-
-
-def _equivalents(pairs: list[Pair], read: list[_Source], recipe: Recipe) -> list[_Candidate]:
-    """Pairs of SICK that mean the same and are built alike, with the inversion of the first."""
+def _equivalents(
+    pairs: list[Pair], read: list[_Source], recipe: Recipe, left_out: Counter[str]
+) -> list[_Candidate]:
+    """Pairs that mean the same and are built alike, with the inversion of the first."""
     by_text = {_key(s.sentence.text): s for s in read}
     equivalents: dict[str, _Candidate] = {}
     for pair in pairs:
@@ -262,8 +290,11 @@ def _equivalents(pairs: list[Pair], read: list[_Source], recipe: Recipe) -> list
         source, other = by_text.get(_key(pair.first.text)), by_text.get(_key(pair.second.text))
         if source is None or other is None or source is other or "inversion" not in source.outputs:
             continue
-        if similarity(source.text.lower().split(), other.text.lower().split()) >= recipe.structure:
-            equivalents.setdefault(source.text, _Candidate(source, other.text, source.outputs["inversion"]))
+        if similarity(source.text.lower().split(), other.text.lower().split()) < recipe.structure:
+            left_out["paraphrases built too differently"] += 1
+        else:
+            candidate = _Candidate(source, other.text, source.outputs["inversion"], other.capitalised)
+            equivalents.setdefault(source.text, candidate)
     return _ordered(recipe.seed, SETS["fixed-point-reorder"], equivalents.values())
 
 
@@ -285,11 +316,13 @@ class _Draw:
     candidates: list[_Candidate]
     wanted: int
     at: int = 0
+    n_taken: int = 0
     triplets: list[Triplet] = field(default_factory=list)
+    """With their variants, which do not count."""
 
     def next_batch(self) -> list[_Candidate]:
         """As many candidates as will probably do; 0 wanted means all."""
-        missing = max(0, self.wanted - len(self.triplets))
+        missing = max(0, self.wanted - self.n_taken)
         size = missing * 5 // 4 + 20 if missing else 0
         if not self.wanted:
             size = len(self.candidates)
@@ -315,8 +348,9 @@ def _take(draws: dict[str, _Draw], collection: TripletCollection, workers: int, 
             for candidate, fit in zip(shard, fits, strict=True):
                 if not fit:
                     collection.doubtful[name] += 1
-                elif len(draw.triplets) < draw.wanted or not draw.wanted:
-                    draw.triplets.append(_triplet(draw.kind, candidate))
+                elif draw.n_taken < draw.wanted or not draw.wanted:
+                    draw.n_taken += 1
+                    draw.triplets += _triplets(draw.kind, candidate)
 
 
 def _check_shard(shard: tuple[str, list[_Candidate]]) -> list[bool]:
@@ -333,19 +367,65 @@ def _check_shard(shard: tuple[str, list[_Candidate]]) -> list[bool]:
     return fits
 
 
-def _triplet(kind: TripletSet, candidate: _Candidate) -> Triplet:
+def _triplets(kind: TripletSet, candidate: _Candidate) -> list[Triplet]:
+    """The triplet of a candidate, and its variants."""
     source = candidate.source
     sentence = source.sentence
-    return Triplet(
-        set=kind.name,
-        id=f"{kind.name}:{sentence.corpus}:{sentence.id}",
-        original=source.text,
-        plus=candidate.plus,
-        star=candidate.star,
-        plus_rule=kind.plus_rule,
-        star_rule=kind.star_rule,
-        corpus=sentence.corpus,
-        source_id=sentence.id,
-        source=sentence.text,
-        case=source.case if kind.name == "clause-relatedness" else "",
-    )
+    capitalised = source.capitalised | candidate.other_capitalised
+
+    def triplet(plus: str, star: str, variant: str = "") -> Triplet:
+        original, plus, star = _alike(source.text, plus, star, capitalised)
+        place = f"{kind.name}:{sentence.corpus}:{sentence.id}"
+        return Triplet(
+            set=kind.name,
+            id=f"{place}:{variant}" if variant else place,
+            original=original,
+            plus=plus,
+            star=star,
+            plus_rule=kind.plus_rule,
+            star_rule=kind.star_rule,
+            corpus=sentence.corpus,
+            source_id=sentence.id,
+            source=sentence.text,
+            case=source.case if kind.plus_rule == "clause" else "",
+            pair=source.pair if kind.plus_rule == "synonym" else "",
+            relation=source.relation if kind.plus_rule == "synonym" else "",
+            variant=variant,
+        )
+
+    triplets = [triplet(candidate.plus, candidate.star)]
+    for variant, plus in source.variants.get(kind.plus_rule, {}).items():
+        triplets.append(triplet(plus, candidate.star, variant))
+    for variant, star in source.variants.get(kind.star_rule, {}).items():
+        triplets.append(triplet(candidate.plus, star, variant))
+    return triplets
+
+
+def _alike(original: str, plus: str, star: str, capitalised: frozenset[str]) -> tuple[str, str, str]:
+    """The three sentences without differences in writing that would tell them apart."""
+    texts = [original, _with_end_of(original, plus), _with_end_of(original, star)]
+    if len({text.count('"') for text in texts}) > 1:
+        texts = [text.replace('"', "") for text in texts]
+    first, second, third = (without_capital(text, capitalised) for text in texts)
+    return first, second, third
+
+
+def _with_end_of(original: str, text: str) -> str:
+    """A text with the final mark of another."""
+    if text.endswith(('"', ")")) or original.endswith(('"', ")")):
+        return text
+    mark = original[len(original.rstrip(_FINAL)) :]
+    return text if text.endswith(mark) and mark else text.rstrip(_FINAL) + mark
+
+
+def case_control(triplets: Iterable[Triplet]) -> list[Triplet]:
+    """For each triplet one that an encoder should fail: S* is S, its first letter in the other case.
+
+    The words of S* are those of S, so S+ cannot be nearer by meaning. The share of triplets in which it is
+    nearer says how much of a probe's accuracy the case of one letter can make.
+    """
+    return [
+        replace(t, star=other_case(t.original), star_rule="case", variant="case", id=f"{t.id}:case")
+        for t in triplets
+        if not t.variant
+    ]

@@ -44,6 +44,17 @@ def inside(token: Token) -> str:
 
 def write(parts: Sequence[Token | str], doc: Doc) -> str:
     """Words in a new order as a good writer sets them: spaces, capital, article, the source's final mark."""
+    text = _spaced(parts)
+    text = re.sub(r"(?<![\w.-])([Aa])n?(?= ([\w'\"“-]+))", lambda m: _same_case(article(m[2]), m[1]), text)
+    return finish(text, doc)
+
+
+def join(parts: Sequence[Token | str], doc: Doc) -> str:
+    """Words in a new order with the source's final mark, and nothing changed: no capital, no article."""
+    return _spaced(parts) + final_mark(doc)
+
+
+def _spaced(parts: Sequence[Token | str]) -> str:
     text = ""
     previous: Token | str | None = None
     for part in parts:
@@ -54,8 +65,7 @@ def write(parts: Sequence[Token | str], doc: Doc) -> str:
             text += " "
         text += word
         previous = part
-    text = re.sub(r"(?<![\w.-])([Aa])n?(?= ([\w'\"“-]+))", lambda m: _same_case(article(m[2]), m[1]), text)
-    return finish(text, doc)
+    return text
 
 
 def _joined(previous: Token | str, part: Token | str, word: str) -> bool:
@@ -84,10 +94,32 @@ def finish(text: str, doc: Doc) -> str:
         mark = ""
     elif mark:
         text = text.rstrip(".!? ")
-    return _capital(text + mark)
+    return capitalise(text + mark)
 
 
-def _capital(text: str) -> str:
+def capitalised_words(doc: Doc) -> frozenset[str]:
+    """The words of a sentence that have a capital wherever they stand."""
+    return frozenset(word for token in doc if (word := inside(token))[:1].isupper())
+
+
+def without_capital(text: str, capitalised: Iterable[str]) -> str:
+    """A sentence without the capital of its beginning, unless its first word is one of `capitalised`."""
+    start = re.match(r"\W*", text)
+    assert start is not None  # it matches nothing, too
+    at = start.end()
+    if any(re.match(re.escape(word) + r"(?!\w)", text[at:]) for word in capitalised):
+        return text
+    return text[:at] + text[at : at + 1].lower() + text[at + 1 :]
+
+
+def other_case(text: str) -> str:
+    """The same sentence with its first letter in the other case."""
+    at = next((n for n, character in enumerate(text) if character.isalpha()), 0)
+    return text[:at] + text[at : at + 1].swapcase() + text[at + 1 :]
+
+
+def capitalise(text: str) -> str:
+    """The text with a capital at its beginning."""
     start = re.match(r"\W?\w", text)
     return text[: start.end()].upper() + text[start.end() :] if start else text
 
@@ -100,4 +132,4 @@ def edit(doc: Doc, changes: Iterable[tuple[Token, str]]) -> str:
         text = text[:start] + new + text[end:]
         shift += len(new) - (end - start)
     text = re.sub(r" +([,.;:!?])", r"\1", re.sub(r" {2,}", " ", text).strip())
-    return _capital(text)
+    return capitalise(text)

@@ -34,6 +34,27 @@ _FULL = {"ca": "can", "wo": "will", "sha": "shall"}
 
 def apply(doc: Doc) -> str:
     """The negated sentence, or the sentence without its negation."""
+    return _negate(doc, contracted=grammar.is_informal(doc))
+
+
+def contract(doc: Doc) -> str:
+    """The same with *n't*, where `apply` writes *not*."""
+    return _otherwise(doc, contracted=True)
+
+
+def write_full(doc: Doc) -> str:
+    """The same with *not*, where `apply` writes *n't*."""
+    return _otherwise(doc, contracted=False)
+
+
+def _otherwise(doc: Doc, *, contracted: bool) -> str:
+    text = _negate(doc, contracted=contracted)
+    if text == apply(doc):
+        raise NotApplicable("same")
+    return text
+
+
+def _negate(doc: Doc, *, contracted: bool) -> str:
     head = grammar.root(doc)
     clauses = [clause_of(head)]
     for child in head.children:
@@ -52,7 +73,8 @@ def apply(doc: Doc) -> str:
         if owner is None or owner.subject is None:
             raise NotApplicable("negated-otherwise")
         return _remove(owner, nots[0])
-    return _add(min((c for c in clauses if _can_carry(c, head)), key=lambda c: c.finite.i))
+    first = min((c for c in clauses if _can_carry(c, head)), key=lambda c: c.finite.i)
+    return _add(first, contracted)
 
 
 def _can_carry(clause: Clause, head: Token) -> bool:
@@ -131,7 +153,7 @@ def _remove(clause: Clause, word: Token) -> str:
 # --- adding one ----------------------------------------------------------------------------------------
 
 
-def _add(clause: Clause) -> str:
+def _add(clause: Clause, contracted: bool) -> str:
     doc, verb, finite, subject = clause.verb.doc, clause.verb, clause.finite, clause.subject
     if subject is None:
         raise NotApplicable("imperative")
@@ -153,13 +175,12 @@ def _add(clause: Clause) -> str:
         if other.dep_ == "conj" and (grammar.is_finite(clause_of(other).finite) or clause_of(other).subject):
             raise NotApplicable("coordination")  # only the first of two statements would be denied
     changes = _some_to_any(clause)
-    spoken = grammar.is_informal(doc)
     if finite.i != verb.i or verb.lemma_ == "be":
-        return edit(doc, [*changes, (finite, _negated(finite, verb, spoken))])
+        return edit(doc, [*changes, (finite, _negated(finite, verb, contracted))])
     did = next((form for form, tag in _DO_TAGS.items() if tag == verb.tag_), None)
     if did is None:
         raise NotApplicable("not-inflected")
-    negated = grammar.CONTRACTED[did] if spoken else f"{did} not"
+    negated = grammar.CONTRACTED[did] if contracted else f"{did} not"
     first = verb
     while first.i and doc[first.i - 1].head.i == verb.i and doc[first.i - 1].dep_ in ("advmod", "neg"):
         first = doc[first.i - 1]
@@ -199,7 +220,7 @@ def _some_to_any(clause: Clause) -> list[tuple[Token, str]]:
     return replaced
 
 
-def _negated(finite: Token, verb: Token, spoken: bool) -> str:
+def _negated(finite: Token, verb: Token, contracted: bool) -> str:
     word = finite.lower_
     spaced = finite.i and finite.doc[finite.i - 1].whitespace_ == ""
     if word in ("'m", "’m"):
@@ -212,7 +233,7 @@ def _negated(finite: Token, verb: Token, spoken: bool) -> str:
         full = _CLITICS.get(word, word)
     if full == "am":
         return "am not"
-    if spoken and full in grammar.CONTRACTED:
+    if contracted and full in grammar.CONTRACTED:
         negated = grammar.CONTRACTED[full]
     else:
         negated = "cannot" if full == "can" else f"{full} not"

@@ -22,6 +22,15 @@ _LAST = word_set("though too either instead anyway so yet now")
 
 def apply(doc: Doc) -> str:
     """The same event told from the object's side."""
+    return _passive(doc, has_agent=True)
+
+
+def leave_agent_out(doc: Doc) -> str:
+    """The same without who did it, as in the paper's example: *Abigail is asked to bake some muffins*."""
+    return _passive(doc, has_agent=False)
+
+
+def _passive(doc: Doc, *, has_agent: bool) -> str:
     sentence = transitive(doc)
     verb = sentence.verb
     others = {t.dep_ for t in verb.children if t.i > verb.i}
@@ -54,7 +63,7 @@ def apply(doc: Doc) -> str:
             raise NotApplicable("embedded")
         kept = sentence.object
         rest = [t for t in rest if t not in kept]
-    tail = _tail(sentence, rest, agent)
+    tail = _tail(sentence, rest, agent if has_agent else [])
     return write([*before, *grammar.in_case(promoted, grammar.OBJECTIVE), *group, *kept, *tail], doc)
 
 

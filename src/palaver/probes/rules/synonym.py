@@ -6,6 +6,7 @@ the pattern at hand, the most used first. A table of pairs that were read dispos
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -31,8 +32,25 @@ _SENSES = 6
 """How far down the list of senses, ordered by frequency, a verb or a synonym may mean it."""
 
 
+@dataclass(frozen=True)
+class Substitution:
+    """A verb, and another that may stand in its place."""
+
+    verb: Token
+    lemma: str
+    synonym: str
+    relation: str
+    """"synonym", or "wider": who slices it cuts it, but not the other way round."""
+
+
 def apply(doc: Doc) -> str:
     """The sentence with another verb of the same meaning."""
+    found = substitution(doc)
+    return edit(doc, [(found.verb, inflect(found.synonym, found.verb.tag_))])
+
+
+def substitution(doc: Doc) -> Substitution:
+    """The main verb and its synonym."""
     head = grammar.root(doc)
     if head.pos_ == "AUX" or head.lemma_.lower() in _LIGHT:
         raise NotApplicable("light-verb")
@@ -59,7 +77,8 @@ def apply(doc: Doc) -> str:
         raise NotApplicable("no-synonym")
     if synonym in WIDER.get(lemma, {}):
         grammar.forbid(doc, LISTS["negatives"], "polarity")  # who does not slice it may still cut it
-    return edit(doc, [(head, inflect(synonym, head.tag_))])
+        return Substitution(head, lemma, synonym, "wider")
+    return Substitution(head, lemma, synonym, "synonym")
 
 
 def _can_be_touched(noun: Token) -> bool:
