@@ -238,4 +238,5 @@ def _is_number(text: str) -> bool:
 
 
 def _describe(vectors: WordVectors) -> str:
-    return f"{vectors.name} ({len(vectors.at):,} words, {vectors.table.shape[1]} numbers)"
+    size = f"{len(vectors.at):,} words, {vectors.table.shape[1]} numbers"
+    return f"{vectors.name} ({size}, digest {vectors.signature[:12]})"

@@ -76,12 +76,12 @@ def open_smollm2(arguments: list[str], places: Places) -> Encoder:
 
     layer = numbers[0] if numbers else N_LAYERS
     gguf = folder_of("smollm2") / GGUF
-    which = "last layer" if layer == N_LAYERS else f"layer {layer} of {N_LAYERS}"
+    which = "the last layer" if layer == N_LAYERS else f"layer {layer} of {N_LAYERS}"
     # Full precision also on a GPU: cosines that differ by little are compared.
     load = lambda: HiddenStates(*load_smollm2(places.torch_device(), "float32"), layer, places)  # noqa: E731
     return Encoder(
         "smollm2" if layer == N_LAYERS else f"smollm2={layer}",
         digest("hidden-states", digest_files([gguf]), layer, places.max_tokens, places.keep_end),
-        f"{NAME}, mean of the {which} ({PACKAGES['smollm2'].provenance})",
+        f"{NAME}, mean of {which} ({PACKAGES['smollm2'].provenance})",
         load_at_first_use(load),
     )

