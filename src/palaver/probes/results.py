@@ -112,6 +112,9 @@ class SetScore:
     n_undefined: int
     """Triplets with a text whose vector is zero: no cosine; they count as not ordered as desired."""
 
+    def variant(self, name: str) -> VariantScore:
+        return next(v for v in self.variants if v.name == name)
+
 
 @dataclass(frozen=True)
 class EncoderRow:

@@ -32,7 +32,8 @@ ENCODERS = {
     "infersent": "InferSent",
 }
 """Our name -> the paper's row."""
-MODERN = ("minilm", "wordllama")
+MODERN = ("minilm", "bge-small", "answerai-colbert", "wordllama", "glove-100d", "smollm2", "smollm2=15")
+"""Encoders the paper did not have. `palaver get` brings those that are not here."""
 
 FIGURES = load_figures("probes")
 PAPER: dict[str, dict[str, list[float]]] = FIGURES["sets"]
@@ -104,7 +105,7 @@ def reproduce(
         except UserError as error:
             if key in own:
                 raise
-            missing.append(f"{ENCODERS.get(key, key)}: {error.message}")
+            missing.append(f"{ENCODERS.get(key, key)}: {error.message} ({error.hint})")
             continue
         opened.append(encoder)
         names[key] = encoder.name
@@ -151,7 +152,13 @@ def print_reproduction(tables: Reproduction, console: Console) -> None:
 
 
 def _add_parts(table: Table, key: str, name: str, score: SetScore) -> None:
-    """Cases a and b beside the paper's; of the first set SICK alone."""
+    """The control of case, other variants, cases a and b beside the paper's; of the first set SICK alone."""
+    for variant in score.variants:
+        label = "other case" if variant.name == "case" else variant.name
+        values = (variant.plus, variant.star, variant.share.accuracy)
+        plus, star, accuracy = (f"{100 * v:.2f}" for v in values)
+        note = "" if variant.name == "case" else f"same sentences {100 * variant.same.accuracy:.2f}"
+        table.add_row("", label, plus, star, "", accuracy, note)
     for part in score.parts:
         if part.by == "case":
             label = f"case {part.name}"
