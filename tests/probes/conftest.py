@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
+
+sys.path.append(str(Path(__file__).parents[2] / "experiments" / "probes"))
 
 pytest.importorskip("spacy", reason="the extra `probes` is not installed")
 pytest.importorskip("lemminflect", reason="the extra `probes` is not installed")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from palaver.probes.refusals import NotApplicable
-from palaver.probes.words import word_set
+from palaver.probes.words import LISTS, word_set
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
@@ -115,6 +115,32 @@ def in_case(phrase: list[Token], cases: dict[str, str]) -> list[Token | str]:
 
 def forbid(tokens: Iterable[Token], words: frozenset[str], reason: str) -> None:
     if any(t.lower_ in words for t in tokens):
+        raise NotApplicable(reason)
+
+
+_NEGATIVES = LISTS["negatives"]
+_DETERMINERS = ("det", "poss", "nummod")
+
+
+def negatives_in(tokens: Iterable[Token]) -> list[Token]:
+    """The words that negate: also *few* and *little* where they mean hardly any, not in *a little girl*."""
+    return [t for t in tokens if t.lower_ in _NEGATIVES or _means_hardly_any(t)]
+
+
+def _means_hardly_any(token: Token) -> bool:
+    if token.lower_ not in ("few", "little"):
+        return False
+    noun = token.head if token.dep_ in ("amod", "nummod", "det") else token
+    if any(t.dep_ in _DETERMINERS and t.i < token.i for t in (*noun.children, *token.children)):
+        return False  # a little girl, my little brother, the few friends we have
+    before = token.doc[token.i - 1].lower_ if token.i else ""
+    if before in ("a", "an", "the", "last", "past", "next", "first", "quite"):
+        return False
+    return token.lower_ == "few" or noun.i == token.i or noun.tag_ == "NN"
+
+
+def refuse_negatives(tokens: Iterable[Token], reason: str) -> None:
+    if negatives_in(tokens):
         raise NotApplicable(reason)
 
 

@@ -36,7 +36,8 @@ def _agrees(head: Token) -> bool:
     if any(t.dep_ == "conj" for t in subject.children) or subject.lower_ in ("i", "you"):
         return finite.lower_ not in ("is", "was") or subject.lower_ == "i"
     if finite.tag_ == "VBZ" or finite.lower_ == "was":
-        return subject.tag_ != "NNS"
+        is_one = any(t.lower_ in ("a", "an", "this", "each", "every") for t in subject.children)
+        return subject.tag_ != "NNS" or is_one  # a new species
     if finite.lower_ in ("are", "were", "have", "do"):
         return subject.tag_ != "NN" or any(t.dep_ in ("prep", "nummod") for t in subject.children)
     return True
@@ -64,10 +65,13 @@ def _existence(source: Doc, output: Doc) -> bool:
 
 
 def _synonym(source: Doc, output: Doc) -> bool:
-    """Another verb in the same place must leave the whole parse as it was."""
+    """Another verb in the same place must leave the parse as it was, but for where phrases are hung."""
     if len(source) != len(output):
         return False
-    return all(a.dep_ == b.dep_ and a.head.i == b.head.i for a, b in zip(source, output, strict=True))
+    return all(
+        a.dep_ == b.dep_ and (a.head.i == b.head.i or a.dep_ in ("prep", "punct"))
+        for a, b in zip(source, output, strict=True)
+    )
 
 
 def _clause(source: Doc, output: Doc) -> bool:

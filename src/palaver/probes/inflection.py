@@ -77,7 +77,7 @@ def is_plural(head: Token, first: str) -> bool:
     if head.lower_ in _UNDECIDED or head.tag_ == "CD" or "%" in head.text:
         raise NotApplicable("agreement")
     if any(t.dep_ == "det" and t.lower_ in _SINGULAR for t in head.children):
-        return False
+        return any(t.lower_ == "few" for t in head.children)  # a few mistakes
     has_the = any(t.lower_ == "the" for t in head.children)
     if head.tag_ == "NNP" and head.lower_.endswith("s") and has_the:
         raise NotApplicable("agreement")  # the Celtics are, the Times is

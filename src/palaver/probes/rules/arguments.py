@@ -37,6 +37,11 @@ class Transitive:
     """Of verbs such as *look at*, whose object follows it."""
 
     @property
+    def has_relative(self) -> bool:
+        """Whether a relative clause belongs to the subject, which then must come last."""
+        return any(t.dep_ == "relcl" for t in self.subject)
+
+    @property
     def verb(self) -> Token:
         return self.clause.verb
 
@@ -81,16 +86,23 @@ def transitive(doc: Doc) -> Transitive:
     if len(doc) > _MAX_WORDS or max(len(left), len(whole)) > _MAX_PHRASE:
         raise NotApplicable("unclear-parse")
     _check_rest(head, whole, infinitive)
-    for phrase in (left, whole):
+    for phrase in (_before_relative(left, subject), whole):
         if any(
             t.text in (",", ":", ";", "--", "-", "(", ")") or t.dep_ in ("appos", "parataxis") for t in phrase
         ):
             raise NotApplicable("embedded")
         if any(t.dep_ == "conj" and t.pos_ in ("VERB", "AUX") for t in phrase):
             raise NotApplicable("unclear-parse")
-    if any(t.dep_ == "relcl" for t in left):
-        raise NotApplicable("embedded")
+    while left[-1].text == ",":
+        left.pop()
     return Transitive(clause, left, whole, patient, infinitive, preposition)
+
+
+def _before_relative(phrase: list[Token], noun: Token) -> list[Token]:
+    """A noun phrase without the relative clause it ends with."""
+    start = min((t.left_edge.i for t in noun.children if t.dep_ == "relcl"), default=phrase[-1].i + 1)
+    before = [t for t in phrase if t.i < start]
+    return before[:-1] if before[-1].text == "," else before
 
 
 def _under(head: Token, token: Token) -> Token:
@@ -127,7 +139,8 @@ def _object(head: Token, patient: Token) -> list[Token]:
 def _check_rest(head: Token, whole: list[Token], infinitive: Token | None) -> None:
     """Nothing after the object that the verb does not plainly govern."""
     for child in head.children:
-        known = child.dep_ in _KNOWN or child is infinitive or child.is_punct
+        is_infinitive = infinitive is not None and child.i == infinitive.i
+        known = child.dep_ in _KNOWN or is_infinitive or child.is_punct
         if child.i > whole[-1].i and not known:
             raise NotApplicable("unclear-parse")
         if child.dep_ == "npadvmod" and child.i > head.i and kind_of_noun(child.lemma_.lower()) != "time":

@@ -90,8 +90,8 @@ def embedded(doc: Doc) -> Token:
         raise NotApplicable("unclear-parse")  # In London, he said sales were falling: where?
     if first.dep_ == "mark" and first.lower_ != "that":
         raise NotApplicable("not-a-statement")
-    if report.negation is not None:
-        raise NotApplicable("negated")
+    if report.negation is not None or grammar.negatives_in((*reporter.subtree, *head.children)):
+        raise NotApplicable("negated")  # nobody said it, few believe it
     if any(t.dep_ == "conj" and any(c.dep_ == "mark" for c in t.children) for t in verb.children):
         raise NotApplicable("coordination")  # that sales fell and that profits rose
     if verb.i > head.i and any(_could_be_the_reporters(t) for t in verb.children):

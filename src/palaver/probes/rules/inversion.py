@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
 
 _AUXILIARIES = ("aux", "auxpass")
-_SMALL = ("prep", "det", "poss", "amod", "compound", "agent", "mark", "dative", *_AUXILIARIES)
+_SMALL = ("prep", "det", "poss", "amod", "compound", "nummod", "agent", "mark", "dative", *_AUXILIARIES)
 """What a cut may part from the word it belongs to."""
 _GOVERNORS = ("prep", "agent", "dative")
 _BEFORE_A_NOUN = ("det", "poss", "amod", "compound", "nummod")
@@ -82,6 +82,8 @@ def _grade(words: list[Token], n: int) -> str:
         return "article" if left.dep_ in ("det", "poss") else ""
     if left.dep_ not in _BEFORE_A_COMMA and any(t.text == "," for t in after):
         return "fronted"
+    if left.dep_ == "mark":
+        return "fronted"  # the law is unfair critics argue that
     if left.dep_ in _AUXILIARIES:
         return "fronted" if left.head.dep_ == "ROOT" else ""  # slicing a potato a man is
     if left.head.dep_ in ("nsubj", "nsubjpass") and left.dep_ in ("amod", "compound", "det"):

@@ -22,13 +22,12 @@ if TYPE_CHECKING:
 QUANTIFIERS = LISTS["quantifiers"]
 POLARITY = LISTS["polarity"]
 MODALS = word_set("must ought need dare shall better may might")
-NEGATIVES = LISTS["negatives"]
 _CLITICS = {"'re": "are", "'ve": "have", "'ll": "will", "’re": "are", "’ve": "have", "’ll": "will"}
 _POSITIVE = {"nobody": "somebody", "nothing": "something"}
 _SOME = {"any": "some", "anything": "something", "anyone": "someone", "anybody": "somebody"}
 _NPI = LISTS["negative_polarity"]
 _DO_TAGS = {"do": "VBP", "does": "VBZ", "did": "VBD"}
-_ANYWHERE = word_set("only just even also already unless")
+_ANYWHERE = word_set("only just even also already unless so")
 _FULL = {"ca": "can", "wo": "will", "sha": "shall"}
 
 
@@ -61,7 +60,7 @@ def _negate(doc: Doc, *, contracted: bool) -> str:
         if child.dep_ == "ccomp" and child.pos_ in ("VERB", "AUX"):
             clauses.append(clause_of(child))
     nots = [t for t in doc if t.lower_ in ("not", "n't", "n’t", "never")]
-    negatives = [t for t in doc if t.lower_ in NEGATIVES and t not in nots]
+    negatives = [t for t in grammar.negatives_in(doc) if t not in nots]
     if negatives:
         if nots or len(negatives) > 1:
             raise NotApplicable("negated-otherwise")
@@ -161,19 +160,27 @@ def _add(clause: Clause, contracted: bool) -> str:
         raise NotApplicable("question")
     forbid([subject, *subject.children], QUANTIFIERS, "quantified")
     near = [t for t in doc if t.head.i == verb.i or t.i == verb.i or t.head.head.i == verb.i]
-    forbid(near, POLARITY, "polarity")
+    forbid((t for t in near if (t.lower_, t.dep_) != ("about", "prep")), POLARITY, "polarity")
     if any(t.dep_ == "prep" and t.lower_ == "despite" for t in near):
         raise NotApplicable("polarity")
     if finite.lower_ in MODALS or (verb.lemma_ == "use" and any(t.tag_ == "TO" for t in verb.rights)):
         raise NotApplicable("modal")
     if verb.lemma_ in ("bet", "wonder", "guess") and any(t.dep_ == "ccomp" for t in verb.children):
         raise NotApplicable("idiom")  # I bet you like it
+    has_to = any(t.tag_ == "TO" for child in verb.children if child.dep_ == "xcomp" for t in child.children)
+    if verb.lower_ == "got" and clause.auxiliaries and has_to:
+        raise NotApplicable("modal")  # you have got to see this
     if subject.dep_ == "expl":
         return _add_to_existence(clause)
     forbid(doc, _ANYWHERE, "polarity")
     for other in verb.children:
-        if other.dep_ == "conj" and (grammar.is_finite(clause_of(other).finite) or clause_of(other).subject):
+        joined = clause_of(other)
+        # The tagger takes *swam* in *went to the beach and swam* for a base form.
+        is_finite = grammar.is_finite(joined.finite) or not (clause.auxiliaries or joined.auxiliaries)
+        if other.dep_ == "conj" and (is_finite or joined.subject):
             raise NotApplicable("coordination")  # only the first of two statements would be denied
+    objects = [t for t in verb.children if t.dep_ == "dobj"]
+    forbid((t for noun in objects for t in noun.children), word_set("few several"), "quantified")
     changes = _some_to_any(clause)
     if finite.i != verb.i or verb.lemma_ == "be":
         return edit(doc, [*changes, (finite, _negated(finite, verb, contracted))])

@@ -55,8 +55,6 @@ def _passive(doc: Doc, *, has_agent: bool) -> str:
     group = _verb_group(sentence, patient, promoted)
     before, rest = _around(sentence, promoted)
     agent: list[Token | str] = ["by", *grammar.in_case(sentence.subject, grammar.PERSONAL)]
-    if any(t.dep_ == "relcl" for t in sentence.subject):
-        raise NotApplicable("embedded")
     kept: list[Token] = []
     if receiver is not None:  # was given | a book | by a man
         if any(t.text == "," for t in rest):
@@ -79,7 +77,7 @@ def _verb_group(sentence: Transitive, patient: Token, promoted: list[Token]) -> 
     if not chain or chain == ["do"]:
         words = [agree("be", tense, first_word, plural)]
     elif finite.tag_ == "MD" and len(chain) == 1:
-        if finite.text.startswith(("'", "’")):
+        if finite.lower_ in ("'d", "’d"):
             raise NotApplicable("modal")
         words = [_modal(finite), "be"]
     elif finite.tag_ == "MD" and chain[1:] == ["have"]:
@@ -132,6 +130,8 @@ def _around(sentence: Transitive, promoted: list[Token]) -> tuple[list[Token], l
             used.add(child.i)
         elif child.dep_ == "advmod" and sentence.subject[-1].i < child.i < verb.i:
             used |= {t.i for t in child.subtree}
+    if sentence.has_relative:  # the comma after *, which was founded in 1902,*
+        used |= {t.i for t in doc[sentence.subject[-1].i + 1 : verb.i] if t.text == ","}
     before = [t for t in doc if t.i < sentence.subject[0].i]
     if before and any(t.tag_ in ("PRP", "PRP$") or (t.pos_ == "VERB" and t.dep_ != "prep") for t in before):
         raise NotApplicable("embedded")
@@ -160,10 +160,13 @@ def _tail(sentence: Transitive, rest: list[Token], agent: list[Token | str]) -> 
     if any(t.lower_ == "by" for t in rest):
         raise NotApplicable("complement")
     heavy = sentence.infinitive is not None or any(t.i < verb.i for t in rest) or clauses or len(rest) > _LONG
-    heavy = heavy or any(t.lower_ in _LATER and t.head.i == verb.i for t in rest)
+    later = _LATER - {"without"} if verb.lemma_ == "leave" else _LATER
+    heavy = heavy or any(t.lower_ in later and t.head.i == verb.i for t in rest)
     heavy = heavy or any(t.text == "," or t.dep_ in ("relcl", "acl") for t in rest)
-    if heavy and len(agent) > 9:
+    if heavy and (len(agent) > 9 or sentence.has_relative):
         raise NotApplicable("embedded")
+    if len(agent) == 2 and rest and rest[0].dep_ in ("advmod", "npadvmod"):
+        heavy = True  # will be announced by them tomorrow
     if heavy:
         return [*agent, *rest]
     last: list[Token] = []

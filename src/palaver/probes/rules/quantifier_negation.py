@@ -9,7 +9,7 @@ from palaver.probes.grammar import clause_of, forbid
 from palaver.probes.inflection import inflect, lemma_of
 from palaver.probes.refusals import NotApplicable
 from palaver.probes.verbs import kind_of_noun
-from palaver.probes.words import LISTS, word_set
+from palaver.probes.words import word_set
 from palaver.probes.writing import write
 
 if TYPE_CHECKING:
@@ -26,11 +26,13 @@ def apply(doc: Doc) -> str:
         raise NotApplicable("not-indefinite")
     clause = clause_of(head)
     subject, finite = clause.subject, clause.finite
-    if subject is None or subject.tag_ != "NN" or subject.dep_ not in ("nsubj", "nsubjpass"):
+    # The tagger takes some nouns for names: a van
+    is_noun = subject is not None and (subject.tag_ == "NN" or (subject.tag_ == "NNP" and subject.is_lower))
+    if subject is None or not is_noun or subject.dep_ not in ("nsubj", "nsubjpass"):
         raise NotApplicable("not-indefinite")
     if doc[0].head.i != subject.i:
         raise NotApplicable("not-indefinite")
-    forbid(doc, LISTS["negatives"], "negated")
+    grammar.refuse_negatives(doc, "negated")
     forbid(doc, _WORDS, "polarity")
     forbid([subject], _OF_MANY, "quantified")
     grammar.refuse_quotes(doc)

@@ -25,6 +25,8 @@ _NOBODY = LISTS["nobody"]
 _BODIES = LISTS["bodies"]
 _MUTUAL = word_set("meet marry resemble date divorce encounter play battle fight face join attend")
 """What A does to B, B does to A: exchanged, the sentence says the same."""
+_SPEAKERS = word_set("i me we us you")
+_OF_PLACES = word_set("enter leave visit reach inspect search")
 _OF_ONE = word_set("he him she her it")
 """Pronouns that fit one of the two only."""
 _WORN = LISTS["worn"]
@@ -40,22 +42,29 @@ def apply(doc: Doc) -> str:
     everyone = [subject, *subject.conjuncts, sentence.patient, *sentence.patient.conjuncts]
     if not all(is_somebody(noun) for noun in everyone):
         raise NotApplicable("not-somebody")
+    if verb.lemma_.lower() in _OF_PLACES and sentence.patient.lemma_.lower() in _BODIES:
+        raise NotApplicable("not-somebody")  # who enters a bank, enters a house
     before = doc[: sentence.subject[0].i]
-    if any(t.tag_ == "PRP$" for t in [*before, *sentence.subject, *sentence.object]):
+    if any(_is_of_others(t) for t in [*before, *sentence.subject, *sentence.object]):
         raise NotApplicable("pronoun")
     participles = [t for t in before if t.tag_ == "VBG" and t.dep_ != "prep"]
     if participles or any(t.pos_ == "VERB" and t.dep_ == "pcomp" for t in before):
         raise NotApplicable("embedded")  # While giving a test, she spotted him: who gave it?
     if verb.lemma_.lower() in _MUTUAL:
         raise NotApplicable("same")
-    if any(t.dep_ in ("ccomp", "parataxis") and t is not sentence.infinitive for t in verb.children):
+    governed = sentence.infinitive.i if sentence.infinitive is not None else None
+    if any(t.dep_ in ("ccomp", "parataxis") and t.i != governed for t in verb.children):
         raise NotApplicable("clausal-object")
     if any(t.text == "," for t in doc[sentence.subject[-1].i : verb.i]):
         raise NotApplicable("embedded")  # The official, describing the arrest, identified the suspect
     object = _without_tool(sentence.object)
     object += _worn(doc, object[-1].i + 1)
     after = doc[object[-1].i + 1 :]
-    if any(t.tag_ == "PRP$" or t.lower_ in _OF_ONE or grammar.is_reflexive(t) for t in after):
+    if sentence.has_relative and any(not t.is_punct for t in after):
+        raise NotApplicable("embedded")
+    they = {t.lower_ for t in everyone}
+    others = frozenset() if they <= _SPEAKERS else _OF_ONE
+    if any(_is_of_others(t) or t.lower_ in others or grammar.is_reflexive(t) for t in after):
         raise NotApplicable("pronoun")
     grammar.forbid(sentence.object, frozenset(("any", "anyone", "anybody")), "polarity")
     new_subject = grammar.in_case(object, grammar.OBJECTIVE)
@@ -73,6 +82,11 @@ def apply(doc: Doc) -> str:
     parts += [t for t in after if not (t.is_punct and t.i >= len(doc) - 1)]
     lemma_of(verb)
     return write(parts, doc)
+
+
+def _is_of_others(token: Token) -> bool:
+    """*his*, *her*, *their*: whose, may change with the places; *my* and *your* do not."""
+    return token.tag_ == "PRP$" and token.lower_ in grammar.OF_OTHERS
 
 
 def _without_tool(phrase: list[Token]) -> list[Token]:
@@ -109,9 +123,11 @@ def is_somebody(noun: Token) -> bool:
     if noun.lower_ in _SOMEBODY:
         return True
     if noun.tag_ in ("NNP", "NNPS") and noun.text[:1].isupper():
-        return names_in(noun.doc).get(noun.i) in _NAMES
+        return names_in(noun.doc).get(noun.i, "PERSON") in _NAMES
     if noun.lower_ in ("group", "groups", "pack", "herd", "bunch", "number"):
         return any(is_somebody(p) for t in noun.children if t.lower_ == "of" for p in t.children)
     if noun.lemma_.lower() in _NOBODY:
+        return False
+    if noun.lemma_.lower() in LISTS["eaten"] and noun.head.lemma_.lower() in LISTS["cooking"]:
         return False
     return kind_of_noun(noun.lemma_.lower()) in ("person", "animal") or noun.lemma_.lower() in _BODIES

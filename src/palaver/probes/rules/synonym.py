@@ -26,6 +26,8 @@ _LIGHT = word_set("be have do get go come make take let give keep set become")
 _PARTICLES = word_set("away down up off on out in back over aside apart together forward")
 _THINGS = word_set("lift raise")
 """Verbs that mean something else of people: to raise a child."""
+_OF_PEOPLE = word_set("call release")
+"""Verbs that mean it of people only: to release a prisoner is to free him, but not a film."""
 _PERSONAL = word_set("note find")
 """Verbs that mean it of somebody only: a report finds, but it does not discover."""
 _SENSES = 6
@@ -66,6 +68,12 @@ def substitution(doc: Doc) -> Substitution:
         raise NotApplicable("idiom")
     if lemma in _THINGS and any(is_somebody(t) for t in objects):
         raise NotApplicable("idiom")
+    if lemma in _OF_PEOPLE and not all(is_somebody(t) for t in objects):
+        raise NotApplicable("idiom")
+    if lemma == "rise" and not any(t.like_num for t in head.subtree):
+        raise NotApplicable("idiom")  # sales climb by 5 percent, smoke does not
+    if lemma == "find" and any(t.dep_ == "poss" for noun in objects for t in noun.children):
+        raise NotApplicable("idiom")  # who finds his keys does not discover them
     if any(t.lemma_.lower() in MAPS["fixed_phrases"].get(lemma, ()) for t in objects):
         raise NotApplicable("idiom")
     if lemma in ("think", "believe", "feel") and any(t.text == '"' for t in doc):
@@ -76,7 +84,7 @@ def substitution(doc: Doc) -> Substitution:
     if synonym is None:
         raise NotApplicable("no-synonym")
     if synonym in WIDER.get(lemma, {}):
-        grammar.forbid(doc, LISTS["negatives"], "polarity")  # who does not slice it may still cut it
+        grammar.refuse_negatives(doc, "polarity")  # who does not slice it may still cut it
         return Substitution(head, lemma, synonym, "wider")
     return Substitution(head, lemma, synonym, "synonym")
 
@@ -112,7 +120,7 @@ def best_synonym(lemma: str, pattern: str) -> str | None:
     """The most used synonym in the most frequent sense that has one, else a verb directly above, or None."""
     meant = [sense.synset for sense in verbs.senses(lemma)[:_SENSES]]
     above = [broader for number in meant for broader in verbs.synset(number).broader]
-    for number, table in (*((n, PAIRS) for n in meant), *((n, WIDER) for n in above)):
+    for number, table in (*((n, PAIRS) for n in meant), *((n, WIDER) for n in meant + above)):
         synset = verbs.synset(number)
         options = []
         for word in synset.words:

@@ -1,15 +1,26 @@
-"""Sentences with what each rule should make of them, read from tests/data/probes."""
+"""How often the rules agree with what two hundred sentences of our own should become (tests/data/probes).
+
+python experiments/probes/sentence_agreement.py --out docs/results/probes/sentences.json
+
+prints every disagreement and writes the figures under --label beside those the file has already: the first
+look was taken with the rules and the answers as they were then.
+"""
 
 from __future__ import annotations
 
+import argparse
+import json
+import platform
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from palaver.probes.transform import RULES, transform
 
-DATA = Path(__file__).parents[1] / "data" / "probes"
+DATA = Path(__file__).parents[2] / "tests" / "data" / "probes"
+HALVES = ("sentences_a.txt", "sentences_b.txt")
 
 
 @dataclass
@@ -72,3 +83,41 @@ def cells(examples: Sequence[Example]) -> list[Cell]:
     outcomes = [result.output or f"({result.reason})" for result in results]
     places = [(example, rule) for example in examples for rule in RULES]
     return [Cell(*place, outcome) for place, outcome in zip(places, outcomes, strict=True)]
+
+
+def figures(results: Sequence[Cell]) -> dict[str, dict[str, int]]:
+    """All cells, those with an answer, those to be refused, and each rule: how many there are and are right."""
+    n: Counter[str] = Counter()
+    right: Counter[str] = Counter()
+    for cell in results:
+        for name in ("all", "answer" if cell.expected else "refusal", cell.rule):
+            n[name] += 1
+            right[name] += cell.is_right
+    return {name: {"right": right[name], "n": n[name]} for name in ("all", "answer", "refusal", *RULES)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--label", default="now")
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    by_half = {}
+    for name in HALVES:
+        if (options.data / name).is_file():
+            by_half[name] = cells(read_examples(options.data / name))
+    results = [cell for half in by_half.values() for cell in half]
+    for cell in results:
+        if not cell.is_right:
+            print(f"{cell.rule}: {cell.example.sentence} -> {cell.outcome}, not {cell.expected or 'a refusal'}")
+    written = json.loads(options.out.read_text()) if options.out.is_file() else {}
+    written[options.label] = {
+        "command": "python experiments/probes/sentence_agreement.py --out docs/results/probes/sentences.json",
+        "hardware": platform.machine(),
+        **{name: figures(half) for name, half in (*by_half.items(), ("both", results))},
+    }
+    options.out.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
