@@ -33,6 +33,7 @@ class OnnxEncoder:
         tokenizers = require("tokenizers", "models")
         settings = runtime.SessionOptions()
         settings.log_severity_level = 3  # errors alone
+        settings.intra_op_num_threads = 1  # a text is too little work for several
         try:
             self._session = runtime.InferenceSession(
                 str(folder / "model.onnx"), settings, providers=["CPUExecutionProvider"]
