@@ -16,6 +16,7 @@ import os
 import platform
 import re
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/results/probes.md"
 RESULTS = ROOT / "docs/results/probes/results.json"
 POWERS = ROOT / "docs/results/probes/p-means.json"
+SPEED = ROOT / "docs/results/probes/speed.json"
 
 CORPORA = {
     "sick": "SICK",
@@ -104,6 +106,57 @@ def leaderboard(scores: Scores, powers: Scores) -> list[str]:
         rows.append([name, *cells, f"**{100 * row['mean_accuracy']:.1f}**", f"{worst:.1f}"])
     head = ["encoder", *(SETS[s].title for s in SETS), "mean", "other case, at most"]
     return table(head, rows)
+
+
+AVERAGES = ("glove", "glove-100d", "p-means", "wordllama")
+TODAY = ("bge-small", "minilm", "answerai-colbert")
+
+
+def finding(scores: Scores, powers: Scores) -> list[str]:
+    """What the figures say, and what goes against it."""
+    negation, variants, _, arguments, order = SETS
+    averages = [name for name in AVERAGES if name in scores.names]
+    today = [name for name in TODAY if name in scores.names]
+
+    def highest(names: list[str], *sets: str) -> str:
+        return f"{max(scores.accuracy(name, one) for name in names for one in sets):.1f} %"
+
+    def each(names: list[str], one: str) -> str:
+        return ", ".join(f"{name} {scores.accuracy(name, one):.1f}" for name in names)
+
+    best = max(scores.names, key=lambda name: scores.accuracy(name, arguments))
+    contracted = [scores.variant(name, negation, "contracted") for name in ("skipthought", "glove")]
+    networks = {name: scores.accuracy(name, negation) for name in ("skipthought", "sent2vec", "infersent")}
+    paper = {name: PAPER[negation][name][3] for name in networks}
+    told = [
+        f"{name} {percent(row['share']):.1f} in place of {percent(row['same']):.1f}"
+        for name, row in zip(("SkipThought", "GloVe"), contracted, strict=True)
+        if row is not None
+    ]
+    paragraphs = [
+        f"""**Order.** Averages of word vectors are blind to order by construction: in the last two sets
+        {", ".join(averages)} reach at most {highest(averages, arguments, order)}. Only SkipThought,
+        which must predict what is said next, tells a sentence from the same words in a senseless order
+        ({scores.accuracy("skipthought", order):.1f} %); of today's encoders {each(today, order)}.""",
+        f"""**Negation.** A *not* is one word among others to an average (at most
+        {highest(averages, negation)}). Today's encoders notice it ({each(today, negation)}), but that
+        *is not* and *there is no* are near each other they know less surely ({each(today, variants)};
+        the InferSent trained here {scores.accuracy("infersent", variants):.1f}).""",
+        f"""**Roles.** Who does what to whom hardly any encoder knows. The best, {best}, puts the
+        passive before the sentence with its actors exchanged in {scores.accuracy(best, arguments):.1f} %
+        of the sentences; all others do so more rarely. An embedding that is good at topics should not be trusted with roles.""",
+        f"""**What goes against it.** The paper's reading, that networks trained on context or on inference
+        notice negation and averages do not, is not what the networks trained here show: SkipThought has
+        {networks["skipthought"]:.0f} % in Negation Detection against the paper's
+        {paper["skipthought"]:.0f}, and Sent2Vec, an average of words and of pairs of words, {networks["sent2vec"]:.0f} % against
+        {paper["sent2vec"]:.0f}. So much depends on the training that neither figure should be quoted for the
+        method. Nor is it an accuracy of negation alone: the same sentences negated by *n't* give
+        {" and ".join(told)}.""",
+    ]
+    lines: list[str] = []
+    for paragraph in paragraphs:
+        lines += [*textwrap.wrap(" ".join(paragraph.split()), 118, break_on_hyphens=False), ""]
+    return lines
 
 
 def against(scores: Scores, powers: Scores) -> list[str]:
@@ -274,13 +327,29 @@ def provenance(scores: Scores, powers: Scores) -> list[str]:
     ]
 
 
+def speed(scores: Scores, powers: Scores) -> list[str]:
+    """What is spent outside the encoder."""
+    if not SPEED.is_file():
+        return ["Not measured since the control and the variants came in; what stood here before is gone."]
+    figures = json.loads(SPEED.read_text(encoding="utf-8"))
+    outside, inside = figures["outside_seconds"], figures["encoder_seconds"]
+    return [
+        f"{figures['n_triplets']:,} triplets, {figures['n_variants']:,} variants of them and the control: "
+        f"{inside:.0f} s in {figures['encoder']}, {outside:.2f} s outside it, which is "
+        f"{100 * outside / (outside + inside):.1f} % (limit {100 * figures['limit']:.0f} %); again, with all "
+        f"vectors kept, {figures['again_seconds']:.2f} s ({figures['machine']})."
+    ]
+
+
 BLOCKS: dict[str, Callable[[Scores, Scores], list[str]]] = {
     "sources": sources,
     "leaderboard": leaderboard,
+    "finding": finding,
     "against": against,
     "p-means": p_means,
     "tables": tables,
     "provenance": provenance,
+    "speed": speed,
 }
 
 
