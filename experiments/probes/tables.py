@@ -144,13 +144,15 @@ def finding(scores: Scores, powers: Scores) -> list[str]:
         the InferSent trained here {scores.accuracy("infersent", variants):.1f}).""",
         f"""**Roles.** Who does what to whom hardly any encoder knows. The best, {best}, puts the
         passive before the sentence with its actors exchanged in {scores.accuracy(best, arguments):.1f} %
-        of the sentences; all others do so more rarely. An embedding that is good at topics should not be trusted with roles.""",
+        of the sentences; all others do so more rarely. An embedding that is good at topics should
+        not be trusted with roles.""",
         f"""**What goes against it.** The paper's reading, that networks trained on context or on inference
         notice negation and averages do not, is not what the networks trained here show: SkipThought has
         {networks["skipthought"]:.0f} % in Negation Detection against the paper's
-        {paper["skipthought"]:.0f}, and Sent2Vec, an average of words and of pairs of words, {networks["sent2vec"]:.0f} % against
-        {paper["sent2vec"]:.0f}. So much depends on the training that neither figure should be quoted for the
-        method. Nor is it an accuracy of negation alone: the same sentences negated by *n't* give
+        {paper["skipthought"]:.0f}, and Sent2Vec, an average of words and of pairs of words,
+        {networks["sent2vec"]:.0f} % against {paper["sent2vec"]:.0f}. So much depends on the training that
+        neither figure should be quoted for the method. Nor is it an accuracy of negation
+        alone: the same sentences negated by *n't* give
         {" and ".join(told)}.""",
     ]
     lines: list[str] = []
