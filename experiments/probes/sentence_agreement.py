@@ -20,7 +20,7 @@ from pathlib import Path
 from palaver.probes.transform import RULES, transform
 
 DATA = Path(__file__).parents[2] / "tests" / "data" / "probes"
-HALVES = ("sentences_a.txt", "sentences_b.txt")
+PARTS = ("sentences_a.txt", "sentences_b.txt", "sentences_c.txt")
 
 
 @dataclass

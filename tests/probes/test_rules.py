@@ -225,6 +225,7 @@ REFUSED = {
         ("She changed her mind.", "idiom"),
         ("I found my keys.", "idiom"),
         ("The studio released a film.", "idiom"),
+        ("The man closed the deal.", "idiom"),
         ("A woman is not slicing a tomato", "polarity"),
         ("Nobody is slicing a tomato", "polarity"),
     ],
@@ -268,6 +269,7 @@ REFUSED = {
     "reorder": [
         ("A man is slicing a potato", "not-somebody"),
         ("A man is frying a fish", "not-somebody"),
+        ("A dog is jumping on a diving board", "not-somebody"),
         ("She met him.", "same"),
         ("They beat them.", "same"),
         ("The doctor beat the doctor.", "same"),

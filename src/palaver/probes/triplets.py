@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from palaver.engine import map_shards
 from palaver.errors import UserError
@@ -29,6 +30,9 @@ from palaver.probes.transform import RULES, apply_rule, apply_variants
 from palaver.probes.triplet_files import read_triplets, write_triplets
 from palaver.probes.writing import capitalised_words, other_case, without_capital
 from palaver.progress import Progress, no_progress
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc
 
 __all__ = [
     "TripletCollection",
@@ -78,11 +82,7 @@ class _Source:
 
     sentence: Sentence
     text: str
-    capitalised: frozenset[str]
-    """Its words that have a capital wherever they stand."""
     outputs: dict[str, str] = field(default_factory=dict)
-    variants: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Rule -> variant -> output."""
     case: str = ""
     pair: str = ""
     relation: str = ""
@@ -206,14 +206,13 @@ def _apply_to(sentences: list[Sentence], reasons: dict[str, Counter[str]]) -> li
         ready.append((sentence, line.text[:1].upper() + line.text[1:]))
     applied = []
     for (sentence, text), doc in zip(ready, parse(text for _, text in ready), strict=True):
-        source = _Source(sentence, text, capitalised_words(doc))
+        source = _Source(sentence, text)
         for rule in _rules_for(sentence):
             result = apply_rule(rule, doc)
             if isinstance(result, NotApplicable):
                 reasons[rule][result.reason] += 1
             else:
                 source.outputs[rule] = result
-                source.variants[rule] = apply_variants(rule, doc)
         if "clause" in source.outputs:
             source.case = "b" if clause.embedded(doc).i <= grammar.root(doc).i else "a"
         if "synonym" in source.outputs:
@@ -242,8 +241,6 @@ class _Candidate:
     source: _Source
     plus: str
     star: str
-    other_capitalised: frozenset[str] = frozenset()
-    """Words of S+ that have a capital wherever they stand, where S+ is a sentence of its own."""
 
 
 def _ordered(seed: int, kind: TripletSet, candidates: Iterable[_Candidate]) -> list[_Candidate]:
@@ -293,7 +290,7 @@ def _equivalents(
         if similarity(source.text.lower().split(), other.text.lower().split()) < recipe.structure:
             left_out["paraphrases built too differently"] += 1
         else:
-            candidate = _Candidate(source, other.text, source.outputs["inversion"], other.capitalised)
+            candidate = _Candidate(source, other.text, source.outputs["inversion"])
             equivalents.setdefault(source.text, candidate)
     return _ordered(recipe.seed, SETS["fixed-point-reorder"], equivalents.values())
 
@@ -340,38 +337,40 @@ def _take(draws: dict[str, _Draw], collection: TripletCollection, workers: int, 
             for n in range(0, len(batch), _SHARD)
         ]
         small = sum(map(len, batches.values())) < 2 * _SHARD  # not worth the start of processes
-        checked = map_shards(
-            _check_shard, shards, workers=1 if small else workers, what="reading again", progress=progress
+        finished = map_shards(
+            _finish_shard, shards, workers=1 if small else workers, what="reading again", progress=progress
         )
-        for (name, shard), fits in zip(shards, checked, strict=True):
+        for (name, _), outcomes in zip(shards, finished, strict=True):
             draw = draws[name]
-            for candidate, fit in zip(shard, fits, strict=True):
-                if not fit:
+            for triplets in outcomes:
+                if not triplets:
                     collection.doubtful[name] += 1
                 elif draw.n_taken < draw.wanted or not draw.wanted:
                     draw.n_taken += 1
-                    draw.triplets += _triplets(draw.kind, candidate)
+                    draw.triplets += triplets
 
 
-def _check_shard(shard: tuple[str, list[_Candidate]]) -> list[bool]:
+def _finish_shard(shard: tuple[str, list[_Candidate]]) -> list[list[Triplet]]:
+    """For each candidate its triplet and the variants, or nothing if, read again, it is doubtful."""
     name, batch = shard
-    plus_check = grammatical.CHECKS.get(SETS[name].plus_rule)
-    star_check = grammatical.CHECKS.get(SETS[name].star_rule)
-    if plus_check is None and star_check is None:
-        return [True] * len(batch)
+    kind = SETS[name]
+    plus_check, star_check = (grammatical.CHECKS.get(rule) for rule in (kind.plus_rule, kind.star_rule))
     docs = parse(t for c in batch for t in (c.source.text, c.plus, c.star))
-    fits = []
-    for source, plus, star in zip(docs, docs, docs, strict=True):
+    finished = []
+    for candidate, source, plus, star in zip(batch, docs, docs, docs, strict=True):
         plus_fits = plus_check is None or plus_check(source, plus)
-        fits.append(plus_fits and (star_check is None or star_check(source, star)))
-    return fits
+        fits = plus_fits and (star_check is None or star_check(source, star))
+        finished.append(_triplets(kind, candidate, source, plus) if fits else [])
+    return finished
 
 
-def _triplets(kind: TripletSet, candidate: _Candidate) -> list[Triplet]:
+def _triplets(kind: TripletSet, candidate: _Candidate, doc: Doc, plus_doc: Doc) -> list[Triplet]:
     """The triplet of a candidate, and its variants."""
     source = candidate.source
     sentence = source.sentence
-    capitalised = source.capitalised | candidate.other_capitalised
+    capitalised = capitalised_words(doc)
+    if kind.plus_rule not in RULES:
+        capitalised |= capitalised_words(plus_doc)  # a sentence of its own
 
     def triplet(plus: str, star: str, variant: str = "") -> Triplet:
         original, plus, star = _alike(source.text, plus, star, capitalised)
@@ -394,9 +393,9 @@ def _triplets(kind: TripletSet, candidate: _Candidate) -> list[Triplet]:
         )
 
     triplets = [triplet(candidate.plus, candidate.star)]
-    for variant, plus in source.variants.get(kind.plus_rule, {}).items():
+    for variant, plus in apply_variants(kind.plus_rule, doc).items():
         triplets.append(triplet(plus, candidate.star, variant))
-    for variant, star in source.variants.get(kind.star_rule, {}).items():
+    for variant, star in apply_variants(kind.star_rule, doc).items():
         triplets.append(triplet(candidate.plus, star, variant))
     return triplets
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _LONG = 7
 _LATER = word_set("because despite after before during since until without under amid while as")
+_DIRECTIONS = word_set("away back down off out up")
 _LAST = word_set("though too either instead anyway so yet now")
 """At the end of a sentence they stay there: *was washed by me instead*."""
 
@@ -168,7 +169,8 @@ def _tail(sentence: Transitive, rest: list[Token], agent: list[Token | str]) -> 
     if len(agent) == 2 and rest and rest[0].dep_ in ("advmod", "npadvmod"):
         heavy = True  # will be announced by them tomorrow
     if heavy:
-        return [*agent, *rest]
+        near = 1 if rest and rest[0].lower_ in _DIRECTIONS else 0
+        return [*rest[:near], *agent, *rest[near:]]  # were turned | away | by the schools
     last: list[Token] = []
     while rest and rest[-1].lower_ in _LAST:
         last.insert(0, rest.pop())

@@ -26,7 +26,8 @@ _BODIES = LISTS["bodies"]
 _MUTUAL = word_set("meet marry resemble date divorce encounter play battle fight face join attend")
 """What A does to B, B does to A: exchanged, the sentence says the same."""
 _SPEAKERS = word_set("i me we us you")
-_OF_PLACES = word_set("enter leave visit reach inspect search")
+_OF_THINGS = word_set("enter leave visit reach inspect search own increase expand enlarge form manage run")
+"""Verbs to which a company or a school is a place or a thing."""
 _OF_ONE = word_set("he him she her it")
 """Pronouns that fit one of the two only."""
 _WORN = LISTS["worn"]
@@ -42,7 +43,7 @@ def apply(doc: Doc) -> str:
     everyone = [subject, *subject.conjuncts, sentence.patient, *sentence.patient.conjuncts]
     if not all(is_somebody(noun) for noun in everyone):
         raise NotApplicable("not-somebody")
-    if verb.lemma_.lower() in _OF_PLACES and sentence.patient.lemma_.lower() in _BODIES:
+    if verb.lemma_.lower() in _OF_THINGS and sentence.patient.lemma_.lower() in _BODIES:
         raise NotApplicable("not-somebody")  # who enters a bank, enters a house
     before = doc[: sentence.subject[0].i]
     if any(_is_of_others(t) for t in [*before, *sentence.subject, *sentence.object]):
@@ -123,11 +124,16 @@ def is_somebody(noun: Token) -> bool:
     if noun.lower_ in _SOMEBODY:
         return True
     if noun.tag_ in ("NNP", "NNPS") and noun.text[:1].isupper():
-        return names_in(noun.doc).get(noun.i, "PERSON") in _NAMES
+        kind = names_in(noun.doc).get(noun.i)
+        # A name the parser does not know is somebody's, but not in a headline in capitals or with an article.
+        is_bare = not noun.is_upper and not any(t.dep_ == "det" for t in noun.children)
+        return kind in _NAMES or (kind is None and is_bare)
     if noun.lower_ in ("group", "groups", "pack", "herd", "bunch", "number"):
         return any(is_somebody(p) for t in noun.children if t.lower_ == "of" for p in t.children)
     if noun.lemma_.lower() in _NOBODY:
         return False
+    if noun.lemma_.lower() == "board" and any(t.dep_ == "compound" and t.is_lower for t in noun.children):
+        return False  # a diving board
     if noun.lemma_.lower() in LISTS["eaten"] and noun.head.lemma_.lower() in LISTS["cooking"]:
         return False
     return kind_of_noun(noun.lemma_.lower()) in ("person", "animal") or noun.lemma_.lower() in _BODIES

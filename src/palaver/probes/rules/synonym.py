@@ -26,7 +26,7 @@ _LIGHT = word_set("be have do get go come make take let give keep set become")
 _PARTICLES = word_set("away down up off on out in back over aside apart together forward")
 _THINGS = word_set("lift raise")
 """Verbs that mean something else of people: to raise a child."""
-_OF_PEOPLE = word_set("call release")
+_OF_PEOPLE = word_set("call question release")
 """Verbs that mean it of people only: to release a prisoner is to free him, but not a film."""
 _PERSONAL = word_set("note find")
 """Verbs that mean it of somebody only: a report finds, but it does not discover."""
@@ -75,6 +75,9 @@ def substitution(doc: Doc) -> Substitution:
     if lemma == "find" and any(t.dep_ == "poss" for noun in objects for t in noun.children):
         raise NotApplicable("idiom")  # who finds his keys does not discover them
     if any(t.lemma_.lower() in MAPS["fixed_phrases"].get(lemma, ()) for t in objects):
+        raise NotApplicable("idiom")
+    fitting = MAPS["fitting_objects"].get(lemma)
+    if fitting is not None and not all(t.lemma_.lower() in fitting for t in objects):
         raise NotApplicable("idiom")
     if lemma in ("think", "believe", "feel") and any(t.text == '"' for t in doc):
         raise NotApplicable("quotation")
