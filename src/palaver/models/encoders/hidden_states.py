@@ -77,8 +77,12 @@ def open_smollm2(arguments: list[str], places: Places) -> Encoder:
     layer = numbers[0] if numbers else N_LAYERS
     gguf = folder_of("smollm2") / GGUF
     which = "the last layer" if layer == N_LAYERS else f"layer {layer} of {N_LAYERS}"
-    # Full precision also on a GPU: cosines that differ by little are compared.
-    load = lambda: HiddenStates(*load_smollm2(places.torch_device(), "float32"), layer, places)  # noqa: E731
+
+    def load() -> HiddenStates:
+        # Full precision also on a GPU: cosines that differ by little are compared.
+        model, tokenizer = load_smollm2(places.torch_device(), "float32")
+        return HiddenStates(model, tokenizer, layer, places)
+
     return Encoder(
         "smollm2" if layer == N_LAYERS else f"smollm2={layer}",
         digest("hidden-states", digest_files([gguf]), layer, places.max_tokens, places.keep_end),
