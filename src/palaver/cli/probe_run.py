@@ -21,8 +21,8 @@ def run(
         typer.Argument(
             metavar="ENCODER",
             help="glove, p-means, sent2vec, skipthought, infersent, minilm, wordllama; bge-small, "
-            "answerai-colbert, glove-100d, smollm2 (palaver get); NAME=FILE for other weights; a folder or hub "
-            "name; openai=URL,MODEL; MODULE:FUNCTION.",
+            "answerai-colbert, glove-100d, smollm2 (palaver get); NAME=FILE for other weights; a folder or "
+            "hub name; openai=URL,MODEL; MODULE:FUNCTION.",
         ),
     ],
     triplets: options.TripletFile = None,
