@@ -98,7 +98,8 @@ def _print_variants(scores: list[SetScore], console: Console) -> None:
         table.add_row(lines.name_cell(s.encoder), *(hundred(share.accuracy) for share in shares))
     lines.print_table(console, table)
     for name in names:
-        lines.indented(console, f"{name}: {VARIANTS.get(name, name)}", "dim")
+        meaning = VARIANTS.get(name, name).removeprefix(f"{SETS[scores[0].set].title}: ")
+        lines.indented(console, f"{name}: {meaning}", "dim")
 
 
 def render_probe_report(result: ProbeResult) -> str:
