@@ -155,8 +155,8 @@ def finding(scores: Scores, powers: Scores) -> list[str]:
         f"""**Roles.** Who does what to whom hardly any encoder knows. The best, {best}, puts the
         passive before the sentence with its actors exchanged in {scores.accuracy(best, arguments):.1f} %
         of the sentences (all others do so more rarely), and in
-        {percent(agentless["share"]) if agentless else 0:.1f} % where the passive does not say who did it. An embedding that is good at topics should
-        not be trusted with roles.""",
+        {percent(agentless["share"]) if agentless else 0:.1f} % where the passive does not say who
+        did it. An embedding that is good at topics should not be trusted with roles.""",
         f"""**What goes against it.** The paper's reading, that networks trained on context or on inference
         notice negation and averages do not, is not what the networks trained here show: SkipThought has
         {networks["skipthought"]:.0f} % in Negation Detection against the paper's
