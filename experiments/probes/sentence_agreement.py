@@ -1,4 +1,4 @@
-"""How often the rules agree with what two hundred sentences of our own should become (tests/data/probes).
+"""How often the rules agree with what sentences of our own should become (tests/data/probes).
 
 python experiments/probes/sentence_agreement.py --out docs/results/probes/sentences.json
 
@@ -102,19 +102,17 @@ def main() -> None:
     parser.add_argument("--label", default="now")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    by_half = {}
-    for name in HALVES:
-        if (options.data / name).is_file():
-            by_half[name] = cells(read_examples(options.data / name))
-    results = [cell for half in by_half.values() for cell in half]
-    for cell in results:
+    by_part = {
+        name: cells(read_examples(options.data / name)) for name in PARTS if (options.data / name).is_file()
+    }
+    for cell in (cell for part in by_part.values() for cell in part):
         if not cell.is_right:
             print(f"{cell.rule}: {cell.example.sentence} -> {cell.outcome}, not {cell.expected or 'a refusal'}")
     written = json.loads(options.out.read_text()) if options.out.is_file() else {}
     written[options.label] = {
         "command": "python experiments/probes/sentence_agreement.py --out docs/results/probes/sentences.json",
         "hardware": platform.machine(),
-        **{name: figures(half) for name, half in (*by_half.items(), ("both", results))},
+        **{name: figures(part) for name, part in by_part.items()},
     }
     options.out.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
 

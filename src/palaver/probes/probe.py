@@ -88,8 +88,9 @@ def find_triplets(
         )
     if folder is None:
         sample = read_triplets(SAMPLE)
+        n_triplets = sum(not triplet.variant for triplet in sample)
         note = (
-            f"these {len(sample)} triplets are a small sample written for Palaver, for a first look only: "
+            f"these {n_triplets} triplets are a small sample written for Palaver, for a first look only: "
             "give --data FOLDER (SICK, MSR Paraphrase, Treebank) or --triplets FILE for figures to quote"
         )
         return TripletSource(sample, {SAMPLE.name: sha256_of(SAMPLE)}, (note,))

@@ -82,8 +82,8 @@ def _grade(words: list[Token], n: int) -> str:
         return "article" if left.dep_ in ("det", "poss") else ""
     if left.dep_ not in _BEFORE_A_COMMA and any(t.text == "," for t in after):
         return "fronted"
-    if left.dep_ == "mark":
-        return "fronted"  # the law is unfair critics argue that
+    if left.dep_ == "mark" or left.lower_ == "no":
+        return "fronted"  # the law is unfair critics argue that; dog barking there is no
     if left.dep_ in _AUXILIARIES:
         return "fronted" if left.head.dep_ == "ROOT" else ""  # slicing a potato a man is
     if left.head.dep_ in ("nsubj", "nsubjpass") and left.dep_ in ("amod", "compound", "det"):
