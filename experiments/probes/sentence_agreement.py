@@ -86,7 +86,7 @@ def cells(examples: Sequence[Example]) -> list[Cell]:
 
 
 def figures(results: Sequence[Cell]) -> dict[str, dict[str, int]]:
-    """All cells, those with an answer, those to be refused, and each rule: how many there are and are right."""
+    """How many cells there are and are right: all, with an answer, to be refused, and by rule."""
     n: Counter[str] = Counter()
     right: Counter[str] = Counter()
     for cell in results:
@@ -107,7 +107,9 @@ def main() -> None:
     }
     for cell in (cell for part in by_part.values() for cell in part):
         if not cell.is_right:
-            print(f"{cell.rule}: {cell.example.sentence} -> {cell.outcome}, not {cell.expected or 'a refusal'}")
+            print(
+                f"{cell.rule}: {cell.example.sentence} -> {cell.outcome}, not {cell.expected or 'a refusal'}"
+            )
     written = json.loads(options.out.read_text()) if options.out.is_file() else {}
     written[options.label] = {
         "command": "python experiments/probes/sentence_agreement.py --out docs/results/probes/sentences.json",

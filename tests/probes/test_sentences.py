@@ -69,3 +69,20 @@ def test_the_file_has_the_figures_of_today_and_the_page_those_of_the_file() -> N
         shares = [f"{100 * part[key]['right'] / part[key]['n']:.1f}%" for key in ("all", "answer", "refusal")]
         always_refusing = f"{100 * part['refusal']['n'] / part['all']['n']:.1f}%"
         assert f"| {label} | {' | '.join(shares)} | {always_refusing} |" in page
+
+
+def test_the_page_has_the_figures_of_the_sheet_of_inversion() -> None:
+    rows = [row.split("\t") for row in (FOLDER / "judged_inversion.tsv").read_text("utf-8").splitlines()[1:]]
+    shares = [
+        sum(row[3] == "y" for row in rows),
+        sum(row[4] == "y" for row in rows),
+        sum(row[3] == row[4] == "y" for row in rows),
+    ]
+    grammatical, meaning, both = (f"{100 * share / len(rows):.1f}%" for share in shares)
+    page = (FOLDER / "rubric.md").read_text(encoding="utf-8")
+    assert f"| inversion, as it is | | 909 | {grammatical} | {meaning} | **{both}** |" in page
+    captions = [row for row in rows if row[0].startswith("sick:")]
+    failed = [row for row in rows if row[4] != "y"]
+    assert not any(row in captions for row in failed)
+    assert f"({len(failed)} of {len(rows) - len(captions)})" in page
+    assert f"of the {len(captions)} captions" in page
