@@ -77,3 +77,8 @@ def test_the_whole_set_is_compared_and_sick_is_named(monkeypatch: pytest.MonkeyP
     assert found.score("p-means", "negation-detection") is None
     said = "Negation Detection, Glove Avg: 50.00 (0.00 on sentences of SICK), the paper has 13.06"
     assert found.far == (said,)
+    assert found.lost == ()  # that one is known
+    renamed = {"negation-variants": result.n_triplets["negation-detection"]}
+    scores = tuple(dataclasses.replace(score, set="negation-variants") for score in result.scores)
+    other = dataclasses.replace(result, scores=scores, n_triplets=renamed)
+    assert len(probes.Reproduction(other, {"glove": "glove"}, ()).lost) == 1
