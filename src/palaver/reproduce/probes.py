@@ -44,7 +44,7 @@ CLOSE = 5.0
 """Points of accuracy within which GloVe averages and P-Means should be."""
 KNOWN_FAR = {("negation-detection", "glove"), ("negation-detection", "p-means")}
 """Where they are known to be farther: no pair of verbs has more than a twentieth of Negation Detection, so
-news fill it up, in which a "not" moves an average further than a synonym does. On SICK alone they are close."""
+news fill it up, in which a "not" moves an average further than a synonym does. On SICK they are close."""
 ALSO_SICK = "negation-detection"
 """Shown for SICK alone too: the paper's examples of this set are from there, and in the longer sentences of
 news one verb weighs less in an average. That is our reading after the fact; the whole set is compared."""
