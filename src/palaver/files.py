@@ -304,6 +304,11 @@ def _unpacked(path: Path, file: IO[bytes]) -> IO[bytes]:
     return file
 
 
+def cache_home() -> Path:
+    """Where things are kept that can be made or got again."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "palaver"
+
+
 def sha256_of(path: Path) -> str:
     """The hash of the file as it lies on disk."""
     with path.open("rb") as file:

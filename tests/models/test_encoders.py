@@ -215,7 +215,7 @@ def test_trained_folders_and_what_is_missing(tmp_path: Path, monkeypatch: pytest
     model.save(tmp_path / "infersent", {"seed": 0, "pairs": 9})
     encoder = open_encoder(f"infersent={tmp_path / 'infersent'}")
     assert encoder.encode(["the man"]).shape == (1, 4)
-    assert "trained here (seed 0, 9 inference pairs)" in encoder.provenance
+    assert "trained here (seed 0, 9 inference pairs, folder " in encoder.provenance
     with pytest.raises(UserError, match="not 'skipthought'"):
         open_encoder(f"skipthought={tmp_path / 'infersent'}")
     monkeypatch.setattr(networks, "TRAINED", tmp_path)

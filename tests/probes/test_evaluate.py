@@ -6,6 +6,7 @@ import json
 import math
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from palaver.probes.evaluate import TIE, compare, evaluate, share_of
 from palaver.probes.probe import SAMPLE
 from palaver.probes.recipe import SETS, Triplet
 from palaver.probes.triplet_files import read_triplets
+from palaver.probes.writing import other_case
 from palaver.text.words import words
 
 
@@ -57,7 +59,8 @@ def bag_of_words(texts: list[str]) -> np.ndarray:
 
 
 def by_meaning(table: dict[str, list[float]]) -> Callable[[list[str]], Any]:
-    return lambda texts: [table[text] for text in texts]
+    """Case says nothing: the control of case asks for every S in another one."""
+    return lambda texts: [table[text if text in table else other_case(text)] for text in texts]
 
 
 def test_a_bag_of_words_cannot_see_order() -> None:
@@ -155,6 +158,68 @@ def test_cases_and_corpora_are_told_apart() -> None:
     ]
     assert [f.id for f in score.failures] == ["clause-relatedness:2"]
     assert score.failures[0].margin == pytest.approx(-1)
+
+
+def test_the_control_of_case_stands_beside_every_set() -> None:
+    def letters(texts: list[str]) -> list[list[float]]:  # what a letter and its case are, and nothing else
+        return [[float(ord(text[0])), 1000.0 * text[0].isupper(), 1.0] for text in texts]
+
+    result = evaluate([encoder(letters, "cased"), encoder(bag_of_words, "words")], read_triplets(SAMPLE))
+    for name in result.sets:
+        for row in ("cased", "words"):
+            score = result.score(row, name)
+            [control] = [v for v in score.variants if v.name == "case"]
+            assert control.share.n == control.same.n == score.share.n
+            assert control.same.right == score.share.right
+            if row == "words":
+                assert control.share.right == 0
+                assert control.star == pytest.approx(1)
+    cased = result.score("cased", "negation-detection")
+    assert cased.variants[-1].share.accuracy > 0.9  # S in another case is farther than anything
+
+
+def test_variants_stand_beside_the_triplets_of_the_same_sentences() -> None:
+    table = {"s": [1, 0], "near": [1, 0], "far": [0, 1], "t": [1, 0]}
+    kind = "fixed-point-reorder"
+    first, second, third = (triplet(kind, text, "near", "far", n) for n, text in enumerate(("s", "t", "s")))
+    fronted = [replace(t, star="near", variant="fronted", id=f"{t.id}:fronted") for t in (first, second)]
+    lost = replace(third, variant="fronted", id="elsewhere:fronted")
+    result = evaluate([encoder(by_meaning(table))], [first, second, third, *fronted, lost])
+    assert result.n_triplets == {kind: 3}
+    assert result.corpora == {kind: {"x": 3}}
+    [score] = result.scores
+    assert score.share.right == 3
+    assert [v.name for v in score.variants] == ["fronted", "case"]
+    variant = score.variants[0]
+    assert (variant.share.right, variant.share.n, variant.same.right, variant.same.n) == (0, 2, 2, 2)
+    assert variant.star == pytest.approx(1)
+    assert variant.p == pytest.approx(0.5)  # two of two go the other way: exact binomial, both sides
+    assert any("1 variants were left out" in note for note in result.notes)
+    assert result.to_polars("variants").height == 2
+    with pytest.raises(UserError, match="no triplets"):
+        evaluate([encoder(by_meaning(table))], fronted)
+
+
+def test_pairs_of_verbs_are_the_unit_of_an_interval() -> None:
+    table = {"s": [1, 0], "near": [1, 0], "far": [0, 1]}
+    triplets = []
+    for pair, n, is_right in (("jump, leap", 60, True), ("cut, slice", 30, False), ("run, dash", 10, True)):
+        for k in range(n):
+            texts = ("s", "near", "far") if is_right else ("s", "far", "near")
+            made = triplet("negation-detection", *texts, len(triplets))
+            triplets.append(replace(made, pair=pair, relation="wider" if k % 2 else "synonym"))
+    [score] = evaluate([encoder(by_meaning(table))], triplets).scores
+    assert score.share.accuracy == 0.7
+    assert score.pairs is not None
+    assert score.pairs.n_pairs == 3
+    assert score.pairs.mean == pytest.approx(2 / 3)
+    # Of 27 draws of three pairs 1 has the wrong one thrice (0) and 8 have it never (1): the whole range
+    assert (score.pairs.low, score.pairs.high) == (0, 1)
+    assert (score.pairs.mean_low, score.pairs.mean_high) == (0, 1)
+    assert score.share.high - score.share.low < 0.2
+    parts = {p.name: (p.share.right, p.share.n) for p in score.parts if p.by == "pair"}
+    assert parts == {"jump, leap": (60, 60), "cut, slice": (0, 30), "run, dash": (10, 10)}
+    assert [p.share.n for p in score.parts if p.by == "relation"] == [50, 50]
 
 
 def test_intervals() -> None:

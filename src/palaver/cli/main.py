@@ -61,6 +61,7 @@ COMMANDS: dict[str, Noun | str] = {
             "convert": "palaver.cli.corpus:convert",
         },
     ),
+    "get": "palaver.cli.get:get",
     "knowledge": Noun(
         "Choose the knowledge that a reply should use.", {"agreement": "palaver.cli.knowledge:agreement"}
     ),

@@ -20,8 +20,9 @@ def run(
         list[str],
         typer.Argument(
             metavar="ENCODER",
-            help="glove, p-means, sent2vec, skipthought, infersent, minilm, wordllama; NAME=FILE for other "
-            "weights; a folder or hub name; openai=URL,MODEL; MODULE:FUNCTION.",
+            help="glove, p-means, sent2vec, skipthought, infersent, minilm, wordllama; bge-small, "
+            "answerai-colbert, glove-100d, smollm2 (palaver get); NAME=FILE for other weights; a folder or "
+            "hub name; openai=URL,MODEL; MODULE:FUNCTION.",
         ),
     ],
     triplets: options.TripletFile = None,

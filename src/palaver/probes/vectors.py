@@ -22,6 +22,7 @@ import numpy as np
 
 from palaver.artefacts import lock_file
 from palaver.errors import DataError, UserError
+from palaver.files import cache_home
 from palaver.models.encoders.encoder import Encoder, Vectors, checked
 from palaver.progress import Progress, no_progress
 
@@ -42,7 +43,7 @@ class TextVectors:
 
 def cache_folder() -> Path:
     """Where vectors are kept unless told otherwise."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "palaver" / "vectors"
+    return cache_home() / "vectors"
 
 
 def text_hash(text: str) -> bytes:

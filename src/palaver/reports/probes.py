@@ -5,8 +5,8 @@ from __future__ import annotations
 from markupsafe import Markup
 from rich.console import Console
 
-from palaver.probes.recipe import SETS
-from palaver.probes.results import ProbeResult
+from palaver.probes.recipe import SETS, VARIANTS
+from palaver.probes.results import ProbeResult, SetScore
 from palaver.reports import lines, numbers, page
 from palaver.reports.methods import methods_of
 from palaver.reports.names import clean
@@ -53,18 +53,26 @@ def _print_set(result: ProbeResult, name: str, console: Console, n_failures: int
     lines.heading(console, kind.title, f"Table {kind.table}; n = {numbers.count(result.n_triplets[name])}")
     lines.indented(console, DESIRED[name], "dim")
     scores = [result.score(row.name, name) for row in result.encoders]
-    table = lines.table(("encoder",), ("S∧S+", "S∧S*", "S+∧S*", "accuracy", "95% interval"))
+    columns = ("S∧S+", "S∧S*", "S+∧S*", "accuracy", "95% interval", "other case")
+    table = lines.table(("encoder",), columns)
     for s in scores:
         values = (s.plus.mean, s.star.mean, s.between.mean, s.share.accuracy)
         interval = numbers.interval(100 * s.share.low, 100 * s.share.high, 1)
-        table.add_row(lines.name_cell(s.encoder), *map(hundred, values), interval)
+        control = hundred(s.variant("case").share.accuracy)
+        table.add_row(lines.name_cell(s.encoder), *map(hundred, values), interval, control)
     lines.print_table(console, table)
+    _print_variants(scores, console)
     for s in scores:
         encoder = clean(s.encoder)
-        for by in ("case", "corpus"):
+        for by in ("case", "corpus", "relation"):
             parts = [f"{p.name} {hundred(p.share.accuracy)} (n = {p.share.n})" for p in s.parts if p.by == by]
             if parts:
                 lines.indented(console, f"{encoder} by {by}: {', '.join(parts)}", "dim")
+        if s.pairs is not None:
+            interval = numbers.interval(100 * s.pairs.low, 100 * s.pairs.high, 1)
+            mean = f"mean of the pairs {hundred(s.pairs.mean)}"
+            text = f"{encoder} with {s.pairs.n_pairs} pairs of verbs as the unit: {interval}, {mean}"
+            lines.indented(console, text, "dim")
         if s.other_rule is not None:
             share = hundred(s.other_rule.accuracy)
             lines.indented(console, f"{encoder} by the wording of section 2.2: {share}", "dim")
@@ -76,6 +84,22 @@ def _print_set(result: ProbeResult, name: str, console: Console, n_failures: int
         pairs = "; ".join(f"{clean(t.a)} – {clean(t.b)}" for t in alike[:8])
         more = f" and {len(alike) - 8} more pairs" if len(alike) > 8 else ""
         lines.indented(console, f"no more than chance between: {pairs}{more}", "dim")
+
+
+def _print_variants(scores: list[SetScore], console: Console) -> None:
+    """Accuracy on triplets made in another way, each beside the paper's triplets of the same sentences."""
+    names = [v.name for v in scores[0].variants if v.name != "case"]
+    if not names:
+        return
+    columns = [text for name in names for text in (f"{name}\nn = {scores[0].variant(name).share.n}", "same")]
+    table = lines.table(("made in another way",), columns)
+    for s in scores:
+        shares = [share for name in names for share in (s.variant(name).share, s.variant(name).same)]
+        table.add_row(lines.name_cell(s.encoder), *(hundred(share.accuracy) for share in shares))
+    lines.print_table(console, table)
+    for name in names:
+        meaning = VARIANTS.get(name, name).removeprefix(f"{SETS[scores[0].set].title}: ")
+        lines.indented(console, f"{name}: {meaning}", "dim")
 
 
 def render_probe_report(result: ProbeResult) -> str:
@@ -90,6 +114,7 @@ def render_probe_report(result: ProbeResult) -> str:
             "scores": [result.score(row.name, name) for row in result.encoders],
             "picture": Markup(figures.cosine_spreads(result, name, f"f{n}")),
             "tests": [t for t in result.tests if t.set == name],
+            "variants": VARIANTS,
         }
         for n, name in enumerate(result.sets, 1)
     ]

@@ -64,6 +64,18 @@ class Places:
 Opener = Callable[[list[str], Places], Encoder]
 
 
+def load_at_first_use(load: Callable[[], Callable[[list[str]], Any]]) -> Callable[[list[str]], Any]:
+    """Vectors that are all on disk need no model."""
+    loaded: list[Callable[[list[str]], Any]] = []
+
+    def encode(texts: list[str]) -> Any:
+        if not loaded:
+            loaded.append(load())
+        return loaded[0](texts)
+
+    return encode
+
+
 def checked(given: Any, texts: Sequence[str], name: str, size: int | None = None) -> Vectors:
     """What the encoder gave as an (n, d) array, or what is wrong with it."""
     wanted = f"expected an array of {len(texts)} rows, one per text"

@@ -203,10 +203,12 @@ def _ours(name: str, folder: Path, arguments: list[str], places: Places) -> Enco
         "pairs": "{:,} inference pairs",
     }
     about = [text.format(model.trained[key]) for key, text in templates.items() if key in model.trained]
+    content = digest_files(p for p in folder.iterdir() if p.is_file())
+    origin = f"folder {folder.name}" if arguments else "comes with Palaver"
     return Encoder(
         name if not arguments else f"{name}={folder.name}",
-        digest(name, digest_files(p for p in folder.iterdir() if p.is_file())),
-        f"trained here ({', '.join(about)})" if about else "trained here",
+        digest(name, content),
+        f"trained here ({', '.join([*about, origin])}, digest {content[:12]})",
         model.encode,
     )
 

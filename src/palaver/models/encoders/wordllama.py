@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from palaver.artefacts import digest
+from palaver.artefacts import digest, digest_files
 from palaver.errors import UserError, require
 from palaver.models.encoders.encoder import Encoder, Places, Vectors
 
@@ -21,6 +21,8 @@ def open_wordllama(arguments: list[str], places: Places) -> Encoder:
     package = require("wordllama", "probes")
     from importlib.metadata import version
 
+    inside = Path(str(package.__file__)).parent
+    content = digest_files(inside.rglob("*.safetensors"))
     loaded: list[Any] = []
 
     def encode(texts: list[str]) -> Vectors:
@@ -28,7 +30,6 @@ def open_wordllama(arguments: list[str], places: Places) -> Encoder:
             try:
                 # Its loader looks for its own tokenizer in the wrong folder; told to take the package for
                 # the cache, it finds both files there.
-                inside = Path(str(package.__file__)).parent
                 loaded.append(package.WordLlama.load(dim=_SIZE, cache_dir=inside, disable_download=True))
             except (FileNotFoundError, ValueError) as error:
                 raise UserError(
@@ -41,6 +42,7 @@ def open_wordllama(arguments: list[str], places: Places) -> Encoder:
     return Encoder(
         "wordllama",
         digest("wordllama", version("wordllama"), _SIZE),
-        f"WordLlama l2_supercat, {_SIZE} numbers (package wordllama {version('wordllama')})",
+        f"WordLlama l2_supercat, mean of its token vectors (PyPI wordllama {version('wordllama')}, "
+        f"digest {content[:12]}, MIT)",
         encode,
     )
