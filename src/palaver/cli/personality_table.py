@@ -46,7 +46,7 @@ def table(
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
-    """Estimate the characters' OCEAN scores and write the table that training a Personality Model wants.
+    """Write the characters' OCEAN scores, the table that training wants.
 
     Each character gets the mean over 50 samples of 500 utterances (Xing & Fernández 2018, section 3.1).
 
