@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from results_pages import read_page, read_results, table_rows
+from tests.results_pages import read_page, read_results, table_rows
 
 
 def test_the_page_shows_what_was_measured() -> None:
