@@ -36,6 +36,10 @@ def test_from_the_sample_to_reading_sets(palaver: Palaver, tmp_path: Path) -> No
     assert more.code == 1
     assert "39 pairs were asked for, the articles allow 38" in more.err
     assert "of which 10 have been held" in more.err
+    words = [*words, "sample", "--accepted", tmp_path / "sets.jsonl", "--out", tmp_path / "more.jsonl"]
+    same_seed = palaver(*words)
+    assert (same_seed.code, "conversations of the same ids" in same_seed.err) == (1, True)
+    assert palaver(*words, "--seed", 6, "--json").code == 0
 
 
 def test_budgets_and_utterances(palaver: Palaver, tmp_path: Path) -> None:

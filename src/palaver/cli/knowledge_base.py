@@ -43,7 +43,7 @@ def build(
     budgets: Annotated[
         str,
         typer.Option(
-            metavar="paper|all|N|TOPIC=N,…",
+            metavar="paper|all|N|TOPIC=N",
             help="Entities by topic: the paper's table, all there are, a total spread over the topics as "
             "people talk about them, or numbers by topic.",
         ),
@@ -202,15 +202,19 @@ def reading_sets(
     format_by_name(out)
     options.refuse_existing(out, force)
     parts = sets.read_configurations(configurations)
-    uses = sets.article_uses(read_dialogues(accepted)) if accepted is not None else {}
+    held = list(read_dialogues(accepted)) if accepted is not None else []
     base = _read_base(knowledge_base)
     if not base.articles:
         raise UserError(
             f"there is no article in {knowledge_base}, and each pair of reading sets rests on one",
             f"add articles of {FEWEST_WORDS} to {MOST_WORDS:,} words and build it anew",
         )
-    plan = sets.plan_pairs(base, number, configurations=parts, seed=seed, most_uses=most_uses, uses=uses)
+    plan = sets.plan_pairs(
+        base, number, configurations=parts, seed=seed, most_uses=most_uses, uses=sets.count_uses(held)
+    )
     pairs = sets.make_reading_sets(base, plan, configurations=parts, seed=seed)
+    if not {pair.id for pair in pairs}.isdisjoint(dialogue.id for dialogue in held):
+        raise UserError(f"{accepted} has conversations of the same ids", "choose another --seed")
     write_dialogues(pairs, out)
     counts = Counter(choice.configuration for choice in plan.choices)
     article_counts = Counter(choice.article.id for choice in plan.choices)

@@ -93,10 +93,17 @@ class Plan:
     """Reason -> how many articles."""
 
 
-def article_uses(dialogues: Iterable[Dialogue]) -> Counter[str]:
-    """How often conversations rest on which article: the label `article`, in Topical-Chat `article_url`."""
-    names = (d.labels.get("article") or d.labels.get("article_url") for d in dialogues)
-    return Counter(str(name) for name in names if name)
+def count_uses(dialogues: Iterable[Dialogue]) -> Counter[tuple[str, str]]:
+    """How often conversations rest on which article, in which configuration.
+
+    The labels say it: `article` (in Topical-Chat's release `article_url`) and `config`.
+    """
+    uses: Counter[tuple[str, str]] = Counter()
+    for dialogue in dialogues:
+        article = dialogue.labels.get("article") or dialogue.labels.get("article_url")
+        if article:
+            uses[str(article), str(dialogue.labels.get("config") or "")] += 1
+    return uses
 
 
 def plan_pairs(
@@ -106,18 +113,18 @@ def plan_pairs(
     configurations: Mapping[str, Configuration] | None = None,
     seed: int = 0,
     most_uses: int = MOST_USES,
-    uses: Mapping[str, int] | None = None,
+    uses: Mapping[tuple[str, str], int] | None = None,
 ) -> Plan:
     """Articles and configurations for `number` pairs.
 
     The configuration with the fewest pairs so far comes next; then one of the articles that were used least,
-    rather in a configuration they were not used in. Chance decides between equals. `uses` counts the accepted
-    conversations there are already; no article gets beyond `most_uses`.
+    rather in a configuration they were not used in. Chance decides between equals. `uses` are the accepted
+    conversations there are already, by article and configuration; no article gets beyond `most_uses`.
     """
     configurations = read_configurations() if configurations is None else configurations
     names = list(configurations)
     can_carry, refusals = _feasible(base, configurations)  # (configurations, articles)
-    used = np.array([(uses or {}).get(article.id, 0) for article in base.articles], dtype=np.int64)
+    used, used_in = _uses_so_far(base, names, uses or {})
     usable = can_carry.any(axis=0)
     free = np.maximum(most_uses - used, 0)[usable].sum()
     if number > free:
@@ -128,15 +135,14 @@ def plan_pairs(
             [f"{reason}: {n:,} articles" for reason, n in refusals.items()],
         )
     rng = np.random.default_rng([seed, _PLAN])
-    used_in = np.zeros((len(names), len(base.articles)), dtype=np.int64)
-    n_pairs = np.zeros(len(names), dtype=np.int64)
+    n_pairs = used_in.sum(axis=1)  # (configurations,)
     is_swapped = rng.random(len(names)) < 0.5
     plan = Plan(refusals=refusals)
     for _ in range(number):
         open_articles = can_carry & (used < most_uses)  # (configurations, articles)
         possible = open_articles.any(axis=1)
         kind = _draw(rng, np.where(possible, n_pairs, np.iinfo(np.int64).max))
-        burden = used * (number + 1) + used_in[kind]
+        burden = used * (most_uses + 1) + used_in[kind]  # open articles have been used less than that
         place = _draw(rng, np.where(open_articles[kind], burden, np.iinfo(np.int64).max))
         plan.choices.append(Choice(base.articles[place], names[kind], bool(is_swapped[kind])))
         is_swapped[kind] = not is_swapped[kind]  # each side gets the first part equally often
@@ -144,6 +150,21 @@ def plan_pairs(
         used[place] += 1
         used_in[kind, place] += 1
     return plan
+
+
+def _uses_so_far(
+    base: KnowledgeBase, names: Sequence[str], uses: Mapping[tuple[str, str], int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Conversations about each article, (articles,), and by configuration, (configurations, articles)."""
+    columns = {article.id: column for column, article in enumerate(base.articles)}
+    used = np.zeros(len(columns), dtype=np.int64)
+    used_in = np.zeros((len(names), len(columns)), dtype=np.int64)
+    for (article, name), n in uses.items():
+        if article in columns:
+            used[columns[article]] += n
+            if name in names:
+                used_in[names.index(name), columns[article]] += n
+    return used, used_in
 
 
 def _draw(rng: np.random.Generator, burdens: np.ndarray) -> int:
