@@ -27,6 +27,19 @@ def test_from_the_sample_to_reading_sets(palaver: Palaver, tmp_path: Path) -> No
     assert (tmp_path / "same.jsonl").read_bytes() == (tmp_path / "sets.jsonl").read_bytes()
     shown = palaver("corpus", "show", tmp_path / "sets.jsonl", "-n", 1)
     assert "10 dialogues, 0 turns" in shown.out
+    back = palaver(
+        "knowledge",
+        "build",
+        tmp_path / "sets.jsonl",
+        "--budgets",
+        "all",
+        "--fewest-facts",
+        4,
+        "--json",
+        "--out",
+        tmp_path / "back.jsonl",
+    )
+    assert json.loads(back.out)["entities"] > 5
     again = palaver(*words, "sample", "--out", tmp_path / "sets.jsonl")
     assert (again.code, "is there already" in again.err) == (1, True)
     more = palaver(

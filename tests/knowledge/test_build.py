@@ -63,10 +63,13 @@ def test_what_is_wrong_is_left_out_with_the_reason_and_the_rest_goes_on(write: A
         entity("Bread", lead=""),
         entity("Kite", lead="", shortened="A kite."),
         entity("Drum", lead=" ".join(["word"] * 200)),
-        entity("Bell", facts=["One fact."] * 9),
+        entity(
+            "Bell", facts=["One fact.", "", " ", {"text": "Another.", "source": "a book"}] + ["One fact."] * 6
+        ),
         entity("Oak", "Nature", aliases=["salt", "oaks"], facts=[f"Fact {n}." for n in range(12)]),
         entity("  "),
         article("Two", "tea", "salt"),
+        {"title": "Empty", "text": ""},
         article("Three", "tea", "salt", "owl", n_words=70),
         article("One", "tea", "owl", "oaks"),
     ]
@@ -82,7 +85,7 @@ def test_what_is_wrong_is_left_out_with_the_reason_and_the_rest_goes_on(write: A
     }
     assert made.refusals.articles == {
         "mentions fewer than 3 of the entities": ["Two"],
-        "fewer than 600 words": ["Three"],
+        "fewer than 600 words": ["Empty", "Three"],
         "there already": ["One"],
     }
     assert made.base.by_name["Oak"].aliases == ("oaks",)
@@ -122,14 +125,14 @@ def test_articles_are_chosen_to_cover_the_topics(write: Any) -> None:
 
 def test_every_mistake_of_a_file_is_listed(write: Any) -> None:
     path = write(
-        *ROWS, {"nam": "x"}, {"name": "x", "facts": "one"}, {"text": ""}, {"name": "x", "lede": ""}, 5
+        *ROWS, {"nam": "x"}, {"name": "x", "facts": "one"}, {"text": 5}, {"name": "x", "lede": ""}, 5
     )
     with pytest.raises(DataError, match="cannot be read") as caught:
         read_records(path)
     assert caught.value.problems == (
         "line 5: neither an entity (`name`) nor an article (`text`)",
         "line 6: facts: expected a list, found 'one'",
-        "line 7: text: must not be empty, found ''",
+        "line 7: text: expected a text, found 5",
         "line 8: lede: there is no such field (did you mean 'lead'?)",
         "line 9: neither an entity (`name`) nor an article (`text`)",
     )

@@ -24,6 +24,7 @@ from palaver.knowledge.budgets import paper_budgets
 from palaver.knowledge.build import FEWEST_FACTS, Build, build_knowledge_base
 from palaver.knowledge.conversations import read_conversations
 from palaver.readers import read_dialogues, write_dialogues
+from palaver.readers.rows import RowFile
 from palaver.readers.texts import read_texts
 from palaver.reports import lines
 
@@ -35,8 +36,8 @@ def build(
     sources: Annotated[
         list[str],
         typer.Argument(
-            help="JSON lines of entities and articles; `sample`, which ships; a corpus with reading sets by "
-            "name (topical-chat), or the folder of Topical-Chat's release."
+            help="JSON lines of entities and articles; `sample`, which ships; dialogues with reading sets; "
+            "a corpus that has them (topical-chat), or the folder of Topical-Chat's release."
         ),
     ],
     out: options.Out,
@@ -63,7 +64,7 @@ def build(
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
-    """Build a knowledge base: entities, their facts and leads, articles about them.
+    """Build a knowledge base of entities, facts and articles.
 
     Entities need 8 to 10 facts and a lead section; articles 600 to 1,000 words, three of the entities, and no
     profane word. What is left out is listed with the reason.
@@ -129,9 +130,9 @@ def _read_source(source: str, data: Path | None) -> Material:
     path = Path(source)
     if source == SAMPLE:
         return read_sample()
-    if path.is_file():
+    if path.is_file() and not _holds_dialogues(path):
         return read_records(path)
-    if source in corpus_names():
+    if path.is_file() or source in corpus_names():
         reader = read_corpus(source, root=data)
     elif path.is_dir():
         reader = read_corpus("topical-chat", root=path)
@@ -145,6 +146,11 @@ def _read_source(source: str, data: Path | None) -> Material:
     if not material.entities:
         raise UserError(f"the dialogues of {source} have no reading sets", "such as topical-chat has")
     return material
+
+
+def _holds_dialogues(path: Path) -> bool:
+    _, row = next(RowFile(path).rows(), (0, None))
+    return isinstance(row, dict) and "turns" in row
 
 
 def _print_build(made: Build, out: Path) -> None:
@@ -190,7 +196,7 @@ def reading_sets(
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
-    """Make pairs of reading sets: what the two sides of a conversation are given.
+    """Make pairs of reading sets for conversations.
 
     What is written are dialogues without turns: id, speakers, and a reading set for each of the two.
     Configurations come equally often, and so do articles.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import accumulate, pairwise
 
@@ -49,6 +49,7 @@ def top_entities(mentions: Mapping[str, int], n: int = FEWEST_ENTITIES) -> list[
     return list(mentions)[:n]
 
 
+@lru_cache(maxsize=5000)  # each configuration asks again
 def cut_article(text: str, n_parts: int = N_PARTS) -> tuple[str, ...]:
     """Parts of similar size: each bound is the sentence's end next to its share of the words."""
     pieces = _sentences(text)

@@ -49,10 +49,11 @@ class EntityRecord(Noun):
         if not isinstance(data, dict) or not isinstance(data.get("facts"), list | tuple):
             return data
         name = data.get("name")
-        facts = [
-            {"id": f"{name}/{n}", "text": fact, "entity": name} if isinstance(fact, str) else fact
-            for n, fact in enumerate(data["facts"], start=1)
-        ]
+        facts: list[object] = []
+        for n, fact in enumerate(data["facts"], start=1):
+            if isinstance(fact, str):
+                fact = {"text": fact or " "}  # an empty one is for `build` to leave out and count
+            facts.append({"id": f"{name}/{n}", "entity": name, **fact} if isinstance(fact, dict) else fact)
         return {**data, "facts": facts}
 
     @property
@@ -66,7 +67,7 @@ class ArticleRecord(Noun):
 
     id: Name
     title: Text = ""
-    text: Text = Field(min_length=1)
+    text: Text = ""
     url: Text = ""
     mentions: Mapping[str, int] = Field(default_factory=dict)
 
