@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.knowledge.articles import article_fault, choose_articles, cut_article, is_profane
-from palaver.knowledge.leads import count_words
+from palaver.knowledge.leads import count_spaced_words
 
 ENOUGH = {"a": 3, "b": 2, "c": 1}
 
@@ -54,7 +54,7 @@ def test_parts_are_similar_and_whole(sizes: list[int], ends: set[int]) -> None:
         assert part.startswith("W")
         assert part.endswith(".")
         if len(sizes) >= 12 and max(sizes) * 4 <= sum(sizes):
-            assert abs(count_words(part) - sum(sizes) / 4) <= max(sizes)
+            assert abs(count_spaced_words(part) - sum(sizes) / 4) <= max(sizes)
 
 
 def test_too_few_sentences_cannot_be_cut() -> None:

@@ -15,7 +15,7 @@ from palaver.knowledge.articles import is_profane
 from palaver.knowledge.base import Material, read_built, read_records, read_sample
 from palaver.knowledge.build import build_knowledge_base
 from palaver.knowledge.conversations import read_conversations
-from palaver.knowledge.leads import count_words, shorten
+from palaver.knowledge.leads import count_spaced_words, shorten
 from palaver.schema import Article, Dialogue, Entity, Fact, ReadingSet, Section, Turn
 
 
@@ -196,7 +196,7 @@ def test_the_sample_is_a_whole_knowledge_base(sample: Material) -> None:
     for one in made.base.entities:
         assert 8 <= len(one.facts) <= 10
         assert one.shortened == shorten(one.lead) != one.summarised
-        assert count_words(one.summarised) <= 150
+        assert count_spaced_words(one.summarised) <= 150
         assert not is_profane(" ".join([one.lead, *(fact.text for fact in one.facts)]))
     tops = {name for one in made.base.articles for name in list(one.mentions)[:3]}
     assert len(tops) == 24  # each entity is one of the three of some article

@@ -123,7 +123,7 @@ def test_the_summaries_go_to_each_side_equally_often() -> None:
     assert summarised == {"agent_1": 4, "agent_2": 4}
 
 
-def test_an_article_meets_each_configuration_once() -> None:
+def test_an_article_meets_other_configurations_before_one_comes_again() -> None:
     plan = plan_pairs(base_of(8), 32)
     assert len({(choice.article.id, choice.configuration) for choice in plan.choices}) >= 28
 

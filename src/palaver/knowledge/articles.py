@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import accumulate, pairwise
 
-from palaver.knowledge.leads import count_words, paragraphs
+from palaver.knowledge.leads import count_spaced_words, paragraphs
 from palaver.knowledge.mentions import tokens
 from palaver.text.words import sentences
 
@@ -19,7 +19,7 @@ N_PARTS = 4
 
 def article_fault(text: str, mentions: Mapping[str, int]) -> str | None:
     """Why an article is not kept; None if it is."""
-    n_words = count_words(text)
+    n_words = count_spaced_words(text)
     if n_words < FEWEST_WORDS:
         return f"fewer than {FEWEST_WORDS} words"
     if n_words > MOST_WORDS:
@@ -55,7 +55,7 @@ def cut_article(text: str, n_parts: int = N_PARTS) -> tuple[str, ...]:
     pieces = _sentences(text)
     if len(pieces) < n_parts:
         raise ValueError(f"{len(pieces)} sentences cannot be cut into {n_parts} parts")
-    words_before = [0, *accumulate(count_words(piece) for piece in pieces)]
+    words_before = [0, *accumulate(count_spaced_words(piece) for piece in pieces)]
     bounds = [0]
     for part in range(1, n_parts):
         target = words_before[-1] * part / n_parts

@@ -26,7 +26,7 @@ DAMPING = 0.85
 Floats = NDArray[np.float64]
 
 
-def count_words(text: str) -> int:
+def count_spaced_words(text: str) -> int:
     """Words between spaces, as people count them."""
     return len(text.split())
 
@@ -41,7 +41,7 @@ def paragraphs(text: str) -> list[str]:
 def shorten(lead: str) -> str:
     """The first paragraph, and the second if the first has fewer than 50 words."""
     parts = paragraphs(lead)
-    n_parts = 2 if parts and count_words(parts[0]) < FEW_WORDS else 1
+    n_parts = 2 if parts and count_spaced_words(parts[0]) < FEW_WORDS else 1
     return "\n".join(parts[:n_parts])
 
 
@@ -56,7 +56,7 @@ def summarise(lead: str, most_words: int = MOST_WORDS) -> str:
     words_left = most_words
     # Rounding: equal scores differ in the last digit after the system is solved.
     for place in sorted(range(len(candidates)), key=lambda i: (-round(float(scores[i]), 9), i)):
-        n_words = count_words(candidates[place])
+        n_words = count_spaced_words(candidates[place])
         if n_words <= words_left:
             chosen.append(place)
             words_left -= n_words
