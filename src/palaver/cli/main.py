@@ -63,7 +63,12 @@ COMMANDS: dict[str, Noun | str] = {
     ),
     "get": "palaver.cli.get:get",
     "knowledge": Noun(
-        "Choose the knowledge that a reply should use.", {"agreement": "palaver.cli.knowledge:agreement"}
+        "Build knowledge bases and reading sets; choose the knowledge of a reply.",
+        {
+            "build": "palaver.cli.knowledge_base:build",
+            "reading-sets": "palaver.cli.knowledge_base:reading_sets",
+            "agreement": "palaver.cli.knowledge:agreement",
+        },
     ),
     "personality": Noun(
         "What personality words show, and whether it tells characters apart.",

@@ -47,11 +47,12 @@ class Article(Noun):
 class ReadingSet(Noun):
     """Everything one side of a conversation was given to read.
 
-    `configuration` is Topical-Chat's A to D: A both sides the same, B and C the same entities with
-    different facts or different leads, D different entities.
+    `configuration` names what the two sides share. Topical-Chat has four. A: the same article and shortened
+    leads, different facts. B: the same article and facts, leads shortened for one side and summarised for the
+    other. C: the same leads and facts, no article. D: everything to both.
     """
 
     id: Name
     sections: tuple[Section, ...] = ()
     article: Article | None = None
-    configuration: Literal["A", "B", "C", "D"] | None = Field(default=None)
+    configuration: Name | None = None
