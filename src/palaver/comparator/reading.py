@@ -22,10 +22,11 @@ from palaver.comparator.training_data import SYSTEM, USER, Pairs, RatedDialogue,
 from palaver.errors import DataError, nearest
 from palaver.readers.dialogues import read_dialogues
 from palaver.readers.responses import is_responses, read_responses
-from palaver.readers.roles import with_roles, without_empty_turns
+from palaver.readers.roles import is_silent, with_roles, without_empty_turns
 from palaver.readers.rows import Problems, RowFile, Word
 from palaver.readers.shapes import known_label
 from palaver.schema import Dialogue
+from palaver.text.language import looks_english
 
 Scale = tuple[float, float]
 
@@ -35,6 +36,8 @@ _SCALES = ((1.0, 5.0), (1.0, 7.0), (1.0, 10.0), (0.0, 10.0), _HUNDRED)
 _SAY_SCALE = "say which scale it is with --scale LOW HIGH"
 _LARGEST = 1e12
 _UNDECIDED = frozenset({"tie", "equal", "same", "neither", "both", "cannot tell", "unsure", ""})
+SILENT_NOTE = "dialogues whose system says nothing: put at the bottom by rule"
+NOT_ENGLISH = "dialogues that do not look English: do not believe their scores"
 _COUNTED_HERE = ("turns without text", "dialogues with the id of an earlier one")
 """Notes of the reader about what has a note or a count of its own here."""
 
@@ -94,7 +97,8 @@ class RatedReader:
     """Reads rated dialogues one by one, and counts those that cannot be used.
 
     Ids must be unique over all files it reads. Nothing is learnt from turns without text; `keep_empty` keeps
-    them for those who number turns. `columns` are field -> name in the file.
+    them for those who number turns, and with them dialogues whose system says nothing. `columns` are field ->
+    name in the file.
     """
 
     def __init__(
@@ -180,24 +184,33 @@ class RatedReader:
         earlier, its_content = self._seen.setdefault(name or dialogue.id, (place, content))
         if its_content != content:
             raise ValueError(f"the id {dialogue.id!r} is already that of {earlier}")
-        reason = "the same row again" if earlier != place else self._unusable(row, n_turns)
+        silent = self.keep_empty and is_silent(dialogue)
+        reason = "the same row again" if earlier != place else self._unusable(row, n_turns, silent)
         if reason is not None:
             self.dropped[reason] += 1
             return None
+        if silent:
+            self.notes[SILENT_NOTE] += 1
         if self.keep_empty and n_empty:
             return dataclasses.replace(row, dialogue=with_roles(dialogue))
         return row
 
-    def _unusable(self, row: RatedDialogue, n_turns: int) -> str | None:
+    def _unusable(self, row: RatedDialogue, n_turns: int, silent: bool) -> str | None:
         if n_turns < self.min_turns:
             return "one turn only" if self.min_turns == 2 else f"fewer than {self.min_turns} turns"
-        if len(row.dialogue.speakers) < 2:
+        if len(row.dialogue.speakers) < 2 and not silent:
             return "only one speaker"
-        if set(row.dialogue.speakers) != {USER, SYSTEM}:
+        if set(row.dialogue.speakers) != {USER, SYSTEM} and not silent:
             return "speakers that are not a user and a system"
         if self.need_rating and row.rating is None:
             return "no rating"
         return None
+
+
+def is_english(dialogue: Dialogue) -> bool:
+    """Whether the whole of it looks English, and so does what the system says."""
+    of_system = "\n".join(turn.text for turn in dialogue.turns if turn.speaker != USER)
+    return looks_english(of_system) and looks_english("\n".join(turn.text for turn in dialogue.turns))
 
 
 def name_of(dialogue: Dialogue) -> str:
