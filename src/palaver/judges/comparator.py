@@ -23,6 +23,8 @@ class ComparatorJudge(Named):
     """Rates dialogues between a user and a system. `which` names another comparator than the shipped one."""
 
     kind: Kind = "model"
+    log_odds = True
+    """A difference of its scores is the log-odds that one dialogue is better."""
     looks_at: frozenset[Judged] = frozenset({"dialogues"})
     needs: frozenset[Need] = frozenset()
     criteria: tuple[Criterion, ...] = (
