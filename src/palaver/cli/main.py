@@ -50,6 +50,7 @@ COMMANDS: dict[str, Noun | str] = {
             "rank": "palaver.cli.compare_tool:rank",
             "clean": "palaver.cli.compare_tool:clean",
             "audit": "palaver.cli.compare_measures:audit",
+            "evaluate": "palaver.cli.compare_measures:evaluate",
         },
     ),
     "corpus": Noun(

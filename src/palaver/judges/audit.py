@@ -166,7 +166,7 @@ def audit(by: str | AnyJudge = "comparator", *, held_out: bool = False, device: 
     notes = []
     if not in_log_odds:
         notes.append(
-            "its scores are no log-odds: less than 0.4 standard deviations between two is taken for 40% to 60%"
+            "its scores are no log-odds: less than 0.4 standard deviations apart is taken for 40% to 60%"
         )
     if unrated.any():
         notes.append(f"{int(unrated.sum())} pairs with a dialogue that it did not rate count as wrong")
