@@ -33,9 +33,9 @@ def audit(
 ) -> None:
     """Audit a comparator or any judge: what does it notice, and what not?
 
-    312 pairs of short dialogues, written for this, differ in one thing each: rude or polite, right or wrong,
-    repeated, silent, translated, spelled otherwise … Shows how often the judge is right, kind by kind, beside
-    what trivial rules reach. --out writes a page.
+    312 pairs of short dialogues differ in one thing each: rude or polite, right or wrong, repeated, silent,
+    translated, spelled otherwise. Shows how often the judge is right, kind by kind, beside what trivial rules
+    reach. --out writes a page.
 
     Example: palaver compare audit --out audit.html
     """

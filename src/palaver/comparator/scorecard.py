@@ -268,10 +268,9 @@ def _unseen_systems(
 
 def _weights(x: Floats, label: NDArray[np.int8], strength: float) -> Floats:
     """A logistic model without intercept: turned round, a pair gets the opposite answer."""
-    from sklearn.linear_model import LogisticRegression
-
     both = np.vstack([x, -x])  # both ways round: one class alone cannot be learnt from
     sides = np.concatenate([label, -label])
-    model = LogisticRegression(C=strength, fit_intercept=False, max_iter=1000)
+    linear = require("sklearn.linear_model", "models")
+    model = linear.LogisticRegression(C=strength, fit_intercept=False, max_iter=1000)
     weights: Floats = model.fit(both, sides).coef_[0]
     return weights

@@ -111,11 +111,12 @@ class AuditResult(Tabular):
 
     def _tables(self) -> dict[str, Any]:
         rows = (*self.kinds, self.overall)
-        names = ("kind", "accuracy", "low", "high", "n", "n_unrated")
-        kinds: dict[str, Any] = {name: [getattr(row, name) for row in rows] for name in names}
+        of_kind = ("kind", "accuracy", "low", "high", "n", "n_unrated")
+        kinds: dict[str, Any] = {name: [getattr(row, name) for row in rows] for name in of_kind}
         kinds |= {name: [row.baselines[name] for row in rows] for name in BASELINES}
-        names = ("id", "kind", "better", "probability", "right")
-        return {"kinds": kinds, "pairs": {name: [getattr(row, name) for row in self.pairs] for name in names}}
+        of_pair = ("id", "kind", "better", "probability", "right")
+        pairs = {name: [getattr(row, name) for row in self.pairs] for name in of_pair}
+        return {"kinds": kinds, "pairs": pairs}
 
 
 def read_audit_pairs(*, held_out: bool = False) -> tuple[AuditPair, ...]:
@@ -128,8 +129,13 @@ def _all_pairs() -> tuple[AuditPair, ...]:
     rows = [json.loads(line) for line in PAIRS.read_text(encoding="utf-8").splitlines()]
     return tuple(
         AuditPair(
-            **{name: row[name] for name in ("id", "kind", "domain", "better", "held_out")},
-            **{side: _dialogue(f"{row['id']}/{side}", side, row[side]) for side in "ab"},
+            id=row["id"],
+            kind=row["kind"],
+            domain=row["domain"],
+            better=row["better"],
+            held_out=row["held_out"],
+            a=_dialogue(f"{row['id']}/a", "a", row["a"]),
+            b=_dialogue(f"{row['id']}/b", "b", row["b"]),
         )
         for row in rows
     )
