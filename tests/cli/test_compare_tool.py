@@ -88,6 +88,34 @@ def test_score_dialogue_rows_and_every_turn(palaver: Any, tmp_path: Path) -> Non
     assert "one turn only" in ran.out
 
 
+def test_silence_and_other_languages(palaver: Any, tmp_path: Path) -> None:
+    """A silent system is scored and stands last; German is scored and warned of."""
+    said = [("user", "Wo hält der Bus?"), ("bot", "Er hält vor dem Rathaus, alle zwanzig Minuten.")]
+    german = {"id": "de", "bot": "A", "turns": [{"spk": who, "text": text} for who, text in said]}
+    silent = {
+        "id": "mute",
+        "bot": "B",
+        "turns": [{"spk": "user", "text": "hello?"}, {"spk": "bot", "text": ""}],
+    }
+    write(tmp_path / "a.jsonl", [*rows(4), german, silent])
+    ran = palaver("compare", "score", "a.jsonl", "--out", "s.jsonl")
+    assert ran.code == 0, ran.err
+    assert "do not look English: do not believe their scores (1)" in ran.out
+    assert "whose system says nothing: put at the bottom by rule (1)" in ran.out
+    scores = read(tmp_path / "s.jsonl")
+    assert (scores[0]["id"], scores[0]["score"], scores[0]["low"]) == ("mute", -5.0, None)
+    assert [row["id"] for row in scores if row.get("english") is False] == ["de"]
+    ran = palaver("compare", "pair", "a.jsonl#mute", "a.jsonl#de")
+    assert ran.code == 0, ran.err
+    assert "the system of A says nothing" in ran.out
+    assert "B does not look English" in ran.out
+    assert "de is better than mute" in ran.out
+    for file in ("a.jsonl", "s.jsonl"):
+        ran = palaver("compare", "rank", file)
+        assert ran.code == 0, ran.err
+        assert "1 dialogues that do not look English" in ran.out
+
+
 def test_shards_do_not_change_the_scores(palaver: Any, tmp_path: Path) -> None:
     write(tmp_path / "a.jsonl", rows(20))
     for size in (3, 1000):

@@ -44,7 +44,7 @@ def test_the_layout_of_chat_exports(tmp_path: Path, name: str) -> None:
     assert rated.scale == (1.0, 5.0)
     assert rated.rows[1].rater is None
     assert rated.codes("rater").tolist() == [0, -1]
-    assert rated.index == {"a": 0, "b": 1}
+    assert rated.index == {"a": 0, "a@B": 0, "b": 1}
 
 
 def test_every_shape_of_the_reader(tmp_path: Path) -> None:
@@ -201,6 +201,58 @@ def test_pairs_are_read_and_odd_ones_counted(tmp_path: Path) -> None:
         "the same comparison again": 1,
         "contradicts another comparison of the same pair": 2,
     }
+
+
+def choice(context: str, a: str, b: str, value: Any, **more: Any) -> dict[str, Any]:
+    """A row of a pairwise study's export."""
+    pair = {"item": f"{context}|{a}|{b}", "system": a, "against": b, "value": value}
+    return {**pair, "rater": "r1", "criterion": "better", "kind": "human", **more}
+
+
+def test_the_ratings_of_a_pairwise_study_are_pairs(tmp_path: Path) -> None:
+    index = {"c@x": 0, "c@y": 1, "c@z": 2}
+    rows = [
+        choice("c", "x", "y", "win"),
+        choice("c", "x", "y", "loss", rater="r2"),
+        choice("c", "y", "z", "tie"),
+        choice("c", "y", "z", "loss") | {"context": "c"},
+        choice("c", "x", "z", "win", kind="llm"),
+        choice("d", "x", "z", "win"),
+    ]
+    path = write(tmp_path / "study.jsonl", rows)
+    votes = read_pairs(path, index, every_vote=True)
+    assert (votes.first.tolist(), votes.second.tolist()) == ([0, 0, 1], [1, 1, 2])
+    assert votes.label.tolist() == [1, -1, -1]
+    assert votes.raters == ("r1", "r2", "r1")
+    assert votes.unknown == ("d@x", "d@z")
+    assert votes.dropped == {
+        "nobody could tell": 1,
+        "a judgement that no person made": 1,
+        "names a dialogue that is not there": 1,
+    }
+    assert len(read_pairs(path, index)) == 1  # two raters disagree about x and y
+    rows[1]["criterion"] = "fluent"
+    write(path, rows)
+    with pytest.raises(DataError, match="several criteria: better, fluent"):
+        read_pairs(path, index)
+    assert len(read_pairs(path, index, criteria=["fluent"])) == 1
+    with pytest.raises(DataError, match="nobody compared by dull"):
+        read_pairs(path, index, criteria=["dull"])
+    write(path, [choice("c", "x", "y", "better")])
+    with pytest.raises(DataError, match="not a choice of a pairwise study") as caught:
+        read_pairs(path, index)
+    assert "expected win, tie or loss, found 'better'" in caught.value.problems[0]
+
+
+def test_pairs_keep_their_raters_and_votes(tmp_path: Path) -> None:
+    rows = [
+        {"a": "v", "b": "u", "better": "a", "worker": "w1"},
+        {"a": "v", "b": "u", "better": "b", "worker": "w2"},
+    ]
+    path = write(tmp_path / "p.jsonl", rows)
+    assert read_pairs(path, INDEX, every_vote=True).raters == ("w1", "w2")
+    with pytest.raises(DataError, match="no compared pair can be used"):
+        read_pairs(path, INDEX)
 
 
 def test_broken_pairs_come_at_once(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from palaver.errors import DataError
-from palaver.judges.ranking import rank_systems, score_ratings
+from palaver.judges.ranking import rank_systems, read_scores
 
 
 def scored(n: int, *, sittings: bool, seed: int = 0) -> pl.DataFrame:
@@ -66,13 +66,24 @@ def test_a_file_of_scores_is_read_as_ratings(tmp_path: Path) -> None:
     path = tmp_path / "scores.jsonl"
     rows = [{"id": str(i), "system": "ab"[i % 2], "score": i / 10} for i in range(8)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    frame = score_ratings(path)
-    assert frame is not None
-    assert frame["item"].to_list() == [row["id"] for row in rows]
-    analysis = rank_systems(frame, n_replicates=100)
+    scores = read_scores(path)
+    assert scores is not None
+    assert scores.notes == ()
+    assert scores.ratings["item"].to_list() == [row["id"] for row in rows]
+    analysis = rank_systems(scores.ratings, n_replicates=100)
     assert [s.system for s in analysis.ranking[0].scores] == ["b", "a"]
     path.write_text(json.dumps({"id": "1", "turns": []}) + "\n")
-    assert score_ratings(path) is None
+    assert read_scores(path) is None
     path.write_text(json.dumps({"id": "1", "score": 1.0}) + "\n")
     with pytest.raises(DataError, match="names no systems"):
-        score_ratings(path)
+        read_scores(path)
+
+
+def test_scores_of_another_language_are_warned_of_again(tmp_path: Path) -> None:
+    path = tmp_path / "scores.jsonl"
+    rows: list[dict[str, object]] = [{"id": "1", "system": "a", "score": 0.1, "english": False}]
+    rows.append({"id": "2", "system": "b", "score": 0.2})
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    scores = read_scores(path)
+    assert scores is not None
+    assert scores.notes == ("1 dialogues that do not look English: do not believe their scores",)

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from palaver.readers.roles import GUESSED, with_roles, without_empty_turns
+from palaver.readers.roles import GUESSED, is_silent, with_roles, without_empty_turns
 from palaver.schema import Dialogue, Turn
 
 
@@ -45,3 +45,21 @@ def test_turns_that_say_nothing_can_be_left_out() -> None:
     assert dialogue == Dialogue(id="d", turns=(said[0], said[2]))
     assert tally == {"turns without text, left out": 1}
     assert without_empty_turns(dialogue) is dialogue
+
+
+@pytest.mark.parametrize(
+    ("turns", "silent"),
+    [
+        ((("user", "hi"), ("bot", " "), ("user", "hello?")), True),
+        ((("Ann", "hi"), ("Zed", "")), True),
+        ((("user", "hi"), ("user", "hello?")), True),
+        ((("Ann", "hi"), ("Ann", "hello?")), False),  # who knows who Ann is
+        ((("bot", "hi"), ("bot", "hello?")), False),
+        ((("user", "hi"), ("bot", "hello")), False),
+        ((("user", ""), ("bot", "")), False),
+        ((), False),
+    ],
+)
+def test_a_silent_system(turns: tuple[tuple[str, str], ...], silent: bool) -> None:
+    dialogue = Dialogue(id="d", turns=tuple(Turn(speaker=who, text=text) for who, text in turns))
+    assert is_silent(dialogue) is silent

@@ -17,7 +17,8 @@ from palaver.cli.progress import progress
 from palaver.errors import DataError, UsageError, UserError, nearest, require
 from palaver.files import check_readable, check_writable
 from palaver.judges import judge
-from palaver.judges.ranking import rank_systems, score_ratings
+from palaver.judges.ranking import rank_systems, read_scores
+from palaver.readers.roles import is_silent
 from palaver.reports.compare import print_cleaned, print_scores, write_cleaned
 from palaver.reports.judges import print_ranking
 
@@ -119,11 +120,17 @@ def pair(
     Responses of two systems to one context: palaver compare pair r.jsonl#c1@mine r.jsonl#c1@yours
     """
     where = _device(device)
-    from palaver.comparator.reading import name_of
+    from palaver.comparator.reading import is_english, name_of
     from palaver.comparator.scorer import load_scorer
 
     renamed = options.parse_columns(columns)
     first, second = _one(a, dialogues, renamed), _one(b, dialogues, renamed)
+    notes = []
+    for side, dialogue in (("A", first), ("B", second)):
+        if is_silent(dialogue):
+            notes.append(f"the system of {side} says nothing: put at the bottom by rule")
+        if not is_english(dialogue):
+            notes.append(f"{side} does not look English: do not believe its score")
     names = (first.id, second.id) if first.id != second.id else (name_of(first), name_of(second))
     scorer = load_scorer(comparator, device=where)
     scores = scorer.score([first, second])
@@ -139,13 +146,22 @@ def pair(
         ]
         better = None if same else "A" if a_is_better else "B"
         print_json(
-            {"A": sides[0], "B": sides[1], "probability": probability, "better": better, "costs_most": turn}
+            {
+                "A": sides[0],
+                "B": sides[1],
+                "probability": probability,
+                "better": better,
+                "costs_most": turn,
+                "notes": notes,
+            }
         )
         return
     for letter, name, dialogue, i in (("A", names[0], first, 0), ("B", names[1], second, 1)):
         low, high = scores.low[i], scores.high[i]
         between = f" (95% {low:.2f} to {high:.2f})" if low == low else ""
         typer.echo(f"{letter}  {name}: score {scores.score[i]:.2f}{between}, {len(dialogue.turns)} turns")
+    for note in notes:
+        typer.secho(note, fg="yellow")
     if same:
         typer.secho("the two dialogues have the same turns", fg="yellow")
         return
@@ -177,10 +193,12 @@ def rank(
 
     Example: palaver compare rank scores.jsonl
     """
-    ratings = score_ratings(file)
+    scores = read_scores(file)
     left_out: Mapping[str, int] = {}
     notes: Sequence[str] = ()
-    if ratings is None:
+    if scores is not None:
+        ratings, notes = scores.ratings, scores.notes
+    else:
         with progress() as tell:
             result = judge(
                 file,

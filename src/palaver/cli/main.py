@@ -50,6 +50,8 @@ COMMANDS: dict[str, Noun | str] = {
             "pair": "palaver.cli.compare_tool:pair",
             "rank": "palaver.cli.compare_tool:rank",
             "clean": "palaver.cli.compare_tool:clean",
+            "audit": "palaver.cli.compare_measures:audit",
+            "evaluate": "palaver.cli.compare_measures:evaluate",
         },
     ),
     "corpus": Noun(

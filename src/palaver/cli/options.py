@@ -88,7 +88,10 @@ RatingScale = Annotated[
 ]
 DevPairs = Annotated[
     Path | None,
-    typer.Option("--dev-pairs", help='Compared pairs, one a row: {a, b, better: "a" or "b"}.'),
+    typer.Option(
+        "--dev-pairs",
+        help='Compared pairs, one a row: {a, b, better: "a" or "b"}; or the ratings of a pairwise study.',
+    ),
 ]
 DevDialogues = Annotated[
     list[Path] | None, typer.Option("--dev-dialogues", help="The dialogues that the pairs name; repeat it.")

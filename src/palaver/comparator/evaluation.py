@@ -2,7 +2,8 @@
 
 Equal scores are half right. Kappa's standard error is Cohen's, sqrt(p(1 - p) / n) / (1 - chance); those
 printed in the paper are smaller by the square root of 2, as if every pair had been counted both ways round.
-Pairs share dialogues, so the interval of the accuracy resamples groups of connected pairs, not pairs.
+Pairs share dialogues, so the interval of the accuracy resamples raters where they are told, else groups of
+connected pairs, not pairs.
 """
 
 from __future__ import annotations
@@ -57,18 +58,25 @@ class Calibration:
     n: int
 
 
-def evaluate_pairs(scores: ArrayLike, pairs: Pairs) -> PairResult:
-    """How often the better dialogue of a pair has the higher score."""
+def evaluate_pairs(scores: ArrayLike, pairs: Pairs, groups: NDArray[np.int64] | None = None) -> PairResult:
+    """How often the better dialogue of a pair has the higher score. `groups` (P,) are resampled together."""
     values = np.asarray(scores, dtype=np.float64)
     if not len(pairs):
         raise DataError("there are no compared pairs to evaluate on")
     if values.ndim != 1 or max(pairs.first.max(), pairs.second.max()) >= len(values):
         raise DataError(f"expected one score per dialogue, found an array of shape {values.shape}")
     difference = values[pairs.first] - values[pairs.second]  # (P,)
+    return evaluate_differences(difference, pairs.label, connected(pairs) if groups is None else groups)
+
+
+def evaluate_differences(
+    difference: NDArray[np.float64], label: ArrayLike, groups: NDArray[np.int64]
+) -> PairResult:
+    """The same of how much better the first of each pair is said to be, whoever says so."""
     if not np.isfinite(difference).all():
         raise DataError(f"{int((~np.isfinite(difference)).sum())} pairs have a score that is not a number")
     said = (np.sign(difference) + 1) / 2  # (P,) 1 first, 0 second, 1/2 neither
-    truth = (pairs.label > 0).astype(np.float64)  # (P,)
+    truth = (np.asarray(label) > 0).astype(np.float64)  # (P,)
     right = said * truth + (1 - said) * (1 - truth)  # (P,)
     n, accuracy = len(right), float(right.mean())
     chance = float(said.mean() * truth.mean() + (1 - said.mean()) * (1 - truth.mean()))
@@ -77,13 +85,12 @@ def evaluate_pairs(scores: ArrayLike, pairs: Pairs) -> PairResult:
         se = math.sqrt(accuracy * (1 - accuracy) / n) / (1 - chance)
     else:  # all labels and all predictions are the same side
         kappa, se = math.nan, math.nan
-    groups = connected(pairs)
-    n_groups = int(groups.max()) + 1
-    if n_groups >= _FEWEST_GROUPS:
-        low, high = _resampled(right, groups, n_groups)
+    names, codes = np.unique(groups, return_inverse=True)
+    if len(names) >= _FEWEST_GROUPS:
+        low, high = _resampled(right, codes, len(names))
     else:
         low, high = wilson_interval(accuracy * n, n, 0.95)
-    return PairResult(accuracy, low, high, kappa, se, n, int((difference == 0).sum()), n_groups)
+    return PairResult(accuracy, low, high, kappa, se, n, int((difference == 0).sum()), len(names))
 
 
 def calibration(prob: ArrayLike, label: ArrayLike, bins: int = 10) -> Calibration:

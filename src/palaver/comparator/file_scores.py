@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from palaver.comparator.reading import RatedReader
+from palaver.comparator.reading import NOT_ENGLISH, RatedReader, is_english
 from palaver.comparator.scorer import Scorer, WorstTurn, load_scorer
 from palaver.comparator.training_data import RatedDialogue
 from palaver.engine import map_shards
@@ -41,9 +41,14 @@ class DialogueScore:
     system: str | None = None
     group: str | None = None
     worst_turn: WorstTurn | None = None
+    english: bool = True
+    """False where the text does not look English, which a comparator may not know."""
 
     def to_json(self) -> dict[str, Any]:
-        """`{id, score, low, high}`; system, sitting (`group`) and costliest turn where they are known."""
+        """`{id, score, low, high}`; system, sitting (`group`) and costliest turn where they are known.
+
+        `english` is there where it is false.
+        """
         plain: dict[str, Any] = {"id": self.id}
         plain |= {name: _plain(getattr(self, name)) for name in ("score", "low", "high")}
         plain |= {
@@ -51,6 +56,8 @@ class DialogueScore:
         }
         if self.worst_turn is not None:
             plain["worst_turn"] = dataclasses.asdict(self.worst_turn) | {"gain": _plain(self.worst_turn.gain)}
+        if not self.english:
+            plain["english"] = False
         return plain
 
 
@@ -100,7 +107,9 @@ class _ShardScorer:
             worst = self.scorer.worst_turns(dialogues)
         values = zip(scores.score.tolist(), scores.low.tolist(), scores.high.tolist(), strict=True)
         return [
-            DialogueScore(number, row.dialogue.id, *value, row.system, row.group, turn)
+            DialogueScore(
+                number, row.dialogue.id, *value, row.system, row.group, turn, is_english(row.dialogue)
+            )
             for (number, row), value, turn in zip(shard, values, worst, strict=True)
         ]
 
@@ -142,6 +151,9 @@ def score_file(
     with write_atomically(Path(out)) as file:
         for row in rows:
             file.write(json.dumps(row.to_json(), ensure_ascii=False) + "\n")
+    n_foreign = sum(not row.english for row in rows)
+    if n_foreign:
+        reader.notes[NOT_ENGLISH] += n_foreign
     values = np.array([row.score for row in rows])
     return Summary(
         n=len(rows),

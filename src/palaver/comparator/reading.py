@@ -21,11 +21,14 @@ import numpy as np
 from palaver.comparator.training_data import SYSTEM, USER, Pairs, RatedDialogue, RatedDialogues
 from palaver.errors import DataError, nearest
 from palaver.readers.dialogues import read_dialogues
+from palaver.readers.rating_files import iter_ratings
 from palaver.readers.responses import is_responses, read_responses
-from palaver.readers.roles import with_roles, without_empty_turns
+from palaver.readers.roles import is_silent, with_roles, without_empty_turns
 from palaver.readers.rows import Problems, RowFile, Word
 from palaver.readers.shapes import known_label
 from palaver.schema import Dialogue
+from palaver.schema.rating import pair_context
+from palaver.text.language import looks_english
 
 Scale = tuple[float, float]
 
@@ -35,6 +38,10 @@ _SCALES = ((1.0, 5.0), (1.0, 7.0), (1.0, 10.0), (0.0, 10.0), _HUNDRED)
 _SAY_SCALE = "say which scale it is with --scale LOW HIGH"
 _LARGEST = 1e12
 _UNDECIDED = frozenset({"tie", "equal", "same", "neither", "both", "cannot tell", "unsure", ""})
+_OUTCOMES: dict[Any, int | None] = {"win": 1, "tie": None, "loss": -1, 1.0: 1, 0.5: None, 0.0: -1}
+"""What a person says of a pair, as words or as numbers."""
+SILENT_NOTE = "dialogues whose system says nothing: put at the bottom by rule"
+NOT_ENGLISH = "dialogues that do not look English: do not believe their scores"
 _COUNTED_HERE = ("turns without text", "dialogues with the id of an earlier one")
 """Notes of the reader about what has a note or a count of its own here."""
 
@@ -94,7 +101,8 @@ class RatedReader:
     """Reads rated dialogues one by one, and counts those that cannot be used.
 
     Ids must be unique over all files it reads. Nothing is learnt from turns without text; `keep_empty` keeps
-    them for those who number turns. `columns` are field -> name in the file.
+    them for those who number turns, and with them dialogues whose system says nothing. `columns` are field ->
+    name in the file.
     """
 
     def __init__(
@@ -180,24 +188,33 @@ class RatedReader:
         earlier, its_content = self._seen.setdefault(name or dialogue.id, (place, content))
         if its_content != content:
             raise ValueError(f"the id {dialogue.id!r} is already that of {earlier}")
-        reason = "the same row again" if earlier != place else self._unusable(row, n_turns)
+        silent = self.keep_empty and is_silent(dialogue)
+        reason = "the same row again" if earlier != place else self._unusable(row, n_turns, silent)
         if reason is not None:
             self.dropped[reason] += 1
             return None
+        if silent:
+            self.notes[SILENT_NOTE] += 1
         if self.keep_empty and n_empty:
             return dataclasses.replace(row, dialogue=with_roles(dialogue))
         return row
 
-    def _unusable(self, row: RatedDialogue, n_turns: int) -> str | None:
+    def _unusable(self, row: RatedDialogue, n_turns: int, silent: bool) -> str | None:
         if n_turns < self.min_turns:
             return "one turn only" if self.min_turns == 2 else f"fewer than {self.min_turns} turns"
-        if len(row.dialogue.speakers) < 2:
+        if len(row.dialogue.speakers) < 2 and not silent:
             return "only one speaker"
-        if set(row.dialogue.speakers) != {USER, SYSTEM}:
+        if set(row.dialogue.speakers) != {USER, SYSTEM} and not silent:
             return "speakers that are not a user and a system"
         if self.need_rating and row.rating is None:
             return "no rating"
         return None
+
+
+def is_english(dialogue: Dialogue) -> bool:
+    """Whether the whole of it looks English, and so does what the system says."""
+    of_system = "\n".join(turn.text for turn in dialogue.turns if turn.speaker != USER)
+    return looks_english(of_system) and looks_english("\n".join(turn.text for turn in dialogue.turns))
 
 
 def name_of(dialogue: Dialogue) -> str:
@@ -249,64 +266,65 @@ def _rescale(row: RatedDialogue, own: Scale, onto: Scale) -> RatedDialogue:
 
 
 class _Vote(NamedTuple):
-    """One comparison: `label` is 1 where `first` is better, -1 where `second` is."""
+    """A comparison by rows: label 1 where `first` is better, -1 where `second` is."""
 
     first: int
     second: int
     label: int
+    rater: str | None = None
 
     @property
     def better(self) -> int:
         return self.first if self.label > 0 else self.second
 
 
-def read_pairs(path: str | Path, index: Mapping[str, int]) -> Pairs:
-    """Compared pairs `{a, b, better: "a" | "b"}`; `index` gives each dialogue's row by its id.
+class _Comparison(NamedTuple):
+    """One row of a file: which of two dialogues somebody called better."""
 
-    Pairs that name unknown dialogues, pairs nobody could decide, a dialogue against itself, a pair again and
-    pairs of which both sides were called better are left out and counted.
+    a: str
+    b: str
+    label: int | None
+    """1 for a, -1 for b, none where nobody could tell."""
+    rater: str | None
+
+
+def read_pairs(
+    path: str | Path,
+    index: Mapping[str, int],
+    *,
+    every_vote: bool = False,
+    criteria: Sequence[str] | None = None,
+) -> Pairs:
+    """Compared pairs `{a, b, better: "a" | "b"}`, or the ratings of a pairwise study in the long format.
+
+    `index` gives each dialogue's row by its id. In a study the id is that of the context and the system,
+    ID@SYSTEM; `criteria` are those to read where it has several. Pairs that name unknown dialogues, pairs
+    nobody could decide and a dialogue against itself are left out and counted; so are, unless `every_vote`
+    is to count, a pair again and pairs of which both sides were called better.
     """
     file = RowFile(path)
     dropped: Counter[str] = Counter()
     unknown: dict[str, None] = {}
-    votes: dict[tuple[int, int], list[_Vote]] = {}
-    for number, row in file.rows():
-        if not isinstance(row, dict):
-            file.problems.add(number, f"expected a JSON object, found {type(row).__name__}")
-            continue
-        missing = [name for name in ("a", "b", "better") if name not in row]
-        if missing:
-            for name in missing:
-                file.problems.add(number, f"there is no {name!r}{nearest(name, list(row))}")
-            continue
-        a, b, better = str(row["a"]), str(row["b"]), row["better"]
-        if better is None or (isinstance(better, str) and better.strip().lower() in _UNDECIDED):
+    votes: list[_Vote] = []
+    _, first_row = next(RowFile(path).rows(), (0, None))
+    is_study = isinstance(first_row, dict) and {"system", "against", "value"} <= first_row.keys()
+    comparisons = _study_comparisons(Path(path), criteria, dropped) if is_study else _comparisons(file)
+    for comparison in comparisons:
+        strangers = [name for name in (comparison.a, comparison.b) if name not in index]
+        if comparison.label is None:
             dropped["nobody could tell"] += 1
-            continue
-        label = {a: 1, b: -1, "a": 1, "b": -1}.get(str(better))
-        if label is None:
-            file.problems.add(number, f"better: expected 'a' or 'b', found {better!r}")
-            continue
-        strangers = [name for name in (a, b) if name not in index]
-        if strangers:
+        elif strangers:
             unknown.update(dict.fromkeys(strangers))
             dropped["names a dialogue that is not there"] += 1
-        elif a == b:
+        elif index[comparison.a] == index[comparison.b]:
             dropped["a dialogue compared with itself"] += 1
         else:
-            vote = _Vote(index[a], index[b], label)
-            votes.setdefault((min(vote.first, vote.second), max(vote.first, vote.second)), []).append(vote)
+            rows = index[comparison.a], index[comparison.b]
+            votes.append(_Vote(*rows, comparison.label, comparison.rater))
     if file.problems:
         hint = 'expected one comparison a row: {"a": "d1", "b": "d2", "better": "a"}'
         raise file.problems.error(file.path, "compared pair", file.word, hint)
-    kept: list[_Vote] = []
-    for same_pair in votes.values():
-        if len({vote.better for vote in same_pair}) > 1:
-            dropped["contradicts another comparison of the same pair"] += len(same_pair)
-            continue
-        if len(same_pair) > 1:
-            dropped["the same comparison again"] += len(same_pair) - 1
-        kept.append(same_pair[0])
+    kept = votes if every_vote else _undisputed(votes, dropped)
     if not kept:
         reasons = [f"{count} {reason}" for reason, count in dropped.items()]
         listed = f"the dialogues are missing: {', '.join(list(unknown)[:5])} …" if unknown else ""
@@ -317,7 +335,84 @@ def read_pairs(path: str | Path, index: Mapping[str, int]) -> Pairs:
         np.array([vote.label for vote in kept], np.int8),
         dict(dropped),
         tuple(unknown),
+        tuple(vote.rater for vote in kept),
     )
+
+
+def _comparisons(file: RowFile) -> Iterator[_Comparison]:
+    """The rows `{a, b, better}` of a file; what is wrong with others is told to the file."""
+    for number, row in file.rows():
+        if not isinstance(row, dict):
+            file.problems.add(number, f"expected a JSON object, found {type(row).__name__}")
+            continue
+        missing = [name for name in ("a", "b", "better") if name not in row]
+        if missing:
+            for name in missing:
+                file.problems.add(number, f"there is no {name!r}{nearest(name, list(row))}")
+            continue
+        a, b, better = str(row["a"]), str(row["b"]), row["better"]
+        label = None
+        if better is not None and not (isinstance(better, str) and better.strip().lower() in _UNDECIDED):
+            label = {a: 1, b: -1, "a": 1, "b": -1}.get(str(better))
+            if label is None:
+                file.problems.add(number, f"better: expected 'a' or 'b', found {better!r}")
+                continue
+        yield _Comparison(a, b, label, _name(known_label(row, "rater")))
+
+
+def _study_comparisons(
+    path: Path, criteria: Sequence[str] | None, dropped: Counter[str]
+) -> Iterator[_Comparison]:
+    """The choices of people in a pairwise study, in the long format."""
+    seen: dict[str, None] = {}
+    problems = Problems()
+    for number, rating in enumerate(iter_ratings(path), start=1):
+        if rating.against is None:
+            dropped["a rating that compares nothing"] += 1
+            continue
+        if rating.kind not in ("human", "user"):
+            dropped["a judgement that no person made"] += 1
+            continue
+        if criteria is not None and rating.criterion not in criteria:
+            dropped["about another criterion"] += 1
+            continue
+        seen[rating.criterion] = None
+        if rating.value not in _OUTCOMES:
+            problems.add(number, f"value: expected win, tie or loss, found {rating.value!r}")
+            continue
+        context = rating.context or pair_context(rating.item, rating.system, rating.against) or rating.item
+        yield _Comparison(
+            f"{context}@{rating.system}",
+            f"{context}@{rating.against}",
+            _OUTCOMES[rating.value],
+            rating.rater,
+        )
+    if problems:
+        raise problems.error(path, "choice of a pairwise study", "entry", "see palaver study export")
+    absent = [name for name in criteria or () if name not in seen]
+    if absent:
+        raise DataError(f"{path}: nobody compared by {', '.join(absent)}")
+    if criteria is None and len(seen) > 1:
+        raise DataError(
+            f"{path} compares by several criteria: {', '.join(seen)}", "say which with --criteria"
+        )
+
+
+def _undisputed(votes: Sequence[_Vote], dropped: Counter[str]) -> list[_Vote]:
+    """Each pair once, and only where all who compared it agree."""
+    by_pair: dict[tuple[int, int], list[_Vote]] = {}
+    for vote in votes:
+        pair = (min(vote.first, vote.second), max(vote.first, vote.second))
+        by_pair.setdefault(pair, []).append(vote)
+    kept: list[_Vote] = []
+    for same_pair in by_pair.values():
+        if len({vote.better for vote in same_pair}) > 1:
+            dropped["contradicts another comparison of the same pair"] += len(same_pair)
+            continue
+        if len(same_pair) > 1:
+            dropped["the same comparison again"] += len(same_pair) - 1
+        kept.append(same_pair[0])
+    return kept
 
 
 def _span(scale: Scale) -> str:

@@ -2,7 +2,8 @@
 
 Scores are log-odds: sigmoid(a - b) is the probability that dialogue a is better than b; 0 is a dialogue as
 they were on average where the comparator was trained. The interval is what other raters might have taught it
-(t-distribution over the heads), not what raters may say of one dialogue.
+(t-distribution over the heads), not what raters may say of one dialogue. A system that says nothing is scored
+by a rule, `SILENT`: the model has never seen one.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from palaver.errors import UserError, check_kind, count_of, nearest, require
 from palaver.progress import Progress, no_progress
 from palaver.readers.dialogues import read_dialogues
 from palaver.readers.responses import is_responses, read_responses
-from palaver.readers.roles import with_roles, without_empty_turns
+from palaver.readers.roles import is_silent, with_roles, without_empty_turns
 from palaver.registry import Named
 from palaver.schema import Dialogue, Response
 from palaver.tabular import Tabular, show_number
@@ -38,6 +39,8 @@ from palaver.tabular import Tabular, show_number
 Floats = NDArray[np.float64]
 DEFAULT = "default"
 SHIPPED = Path(__file__).parent / "default"
+SILENT = -5.0
+"""The score of a dialogue whose system says nothing: an average one is better with 99%."""
 _CONFIDENCE = 0.95
 
 
@@ -91,10 +94,16 @@ class Scorer(Named, ABC):
         return f"comparator {self.name} {digest_files(files)}"
 
     def score(self, dialogues: Sequence[Dialogue], *, progress: Progress = no_progress) -> Scores:
-        """The score of each dialogue and its 95% interval."""
-        if not dialogues:
-            return _without_interval(np.zeros(0))
-        return self._score([without_empty_turns(dialogue) for dialogue in dialogues], progress)
+        """The score of each dialogue and its 95% interval; a silent system's is `SILENT` and has none."""
+        silent = np.array([is_silent(dialogue) for dialogue in dialogues], bool)
+        spoken = [without_empty_turns(one) for one, quiet in zip(dialogues, silent, strict=True) if not quiet]
+        scores = self._score(spoken, progress) if spoken else _without_interval(np.zeros(0))
+        if not silent.any():
+            return scores
+        whole = _without_interval(np.full(len(dialogues), SILENT))
+        for name in ("score", "low", "high"):
+            getattr(whole, name)[~silent] = getattr(scores, name)
+        return whole
 
     @abstractmethod
     def _score(self, dialogues: Sequence[Dialogue], progress: Progress) -> Scores:
@@ -253,5 +262,4 @@ def _removable(dialogue: Dialogue) -> list[int]:
 
 
 def _without_interval(scores: Floats) -> Scores:
-    undefined = np.full(len(scores), np.nan)
-    return Scores(scores, undefined, undefined)
+    return Scores(scores, np.full(len(scores), np.nan), np.full(len(scores), np.nan))

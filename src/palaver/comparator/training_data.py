@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import zipfile
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -62,8 +63,10 @@ class RatedDialogues:
 
     @cached_property
     def index(self) -> dict[str, int]:
-        """id -> row."""
-        return {name: i for i, name in enumerate(self.ids)}
+        """id -> row, and ID@SYSTEM -> row; an id that several dialogues have names none of them."""
+        counts = Counter(self.ids)
+        rows = {f"{row.dialogue.id}@{row.system}": i for i, row in enumerate(self.rows) if row.system}
+        return rows | {name: i for i, name in enumerate(self.ids) if counts[name] == 1}
 
     @cached_property
     def values(self) -> NDArray[np.float64]:
@@ -100,6 +103,8 @@ class Pairs:
     dropped: dict[str, int] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
     """Ids that pairs name and no dialogue has."""
+    raters: tuple[str | None, ...] = ()
+    """Who compared each pair; empty where nobody asked for it."""
 
     def __len__(self) -> int:
         return len(self.label)
@@ -107,6 +112,15 @@ class Pairs:
     @property
     def digest(self) -> str:
         return digest([self.first.tolist(), self.second.tolist(), self.label.tolist()])
+
+    def take(self, keep: NDArray[np.bool_]) -> Pairs:
+        """The pairs that are marked."""
+        raters = (
+            tuple(rater for rater, kept in zip(self.raters, keep, strict=True) if kept) if self.raters else ()
+        )
+        return replace(
+            self, first=self.first[keep], second=self.second[keep], label=self.label[keep], raters=raters
+        )
 
     @property
     def used(self) -> NDArray[np.int64]:

@@ -6,10 +6,11 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from palaver.comparator.reading import NOT_ENGLISH, SILENT_NOTE, is_english
 from palaver.comparator.scorer import load_scorer
 from palaver.errors import require
 from palaver.judges.labels import sitting_of, system_of
-from palaver.readers.roles import with_roles, without_empty_turns
+from palaver.readers.roles import is_silent, with_roles, without_empty_turns
 from palaver.registry import Named
 from palaver.schema import Criterion, Dialogue, Rating, Response
 from palaver.schema.judge import Judged, Need
@@ -22,6 +23,8 @@ class ComparatorJudge(Named):
     """Rates dialogues between a user and a system. `which` names another comparator than the shipped one."""
 
     kind: Kind = "model"
+    log_odds = True
+    """A difference of its scores is the log-odds that one dialogue is better."""
     looks_at: frozenset[Judged] = frozenset({"dialogues"})
     needs: frozenset[Need] = frozenset()
     criteria: tuple[Criterion, ...] = (
@@ -37,16 +40,23 @@ class ComparatorJudge(Named):
         self.name = "comparator" if which == "default" else f"comparator={which}"
         self.signature = self.scorer.signature
         self.left_out: Counter[str] = Counter()
+        self.notes: Counter[str] = Counter()
 
     def judge(self, batch: Sequence[Response] | Sequence[Dialogue]) -> Iterator[Rating]:
         conversations = []
         for dialogue in batch:
             if isinstance(dialogue, Dialogue):
                 sided = with_roles(without_empty_turns(dialogue))
-                if set(sided.speakers) == {USER, SYSTEM}:
+                if is_silent(dialogue):
+                    conversations.append(with_roles(dialogue))
+                    self.notes[SILENT_NOTE] += 1
+                elif set(sided.speakers) == {USER, SYSTEM}:
                     conversations.append(sided)
                 else:
                     self.left_out["dialogues that are not between a user and a system"] += 1
+        n_foreign = sum(not is_english(dialogue) for dialogue in conversations)
+        if n_foreign:
+            self.notes[NOT_ENGLISH] += n_foreign
         scores = self.scorer.score(conversations).score
         for dialogue, score in zip(conversations, scores.tolist(), strict=True):
             if math.isfinite(score):

@@ -122,9 +122,15 @@ class Panel:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        if not self._n_nameless:
-            return ()
-        return (f"{self._n_nameless:,} dialogues name no system: taken for {self.path.name}'s own",)
+        """What is to be known about the ratings; complete once everything was judged."""
+        notes = [
+            f"{judge.name}: {n:,} {what}"
+            for judge in self.judges
+            for what, n in getattr(judge, "notes", {}).items()
+        ]
+        if self._n_nameless:
+            notes.append(f"{self._n_nameless:,} dialogues name no system: taken for {self.path.name}'s own")
+        return tuple(notes)
 
     def rate(
         self, things: Iterable[Response] | Iterable[Dialogue], progress: Progress

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
+from palaver.comparator.reading import NOT_ENGLISH
 from palaver.errors import DataError
 from palaver.judges.catalogue import directions
 from palaver.readers.rows import RowFile
 from palaver.studies import Analysis, analyse, ratings_from_frame
 from palaver.tables import open_table
 
-_SCORE_COLUMNS = {"id", "score", "low", "high", "system", "group", "worst_turn"}
+_SCORE_COLUMNS = {"id", "score", "low", "high", "system", "group", "worst_turn", "english"}
 
 
 def rank_systems(
@@ -40,8 +42,16 @@ def rank_systems(
     )
 
 
-def score_ratings(path: Path) -> pl.DataFrame | None:
-    """The file of `palaver compare score` as ratings; nothing where it holds something else."""
+@dataclass(frozen=True)
+class ScoreFile:
+    """What `palaver compare score` wrote, as ratings, and what it warned of."""
+
+    ratings: pl.DataFrame
+    notes: tuple[str, ...]
+
+
+def read_scores(path: Path) -> ScoreFile | None:
+    """The file of `palaver compare score`; nothing where it holds something else."""
     _, first = next(RowFile(path).rows(), (0, None))
     if not isinstance(first, dict) or not {"id", "score"} <= first.keys() <= _SCORE_COLUMNS:
         return None
@@ -52,7 +62,10 @@ def score_ratings(path: Path) -> pl.DataFrame | None:
         raise DataError(f"{path} names no systems", "name each dialogue's system in its field `system`")
     named = rows.drop_nulls(["system", "score"])
     group = pl.col("group") if "group" in named.columns else pl.lit(None, dtype=pl.String)
-    return named.select(
+    n_foreign = 0
+    if "english" in rows.columns:  # as text or as truth, depending on the file
+        n_foreign = int((rows["english"].cast(pl.String).str.to_lowercase() == "false").sum())
+    ratings = named.select(
         pl.col("id").alias("item"),
         group.alias("context"),
         "system",
@@ -61,3 +74,4 @@ def score_ratings(path: Path) -> pl.DataFrame | None:
         pl.col("score").alias("value"),
         pl.lit("model").alias("kind"),
     )
+    return ScoreFile(ratings, (f"{n_foreign:,} {NOT_ENGLISH}",) if n_foreign else ())

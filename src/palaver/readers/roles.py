@@ -53,3 +53,14 @@ def without_empty_turns(dialogue: Dialogue, tally: Counter[str] | None = None) -
         tally["turns without text, left out"] += n_empty
     speakers = tuple(dict.fromkeys(turn.speaker for turn in turns))
     return dialogue.model_copy(update={"turns": turns, "speakers": speakers})
+
+
+def is_silent(dialogue: Dialogue) -> bool:
+    """Whether the user speaks and the system says nothing.
+
+    Where there is one speaker only, their name must say that they are the user.
+    """
+    names = tuple(dict.fromkeys(turn.speaker for turn in dialogue.turns))
+    roles, _ = roles_of(names)
+    spoken = {roles.get(turn.speaker) for turn in dialogue.turns if turn.text.strip()}
+    return spoken == {USER} and (len(names) > 1 or names[0].lower() in _ROLES)

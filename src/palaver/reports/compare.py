@@ -156,7 +156,7 @@ def clean_page(cleaning: Cleaning, run: RunRecord) -> str:
         )
         sections.append(Section("raters", "Raters", text, tables=[grid]))
     facts = (whole, numbers.some(len(cleaning.raters), "rater"))
-    return _page("Which ratings can be kept?", facts, lead, sections, cleaning.notes, ["trust"], run)
+    return compare_page("Which ratings can be kept?", facts, lead, sections, cleaning.notes, ["trust"], run)
 
 
 def method_page(fitted: Fit, run: RunRecord) -> str:
@@ -171,7 +171,7 @@ def method_page(fitted: Fit, run: RunRecord) -> str:
     ]
     told = fitted.on_pairs or fitted.on_ratings
     sections = [Section("answer", "The answer", tables=[_agreement(rows)]), *_honesty(fitted.calibration)]
-    return _page(_HOW_GOOD, facts, _lead(told), sections, fitted.notes, ["palaver", "agreement"], run)
+    return compare_page(_HOW_GOOD, facts, _lead(told), sections, fitted.notes, ["palaver", "agreement"], run)
 
 
 def preset_page(result: PipelineResult, data: TrainingData, run: RunRecord) -> str:
@@ -200,7 +200,9 @@ def preset_page(result: PipelineResult, data: TrainingData, run: RunRecord) -> s
             sections += _removal(result, data)
     n = numbers.some(len(data.ratings), "rated dialogue")
     facts = (f"{preset.title}, row {preset.row} of Table 4", n)
-    return _page(_HOW_GOOD, facts, _lead(result.on_pairs), sections, notes, ["stages", "agreement"], run)
+    return compare_page(
+        _HOW_GOOD, facts, _lead(result.on_pairs), sections, notes, ["stages", "agreement"], run
+    )
 
 
 def _lead(result: PairResult | None) -> str:
@@ -263,7 +265,7 @@ def _removal(result: PipelineResult, data: TrainingData) -> list[Section]:
     return [Section("removal", "Ratings removed", figures=[(picture, text)])]
 
 
-def _page(
+def compare_page(
     title: str,
     facts: Sequence[str],
     lead: str,

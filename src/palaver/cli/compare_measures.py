@@ -1,0 +1,129 @@
+"""`palaver compare audit | evaluate`: how far a comparator can be believed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from palaver.cli import options
+from palaver.cli.messages import print_json
+from palaver.cli.progress import progress
+from palaver.errors import UsageError, require
+from palaver.reports.page import write_page
+from palaver.schema import record_run
+
+
+def audit(
+    comparator: options.Comparator = "default",
+    by: Annotated[
+        str | None,
+        typer.Option("--by", help="Another judge than a comparator: NAME, NAME=WHICH, or MODULE:FUNCTION."),
+    ] = None,
+    held_out: Annotated[
+        bool,
+        typer.Option("--held-out", help="The half that is kept for the final run; shows no single pair."),
+    ] = False,
+    out: options.OptionalOut = None,
+    device: options.Device = "auto",
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Audit a comparator or any judge: what does it notice, and what not?
+
+    312 pairs of short dialogues differ in one thing each: rude or polite, right or wrong, repeated, silent,
+    translated, spelled otherwise. Shows how often the judge is right, kind by kind, beside what trivial rules
+    reach. --out writes a page.
+
+    Example: palaver compare audit --out audit.html
+    """
+    from palaver.judges.audit import audit as audit_judge
+    from palaver.reports.audit import audit_page, print_audit
+
+    if by is not None and comparator != "default":
+        raise UsageError("--by and --comparator name two judges", "give one of them")
+    options.refuse_existing(out, force)
+    name = by or ("comparator" if comparator == "default" else f"comparator={comparator}")
+    result = audit_judge(name, held_out=held_out, device=device)
+    if out is not None:
+        write_page(audit_page(result), out)
+    if as_json:
+        print_json(result)
+        return
+    print_audit(result, Console())
+    if out is not None:
+        typer.echo(f"report: {out}")
+
+
+def evaluate(
+    dialogues: Annotated[
+        list[Path],
+        typer.Argument(help=f"The dialogues or responses that the pairs name: {options.ANY_SHAPE}."),
+    ],
+    pairs: Annotated[
+        Path,
+        typer.Option(
+            "--pairs",
+            help='Compared pairs, one a row: {a, b, better: "a" or "b"}; or the ratings of a pairwise study.',
+        ),
+    ],
+    comparator: options.Comparator = "default",
+    tier: Annotated[
+        list[str] | None,
+        typer.Option("--tier", metavar="A,B,C", help="Systems of like quality; repeat it for more tiers."),
+    ] = None,
+    criteria: options.Criteria = None,
+    columns: options.Columns = None,
+    out: options.OptionalOut = None,
+    seed: options.Seed = 0,
+    device: options.Device = "auto",
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Measure a comparator on compared pairs, beside what simpler things reach.
+
+    Accuracy with an interval over raters, kappa and calibration; baselines: which system it is, a linear
+    model of surface features, who says more. Also for pairs within a system, within a tier and, for what is
+    learnt here, of unseen systems. Every vote counts; what nobody could tell is left out and counted.
+    --out writes a page.
+
+    Example: palaver compare evaluate chats.jsonl --pairs pairs.jsonl --tier A,B --tier C,D --out report.html
+    """
+    require("transformers", "models")
+    where = options.torch_device(device)
+    from palaver.comparator.reading import read_pairs, read_rated
+    from palaver.comparator.scorecard import evaluate_comparator
+    from palaver.comparator.scorer import load_scorer
+    from palaver.reports.scorecard import print_scorecard, scorecard_page
+
+    options.refuse_existing(out, force)
+    tiers = [[name.strip() for name in names.split(",") if name.strip()] for names in tier or ()]
+    if not all(tiers):
+        raise UsageError("--tier: expected names with commas between them, such as A,B,C")
+    rated = read_rated(dialogues, need_rating=False, keep_empty=True, columns=options.parse_columns(columns))
+    compared = read_pairs(pairs, rated.index, every_vote=True, criteria=options.parse_criteria(criteria))
+    scorer = load_scorer(comparator, device=where)
+    with progress() as tell:
+        card = evaluate_comparator(scorer, rated, compared, tiers=tiers, seed=seed, progress=tell)
+    run = record_run(
+        "palaver compare evaluate",
+        seed=seed,
+        config={"comparator": scorer.signature, "tiers": tiers, "criteria": criteria},
+        data={"dialogues": rated.digest, "pairs": compared.digest},
+        packages=("palaver", "numpy", "scipy", "scikit-learn", "torch", "transformers"),
+    )
+    if out is not None:
+        write_page(scorecard_page(card, run), out)
+    if as_json:
+        dropped = {"dialogues_left_out": rated.dropped, "notes_on_dialogues": rated.notes}
+        print_json({**vars(card), **dropped, "run": run})
+        return
+    for reason, n in rated.dropped.items():
+        typer.secho(f"left out {n:,}: {reason}", fg="yellow")
+    for note in rated.notes:
+        typer.secho(note, fg="yellow")
+    print_scorecard(card, run, Console())
+    if out is not None:
+        typer.echo(f"report: {out}")

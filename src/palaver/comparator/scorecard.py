@@ -1,0 +1,276 @@
+"""How far a comparator can be believed on compared pairs, beside what simpler things reach on the same pairs.
+
+Baselines: which system it is (strengths learnt from other raters' pairs), who says more, and one linear model
+of surface features, learnt from other raters' pairs. Columns: all pairs; pairs of one system, where its name
+says nothing; pairs within a tier of systems; and pairs of two systems that a model has never seen, for
+what is learnt here. A comparator that comes trained would have to be trained anew for that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from palaver.comparator.evaluation import (
+    Calibration,
+    PairResult,
+    calibration,
+    connected,
+    evaluate_differences,
+)
+from palaver.comparator.scorer import Scorer
+from palaver.comparator.surface import read_turn, surface_features
+from palaver.comparator.training_data import USER, Pairs, RatedDialogues
+from palaver.errors import DataError, UserError, nearest, require
+from palaver.progress import Progress, no_progress
+from palaver.readers.roles import without_empty_turns
+from palaver.tabular import Tabular, show_number
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_FOLDS = 10
+_STRENGTH = 1.0
+"""Inverse of the ridge on the systems' strengths."""
+_SURFACE = 0.01
+"""Inverse of the ridge on the surface model's standardised features; fixed, not chosen on any pairs."""
+COLUMNS = ("all pairs", "within a system", "within a tier", "unseen systems")
+
+
+@dataclass(frozen=True)
+class ScorecardRow:
+    """One method: its result in each column, or the reason why there is none."""
+
+    method: str
+    results: dict[str, PairResult]
+    reasons: dict[str, str]
+
+
+@dataclass(frozen=True, repr=False)
+class Scorecard(Tabular):
+    """A comparator, first, and baselines on the same pairs. Tables: accuracy, calibration."""
+
+    comparator: str
+    signature: str
+    rows: tuple[ScorecardRow, ...]
+    calibration: Calibration
+    n_pairs: int
+    n_raters: int
+    """0 where raters are not known."""
+    systems: tuple[str, ...]
+    left_out: dict[str, int]
+    notes: tuple[str, ...]
+
+    def _headline(self) -> str:
+        accuracy = self.rows[0].results[COLUMNS[0]].accuracy
+        return f"{self.comparator} agrees with {show_number(accuracy)} of {self.n_pairs:,} comparisons"
+
+    def _tables(self) -> dict[str, Any]:
+        cells = [(row.method, column, row.results.get(column)) for row in self.rows for column in COLUMNS]
+        table: dict[str, Any] = {
+            "method": [method for method, _, _ in cells],
+            "pairs": [column for _, column, _ in cells],
+        }
+        for name in ("accuracy", "low", "high", "kappa", "kappa_se"):
+            table[name] = [math.nan if result is None else getattr(result, name) for _, _, result in cells]
+        for name in ("n", "n_ties"):
+            table[name] = [0 if result is None else getattr(result, name) for _, _, result in cells]
+        bins = [bin for bin in self.calibration.bins if bin.n]
+        names = ("low", "high", "probability", "rate", "n")
+        return {
+            "accuracy": table,
+            "calibration": {name: [getattr(bin, name) for bin in bins] for name in names},
+        }
+
+
+def evaluate_comparator(
+    scorer: Scorer,
+    dialogues: RatedDialogues,
+    pairs: Pairs,
+    *,
+    tiers: Sequence[Sequence[str]] = (),
+    seed: int = 0,
+    progress: Progress = no_progress,
+) -> Scorecard:
+    """Measure a comparator on compared pairs of dialogues. `tiers` are groups of systems of like quality."""
+    require("sklearn", "models")
+    raters = _raters(dialogues, pairs)
+    notes = []
+    if raters is None:
+        groups = connected(pairs)
+        notes.append(
+            "not every pair has a rater: intervals resample groups of pairs that share dialogues, and "
+            "baselines may learn from raters that they are measured on"
+        )
+    else:
+        groups = raters
+    system = dialogues.codes("system")
+    first, second = system[pairs.first], system[pairs.second]
+    known = (first >= 0) & (second >= 0)
+    names = tuple(dict.fromkeys(row.system for row in dialogues.rows if row.system is not None))
+    tier = _tiers(tiers, names)
+    masks = {
+        "all pairs": np.ones(len(pairs), bool),
+        "within a system": known & (first == second),
+        "within a tier": known & (tier[first] >= 0) & (tier[first] == tier[second]),
+    }
+    why_empty = {
+        "within a system": "no pair is of one system",
+        "within a tier": "no pair is within a tier" if tiers else "no tiers were named",
+    }
+    differences = {f"comparator {scorer.name}": _score_differences(scorer, dialogues, pairs, progress)}
+    surface = _surface(dialogues)
+    by_surface = surface[pairs.first] - surface[pairs.second]
+    by_system = np.zeros((len(pairs), len(names)))
+    rows = np.flatnonzero(known)
+    by_system[rows, first[rows]] += 1
+    by_system[rows, second[rows]] -= 1
+    folds = _folds(groups, seed)
+    if folds is None:
+        notes.append("all pairs are of one rater: nothing can be learnt for a baseline")
+    else:
+        if len(names) > 1:
+            differences["which system it is"] = _held_out(by_system, pairs.label, folds, _STRENGTH)
+        differences["surface model"] = _held_out(by_surface, pairs.label, folds, _SURFACE)
+    length = np.array([_length(row) for row in dialogues.dialogues])
+    differences["longer wins"] = length[pairs.first] - length[pairs.second]
+    unseen = {
+        "surface model": _unseen_systems(by_surface, pairs.label, first, second, known),
+        "longer wins": np.where(known, differences["longer wins"], math.nan),
+    }
+    card = []
+    for method, difference in differences.items():
+        results, reasons = {}, {}
+        for column, mask in masks.items():
+            if mask.any():
+                results[column] = evaluate_differences(difference[mask], pairs.label[mask], groups[mask])
+            else:
+                reasons[column] = why_empty[column]
+        measured = np.isfinite(unseen[method]) if method in unseen else np.zeros(len(pairs), bool)
+        if measured.any():
+            results["unseen systems"] = evaluate_differences(
+                unseen[method][measured], pairs.label[measured], groups[measured]
+            )
+        elif method.startswith("comparator"):
+            reasons["unseen systems"] = "it would have to be trained anew without them"
+        elif method == "which system it is":
+            reasons["unseen systems"] = "it knows nothing of a system that it has not seen"
+        else:
+            reasons["unseen systems"] = "there are too few systems"
+        card.append(ScorecardRow(method, results, reasons))
+    scores = next(iter(differences.values()))
+    return Scorecard(
+        comparator=scorer.name,
+        signature=scorer.signature,
+        rows=tuple(card),
+        calibration=calibration(1 / (1 + np.exp(-scores)), pairs.label),
+        n_pairs=len(pairs),
+        n_raters=0 if raters is None else len(np.unique(raters)),
+        systems=names,
+        left_out=dict(pairs.dropped),
+        notes=tuple(notes),
+    )
+
+
+def _raters(dialogues: RatedDialogues, pairs: Pairs) -> Ints | None:
+    """(P,) who compared: as the pair says, or who rated both dialogues; none where a pair has neither."""
+    names: list[str | None] = list(pairs.raters) or [None] * len(pairs)
+    for i, (a, b) in enumerate(zip(pairs.first.tolist(), pairs.second.tolist(), strict=True)):
+        rater = dialogues.rows[a].rater
+        if names[i] is None and rater == dialogues.rows[b].rater:
+            names[i] = rater
+    if None in names:
+        return None
+    codes: Ints = np.unique([str(name) for name in names], return_inverse=True)[1].astype(np.int64)
+    return codes
+
+
+def _tiers(tiers: Sequence[Sequence[str]], systems: Sequence[str]) -> Ints:
+    """(systems + 1,) the tier of each system; -1 where it has none, as in the last place."""
+    place = {name: i for i, name in enumerate(systems)}
+    tier = np.full(len(systems) + 1, -1, np.int64)
+    for number, members in enumerate(tiers):
+        for name in members:
+            if name not in place:
+                raise UserError(
+                    f"--tier: there is no system {name!r}{nearest(name, list(systems))}",
+                    f"the dialogues are of {', '.join(systems) or 'no named system'}",
+                )
+            if tier[place[name]] >= 0:
+                raise UserError(f"--tier: {name!r} is in two tiers")
+            tier[place[name]] = number
+    return tier
+
+
+def _score_differences(scorer: Scorer, dialogues: RatedDialogues, pairs: Pairs, progress: Progress) -> Floats:
+    used = pairs.used
+    scores = np.full(len(dialogues), np.nan)
+    scores[used] = scorer.score([dialogues.dialogues[i] for i in used], progress=progress).score
+    difference: Floats = scores[pairs.first] - scores[pairs.second]
+    if not np.isfinite(difference).all():
+        raise DataError(f"{scorer.name} gave scores that are not numbers")
+    return difference
+
+
+def _surface(dialogues: RatedDialogues) -> Floats:
+    """(N, F) surface features, standardised over the dialogues."""
+    turns = [
+        [read_turn(turn.speaker == USER, turn.text) for turn in without_empty_turns(dialogue).turns]
+        for dialogue in dialogues.dialogues
+    ]
+    features = surface_features(turns).astype(np.float64)
+    spread = features.std(0)
+    standardised: Floats = (features - features.mean(0)) / np.where(spread > 0, spread, 1)
+    return standardised
+
+
+def _length(dialogue: Any) -> float:
+    return float(sum(len(turn.text) for turn in dialogue.turns if turn.speaker != USER))
+
+
+def _folds(groups: Ints, seed: int) -> Ints | None:
+    """(P,) the fold of each pair; pairs of one group are in one fold. None where there is one group only."""
+    names, codes = np.unique(groups, return_inverse=True)
+    if len(names) < 2:
+        return None
+    order = np.random.default_rng(seed).permutation(len(names))
+    folds: Ints = (order % min(_FOLDS, len(names)))[codes]
+    return folds
+
+
+def _held_out(x: Floats, label: NDArray[np.int8], folds: Ints, strength: float) -> Floats:
+    """(P,) what a model says that has not seen the fold of the pair."""
+    said = np.zeros(len(label))
+    for fold in np.unique(folds):
+        test = folds == fold
+        said[test] = x[test] @ _weights(x[~test], label[~test], strength)
+    return said
+
+
+def _unseen_systems(
+    x: Floats, label: NDArray[np.int8], first: Ints, second: Ints, known: NDArray[np.bool_]
+) -> Floats:
+    """(P,) what a model says that has seen no dialogue of the two systems; nan where no pair is left."""
+    said = np.full(len(label), np.nan)
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    for a, b in {(int(a), int(b)) for a, b in zip(low[known], high[known], strict=True)}:
+        test = known & (low == a) & (high == b)
+        train = known & ~np.isin(first, (a, b)) & ~np.isin(second, (a, b))
+        if train.any():
+            said[test] = x[test] @ _weights(x[train], label[train], _SURFACE)
+    return said
+
+
+def _weights(x: Floats, label: NDArray[np.int8], strength: float) -> Floats:
+    """A logistic model without intercept: turned round, a pair gets the opposite answer."""
+    both = np.vstack([x, -x])  # both ways round: one class alone cannot be learnt from
+    sides = np.concatenate([label, -label])
+    linear = require("sklearn.linear_model", "models")
+    model = linear.LogisticRegression(C=strength, fit_intercept=False, max_iter=1000)
+    weights: Floats = model.fit(both, sides).coef_[0]
+    return weights

@@ -1,0 +1,61 @@
+"""What an audit found: accuracy by kind of pairs, in the terminal and as a page."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from palaver.judges.audit import BASELINES, AuditResult, KindResult
+from palaver.reports import lines, numbers
+from palaver.reports.compare import Grid, Section, compare_page
+from palaver.reports.names import clean
+
+_HEADS = ("right", "95%", "pairs", *BASELINES)
+
+
+def print_audit(result: AuditResult, console: Console) -> None:
+    """Accuracy by kind, worst first, with what trivial rules reach."""
+    lines.heading(console, f"Audit of {clean(result.judge)}", f"{result.half} half of the pairs")
+    table = lines.table(("kind", "the dialogues differ"), _HEADS)
+    for row in _rows(result):
+        table.add_row(Text(row.kind), Text(row.differ), *_cells(row))
+    lines.print_table(console, table)
+    lines.notes(console, result.notes)
+    console.print()
+    lines.line(console, clean(str(result.run)), "dim")
+
+
+def audit_page(result: AuditResult) -> str:
+    """The same as a page; for the open half with every pair that it got wrong."""
+    rows = [(row.kind, row.differ, *_cells(row)) for row in _rows(result)]
+    grid = Grid(f"The {result.half} half of the pairs.", ["Kind", "The dialogues differ"], _HEADS, rows)
+    sections = [Section("answer", "The answer", tables=[grid])]
+    wrong = [
+        (pair.id, pair.better, numbers.number(pair.probability)) for pair in result.pairs if pair.right < 1
+    ]
+    if wrong:
+        text = "The probability is that a is better. The pairs are in the package: judges/audit_pairs.jsonl."
+        grid = Grid("Pairs that it got wrong.", ["Pair", "Better"], ["Probability of a"], wrong)
+        sections.append(Section("wrong", "Where it is wrong", text, tables=[grid]))
+    overall = result.overall
+    lead = (
+        f"{result.judge} is right about {numbers.percent(overall.accuracy)} of {overall.n} pairs "
+        f"(95%: {numbers.percent(overall.low)} to {numbers.percent(overall.high)})."
+    )
+    facts = (f"judge {result.judge}", f"{overall.n} pairs", f"{result.half} half")
+    return compare_page(
+        "What does the judge notice?", facts, lead, sections, result.notes, ["audit"], result.run
+    )
+
+
+def _rows(result: AuditResult) -> list[KindResult]:
+    return [*sorted(result.kinds, key=lambda row: row.accuracy), result.overall]
+
+
+def _cells(row: KindResult) -> tuple[str, ...]:
+    return (
+        numbers.number(row.accuracy),
+        numbers.interval(row.low, row.high),
+        numbers.count(row.n),
+        *(numbers.number(row.baselines[name]) for name in BASELINES),
+    )

@@ -1,0 +1,62 @@
+"""The comparator's card says what the records of the audit and of the scorecard say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from palaver.artefacts import digest_files
+from palaver.judges.audit import PAIRS
+
+DOCS = Path(__file__).parent.parent / "docs"
+PAGE = (DOCS / "reference/comparator.md").read_text(encoding="utf-8")
+
+
+def record(name: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((DOCS / "results" / name).read_text(encoding="utf-8"))
+    return content
+
+
+def number(value: float, digits: int = 2) -> str:
+    return f"{value:.{digits}f}".removeprefix("0")
+
+
+def table(head: str) -> list[str]:
+    return PAGE.split(head)[1].split("\n\n")[0].splitlines()[2:]
+
+
+def test_the_audit() -> None:
+    audit = record("comparator-audit.json")
+    rows = []
+    for kind in [*sorted(audit["kinds"], key=lambda kind: kind["accuracy"]), audit["overall"]]:
+        trivial = [number(value) for value in kind["baselines"].values()]
+        interval = f"{number(kind['low'])} to {number(kind['high'])}"
+        cells = [kind["kind"], kind["differ"], number(kind["accuracy"]), interval, *trivial]
+        rows.append(f"| {' | '.join(cells)} |")
+    assert table("| kind | the dialogues differ |") == rows
+    assert audit["half"] == "open"
+    assert audit["run"]["data"][PAIRS.name] == digest_files([PAIRS])  # else the audit has to be run again
+    assert audit["machine"]
+
+
+def test_the_scorecard() -> None:
+    card = record("comparator-scorecard.json")
+    rows = []
+    for method in card["rows"]:
+        cells = [method["method"]]
+        for column in ("all pairs", "within a tier", "unseen systems"):
+            result = method["results"].get(column)
+            cells.append("–" if result is None else _with_interval(result))
+        rows.append(f"| {' | '.join(cells)} | {number(method['results']['all pairs']['kappa'], 3)} |")
+    assert table("| | all pairs | within a tier |") == rows
+    assert f"{card['n_pairs']} development pairs of {card['n_raters']} raters" in PAGE
+    assert f"{card['rows'][0]['results']['within a tier']['n']} pairs of systems of like quality" in PAGE
+    calibration = card["calibration"]
+    ece, brier = number(calibration["ece"], 3), number(calibration["brier"], 3)
+    assert f"Calibration error {ece}, Brier score {brier}" in PAGE
+    assert card["seed"] == 0
+
+
+def _with_interval(result: dict[str, float]) -> str:
+    return f"{number(result['accuracy'], 3)} [{number(result['low'], 3)}, {number(result['high'], 3)}]"
