@@ -68,19 +68,25 @@ def _examples(texts: Iterable[str]) -> Examples:
 def _diversities(examples: Examples, n: int, per: Per) -> Floats:
     if n < 1:
         raise UserError(f"n-grams need n of 1 or more, found {n}")
-    from palaver.metrics._kernels import distinct_within
-
     tokens = examples.predictions.tokens("words")
     n_grams = np.maximum(tokens.lengths - n + 1, 0)
-    n_distinct = distinct_within(*tokens, n)[:, n - 1]
+    n_distinct = examples.distinct(n)[:, n - 1]
     size = n_grams if per == "ngrams" else tokens.lengths
     return divide(n_distinct, size, n_grams > 0)
 
 
 def _pooled_counts(examples: Examples, n: int) -> Ints:
     """How often each distinct n-gram of all responses occurs."""
-    *_, (grams, _) = number_ngrams(examples.predictions.tokens("words"), n)
-    return np.bincount(grams)
+    from palaver.metrics._kernels import pack_ngrams
+
+    tokens = examples.predictions.tokens("words")
+    n_tokens = int(tokens.ids.max(initial=0)) + 1
+    if n_tokens**n >= 2**63:
+        *_, (grams, _) = number_ngrams(tokens, n)
+        return np.bincount(grams)
+    ordered = np.sort(pack_ngrams(*tokens, n, n_tokens))  # much faster than numbering them
+    first = np.flatnonzero(np.diff(ordered, prepend=-1))
+    return np.diff(first, append=ordered.size)
 
 
 def _distinct_share(examples: Examples, n: int) -> float:

@@ -112,17 +112,15 @@ def evaluate(
     given = {"references": references, "knowledge": knowledge}
     _check_lengths(predictions, given)
     chosen = choose_metrics(metrics, {need for need, column in given.items() if column is not None})
-    examples = [
-        Example(
-            prediction,
-            () if references is None else _as_tuple(references[i]),
-            "" if knowledge is None else knowledge[i],
-        )
-        for i, prediction in enumerate(predictions)
-    ]
-    system = SystemResponses("", range(len(examples)), Examples.of(examples))
-    rows, _ = measure([system], chosen, resampling)
-    return Evaluation(rows, len(examples), seed, n_replicates, confidence)
+    n = len(predictions)
+    several = [()] * n if references is None else [_as_tuple(reference) for reference in references]
+    sentences = [""] * n if knowledge is None else knowledge
+    if any(metric.of_texts for metric in chosen):
+        examples = Examples.of([Example(*row) for row in zip(predictions, several, sentences, strict=True)])
+    else:
+        examples = Examples.of_columns(predictions, several, sentences)
+    rows, _ = measure([SystemResponses("", range(n), examples)], chosen, resampling)
+    return Evaluation(rows, n, seed, n_replicates, confidence)
 
 
 def choose_metrics(metrics: Sequence[str | Metric] | None, columns: set[str]) -> list[Metric]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -33,18 +34,32 @@ class Examples:
     rows: Sequence[Example] | None = None
     """The texts themselves, where a plug-in needs them."""
     _matches: dict[tuple[Rule, int, bool], Ints] = field(default_factory=dict, repr=False)
+    _distinct: Ints | None = None
 
     @classmethod
     def of(cls, rows: Sequence[Example], vocabulary: Vocabulary | None = None) -> Examples:
         """The examples that these texts are."""
+        predictions, references, knowledge = zip(*rows, strict=True) if rows else ((), (), ())
+        examples = cls.of_columns(predictions, references, knowledge, vocabulary)
+        examples.rows = rows
+        return examples
+
+    @classmethod
+    def of_columns(
+        cls,
+        predictions: Sequence[str],
+        references: Sequence[Sequence[str]],
+        knowledge: Sequence[str],
+        vocabulary: Vocabulary | None = None,
+    ) -> Examples:
+        """The same from a column each."""
         vocabulary = vocabulary or Vocabulary()
-        counts = np.fromiter((len(row.references) for row in rows), np.int64, len(rows))
+        counts = np.array([len(several) for several in references], dtype=np.int64)
         return cls(
-            vocabulary.add(row.prediction for row in rows),
-            vocabulary.add(reference for row in rows for reference in row.references),
+            vocabulary.add(predictions),
+            vocabulary.add(chain.from_iterable(references)),
             np.concatenate([np.zeros(1, np.int64), counts.cumsum()]),
-            vocabulary.add(row.knowledge for row in rows),
-            rows,
+            vocabulary.add(knowledge),
         )
 
     @classmethod
@@ -85,6 +100,14 @@ class Examples:
             own, others = self.tokens(rule)
             self._matches[key] = count_matches(*own, *others, self.reference_starts, order, union)
         return self._matches[key]
+
+    def distinct(self, order: int) -> Ints:
+        """How many distinct n-grams of words each response has, up to `order`."""
+        if self._distinct is None or self._distinct.shape[1] < order:
+            from palaver.metrics._kernels import distinct_within
+
+            self._distinct = distinct_within(*self.predictions.tokens("words"), max(order, 2))
+        return self._distinct
 
     def best(self, of_references: np.ndarray) -> np.ndarray:
         """The best of each response's references; nan where there is none."""

@@ -1,6 +1,7 @@
 """Texts as numbers: each is split once, and each distinct chunk is tokenised once per rule.
 
-A chunk is what stands between white space. Every rule here works inside a chunk, so the tokens of a text are
+A chunk is what stands between white space; a word hyphenated at the end of a line is one chunk, because `13a`
+joins it. Every rule here works inside a chunk, so the tokens of a text are
 those of its chunks, one after the other. A file holds far fewer distinct chunks than words, and all counting
 is done on integers.
 
@@ -39,6 +40,7 @@ Rule = Literal["words", "terms", "f1", "13a", "rouge", "characters"]
 _PUNCTUATION = str.maketrans(
     dict.fromkeys(string.punctuation, " ") | dict.fromkeys("‘’“”", " ")
 )  # "don't" becomes two words, as in ParlAI
+_ARTICLE_WORDS = frozenset({"a", "an", "the"})
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 
 _NO_SPACES = (
@@ -100,28 +102,53 @@ _TOKENISERS: dict[Rule, Callable[[str], list[str]]] = {
     "terms": terms,
     "f1": normalised_words,
     "rouge": _tokens_rouge,
-    "characters": _characters,
 }
+_MARKS = frozenset(".,!?;:")
 
 
 def tokenise(chunks: Sequence[str], rule: Rule) -> list[list[str]]:
     """The tokens of each chunk."""
+    if rule == "characters":
+        return [_characters(chunk) for chunk in chunks]
+    lists: list[list[str]] = []
+    hard: list[int] = []
+    for place, chunk in enumerate(chunks):
+        # Most chunks are a word of letters, or one with a mark behind it. All rules agree on what these are.
+        word, mark = chunk, ""
+        if chunk[-1:] in _MARKS:
+            word, mark = chunk[:-1], chunk[-1:]
+        if not (word.isascii() and word.isalpha()):
+            hard.append(place)
+            lists.append([])
+            continue
+        if rule != "13a":
+            word = word.lower()
+        if mark and rule in ("13a", "words"):
+            lists.append([word, mark])
+        else:
+            lists.append([] if rule == "f1" and word in _ARTICLE_WORDS else [word])
+    for place, tokens in zip(hard, _tokenise_hard([chunks[place] for place in hard], rule), strict=True):
+        lists[place] = tokens
+    return lists
+
+
+def _tokenise_hard(chunks: Sequence[str], rule: Rule) -> list[list[str]]:
     if rule != "13a":
-        tokeniser = _TOKENISERS[rule]
-        return [tokeniser(chunk) for chunk in chunks]
+        return [_TOKENISERS[rule](chunk) for chunk in chunks]
+    if not chunks:
+        return []
     # A pattern looks at one neighbour at most, so all chunks can be tokenised as the lines of one text.
     plain = [chunk.replace("-\n", "").replace("\n", " ") for chunk in chunks]
     return _tokens_13a("\n".join(f" {chunk} " for chunk in plain))
 
 
-_CHUNK_13A = re.compile(r"(?:-\n|\S)+")
+_ODD_SPACES = re.compile(r"[^\S\x00-\x7f]")
 
 
-def split_chunks(text: str) -> list[str]:
-    """What stands between white space; a word hyphenated at the end of a line is one chunk (rule `13a`)."""
-    if "-\n" in text:
-        return _CHUNK_13A.findall(text.rstrip())
-    return text.split()
+def _with_plain_spaces(text: str) -> str:
+    """Without white space at its end, and with no white space inside but that of ASCII."""
+    text = text.rstrip()
+    return text if text.isascii() else _ODD_SPACES.sub(" ", text)
 
 
 class Tokens(NamedTuple):
@@ -159,21 +186,35 @@ class Vocabulary:
     """The distinct chunks of all texts that were added, and the tokens of each by rule."""
 
     def __init__(self) -> None:
-        self._numbers: defaultdict[str, int] = defaultdict()
-        self._numbers.default_factory = self._numbers.__len__
+        self._slots = np.full(1 << 12, -1, dtype=np.int32)  # a hash table of chunk numbers
+        self._hashes = np.empty(1 << 10, dtype=np.uint64)
+        self._bytes = np.empty(1 << 14, dtype=np.uint8)  # of all chunks, with a mark behind each
+        self._ends = np.zeros(1 << 10, dtype=np.int64)
+        self._n_chunks = 0
         self._chunks: list[str] = []
         self._tables: dict[Rule, _RuleTable] = {}
 
     def add(self, texts: Iterable[str]) -> Texts:
         """The texts as numbers of chunks; the texts themselves are not kept."""
-        lists = [split_chunks(text) for text in texts]
-        return Texts(self, _as_tokens(lists, self._numbers))
+        from palaver.metrics._kernels import find_chunks, number_chunks
+
+        plain = [_with_plain_spaces(text) for text in texts]
+        buffer = np.frombuffer("".join(plain).encode(errors="surrogatepass"), np.uint8)
+        sizes = [len(t) if t.isascii() else len(t.encode(errors="surrogatepass")) for t in plain]
+        places, starts = find_chunks(buffer, _starts(sizes))
+        ids, self._n_chunks, self._slots, self._hashes, self._bytes, self._ends = number_chunks(
+            buffer, places, self._n_chunks, self._slots, self._hashes, self._bytes, self._ends
+        )
+        return Texts(self, Tokens(ids, starts))
 
     @property
     def chunks(self) -> list[str]:
         """By number."""
-        if len(self._chunks) < len(self._numbers):
-            self._chunks = list(self._numbers)
+        n = len(self._chunks)
+        if n < self._n_chunks:
+            begin = self._ends[n - 1] if n else 0
+            new = self._bytes[begin : self._ends[self._n_chunks - 1] - 1].tobytes()
+            self._chunks += new.decode(errors="surrogatepass").split("\x1e")  # MARK of the kernels
         return self._chunks
 
     def tokens(self, texts: Tokens, rule: Rule) -> Tokens:
@@ -209,10 +250,15 @@ class Texts:
 
 
 def _as_tokens(lists: Sequence[Sequence[str]], numbers: defaultdict[str, int]) -> Tokens:
-    starts = np.zeros(len(lists) + 1, dtype=np.int64)
-    np.cumsum(np.fromiter(map(len, lists), np.int64, len(lists)), out=starts[1:])
+    starts = _starts([len(tokens) for tokens in lists])
     ids = map(numbers.__getitem__, chain.from_iterable(lists))
     return Tokens(np.fromiter(ids, np.int32, int(starts[-1])), starts)
+
+
+def _starts(sizes: Sequence[int]) -> Ints:
+    starts = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    return starts
 
 
 def _joined(parts: Sequence[Tokens]) -> Tokens:
