@@ -159,6 +159,8 @@ def test_what_is_wrong_is_said(responses: Path, tmp_path: Path) -> None:
         score_files(responses, ["blue"])
     with pytest.raises(UserError, match="both hold responses of 'a'"):
         score_files([tmp_path / "bare.jsonl", write(tmp_path / "more.jsonl", [{**row, "id": "2"}])])
+    with pytest.raises(UserError, match="named twice: .*responses.jsonl"):
+        score_files([responses, responses])
     with pytest.raises(UserError, match="is no plain text"):
         score_files(responses, references=[responses])
     with pytest.raises(UserError, match="there is no response to score"):

@@ -31,7 +31,7 @@ def metrics(
         list[Path] | None,
         typer.Option("--reference", help="True responses of .txt files, one a line; repeat it for more."),
     ] = None,
-    list_metrics: Annotated[bool, typer.Option("--list", help="Name the metrics that there are.")] = False,
+    list_metrics: options.ListNames = False,
     out: options.OptionalOut = None,
     columns: options.Columns = None,
     confidence: options.Confidence = 0.95,
@@ -40,10 +40,11 @@ def metrics(
     as_json: options.Json = False,
     force: options.Force = False,
 ) -> None:
-    """Compute metrics of responses: each system's figure with its interval, and every pair of systems.
+    """Compute BLEU, ROUGE, F1, diversity and more of responses.
 
-    BLEU and chrF are those of sacrebleu, from 0 to 100, ROUGE those of rouge-score. --out writes the score of
-    every response, as `palaver judge` does.
+    Each system's figure has an interval, and every pair of systems is tested. BLEU and chrF are those of
+    sacrebleu, from 0 to 100, ROUGE those of rouge-score. --out writes the score of every response, as
+    `palaver judge` does.
 
     Example: palaver metrics responses.jsonl --by bleu --by rouge_l --by distinct_2
 

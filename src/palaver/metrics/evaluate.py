@@ -18,6 +18,7 @@ import numpy as np
 from palaver.errors import UserError, check_list, count_of
 from palaver.metrics.examples import Example, Examples
 from palaver.metrics.metric import METRICS, Floats, Metric
+from palaver.metrics.tokens import Ints
 from palaver.statistics.bootstrap import Resampling, percentile_interval, resample_sums
 from palaver.statistics.significance import holm
 from palaver.tabular import Tabular, columns_of, few, show_number
@@ -175,8 +176,8 @@ def _replicates(systems: Sequence[SystemResponses], resampling: Resampling) -> l
     if not resampling.n_replicates or not systems[0].tables:
         return [[table[:0] for table in system.tables] for system in systems]
     if _same_items(systems):
-        return _resample(systems, resampling)
-    return [_resample([system], resampling)[0] for system in systems]
+        return _resample([system.tables for system in systems], resampling)
+    return [_resample([system.tables], resampling)[0] for system in systems]
 
 
 def _same_items(systems: Sequence[SystemResponses]) -> bool:
@@ -185,12 +186,9 @@ def _same_items(systems: Sequence[SystemResponses]) -> bool:
     return all(len(s.items) == len(first) and list(s.items) == list(first) for s in systems[1:])
 
 
-def _resample(
-    systems: Sequence[SystemResponses], resampling: Resampling, rows: Sequence[Any] | None = None
-) -> list[list[Floats]]:
-    """`rows` are those of each system that belong together, where they are not all of them."""
-    chosen = [slice(None)] * len(systems) if rows is None else rows
-    tables = [table[of_system] for s, of_system in zip(systems, chosen, strict=True) for table in s.tables]
+def _resample(tables_of_systems: Sequence[list[Floats]], resampling: Resampling) -> list[list[Floats]]:
+    """The sums of each replicate; row i of every table is about the same item."""
+    tables = [table for tables in tables_of_systems for table in tables]
     block = np.hstack(tables)
     varies = (block != block[:1]).any(axis=0)  # a column that is the same in every row needs no drawing
     sums = np.empty((resampling.n_replicates, block.shape[1]))
@@ -198,7 +196,7 @@ def _resample(
     if varies.any():
         sums[:, varies] = resample_sums(block[:, varies], resampling.n_replicates, resampling.rng)
     parts = iter(np.split(sums, np.cumsum([table.shape[1] for table in tables])[:-1], axis=1))
-    return [[next(parts) for _ in system.tables] for system in systems]
+    return [[next(parts) for _ in tables] for tables in tables_of_systems]
 
 
 def _values(metric: Metric, sums: Floats) -> Floats:
@@ -260,12 +258,20 @@ def _differences(
     shared = _same_items(systems)
     for a, b in combinations(range(len(systems)), 2):
         pair = [systems[a], systems[b]]
-        common = _common_rows(*pair)
-        if not len(common[0]):
-            continue
-        of_pair = [replicates[a], replicates[b]] if shared else _resample(pair, resampling, common)
+        if shared:
+            tables_of_pair = [system.tables for system in pair]
+            of_pair = [replicates[a], replicates[b]]
+        else:
+            common = _common_rows(*pair)
+            if not common[0].size:
+                continue
+            tables_of_pair = [
+                [table[rows_of_system] for table in system.tables]
+                for system, rows_of_system in zip(pair, common, strict=True)
+            ]
+            of_pair = _resample(tables_of_pair, resampling)
         for place, metric in enumerate(metrics):
-            tables = [s.tables[place][c] for s, c in zip(pair, common, strict=True)]
+            tables = [tables[place] for tables in tables_of_pair]
             rows[place].append(_difference(metric, pair, tables, [of[place] for of in of_pair], resampling))
     for of_metric in rows:
         adjusted = holm([row.p for row in of_metric]).adjusted
@@ -273,11 +279,12 @@ def _differences(
             yield replace(row, p_holm=float(p))
 
 
-def _common_rows(one: SystemResponses, other: SystemResponses) -> tuple[list[int], list[int]]:
+def _common_rows(one: SystemResponses, other: SystemResponses) -> tuple[Ints, Ints]:
     """The rows of both that are about the same item."""
     places = {item: row for row, item in enumerate(other.items)}
     pairs = [(row, places[item]) for row, item in enumerate(one.items) if item in places]
-    return [row for row, _ in pairs], [row for _, row in pairs]
+    rows = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return rows[:, 0], rows[:, 1]
 
 
 def _difference(

@@ -149,6 +149,9 @@ def score_files(
     files = [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
     if not files:
         raise UserError("there is no file to score")
+    twice = [str(path) for path, count in Counter(files).items() if count > 1]
+    if twice:
+        raise UserError(f"named twice: {', '.join(twice)}", "name each file once")
     named = None if metrics is None else [METRICS.get(m) if isinstance(m, str) else m for m in metrics]
     keep_texts = any(metric.of_texts for metric in named or ())
     reading = _Reading(keep_texts, progress or no_progress)
