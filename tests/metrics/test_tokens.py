@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from palaver.metrics.examples import Example, Examples
 from palaver.metrics.metric import METRICS
-from palaver.metrics.tokens import _TOKENISERS, Rule, Vocabulary, _characters, _tokens_13a
+from palaver.metrics.tokens import _TOKENISERS, Rule, Vocabulary, _tokens_13a
 
 SCRIPTS = {
     "Latin": "Where are you going tomorrow, my friend?",
@@ -68,5 +68,5 @@ def test_the_tokens_of_chunks_are_those_of_the_text(said: list[str]) -> None:
                     plain = text.rstrip().replace("-\n", "").replace("\n", " ")
                     [whole] = _tokens_13a(f" {plain} ")
                 else:
-                    whole = _characters(text) if rule == "characters" else _TOKENISERS[rule](text)
+                    whole = _TOKENISERS[rule](text)
                 assert found == whole, (rule, text)

@@ -22,9 +22,8 @@ import re
 import string
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from itertools import chain
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -102,44 +101,49 @@ _TOKENISERS: dict[Rule, Callable[[str], list[str]]] = {
     "terms": terms,
     "f1": normalised_words,
     "rouge": _tokens_rouge,
+    "characters": _characters,
 }
 _MARKS = frozenset(".,!?;:")
+_PLAIN = re.compile(r"[A-Za-z]+[.,!?;:]?").fullmatch
+"""Most chunks are a word of letters, or one with a mark behind it: all rules agree on what that is."""
 
 
-def tokenise(chunks: Sequence[str], rule: Rule) -> list[list[str]]:
-    """The tokens of each chunk."""
-    if rule == "characters":
-        return [_characters(chunk) for chunk in chunks]
-    lists: list[list[str]] = []
-    hard: list[int] = []
-    for place, chunk in enumerate(chunks):
-        # Most chunks are a word of letters, or one with a mark behind it. All rules agree on what these are.
-        word, mark = chunk, ""
-        if chunk[-1:] in _MARKS:
-            word, mark = chunk[:-1], chunk[-1:]
-        if not (word.isascii() and word.isalpha()):
-            hard.append(place)
-            lists.append([])
+def tokenise(chunks: Sequence[str], rule: Rule) -> tuple[list[str], list[int]]:
+    """The tokens of all chunks, one after the other, and how many each chunk has.
+
+    No list is made for a chunk: Python's garbage collector would go through all of them again and again.
+    """
+    plain = None if rule == "characters" else _PLAIN
+    hard = _tokenise_hard([chunk for chunk in chunks if plain is None or not plain(chunk)], rule)
+    tokens: list[str] = []
+    sizes: list[int] = []
+    for chunk in chunks:
+        if plain is None or not plain(chunk):
+            of_chunk = next(hard)
+            tokens += of_chunk
+            sizes.append(len(of_chunk))
             continue
+        has_mark = chunk[-1] in _MARKS
+        word = chunk[:-1] if has_mark else chunk
         if rule != "13a":
             word = word.lower()
-        if mark and rule in ("13a", "words"):
-            lists.append([word, mark])
+        if rule == "f1" and word in _ARTICLE_WORDS:
+            sizes.append(0)
+        elif has_mark and rule in ("13a", "words"):
+            tokens += (word, chunk[-1])
+            sizes.append(2)
         else:
-            lists.append([] if rule == "f1" and word in _ARTICLE_WORDS else [word])
-    for place, tokens in zip(hard, _tokenise_hard([chunks[place] for place in hard], rule), strict=True):
-        lists[place] = tokens
-    return lists
+            tokens.append(word)
+            sizes.append(1)
+    return tokens, sizes
 
 
-def _tokenise_hard(chunks: Sequence[str], rule: Rule) -> list[list[str]]:
+def _tokenise_hard(chunks: Sequence[str], rule: Rule) -> Iterator[list[str]]:
     if rule != "13a":
-        return [_TOKENISERS[rule](chunk) for chunk in chunks]
-    if not chunks:
-        return []
+        return map(_TOKENISERS[rule], chunks)
     # A pattern looks at one neighbour at most, so all chunks can be tokenised as the lines of one text.
     plain = [chunk.replace("-\n", "").replace("\n", " ") for chunk in chunks]
-    return _tokens_13a("\n".join(f" {chunk} " for chunk in plain))
+    return iter(_tokens_13a("\n".join(f" {chunk} " for chunk in plain)))
 
 
 _ODD_SPACES = re.compile(r"[^\S\x00-\x7f]")
@@ -169,17 +173,17 @@ class _RuleTable:
         self.rule = rule
         self.numbers: defaultdict[str, int] = defaultdict()
         self.numbers.default_factory = self.numbers.__len__
-        self._parts: list[Tokens] = [Tokens(np.empty(0, np.int32), np.zeros(1, np.int64))]
+        self._of_chunks = Tokens(np.empty(0, np.int32), np.zeros(1, np.int64))
         self._n_chunks = 0
 
     def tokens(self, chunks: Sequence[str]) -> Tokens:
         """Of each chunk, those that are new included."""
         if len(chunks) > self._n_chunks:
-            lists = tokenise(chunks[self._n_chunks :], self.rule)
-            self._parts.append(_as_tokens(lists, self.numbers))
+            tokens, sizes = tokenise(chunks[self._n_chunks :], self.rule)
+            ids = np.fromiter(map(self.numbers.__getitem__, tokens), np.int32, len(tokens))
+            self._of_chunks = _joined([self._of_chunks, Tokens(ids, _starts(sizes))])
             self._n_chunks = len(chunks)
-            self._parts = [_joined(self._parts)]
-        return self._parts[0]
+        return self._of_chunks
 
 
 class Vocabulary:
@@ -247,12 +251,6 @@ class Texts:
     def join(cls, vocabulary: Vocabulary, parts: Sequence[Texts]) -> Texts:
         """Texts of one vocabulary, one after the other."""
         return cls(vocabulary, _joined([part.chunks for part in parts]))
-
-
-def _as_tokens(lists: Sequence[Sequence[str]], numbers: defaultdict[str, int]) -> Tokens:
-    starts = _starts([len(tokens) for tokens in lists])
-    ids = map(numbers.__getitem__, chain.from_iterable(lists))
-    return Tokens(np.fromiter(ids, np.int32, int(starts[-1])), starts)
 
 
 def _starts(sizes: Sequence[int]) -> Ints:
