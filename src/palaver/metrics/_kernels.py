@@ -21,32 +21,6 @@ Hashes = NDArray[np.uint64]
 MARK = np.uint8(0x1E)  # stands behind each chunk; it is white space, so no chunk holds it
 
 
-@numba.njit(cache=True, nogil=True)
-def find_chunks(text: Bytes, starts: Ints) -> tuple[Ints, Ints]:
-    """Where the chunks of each text begin and end, and how many the texts before have."""
-    of_texts = np.zeros(starts.size, dtype=np.int64)
-    places = np.empty((text.size // 2 + starts.size, 2), dtype=np.int64)
-    n = 0
-    for i in range(starts.size - 1):
-        begin = -1
-        for place in range(starts[i], starts[i + 1]):
-            byte = text[place]
-            is_space = byte == 32 or 9 <= byte <= 13 or 28 <= byte <= 31
-            if byte == 10 and place > starts[i] and text[place - 1] == 45:
-                is_space = False  # a hyphen at the end of a line
-            if is_space and begin >= 0:
-                places[n, 0], places[n, 1] = begin, place
-                n += 1
-                begin = -1
-            elif not is_space and begin < 0:
-                begin = place
-        if begin >= 0:
-            places[n, 0], places[n, 1] = begin, starts[i + 1]
-            n += 1
-        of_texts[i + 1] = n
-    return places[:n].copy(), of_texts
-
-
 @numba.njit(cache=True, nogil=True, inline="always")
 def _is_same(text: Bytes, begin: int, end: int, known: Bytes, known_begin: int, known_end: int) -> bool:
     if end - begin != known_end - known_begin:
@@ -59,51 +33,70 @@ def _is_same(text: Bytes, begin: int, end: int, known: Bytes, known_begin: int, 
 
 @numba.njit(cache=True, nogil=True)
 def number_chunks(
-    text: Bytes, places: Ints, n: int, slots: Ids, hashes: Hashes, known: Bytes, ends: Ints
-) -> tuple[Ids, int, Ids, Hashes, Bytes, Ints]:
-    """The number of each chunk, and the table with those that are new: open addressing, FNV-1a.
+    text: Bytes, starts: Ints, n: int, slots: Ids, hashes: Hashes, known: Bytes, ends: Ints
+) -> tuple[Ids, Ints, int, Ids, Hashes, Bytes, Ints]:
+    """The chunk numbers of each text, and the table with the new chunks in it: open addressing, FNV-1a.
 
-    Chunk c is known[ends[c - 1] : ends[c] - 1], its hash hashes[c]; a slot holds a chunk's number or -1.
+    Text i is text[starts[i] : starts[i + 1]]. Chunk c is known[ends[c - 1] : ends[c] - 1], its hash is
+    hashes[c]. A slot holds a chunk's number or -1.
     """
-    ids = np.empty(len(places), dtype=np.int32)
-    for row in range(len(places)):
-        begin, end = places[row, 0], places[row, 1]
-        code = np.uint64(0xCBF29CE484222325)
-        for place in range(begin, end):
-            code = (code ^ np.uint64(text[place])) * np.uint64(0x100000001B3)
-        code ^= code >> np.uint64(29)
-        slot = np.int64(code & np.uint64(slots.size - 1))
-        chunk = slots[slot]
-        while chunk >= 0:
-            known_begin = ends[chunk - 1] if chunk else 0
-            if hashes[chunk] == code and _is_same(text, begin, end, known, known_begin, ends[chunk] - 1):
-                break
-            slot = (slot + 1) & (slots.size - 1)
+    is_space = np.zeros(256, dtype=np.bool_)
+    is_space[9:14] = True
+    is_space[28:33] = True
+    ids = np.empty(text.size // 2 + starts.size, dtype=np.int32)
+    of_texts = np.zeros(starts.size, dtype=np.int64)
+    count = 0
+    for i in range(starts.size - 1):
+        place, stop = starts[i], starts[i + 1]
+        while place < stop:
+            begin = place
+            code = np.uint64(0xCBF29CE484222325)
+            while place < stop:
+                byte = text[place]
+                # a hyphen at the end of a line does not end a chunk
+                if is_space[byte] and not (byte == 10 and place > starts[i] and text[place - 1] == 45):
+                    break
+                code = (code ^ np.uint64(byte)) * np.uint64(0x100000001B3)
+                place += 1
+            end = place
+            place += 1
+            if end == begin:
+                continue
+            code ^= code >> np.uint64(29)
+            slot = np.int64(code & np.uint64(slots.size - 1))
             chunk = slots[slot]
-        if chunk < 0:
-            chunk = np.int32(n)
-            slots[slot] = chunk
-            first = ends[n - 1] if n else 0
-            if n + 1 > hashes.size:
-                hashes = np.concatenate((hashes, np.empty_like(hashes)))
-                ends = np.concatenate((ends, np.zeros_like(ends)))
-            while first + end - begin + 1 > known.size:
-                known = np.concatenate((known, np.empty_like(known)))
-            for k in range(end - begin):
-                known[first + k] = text[begin + k]
-            known[first + end - begin] = MARK
-            ends[n] = first + end - begin + 1
-            hashes[n] = code
-            n += 1
-            if 2 * n > slots.size:
-                slots = np.full(4 * slots.size, -1, dtype=np.int32)
-                for c in range(n):
-                    slot = np.int64(hashes[c] & np.uint64(slots.size - 1))
-                    while slots[slot] >= 0:
-                        slot = (slot + 1) & (slots.size - 1)
-                    slots[slot] = c
-        ids[row] = chunk
-    return ids, n, slots, hashes, known, ends
+            while chunk >= 0:
+                known_begin = ends[chunk - 1] if chunk else 0
+                if hashes[chunk] == code and _is_same(text, begin, end, known, known_begin, ends[chunk] - 1):
+                    break
+                slot = (slot + 1) & (slots.size - 1)
+                chunk = slots[slot]
+            if chunk < 0:
+                chunk = np.int32(n)
+                slots[slot] = chunk
+                first = ends[n - 1] if n else 0
+                if n + 1 > hashes.size:
+                    hashes = np.concatenate((hashes, np.empty_like(hashes)))
+                    ends = np.concatenate((ends, np.zeros_like(ends)))
+                while first + end - begin + 1 > known.size:
+                    known = np.concatenate((known, np.empty_like(known)))
+                for k in range(end - begin):
+                    known[first + k] = text[begin + k]
+                known[first + end - begin] = MARK
+                ends[n] = first + end - begin + 1
+                hashes[n] = code
+                n += 1
+                if 2 * n > slots.size:
+                    slots = np.full(4 * slots.size, -1, dtype=np.int32)
+                    for c in range(n):
+                        slot = np.int64(hashes[c] & np.uint64(slots.size - 1))
+                        while slots[slot] >= 0:
+                            slot = (slot + 1) & (slots.size - 1)
+                        slots[slot] = c
+            ids[count] = chunk
+            count += 1
+        of_texts[i + 1] = count
+    return ids[:count].copy(), of_texts, n, slots, hashes, known, ends
 
 
 @numba.njit(cache=True, nogil=True)

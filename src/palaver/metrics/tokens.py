@@ -200,14 +200,13 @@ class Vocabulary:
 
     def add(self, texts: Iterable[str]) -> Texts:
         """The texts as numbers of chunks; the texts themselves are not kept."""
-        from palaver.metrics._kernels import find_chunks, number_chunks
+        from palaver.metrics._kernels import number_chunks
 
         plain = [_with_plain_spaces(text) for text in texts]
         buffer = np.frombuffer("".join(plain).encode(errors="surrogatepass"), np.uint8)
         sizes = [len(t) if t.isascii() else len(t.encode(errors="surrogatepass")) for t in plain]
-        places, starts = find_chunks(buffer, _starts(sizes))
-        ids, self._n_chunks, self._slots, self._hashes, self._bytes, self._ends = number_chunks(
-            buffer, places, self._n_chunks, self._slots, self._hashes, self._bytes, self._ends
+        ids, starts, self._n_chunks, self._slots, self._hashes, self._bytes, self._ends = number_chunks(
+            buffer, _starts(sizes), self._n_chunks, self._slots, self._hashes, self._bytes, self._ends
         )
         return Texts(self, Tokens(ids, starts))
 
