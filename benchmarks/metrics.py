@@ -2,8 +2,8 @@
 
     python -m benchmarks.metrics [--out docs/results/metrics-speed.json] [--responses 100000] [--data FOLDER]
 
-One process, the same 100,000 pairs of texts: turns of Topical-Chat (where a turn that comes again
-is taken again), each beside the turn 40,001 places further on. F1, BLEU, distinct-1 and -2, diversity-1 and -2
+One process, the same 100,000 pairs of texts: turns of Topical-Chat (from the beginning again where there are
+not enough), each beside the turn 40,001 places further on. F1, BLEU, distinct-1 and -2, diversity-1 and -2
 and ROUGE-L in one pass, beside the reference implementations one after the other; then 1,000 paired bootstrap
 replicates of all of these for two systems, beside sacrebleu's paired test of BLEU alone. sacrebleu holds
 replicates x responses x statistics in memory, so it is timed on `--peer-replicates` of them and scaled. Each
