@@ -7,7 +7,8 @@ not enough), each beside the turn 40,001 places further on. F1, BLEU, distinct-1
 and ROUGE-L in one pass, beside the reference implementations one after the other; then 1,000 paired bootstrap
 replicates of all of these for two systems, beside sacrebleu's paired test of BLEU alone. sacrebleu holds
 replicates x responses x statistics in memory, so it is timed on `--peer-replicates` of them and scaled. Each
-case first checks that both sides give the same figure. Ends with 1 if a target was missed.
+case first checks that both sides give the same figure. The peers, which take a minute, run once; ours is the
+best of three runs, of two for the replicates. Ends with 1 if a target was missed.
 """
 
 from __future__ import annotations
