@@ -10,10 +10,7 @@ def test_the_page_shows_what_was_measured() -> None:
     expected = []
     for case in results["cases"]:
         times = [f"{case[p] * 1e3:.3g} ms" for p in ("p50", "p95", "p99")]
-        counts = [
-            f"{case['lost']:.0f}",
-            "" if case["database"].startswith("potato") else f"{case['surplus']:.0f}",
-        ]
+        counts = [f"{case['lost']:.0f}", "" if case["database"].startswith("potato") else f"{case['surplus']:.0f}"]
         expected.append([case["case"], f"{case['answers_per_second']:.0f}", *times, *counts])
     assert table_rows(read_page("serving"), "| case |") == expected
 
