@@ -8,6 +8,23 @@ from pathlib import Path
 RESULTS = Path(__file__).parent.parent / "docs/results"
 
 
+def test_the_page_quotes_the_record_of_metrics() -> None:
+    page = (RESULTS / "speed.md").read_text(encoding="utf-8")
+    record = json.loads((RESULTS / "metrics-speed.json").read_text(encoding="utf-8"))
+    cases = {
+        "seven metrics of 100,000 responses": record["results"]["one_pass"],
+        "1,000 paired replicates of five": record["results"]["paired_replicates"],
+    }
+    for name, case in cases.items():
+        peer, ours, ratio = case["peer_seconds"], case["our_seconds"], case["ratio"]
+        assert f"| {name} | {peer:.1f} s | {ours:.2f} s | {ratio:.0f} × | {case['target']} × |" in page
+        assert ratio == peer / ours
+    assert record["n_responses"] == 100_000
+    assert record["seed"] == 0
+    bleu, theirs = record["results"]["one_pass"]["figures"]["bleu"]
+    assert abs(bleu - theirs) < 1e-9
+
+
 def test_the_page_quotes_the_record() -> None:
     page = (RESULTS / "speed.md").read_text(encoding="utf-8")
     record = json.loads((RESULTS / "analyse.json").read_text(encoding="utf-8"))

@@ -12,7 +12,7 @@ import pytest
 from palaver.errors import UserError
 from palaver.metrics.diversity import distinct_n
 from palaver.metrics.evaluate import evaluate
-from palaver.metrics.metric import METRICS, Metric
+from palaver.metrics.metric import METRICS, text_metric
 from palaver.metrics.overlap import unigram_f1
 
 PREDICTIONS = ["I like cats a lot", "no idea", "", "cats cats cats"]
@@ -81,12 +81,12 @@ def test_every_mistake_at_once() -> None:
 
 
 def test_an_own_metric() -> None:
-    shouting = Metric(
+    shouting = text_metric(
+        lambda example: float(example.prediction.isupper()),
         name="shouting",
         title="Share that shouts",
         better="lower",
         settings="v1",
-        per_example=lambda example: float(example.prediction.isupper()),
     )
     row = evaluate(["HEY", "you"], metrics=[shouting])["shouting"]
     assert (row.value, row.better) == (0.5, "lower")
@@ -99,7 +99,8 @@ def test_declarations_are_whole_and_documented() -> None:
     for name in METRICS:
         metric = METRICS.get(name)
         assert metric.name == name
-        assert (metric.per_example is None) != (metric.whole is None)
+        assert (metric.scores is None) != (metric.whole is None)
+        assert (metric.statistics is None) == (metric.figure is None)
         assert (metric.whole is not None) == bool(metric.no_interval)
         assert metric.settings in metric.signature
         assert rows[name][1:] == (metric.title, metric.better)

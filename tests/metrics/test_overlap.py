@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.metrics.overlap import n_gram_overlap_with_knowledge, normalised_words, unigram_f1
+from palaver.metrics.overlap import n_gram_overlap_with_knowledge, unigram_f1
+from palaver.metrics.tokens import normalised_words
 
 texts = st.lists(
     st.sampled_from(["a", "an", "The", "cat", "Cat's", "dog,", "!", "theory", "it's"]), max_size=8

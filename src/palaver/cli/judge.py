@@ -25,7 +25,7 @@ def judge(
         typer.Option("--by", help="A judge: NAME, NAME=WHICH, or MODULE:FUNCTION; repeat it."),
     ] = None,
     out: options.OptionalOut = None,
-    list_judges: Annotated[bool, typer.Option("--list", help="Name the judges that there are.")] = False,
+    list_judges: options.ListNames = False,
     columns: options.Columns = None,
     device: options.Device = "auto",
     as_json: options.Json = False,

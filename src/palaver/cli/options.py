@@ -27,6 +27,7 @@ Workers = Annotated[
     int, typer.Option("--workers", min=0, help="Processes or threads; 0 for as many as suit the work.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+ListNames = Annotated[bool, typer.Option("--list", help="List the names that --by takes.")]
 ANY_SHAPE = "JSON, CSV or Parquet in any usual shape, packed or not"
 """Which files of dialogues or responses are taken: the same words in every help."""
 Columns = Annotated[

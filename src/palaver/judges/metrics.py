@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from palaver.metrics.metric import Example, Metric
+from palaver.metrics.examples import Example, Examples
+from palaver.metrics.file_scores import ALL_RESPONSES, example_of
+from palaver.metrics.metric import Metric
 from palaver.registry import Named
 from palaver.schema import Criterion, Dialogue, Rating, Response
 from palaver.schema.judge import Judged, Need
 from palaver.schema.rating import Kind
 from palaver.schema.scale import Real
-
-ALL_RESPONSES = "(all responses)"
-"""The item of a figure about everything a system said."""
 
 
 class MetricJudge(Named):
@@ -37,12 +36,12 @@ class MetricJudge(Named):
         if self.metric.whole is not None:
             by_system: dict[str, list[Example]] = {}
             for response in responses:
-                by_system.setdefault(response.judged_system, []).append(_example(response))
+                by_system.setdefault(response.judged_system, []).append(example_of(response))
             for system, examples in by_system.items():
-                yield from self._rating(ALL_RESPONSES, system, self.metric.whole(examples))
-        elif self.metric.per_example is not None:
-            for response in responses:
-                value = self.metric.per_example(_example(response))
+                yield from self._rating(ALL_RESPONSES, system, self.metric.whole(Examples.of(examples)))
+        elif self.metric.scores is not None and responses:
+            scores = self.metric.scores(Examples.of([example_of(response) for response in responses]))
+            for response, value in zip(responses, scores, strict=True):
                 yield from self._rating(response.id, response.judged_system, value)
 
     def _rating(self, item: str, system: str, value: float) -> Iterator[Rating]:
@@ -51,7 +50,3 @@ class MetricJudge(Named):
                 item=item, system=system, rater=self.name, criterion=self.name, value=float(value),
                 kind=self.kind, signature=self.signature,
             )  # fmt: skip
-
-
-def _example(response: Response) -> Example:
-    return Example(response.response or "", response.references, response.knowledge or "")

@@ -14,70 +14,148 @@ Li et al. scale, the two are alike (0.93 and 0.91), as they are in the table. Th
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
+import numpy as np
+
 from palaver.errors import UserError
-from palaver.metrics.metric import Example, Metric
-from palaver.text.words import words
+from palaver.metrics.examples import Example, Examples
+from palaver.metrics.metric import Floats, Metric, divide
+from palaver.metrics.tokens import Ints, Tokens
 
 Per = Literal["words", "ngrams"]
 
 
-def ngrams(tokens: Sequence[str], n: int) -> list[tuple[str, ...]]:
-    """All runs of `n` tokens, in order."""
-    if n < 1:
-        raise UserError(f"n-grams need n of 1 or more, found {n}")
-    return list(zip(*(tokens[i:] for i in range(n)), strict=False))
+def number_ngrams(tokens: Tokens, order: int) -> Iterator[tuple[Ints, Ints]]:
+    """For n from 1 to `order`: a number for each n-gram, equal for equal ones, and the text it stands in."""
+    ids = tokens.ids.astype(np.int64)
+    n_tokens = int(ids.max(initial=0)) + 1
+    owners = np.repeat(np.arange(len(tokens.starts) - 1), tokens.lengths)
+    grams = np.unique(ids, return_inverse=True)[1] if ids.size else ids
+    yield grams, owners
+    last = ids  # the last token of each n-gram
+    for _ in range(1, order):
+        same_text = owners[:-1] == owners[1:]
+        longer = grams[:-1][same_text] * n_tokens + last[1:][same_text]
+        grams = np.unique(longer, return_inverse=True)[1] if longer.size else longer
+        last = last[1:][same_text]
+        owners = owners[:-1][same_text]
+        yield grams, owners
 
 
 def diversity_of(text: str, n: int = 1, *, per: Per = "words") -> float:
     """Distinct n-grams of one response, divided by its words or by its n-grams; nan if it has none."""
-    tokens = words(text)
-    grams = ngrams(tokens, n)
-    if not grams:
-        return math.nan
-    return len(set(grams)) / len(grams if per == "ngrams" else tokens)
+    return float(_diversities(_examples([text]), n, per)[0])
 
 
 def diversity_n(texts: Iterable[str], n: int = 1, *, per: Per = "words") -> float:
     """The mean of `diversity_of` over the responses that have n-grams; nan if none has."""
-    scores = [d for text in texts if not math.isnan(d := diversity_of(text, n, per=per))]
-    return sum(scores) / len(scores) if scores else math.nan
+    scores = _diversities(_examples(texts), n, per)
+    defined = scores[~np.isnan(scores)]
+    return float(defined.mean()) if defined.size else np.nan
 
 
 def distinct_n(texts: Iterable[str], n: int = 1) -> float:
     """Distinct n-grams of all responses together, divided by all their n-grams; nan if there are none."""
-    grams = list(chain.from_iterable(ngrams(words(text), n) for text in texts))
-    return len(set(grams)) / len(grams) if grams else math.nan
+    return _distinct_share(_examples(texts), n)
 
 
-_NO_INTERVAL = (
-    "drawing responses with replacement repeats n-grams, so every replicate lies below the figure itself"
-)
+def _examples(texts: Iterable[str]) -> Examples:
+    return Examples.of([Example(text) for text in texts])
+
+
+def _diversities(examples: Examples, n: int, per: Per) -> Floats:
+    if n < 1:
+        raise UserError(f"n-grams need n of 1 or more, found {n}")
+    tokens = examples.predictions.tokens("words")
+    n_grams = np.maximum(tokens.lengths - n + 1, 0)
+    n_distinct = examples.distinct(n)[:, n - 1]
+    size = n_grams if per == "ngrams" else tokens.lengths
+    return divide(n_distinct, size, n_grams > 0)
+
+
+def _pooled_counts(examples: Examples, n: int) -> Ints:
+    """How often each distinct n-gram of all responses occurs."""
+    from palaver.metrics._kernels import pack_ngrams
+
+    tokens = examples.predictions.tokens("words")
+    n_tokens = int(tokens.ids.max(initial=0)) + 1
+    if n_tokens**n >= 2**63:
+        *_, (grams, _) = number_ngrams(tokens, n)
+        return np.bincount(grams)
+    ordered = np.sort(pack_ngrams(*tokens, n, n_tokens))  # much faster than numbering them
+    first = np.flatnonzero(np.diff(ordered, prepend=-1))
+    return np.diff(first, append=ordered.size)
+
+
+def _distinct_share(examples: Examples, n: int) -> float:
+    counts = _pooled_counts(examples, n)
+    return counts.size / int(counts.sum()) if counts.size else np.nan
+
+
+def _entropy(examples: Examples, n: int) -> float:
+    counts = _pooled_counts(examples, n)
+    if not counts.size:
+        return np.nan
+    share = counts / counts.sum()
+    return float(-(share * np.log(share)).sum()) + 0.0  # never -0.0
+
+
+def _top_share(examples: Examples, n: int) -> float:
+    """Share of the responses that are one of the `n` most frequent ones."""
+    tokens = examples.predictions.tokens("words")
+    texts = (tokens.ids[a:b].tobytes() for a, b in zip(tokens.starts, tokens.starts[1:], strict=False))
+    numbers: dict[bytes, int] = {}
+    counts = np.bincount([numbers.setdefault(text, len(numbers)) for text in texts])
+    return float(np.sort(counts)[::-1][:n].sum() / len(examples)) if len(examples) else np.nan
+
+
+_REPEATS = "drawing responses with replacement repeats {}, so every replicate lies {} the figure itself"
+_NO_INTERVAL = _REPEATS.format("n-grams", "below")
 
 
 def _diversity(n: int, per: Per, name: str, title: str) -> Metric:
-    def per_example(example: Example) -> float:
-        return diversity_of(example.prediction, n, per=per)
-
     settings = f"words:palaver|n:{n}|per:{per}|mean:responses"
-    return Metric(name=name, title=title, better="higher", settings=settings, per_example=per_example)
+    return Metric(
+        name=name,
+        title=title,
+        better="higher",
+        settings=settings,
+        scores=lambda examples: _diversities(examples, n, per),
+    )
 
 
 def _distinct(n: int) -> Metric:
-    def whole(examples: Sequence[Example]) -> float:
-        return distinct_n((example.prediction for example in examples), n)
-
     return Metric(
         name=f"distinct_{n}",
         title=f"Distinct {n}-grams of all responses",
         better="higher",
         settings=f"words:palaver|n:{n}|per:ngrams|pooled",
-        whole=whole,
+        whole=lambda examples: _distinct_share(examples, n),
         no_interval=_NO_INTERVAL,
+    )
+
+
+def _entropy_metric(n: int) -> Metric:
+    return Metric(
+        name=f"entropy_{n}",
+        title=f"Entropy of the {n}-grams of all responses",
+        better="higher",
+        settings=f"words:palaver|n:{n}|unit:nats|pooled",
+        whole=lambda examples: _entropy(examples, n),
+        no_interval=_NO_INTERVAL,
+    )
+
+
+def _top_metric(n: int, which: str) -> Metric:
+    return Metric(
+        name=f"top_{n}_share",
+        title=f"Share of the {which}",
+        better="lower",
+        settings=f"words:palaver|top:{n}|pooled",
+        whole=lambda examples: _top_share(examples, n),
+        no_interval=_REPEATS.format("responses", "above"),
     )
 
 
@@ -88,3 +166,8 @@ DIVERSITY_2_NGRAMS = _diversity(
 )
 DISTINCT_1 = _distinct(1)
 DISTINCT_2 = _distinct(2)
+ENTROPY_1 = _entropy_metric(1)
+ENTROPY_2 = _entropy_metric(2)
+ENTROPY_4 = _entropy_metric(4)
+TOP_1_SHARE = _top_metric(1, "most frequent response")
+TOP_10_SHARE = _top_metric(10, "ten most frequent responses")

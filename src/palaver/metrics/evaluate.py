@@ -1,18 +1,29 @@
-"""Several metrics of one set of responses: a table with percentile bootstrap intervals over responses."""
+"""Several metrics of one or more systems' responses: figures, bootstrap intervals and paired tests.
+
+Every metric that has an interval follows from sums over responses. A bootstrap replicate of all metrics of
+all systems is therefore one row of weights times one table, and systems that answered the same items are
+compared on the same replicates.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from palaver.errors import UserError, check_list, count_of
-from palaver.metrics.metric import METRICS, Example, Metric
-from palaver.statistics.bootstrap import check_fraction, percentile_interval, resample_sums
+from palaver.metrics.examples import Example, Examples
+from palaver.metrics.metric import METRICS, Floats, Metric
+from palaver.metrics.tokens import Ints
+from palaver.statistics.bootstrap import Resampling, percentile_interval, resample_sums
+from palaver.statistics.significance import holm
 from palaver.tabular import Tabular, columns_of, few, show_number
+
+_TIE = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +41,28 @@ class MetricResult:
     n_undefined: int
     """Responses without a score (an empty one has no diversity); left out."""
     reason: str
-    """Why the figure or its interval is nan; empty otherwise."""
+    """Why the figure or its interval is nan, or the interval has no width; empty otherwise."""
     signature: str
+    system: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricDifference:
+    """Two systems compared by one metric on the items that both answered."""
+
+    metric: str
+    system: str
+    other: str
+    difference: float
+    """`system` minus `other`."""
+    low: float
+    high: float
+    p: float
+    """Two-sided, of the paired bootstrap under the shifted null."""
+    p_holm: float
+    """Corrected for all pairs of this metric."""
+    n: int
+    """Items for which both have a score; a test needs two."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -49,7 +80,7 @@ class Evaluation(Tabular):
         return f"{values}; {count_of(self.n_examples, 'response')}"
 
     def _tables(self) -> dict[str, Any]:
-        return {"metrics": columns_of(MetricResult, self.rows)}
+        return {"metrics": columns_of(MetricResult, self.rows, leave_out=("system",))}
 
     def __iter__(self) -> Iterator[MetricResult]:
         return iter(self.rows)
@@ -76,64 +107,206 @@ def evaluate(
 
     A reference may be one text or several; an empty `knowledge` sentence is none.
     """
-    check_fraction("confidence", confidence)
+    resampling = Resampling.of(confidence, n_replicates, seed)
     for name, texts in (("predictions", predictions), ("references", references), ("metrics", metrics)):
         check_list(name, texts)
     given = {"references": references, "knowledge": knowledge}
     _check_lengths(predictions, given)
-    columns = {need for need, column in given.items() if column is not None}
+    chosen = choose_metrics(metrics, {need for need, column in given.items() if column is not None})
+    n = len(predictions)
+    several = [()] * n if references is None else [_as_tuple(reference) for reference in references]
+    sentences = [""] * n if knowledge is None else knowledge
+    if any(metric.of_texts for metric in chosen):
+        examples = Examples.of([Example(*row) for row in zip(predictions, several, sentences, strict=True)])
+    else:
+        examples = Examples.of_columns(predictions, several, sentences)
+    rows, _ = measure([SystemResponses("", range(n), examples)], chosen, resampling)
+    return Evaluation(rows, n, seed, n_replicates, confidence)
+
+
+def choose_metrics(metrics: Sequence[str | Metric] | None, columns: set[str]) -> list[Metric]:
+    """The metrics that are named, or all that the columns (references, knowledge) allow."""
     if metrics is None:
         known = [METRICS.get(name) for name in METRICS]
-        chosen = [metric for metric in known if columns.issuperset(metric.needs)]
-    else:
-        chosen = [METRICS.get(m) if isinstance(m, str) else m for m in metrics]
+        return [metric for metric in known if columns.issuperset(metric.needs)]
+    chosen = list(dict.fromkeys(METRICS.get(m) if isinstance(m, str) else m for m in metrics))
     problems = [f"{m.name} needs {need}" for m in chosen for need in m.needs if need not in columns]
     if problems:
         raise UserError("something is missing for these metrics:", problems=problems)
-    examples = [
-        Example(
-            prediction,
-            () if references is None else _as_tuple(references[i]),
-            "" if knowledge is None else knowledge[i],
-        )
-        for i, prediction in enumerate(predictions)
-    ]
-    rows = tuple(_result(metric, examples, seed, n_replicates, confidence) for metric in chosen)
-    return Evaluation(rows, len(examples), seed, n_replicates, confidence)
+    return chosen
+
+
+@dataclass(eq=False)
+class SystemResponses:
+    """What one system answered to which items."""
+
+    name: str
+    items: Sequence[Any]
+    examples: Examples
+    tables: list[Floats] = field(default_factory=list)
+    """For each metric that has an interval: sums' columns, then whether the response has a score."""
+
+
+def measure(
+    systems: Sequence[SystemResponses], metrics: Sequence[Metric], resampling: Resampling
+) -> tuple[tuple[MetricResult, ...], tuple[MetricDifference, ...]]:
+    """Each metric of each system, and each pair of systems by each metric that has an interval."""
+    sums = [metric for metric in metrics if metric.whole is None]
+    for system in systems:
+        system.tables = [_with_counts(metric.table(system.examples)) for metric in sums]
+    replicates = _replicates(systems, resampling)
+    rows = []
+    for metric in metrics:
+        for system, of_system in zip(systems, replicates, strict=True):
+            if metric.whole is not None:
+                rows.append(_whole_result(metric, system))
+            else:
+                place = sums.index(metric)
+                rows.append(_result(metric, system, place, of_system[place], resampling))
+    return tuple(rows), tuple(_differences(systems, sums, replicates, resampling))
+
+
+def _with_counts(table: Floats) -> Floats:
+    defined = ~np.isnan(table[:, :1])
+    return np.hstack([np.where(defined, table, 0.0), defined])
+
+
+def _replicates(systems: Sequence[SystemResponses], resampling: Resampling) -> list[list[Floats]]:
+    """Of each system and metric: the sums of each replicate. Systems with the same items share the draws."""
+    if not resampling.n_replicates or not systems[0].tables:
+        return [[table[:0] for table in system.tables] for system in systems]
+    if _same_items(systems):
+        return _resample([system.tables for system in systems], resampling)
+    return [_resample([system.tables], resampling)[0] for system in systems]
+
+
+def _same_items(systems: Sequence[SystemResponses]) -> bool:
+    """Whether all systems answered the same items, in the same order."""
+    first = systems[0].items
+    return all(len(s.items) == len(first) and list(s.items) == list(first) for s in systems[1:])
+
+
+def _resample(tables_of_systems: Sequence[list[Floats]], resampling: Resampling) -> list[list[Floats]]:
+    """The sums of each replicate; row i of every table is about the same item."""
+    tables = [table for tables in tables_of_systems for table in tables]
+    block = np.hstack(tables)
+    varies = (block != block[:1]).any(axis=0)  # a column that is the same in every row needs no drawing
+    sums = np.empty((resampling.n_replicates, block.shape[1]))
+    sums[:, ~varies] = block[0, ~varies] * len(block)
+    if varies.any():
+        sums[:, varies] = resample_sums(block[:, varies], resampling.n_replicates, resampling.rng)
+    parts = iter(np.split(sums, np.cumsum([table.shape[1] for table in tables])[:-1], axis=1))
+    return [[next(parts) for _ in tables] for tables in tables_of_systems]
+
+
+def _values(metric: Metric, sums: Floats) -> Floats:
+    return metric.value(sums[..., :-1], sums[..., -1])
 
 
 def _result(
-    metric: Metric, examples: Sequence[Example], seed: int, n_replicates: int, confidence: float
+    metric: Metric, system: SystemResponses, place: int, replicates: Floats, resampling: Resampling
 ) -> MetricResult:
-    low = high = math.nan
-    n_undefined = 0
-    reason = metric.no_interval
-    if metric.whole is not None:
-        value = metric.whole(examples)
-    else:
-        assert metric.per_example is not None, metric.name
-        scores = np.array([metric.per_example(example) for example in examples], dtype=np.float64)
-        defined = scores[~np.isnan(scores)]
-        n_undefined = len(scores) - len(defined)
-        value = float(defined.mean()) if len(defined) else math.nan
-        if len(defined):
-            sums = resample_sums(defined[:, None], n_replicates, np.random.default_rng(seed))
-            interval = percentile_interval(sums[:, 0] / len(defined), confidence)
-            low, high = interval.low, interval.high
+    total = system.tables[place].sum(axis=0)
+    n = int(total[-1])
+    result = _empty_result(metric, system, n)
+    if not n:
+        return replace(result, reason="no response has a score")
+    value = float(_values(metric, total))
+    if not len(replicates):
+        return replace(result, value=value, reason="no replicates were asked for")
+    if n < 2:
+        return replace(result, value=value, reason="an interval needs two responses with a score, found one")
+    interval = percentile_interval(_values(metric, replicates), resampling.confidence)
+    reason = "all replicates are equal" if interval.low == interval.high else ""
+    return replace(result, value=value, low=interval.low, high=interval.high, reason=reason)
+
+
+def _whole_result(metric: Metric, system: SystemResponses) -> MetricResult:
+    assert metric.whole is not None
+    value = float(metric.whole(system.examples))
+    result = _empty_result(metric, system, len(system.examples))
     if math.isnan(value):
-        reason = "no response has a score"
+        return replace(result, reason="no response has a score")
+    return replace(result, value=value, reason=metric.no_interval)
+
+
+def _empty_result(metric: Metric, system: SystemResponses, n: int) -> MetricResult:
     return MetricResult(
         name=metric.name,
         title=metric.title,
         better=metric.better,
-        value=value,
-        low=low,
-        high=high,
-        n=len(examples) - n_undefined,
-        n_undefined=n_undefined,
-        reason=reason,
+        value=math.nan,
+        low=math.nan,
+        high=math.nan,
+        n=n,
+        n_undefined=len(system.examples) - n,
+        reason="",
         signature=metric.signature,
+        system=system.name,
     )
+
+
+def _differences(
+    systems: Sequence[SystemResponses],
+    metrics: Sequence[Metric],
+    replicates: list[list[Floats]],
+    resampling: Resampling,
+) -> Iterator[MetricDifference]:
+    if not metrics or not resampling.n_replicates:
+        return
+    rows: list[list[MetricDifference]] = [[] for _ in metrics]
+    shared = _same_items(systems)
+    for a, b in combinations(range(len(systems)), 2):
+        pair = [systems[a], systems[b]]
+        if shared:
+            tables_of_pair = [system.tables for system in pair]
+            of_pair = [replicates[a], replicates[b]]
+        else:
+            common = _common_rows(*pair)
+            if not common[0].size:
+                continue
+            tables_of_pair = [
+                [table[rows_of_system] for table in system.tables]
+                for system, rows_of_system in zip(pair, common, strict=True)
+            ]
+            of_pair = _resample(tables_of_pair, resampling)
+        for place, metric in enumerate(metrics):
+            tables = [tables[place] for tables in tables_of_pair]
+            rows[place].append(_difference(metric, pair, tables, [of[place] for of in of_pair], resampling))
+    for of_metric in rows:
+        adjusted = holm([row.p for row in of_metric]).adjusted
+        for row, p in zip(of_metric, adjusted, strict=True):
+            yield replace(row, p_holm=float(p))
+
+
+def _common_rows(one: SystemResponses, other: SystemResponses) -> tuple[Ints, Ints]:
+    """The rows of both that are about the same item."""
+    places = {item: row for row, item in enumerate(other.items)}
+    pairs = [(row, places[item]) for row, item in enumerate(one.items) if item in places]
+    rows = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return rows[:, 0], rows[:, 1]
+
+
+def _difference(
+    metric: Metric,
+    pair: Sequence[SystemResponses],
+    tables: Sequence[Floats],
+    replicates: Sequence[Floats],
+    resampling: Resampling,
+) -> MetricDifference:
+    n = int((tables[0][:, -1] * tables[1][:, -1]).sum())
+    totals = [table.sum(axis=0) for table in tables]
+    values = [float(_values(metric, total)) if total[-1] else math.nan for total in totals]
+    difference = values[0] - values[1]
+    low = high = p = math.nan
+    if n >= 2:
+        drawn = _values(metric, replicates[0]) - _values(metric, replicates[1])
+        drawn = drawn[np.isfinite(drawn)]
+        interval = percentile_interval(drawn, resampling.confidence)
+        low, high = interval.low, interval.high
+        n_as_large = int((np.abs(drawn - difference) >= abs(difference) - _TIE).sum())
+        p = (1 + n_as_large) / (1 + drawn.size)
+    return MetricDifference(metric.name, pair[0].name, pair[1].name, difference, low, high, p, math.nan, n)
 
 
 def _check_lengths(predictions: Sequence[str], given: dict[str, Any]) -> None:

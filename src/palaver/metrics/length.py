@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from palaver.metrics.metric import Example, Metric
-from palaver.text.words import count_words
+import numpy as np
+
+from palaver.metrics.examples import Examples
+from palaver.metrics.metric import Floats, Metric
 
 
-def _words_of(example: Example) -> float:
-    return float(count_words(example.prediction))
+def _n_words(examples: Examples) -> Floats:
+    return examples.predictions.tokens("words").lengths.astype(np.float64)
 
 
 WORDS = Metric(
@@ -15,5 +17,12 @@ WORDS = Metric(
     title="Words per response",
     better="neither",
     settings="words:palaver|mean:responses",
-    per_example=_words_of,
+    scores=_n_words,
+)
+EMPTY = Metric(
+    name="empty",
+    title="Responses without a word",
+    better="lower",
+    settings="words:palaver|mean:responses",
+    scores=lambda examples: (_n_words(examples) == 0).astype(np.float64),
 )

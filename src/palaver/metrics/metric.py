@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
 
 from palaver import __version__
 from palaver.errors import UserError
 from palaver.files import sha256_of
+from palaver.metrics.examples import Example, Examples
 from palaver.registry import Registry, call_plugin, parameters_of, source_file
 from palaver.schema.judge import Direction, Need
 
-
-class Example(NamedTuple):
-    """One response to be judged, the true response (or several) and the sentence it was grounded in."""
-
-    prediction: str
-    references: tuple[str, ...] = ()
-    knowledge: str = ""
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
     """A figure over a set of responses.
 
-    `per_example` gives the score of one response (nan: undefined, left out of the mean and counted); the
-    figure is their mean. A figure that is no mean has `whole` instead, and `no_interval` says why there is no
-    bootstrap interval.
+    `scores` gives each response's score (nan: undefined, left out and counted); the figure is their mean. A
+    figure that is no mean, but follows from sums over responses, has `statistics` (responses, columns) and
+    `figure`, which takes their sums (…, columns). A figure that does not has `whole` instead, and
+    `no_interval` says why there is no bootstrap interval.
     """
 
     name: str
@@ -37,14 +36,50 @@ class Metric:
     needs: tuple[Need, ...] = ()
     settings: str
     """All that changes the figure, for the signature: "words:palaver|n:2|per:response"."""
-    per_example: Callable[[Example], float] | None = None
-    whole: Callable[[Sequence[Example]], float] | None = None
+    scores: Callable[[Examples], Floats] | None = None
+    statistics: Callable[[Examples], Floats] | None = None
+    figure: Callable[[Floats], Floats] | None = None
+    whole: Callable[[Examples], float] | None = None
     no_interval: str = ""
+    of_texts: bool = False
+    """Whether it reads the texts themselves (`Examples.rows`)."""
 
     @property
     def signature(self) -> str:
         """What to print beside a figure so that others can compute the same one."""
         return f"{self.name}|{self.settings}|palaver:{__version__}"
+
+    def table(self, examples: Examples) -> Floats:
+        """What adds up over responses, (responses, columns); a row of nan where there is no score."""
+        assert self.scores is not None, self.name
+        return self.scores(examples)[:, None] if self.statistics is None else self.statistics(examples)
+
+    def value(self, sums: Floats, counts: Floats) -> Floats:
+        """The figure, given the sums over so many responses. (…, columns), (…) -> (…)"""
+        if self.figure is not None:
+            return self.figure(sums)
+        return divide(sums[..., 0], counts, counts > 0)
+
+
+def divide(shares: NDArray[Any], wholes: NDArray[Any], where: NDArray[np.bool_]) -> Floats:
+    """shares / wholes; nan elsewhere."""
+    quotients: Floats = np.divide(shares, wholes, out=np.full(np.shape(wholes), np.nan), where=where)
+    return quotients
+
+
+def text_metric(
+    score: Callable[[Example], float], *, name: str, title: str, better: Direction, settings: str,
+    needs: tuple[Need, ...] = (),
+) -> Metric:  # fmt: skip
+    """A metric that scores one response at a time, from its text."""
+
+    def scores(examples: Examples) -> Floats:
+        assert examples.rows is not None, name
+        return np.array([score(row) for row in examples.rows], dtype=np.float64)
+
+    return Metric(
+        name=name, title=title, better=better, needs=needs, settings=settings, scores=scores, of_texts=True
+    )
 
 
 def _plugin(name: str, brought: Any) -> Metric:
@@ -59,23 +94,23 @@ def _plugin(name: str, brought: Any) -> Metric:
         raise UserError(f"{name} is no metric and no function", "expected a function of a response's text")
     needs = tuple(need for need in get_args(Need) if need in parameters_of(brought)[1:])
 
-    def per_example(example: Example) -> float:
+    def score(example: Example) -> float:
         more = {need: getattr(example, need) for need in needs}
-        score = call_plugin(name, brought, example.prediction, **more)
+        value = call_plugin(name, brought, example.prediction, **more)
         try:
-            return float(score)
+            return float(value)
         except (TypeError, ValueError):
-            raise UserError(f"the metric {name} should return a number, returned {score!r}") from None
+            raise UserError(f"the metric {name} should return a number, returned {value!r}") from None
 
     file = source_file(brought)
     source = sha256_of(file)[:8] if file is not None else "unknown"
-    return Metric(
+    return text_metric(
+        score,
         name=name,
         title=(inspect.getdoc(brought) or name).splitlines()[0].rstrip("."),
         better=getattr(brought, "better", "higher"),
         needs=needs,
         settings=f"function:{brought.__module__}|source:{source}|mean:responses",
-        per_example=per_example,
     )
 
 
@@ -83,14 +118,28 @@ METRICS: Registry[Metric] = Registry(
     "metric",
     {
         "unigram_f1": "palaver.metrics.overlap:UNIGRAM_F1",
+        "bleu": "palaver.metrics.bleu:BLEU",
+        "chrf": "palaver.metrics.chrf:CHRF",
+        "rouge_1": "palaver.metrics.rouge:ROUGE_1",
+        "rouge_2": "palaver.metrics.rouge:ROUGE_2",
+        "rouge_l": "palaver.metrics.rouge:ROUGE_L",
+        "knowledge_f1": "palaver.metrics.overlap:KNOWLEDGE_F1",
         "knowledge_overlap_1": "palaver.metrics.overlap:KNOWLEDGE_OVERLAP_1",
         "knowledge_overlap_2": "palaver.metrics.overlap:KNOWLEDGE_OVERLAP_2",
+        "copy_rate": "palaver.metrics.overlap:COPY_RATE",
         "diversity_1": "palaver.metrics.diversity:DIVERSITY_1",
         "diversity_2": "palaver.metrics.diversity:DIVERSITY_2",
         "diversity_2_ngrams": "palaver.metrics.diversity:DIVERSITY_2_NGRAMS",
         "distinct_1": "palaver.metrics.diversity:DISTINCT_1",
         "distinct_2": "palaver.metrics.diversity:DISTINCT_2",
+        "entropy_1": "palaver.metrics.diversity:ENTROPY_1",
+        "entropy_2": "palaver.metrics.diversity:ENTROPY_2",
+        "entropy_4": "palaver.metrics.diversity:ENTROPY_4",
+        "self_bleu": "palaver.metrics.bleu:SELF_BLEU",
+        "top_1_share": "palaver.metrics.diversity:TOP_1_SHARE",
+        "top_10_share": "palaver.metrics.diversity:TOP_10_SHARE",
         "words": "palaver.metrics.length:WORDS",
+        "empty": "palaver.metrics.length:EMPTY",
     },
     group="palaver.metrics",
     adapt=_plugin,

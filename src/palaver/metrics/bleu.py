@@ -1,0 +1,129 @@
+"""BLEU as sacrebleu computes it, and self-BLEU.
+
+`bleu` is sacrebleu's corpus BLEU with its defaults (13a, mixed case, exponential smoothing, no effective
+order; Post 2018), from 0 to 100. A response's own score is sacrebleu's `sentence_bleu`, which has effective
+order. Text in scripts without spaces is split into characters (see `tokens`); else both are equal to
+sacrebleu's, whatever the number of references.
+
+`self_bleu` (Zhu et al. 2018) is the mean of each response's sentence BLEU against all others of the system.
+What limits a match is the largest count of an n-gram in any *other* response. The two largest counts of each
+n-gram give that for all responses at once, so that nothing has to be sampled.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from palaver.metrics.diversity import number_ngrams
+from palaver.metrics.examples import Examples
+from palaver.metrics.metric import Floats, Metric
+from palaver.metrics.tokens import Ints
+
+ORDER = 4
+_SYSTEM, _REFERENCE = 2 * ORDER, 2 * ORDER + 1  # the columns of lengths, after matches and totals
+
+
+def bleu_statistics(examples: Examples) -> Floats:
+    """Matches of orders 1 to 4, totals of orders 1 to 4, length, and length of the closest reference."""
+    own, others = examples.tokens("13a")
+    matches = examples.matches("13a", ORDER, union=True)
+    closest = _closest(own.lengths[examples.owners], others.lengths, examples.owners, len(examples))
+    table = _statistics(matches, own.lengths, closest)
+    table[~examples.has_reference] = np.nan
+    return table
+
+
+def _statistics(matches: Ints, lengths: Ints, reference_lengths: Ints) -> Floats:
+    totals = np.maximum(lengths[:, None] - np.arange(ORDER), 0)
+    return np.column_stack([matches, totals, lengths, reference_lengths]).astype(np.float64)
+
+
+def _closest(own: Ints, others: Ints, owners: Ints, n: int) -> Ints:
+    """The reference length closest to each response's, the shorter one of two."""
+    order = np.lexsort((others, np.abs(own - others), owners))
+    closest = np.zeros(n, dtype=np.int64)
+    first, place = np.unique(owners[order], return_index=True)
+    closest[first] = others[order[place]]
+    return closest
+
+
+def bleu(statistics: Floats, *, effective_order: bool = False) -> Floats:
+    """BLEU of sums of statistics, (…, 10) -> (…)."""
+    matches, totals = statistics[..., :ORDER], statistics[..., ORDER:_SYSTEM]
+    own, reference = statistics[..., _SYSTEM], statistics[..., _REFERENCE]
+    has_ngrams, has_matches = totals > 0, matches > 0
+    # the first order without a match counts as half a match, the next as a quarter, and so on
+    n_without = np.cumsum(has_ngrams & ~has_matches, axis=-1)
+    smoothed = np.where(has_matches, matches, 0.5**n_without)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.where(has_ngrams, np.log(smoothed / totals), 0.0)
+        penalty = np.where(own < reference, np.exp(1 - reference / own), 1.0)
+    n_orders = has_ngrams.sum(axis=-1)
+    mean = logs.sum(axis=-1) / np.maximum(n_orders, 1)
+    defined = has_matches.any(axis=-1) & ((n_orders == ORDER) | effective_order)
+    score = np.where(defined, 100 * penalty * np.exp(mean), 0.0)
+    return np.where(np.isnan(own), np.nan, score)
+
+
+def sentence_bleu(statistics: Floats) -> Floats:
+    """BLEU of each response, over the orders that it has n-grams of."""
+    return bleu(statistics, effective_order=True)
+
+
+def self_bleu(examples: Examples) -> float:
+    """Mean sentence BLEU of each response against all others; nan for fewer than two."""
+    n = len(examples)
+    if n < 2:
+        return np.nan
+    tokens = examples.predictions.tokens("13a")
+    lengths = tokens.lengths
+    matches = np.zeros((n, ORDER), dtype=np.int64)
+    for k, (grams, owners) in enumerate(number_ngrams(tokens, ORDER)):
+        if grams.size:
+            matches[:, k] = _matches_with_others(grams, owners, n)
+    return float(sentence_bleu(_statistics(matches, lengths, _closest_other(lengths))).mean())
+
+
+def _matches_with_others(grams: Ints, owners: Ints, n: int) -> Ints:
+    """Each response's matches, clipped by the largest count in any other response."""
+    pairs, counts = np.unique(grams * n + owners, return_counts=True)  # one row an n-gram and response
+    gram, owner = np.divmod(pairs, n)
+    order = np.lexsort((-counts, gram))  # of each n-gram the largest count first
+    starts = np.flatnonzero(np.diff(gram[order], prepend=-1))
+    largest, holder = counts[order[starts]], owner[order[starts]]
+    has_second = np.diff(starts, append=order.size) > 1
+    second = np.where(has_second, counts[order[np.minimum(starts + 1, order.size - 1)]], 0)
+    limit = np.where(owner == holder[gram], second[gram], largest[gram])
+    return np.bincount(owner, np.minimum(counts, limit), minlength=n).astype(np.int64)
+
+
+def _closest_other(lengths: Ints) -> Ints:
+    """The closest length among the other responses, the shorter one of two."""
+    order = np.argsort(lengths, kind="stable")
+    ordered = lengths[order]
+    below = np.concatenate([ordered[:1] - 2 * ordered[-1] - 1, ordered[:-1]])
+    above = np.concatenate([ordered[1:], ordered[-1:] * 3 + 1])
+    closest = np.empty_like(lengths)
+    closest[order] = np.where(ordered - below <= above - ordered, below, above)
+    return closest
+
+
+_TOKENS = "case:mixed|tok:13a|no-spaces:characters|smooth:exp"
+BLEU = Metric(
+    name="bleu",
+    title="BLEU",
+    better="higher",
+    needs=("references",),
+    settings=f"{_TOKENS}|eff:no|references:all|corpus",
+    scores=lambda examples: sentence_bleu(bleu_statistics(examples)),
+    statistics=bleu_statistics,
+    figure=bleu,
+)
+SELF_BLEU = Metric(
+    name="self_bleu",
+    title="Self-BLEU: each response against all others",
+    better="lower",
+    settings=f"{_TOKENS}|eff:yes|references:all-others|mean:responses",
+    whole=self_bleu,
+    no_interval="a response drawn twice would be compared with itself",
+)

@@ -1,0 +1,251 @@
+"""The metrics of files: every system in them, in one pass over the rows.
+
+A file holds responses in any usual shape, or one response a line (`.txt`), with references beside it. Texts
+are turned into numbers as they are read and not kept, so a file may be larger than memory.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from palaver.errors import DataError, UserError, count_of
+from palaver.metrics.evaluate import (
+    MetricDifference,
+    MetricResult,
+    SystemResponses,
+    choose_metrics,
+    measure,
+)
+from palaver.metrics.examples import Example, Examples
+from palaver.metrics.metric import METRICS, Metric
+from palaver.metrics.tokens import Vocabulary
+from palaver.progress import Progress, no_progress
+from palaver.readers.rating_columns import SCHEMA
+from palaver.readers.responses import read_responses
+from palaver.readers.rows import file_stem
+from palaver.readers.texts import is_plain_text, read_texts
+from palaver.schema.rating import value_text
+from palaver.schema.response import Response
+from palaver.statistics.bootstrap import Resampling
+from palaver.tabular import Tabular, columns_of, few, show_number
+
+ALL_RESPONSES = "(all responses)"
+"""The item of a figure about everything a system said."""
+UNANSWERED = "responses that the system did not give"
+_BUFFER = 20_000
+"""Responses whose texts are held at a time."""
+
+
+@dataclass(frozen=True, repr=False)
+class FileScores(Tabular):
+    """Each metric of each system, and each pair of systems. Tables: scores, differences."""
+
+    scores: tuple[MetricResult, ...]
+    differences: tuple[MetricDifference, ...]
+    systems: tuple[SystemResponses, ...]
+    metrics: tuple[Metric, ...]
+    left_out: Mapping[str, int]
+    notes: tuple[str, ...]
+
+    def _headline(self) -> str:
+        first = few([f"{row.name} of {row.system} = {show_number(row.value)}" for row in self.scores])
+        return f"{first}; {count_of(len(self.systems), 'system')}"
+
+    def _tables(self) -> dict[str, Any]:
+        return {
+            "scores": columns_of(MetricResult, self.scores),
+            "differences": columns_of(MetricDifference, self.differences),
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        scores = [
+            {
+                "metric": row.name,
+                "system": row.system,
+                "value": row.value,
+                "low": row.low,
+                "high": row.high,
+                "n": row.n,
+                "n_undefined": row.n_undefined,
+                "better": row.better,
+                "reason": row.reason,
+                "signature": row.signature,
+            }
+            for row in self.scores
+        ]
+        columns = columns_of(MetricDifference, self.differences)
+        differences = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        return {
+            "scores": scores,
+            "differences": differences,
+            "left_out": dict(self.left_out),
+            "notes": list(self.notes),
+        }
+
+    def rating_frames(self) -> Iterator[pl.DataFrame]:
+        """Each response's score as a row of the table of ratings; a pooled figure is one row a system."""
+        for metric in self.metrics:
+            for system in self.systems:
+                if metric.scores is not None:
+                    values = metric.scores(system.examples)
+                    defined = np.flatnonzero(~np.isnan(values))
+                    items = [str(system.items[row]) for row in defined.tolist()]
+                    yield _rating_frame(metric, system.name, items, values[defined])
+                else:
+                    rows = [r for r in self.scores if (r.name, r.system) == (metric.name, system.name)]
+                    figures = np.array([row.value for row in rows if not np.isnan(row.value)])
+                    yield _rating_frame(metric, system.name, [ALL_RESPONSES] * len(figures), figures)
+
+
+def _rating_frame(metric: Metric, system: str, items: list[str], values: np.ndarray) -> pl.DataFrame:
+    given = {
+        "item": items,
+        "system": [system] * len(items),
+        "rater": [metric.name] * len(items),
+        "criterion": [metric.name] * len(items),
+        "value": [value_text(value) for value in values.tolist()],
+        "kind": ["metric"] * len(items),
+        "signature": [metric.signature] * len(items),
+    }
+    empty = [None] * len(items)
+    columns = {name: given.get(name, [""] * len(items) if name == "study" else empty) for name in SCHEMA}
+    return pl.DataFrame(columns, schema=SCHEMA)
+
+
+@dataclass
+class _System:
+    """What was read of one system so far."""
+
+    path: Path
+    items: list[str] = field(default_factory=list)
+    waiting: list[Example] = field(default_factory=list)
+    parts: list[Examples] = field(default_factory=list)
+
+
+def score_files(
+    paths: str | Path | Sequence[str | Path],
+    metrics: Sequence[str | Metric] | None = None,
+    *,
+    references: Sequence[str | Path] = (),
+    columns: Mapping[str, str] | None = None,
+    seed: int = 0,
+    n_replicates: int = 1000,
+    confidence: float = 0.95,
+    progress: Progress | None = None,
+) -> FileScores:
+    """The metrics of every system in the files. Without `metrics`: all that the files allow.
+
+    `references` are text files, one true response a line, for files that have one response a line.
+    """
+    resampling = Resampling.of(confidence, n_replicates, seed)
+    files = [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
+    if not files:
+        raise UserError("there is no file to score")
+    twice = [str(path) for path, count in Counter(files).items() if count > 1]
+    if twice:
+        raise UserError(f"named twice: {', '.join(twice)}", "name each file once")
+    named = None if metrics is None else [METRICS.get(m) if isinstance(m, str) else m for m in metrics]
+    keep_texts = any(metric.of_texts for metric in named or ())
+    reading = _Reading(keep_texts, progress or no_progress)
+    plain = [is_plain_text(path) for path in files]
+    if references and not all(plain):
+        odd = files[plain.index(False)]
+        raise UserError(
+            f"{odd} is no plain text: its references stand in it",
+            "a column 'reference' beside 'response', or --column reference=NAME",
+        )
+    for path, is_plain in zip(files, plain, strict=True):
+        if is_plain:
+            reading.read_lines(path, [Path(reference) for reference in references])
+        else:
+            reading.read_responses(path, columns)
+    systems = reading.systems()
+    chosen = choose_metrics(named, {need for need in ("references", "knowledge") if reading.has[need]})
+    scores, differences = measure(systems, chosen, resampling)
+    return FileScores(
+        scores, differences, tuple(systems), tuple(chosen), dict(reading.left_out), tuple(reading.notes)
+    )
+
+
+class _Reading:
+    """Responses become numbers, system by system."""
+
+    def __init__(self, keep_texts: bool, progress: Progress) -> None:
+        self.has: Counter[str] = Counter()
+        self.left_out: Counter[str] = Counter()
+        self.notes: list[str] = []
+        self._keep_texts = keep_texts
+        self._progress = progress
+        self._vocabulary = Vocabulary()
+        self._systems: dict[str, _System] = {}
+        self._n_read = self._n_waiting = 0
+
+    def read_responses(self, path: Path, columns: Mapping[str, str] | None) -> None:
+        reader = read_responses(path, columns=columns)
+        for response in reader:
+            self._n_read += 1
+            if response.response is None:
+                self.left_out[UNANSWERED] += 1
+            else:
+                self._add(path, response.judged_system, response.id, example_of(response))
+        self.notes += reader.notes
+
+    def read_lines(self, path: Path, references: Sequence[Path]) -> None:
+        """One response a line; line n of each reference file belongs to it."""
+        n_lines = {file: sum(1 for _ in read_texts(file)) for file in (path, *references)}
+        if len(set(n_lines.values())) > 1:
+            raise DataError(
+                "responses and references must match line by line:",
+                problems=[f"{file}: {count_of(n, 'line')}" for file, n in n_lines.items()],
+            )
+        beside = [read_texts(file) for file in references]
+        for number, (said, *expected) in enumerate(zip(read_texts(path), *beside, strict=True), start=1):
+            self._n_read += 1
+            example = Example(said.text, tuple(text.text for text in expected))
+            self._add(path, file_stem(path), str(number), example)
+
+    def _add(self, path: Path, name: str, item: str, example: Example) -> None:
+        system = self._systems.setdefault(name, _System(path))
+        if system.path != path:
+            raise DataError(f"{system.path} and {path} both hold responses of {name!r}", "rename one of them")
+        system.items.append(item)
+        system.waiting.append(example)
+        self.has["references"] += bool(example.references)
+        self.has["knowledge"] += bool(example.knowledge)
+        self._n_waiting += 1
+        if self._n_waiting == _BUFFER:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._progress("reading", self._n_read, 0)
+        for system in self._systems.values():
+            if system.waiting:
+                part = Examples.of(system.waiting, self._vocabulary)
+                if not self._keep_texts:
+                    part.rows = None
+                system.parts.append(part)
+                system.waiting = []
+        self._n_waiting = 0
+
+    def systems(self) -> list[SystemResponses]:
+        """All that was read."""
+        self._flush()
+        if not self._systems:
+            raise DataError("there is no response to score", "the systems gave none")
+        return [
+            SystemResponses(name, system.items, Examples.join(self._vocabulary, system.parts))
+            for name, system in self._systems.items()
+        ]
+
+
+def example_of(response: Response) -> Example:
+    """What a metric looks at."""
+    return Example(response.response or "", response.references, response.knowledge or "")

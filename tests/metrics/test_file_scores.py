@@ -1,0 +1,176 @@
+"""Metrics of files: all systems, all pairs, and what is wrong with a file."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sacrebleu
+from sacrebleu.metrics import BLEU
+from sacrebleu.significance import PairedTest
+
+from palaver.errors import DataError, UserError
+from palaver.metrics import file_scores
+from palaver.metrics.file_scores import score_files
+
+WORDS = ["cats", "dogs", "like", "the", "sun", "and", "rain", "fall", "on", "us"]
+
+
+def sentences(seed: int, n: int) -> list[str]:
+    rng = np.random.default_rng(seed)
+    return [" ".join(rng.choice(WORDS, 8)) for _ in range(n)]
+
+
+def noisy(texts: list[str], share: float, seed: int) -> list[str]:
+    rng = np.random.default_rng(seed)
+    return [" ".join(w if rng.random() > share else rng.choice(WORDS) for w in t.split()) for t in texts]
+
+
+REFERENCES = sentences(0, 60)
+SAID = {
+    "good": noisy(REFERENCES, 0.2, 1),
+    "fair": noisy(REFERENCES, 0.5, 2),
+    "same": noisy(REFERENCES, 0.5, 3),
+}
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture
+def responses(tmp_path: Path) -> Path:
+    rows = [
+        {"id": str(i), "system": system, "context": f"c{i}", "response": said[i], "reference": reference}
+        for i, reference in enumerate(REFERENCES)
+        for system, said in SAID.items()
+    ]
+    return write(tmp_path / "responses.jsonl", rows)
+
+
+def test_every_system_and_every_pair(responses: Path) -> None:
+    result = score_files(responses, ["bleu", "unigram_f1", "distinct_1"], n_replicates=300)
+    figures = {(row.name, row.system): row for row in result.scores}
+    assert list(figures)[:3] == [("bleu", name) for name in SAID]
+    for name, said in SAID.items():
+        bleu = figures["bleu", name]
+        assert bleu.value == pytest.approx(sacrebleu.corpus_bleu(said, [REFERENCES]).score, abs=1e-9)
+        assert bleu.low < bleu.value < bleu.high
+    pairs = {(d.metric, d.system, d.other): d for d in result.differences}
+    assert set(pairs) == {
+        (metric, *pair)
+        for metric in ("bleu", "unigram_f1")
+        for pair in (("good", "fair"), ("good", "same"), ("fair", "same"))
+    }
+    clear, unclear = pairs["bleu", "good", "fair"], pairs["bleu", "fair", "same"]
+    assert clear.difference == figures["bleu", "good"].value - figures["bleu", "fair"].value
+    assert 0 < clear.low < clear.difference < clear.high
+    assert clear.p == pytest.approx(1 / 301)
+    assert clear.p_holm == pytest.approx(3 / 301)  # three pairs
+    assert unclear.p > 0.05
+    assert {d.n for d in pairs.values()} == {60}
+
+
+def test_the_paired_bootstrap_is_that_of_sacrebleu(responses: Path) -> None:
+    systems = [("fair", SAID["fair"]), ("same", SAID["same"])]
+    _, scores = PairedTest(systems, {"BLEU": BLEU()}, [REFERENCES], test_type="bs", n_samples=2000)()
+    result = score_files(responses, ["bleu"], n_replicates=4000)
+    theirs = scores["BLEU"][1]
+    ours = next(row for row in result.scores if row.system == "same")
+    assert ours.value == pytest.approx(theirs.score, abs=1e-9)
+    assert (ours.high - ours.low) / 2 == pytest.approx(theirs.ci, rel=0.1)
+
+
+def test_a_pair_is_compared_on_what_both_answered(tmp_path: Path) -> None:
+    rows = [
+        {"id": str(i), "system": system, "response": said, "reference": "cats like the sun"}
+        for system, said, n in (("a", "cats like rain", 9), ("b", "dogs like the sun", 6), ("c", "us", 0))
+        for i in (range(n) if n else [100])
+    ]
+    rows[0]["response"] = "cats like the sun"
+    result = score_files(write(tmp_path / "r.jsonl", rows), ["unigram_f1"], n_replicates=200)
+    [pair] = [d for d in result.differences if d.system == "a"]
+    assert (pair.other, pair.n) == ("b", 6)  # c shares nothing with anybody
+    means = [row.value for row in score_files(tmp_path / "r.jsonl", ["unigram_f1"]).scores]
+    assert pair.difference != pytest.approx(means[0] - means[1])
+    assert math.isnan(result.scores[2].low)
+    assert "two responses" in result.scores[2].reason
+
+
+def test_empty_responses_are_rows_and_missing_ones_are_counted(tmp_path: Path) -> None:
+    rows = [
+        {"id": "1", "system": "a", "response": "", "reference": "cats"},
+        {"id": "2", "system": "a", "response": "cats", "reference": "cats"},
+        {"id": "3", "system": "a", "response": None, "reference": "cats"},
+        {"id": "4", "system": "a", "response": "word " * 3000, "reference": "cats"},
+    ]
+    result = score_files(write(tmp_path / "r.jsonl", rows))
+    assert dict(result.left_out) == {"responses that the system did not give": 1}
+    empty = next(row for row in result.scores if row.name == "empty")
+    assert (empty.value, empty.n) == (pytest.approx(1 / 3), 3)
+    import polars as pl
+
+    frame = pl.concat(result.rating_frames())
+    marks = frame.filter(frame["criterion"] == "empty")
+    assert dict(zip(marks["item"], marks["value"], strict=True)) == {"1": "1", "2": "0", "4": "0"}
+    bleu = frame.filter(frame["criterion"] == "bleu")
+    assert dict(zip(bleu["item"], bleu["value"], strict=True))["2"] in ("100", "100.00000000000004")
+    assert set(frame["kind"]) == {"metric"}
+
+
+def test_reading_in_parts_changes_nothing(responses: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = score_files(responses, n_replicates=50)
+    monkeypatch.setattr(file_scores, "_BUFFER", 7)
+    parts = score_files(responses, n_replicates=50)
+    assert [row.value for row in parts.scores] == pytest.approx([row.value for row in whole.scores])
+    assert [row.low for row in parts.scores] == pytest.approx([row.low for row in whole.scores], nan_ok=True)
+
+
+def test_lines_of_text_and_their_references(tmp_path: Path) -> None:
+    for name, texts in {**SAID, "true": REFERENCES, "other": REFERENCES[::-1]}.items():
+        (tmp_path / f"{name}.txt").write_text("\n".join(texts) + "\n")
+    files = [tmp_path / "good.txt", tmp_path / "fair.txt"]
+    both = [tmp_path / "true.txt", tmp_path / "other.txt"]
+    result = score_files(files, ["bleu"], references=both, n_replicates=20)
+    expected = sacrebleu.corpus_bleu(SAID["good"], [REFERENCES, REFERENCES[::-1]]).score
+    assert result.scores[0].value == pytest.approx(expected, abs=1e-9)
+    assert [row.system for row in result.scores] == ["good", "fair"]
+    (tmp_path / "true.txt").write_text("one line\n")
+    with pytest.raises(DataError, match="line by line") as caught:
+        score_files(files, references=both)
+    said = "\n".join(caught.value.problems)
+    assert "good.txt: 60 lines" in said
+    assert "true.txt: 1 line" in said
+
+
+def test_what_is_wrong_is_said(responses: Path, tmp_path: Path) -> None:
+    row = {"id": "1", "system": "a", "response": "x"}
+    with pytest.raises(UserError, match="already in line 1"):
+        score_files(write(tmp_path / "twice.jsonl", [row, row]))
+    with pytest.raises(UserError, match="something is missing") as caught:
+        score_files(write(tmp_path / "bare.jsonl", [row]), ["bleu", "copy_rate"])
+    assert caught.value.problems == ("bleu needs references", "copy_rate needs knowledge")
+    with pytest.raises(UserError, match="did you mean 'bleu'"):
+        score_files(responses, ["blue"])
+    with pytest.raises(UserError, match="both hold responses of 'a'"):
+        score_files([tmp_path / "bare.jsonl", write(tmp_path / "more.jsonl", [{**row, "id": "2"}])])
+    with pytest.raises(UserError, match="named twice: .*responses.jsonl"):
+        score_files([responses, responses])
+    with pytest.raises(UserError, match="is no plain text"):
+        score_files(responses, references=[responses])
+    with pytest.raises(UserError, match="there is no response to score"):
+        score_files(write(tmp_path / "none.jsonl", [{**row, "response": None}]))
+
+
+def test_a_function_of_ones_own_is_a_metric_of_a_file(
+    responses: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "metrics_of_a_file.py").write_text("def spaces(response):\n    return response.count(' ')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    result = score_files(responses, ["metrics_of_a_file:spaces"], n_replicates=20)
+    assert {row.value for row in result.scores} == {7.0}
