@@ -156,7 +156,7 @@ def magnitudes(kind: type[Any]) -> st.SearchStrategy[Any]:
 
 @st.composite
 def checkboxes(draw: st.DrawFn) -> s.Checkboxes:
-    option = names.filter(lambda t: t == t.strip() and "|" not in t and "\n" not in t)
+    option = names.filter(lambda t: t == t.strip() and not set("|\n\0") & set(t))
     options = draw(st.lists(option, min_size=1, max_size=4, unique=True))
     alone = draw(st.sets(st.sampled_from(options)))
     return s.Checkboxes(options=tuple(options), exclusive=tuple(o for o in options if o in alone))

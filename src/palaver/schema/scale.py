@@ -561,6 +561,8 @@ class Checkboxes(Scale):
             raise ValueError("options: '|' and line breaks separate boxes in files and cannot be part of one")
         if any(option != option.strip() for option in self.options):
             raise ValueError("options: spaces around one get lost in files")
+        if any("\0" in option for option in self.options):
+            raise ValueError("options: a NUL character is in one, which no database takes")
         stray = [e for e in self.exclusive if e not in self.options]
         if stray:
             raise ValueError(f"exclusive: {stray} not among the options {list(self.options)}")

@@ -100,8 +100,8 @@ def _rows(judged: Judgements, resampling: Resampling) -> Iterator[AgreementRow]:
         # Logarithms and z-scores of a ratio or ordinal scale are what differences are taken of: interval.
         level = "ordinal" if level == "ordinal" and judged.normalisation == "raw" else "interval"
         yield _alpha_row(judged, judged.score, level, level, resampling)
-        if level == "ordinal":
-            yield _fleiss_row(judged, resampling)
+        if level == "ordinal":  # by draws of its own, so that what comes after does not depend on the level
+            yield _fleiss_row(judged, replace(resampling, rng=resampling.rng.spawn(1)[0]))
     else:
         yield _alpha_row(judged, judged.score, "nominal", "nominal", resampling)
         yield _fleiss_row(judged, resampling)
