@@ -418,7 +418,7 @@ def main() -> None:
         missed += [f"{ratio:.1f} times potato, target {RATIO:g}"] if ratio < RATIO else []
     if chosen.out:
         record = {
-            "command": " ".join(["python -m benchmarks.serve", f"--runs {chosen.runs}"]),
+            "command": f"python -m benchmarks.serve --runs {chosen.runs} --seconds {chosen.seconds:g}",
             "machine": machine(),
             "seconds": chosen.seconds,
             "cases": lines,

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
-from sqlalchemy import func, select
+from sqlalchemy import select
 
 from palaver import __version__
 from palaver.server.admin_sessions import (
@@ -32,7 +32,6 @@ from palaver.server.security import RateLimit, Signer, check_origin, cookie, own
 from palaver.server.settings import Settings
 from palaver.server.study_state import StudyState
 from palaver.server.tables import study as study_table
-from palaver.server.tables import study_version
 
 _WRONG = "this link is wrong, or was used already"
 _MEDIA = {
@@ -51,7 +50,6 @@ class AdminSite:
 
     def __init__(self, settings: Settings, study_state: StudyState) -> None:
         self.settings, self.study_state = settings, study_state
-        self._newest = study_state
         self.home = f"{settings.root_path}/admin"
         self.live = Live(study_state.database)
         self.pages = Pages(settings.root_path)
@@ -89,18 +87,6 @@ class AdminSite:
             self._cookie_name, cookie_value, self.settings, max_age=max_age, path=self.home
         )
         return reply
-
-    def newest(self) -> StudyState:
-        """The study as it is now: it may have been amended, by whatever process."""
-        with self.study_state.database.reading() as connection:
-            number = connection.execute(select(func.max(study_version.c.number))).scalar_one()
-        if number != self._newest.version:
-            self._newest = self.new_state()
-        return self._newest
-
-    def new_state(self) -> StudyState:
-        """One of our own: the raters' thread may be using the other."""
-        return StudyState(self.study_state.database, self.study_state.clock)
 
     def mark_of_draft(self, version: int, text: str) -> str:
         """What tells a draft that was shown as an amendment of this version from any other."""
@@ -148,19 +134,19 @@ def show(request: Request, site: SiteHere) -> Response:
         return site.sign_in_page("", 401)
     board = look(site.study_state.database, site.live)
     csrf = site.csrf(session)
-    state = site.newest()
+    edition = site.study_state.newest()
     return HTMLResponse(
         site.pages.page(
             "admin.html.j2",
-            study=state.study,
+            study=edition.study,
             board=board,
             sections=site.pages.sections(board, csrf),
             csrf=csrf,
             own_session=session,
             sessions=list_sessions(site.study_state.database, board.status.now),
             now=board.status.now,
-            hash=state.hash,
-            study_version=state.version,
+            hash=edition.hash,
+            study_version=edition.version,
             version=__version__,
             link=f"{own_origin(request, site.settings)}{site.settings.root_path}/",
         )
@@ -260,7 +246,7 @@ def raters(site: SiteHere, session: Session) -> Response:
 
 @router.get("/study-file", include_in_schema=False)
 def study_file(site: SiteHere, session: Session) -> Response:
-    return _download(site, ".toml", [site.newest().source.encode()])
+    return _download(site, ".toml", [site.study_state.newest().source.encode()])
 
 
 @router.get("/record.json", include_in_schema=False)
@@ -287,7 +273,7 @@ def report(site: SiteHere, session: Session) -> Response:
     from palaver.reports import render_report
     from palaver.studies import analyse, read_ratings
 
-    study = site.newest().study
+    study = site.study_state.newest().study
     table = read_ratings(read_answers(site.study_state.database), study=study)
     page = render_report(analyse(table, study=study, seed=study.seed))
     return _download(site, "-report.html", [page.encode()])

@@ -16,9 +16,9 @@ from sqlalchemy import select
 from palaver.errors import UserError
 from palaver.server.admin import AdminSite, Session, SiteHere
 from palaver.server.admin_sessions import AdminSession
+from palaver.server.editions import Edition
 from palaver.server.refusal import Refusal, clean
 from palaver.server.security import MAX_BODY
-from palaver.server.study_state import StudyState
 from palaver.server.tables import study_version
 from palaver.studies.amendment import Amendment, compare_studies
 from palaver.studies.design import parse_study
@@ -31,8 +31,8 @@ router = APIRouter(prefix="/admin/amend")
 
 @router.get("", response_class=HTMLResponse, include_in_schema=False)
 def show(site: SiteHere, session: Session) -> Response:
-    state = site.newest()
-    return _page(site, session, state, state.source)
+    edition = site.study_state.newest()
+    return _page(site, session, edition, edition.source)
 
 
 @router.post("", include_in_schema=False)
@@ -47,17 +47,17 @@ def amend(
 ) -> Response:
     """Say what a study file would change. `confirmed`: make the change, if it is the one that was shown."""
     site.check_form(request, session, csrf)
-    state = site.newest()
+    edition = site.study_state.newest()
     try:
         text = _read(file, text)
         study = parse_study(text, "the study file")
-        amendment = compare_studies(state.study, study)
-        if confirmed and confirmed == site.mark_of_draft(state.version, text):
-            site.new_state().amend(study, text)
+        amendment = compare_studies(edition.study, study)
+        if confirmed and confirmed == site.mark_of_draft(edition.version, text):
+            site.study_state.amend(study, text)
             return RedirectResponse(f"{site.home}/amend", 303)
     except UserError as error:
-        return _page(site, session, state, text, problem=error)
-    return _page(site, session, state, text, amendment=amendment)
+        return _page(site, session, edition, text, problem=error)
+    return _page(site, session, edition, text, amendment=amendment)
 
 
 def _read(file: UploadFile | None, text: str) -> str:
@@ -77,26 +77,26 @@ def _read(file: UploadFile | None, text: str) -> str:
 def _page(
     site: AdminSite,
     session: AdminSession,
-    state: StudyState,
+    edition: Edition,
     text: str,
     *,
     amendment: Amendment | None = None,
     problem: UserError | None = None,
 ) -> Response:
-    with state.database.reading() as connection:
+    with site.study_state.database.reading() as connection:
         since = connection.execute(
-            select(study_version.c.at).where(study_version.c.number == state.version)
+            select(study_version.c.at).where(study_version.c.number == edition.version)
         ).scalar_one()
     page = site.pages.page(
         "admin_amend.html.j2",
-        study=state.study,
-        version=state.version,
+        study=edition.study,
+        version=edition.version,
         since=since,
-        now=state.clock(),
+        now=site.study_state.clock(),
         text=escape(text),  # as it is: data from elsewhere is scrubbed, and this comes back to be stored
         amendment=amendment,
         problem=problem,
-        mark=site.mark_of_draft(state.version, text),
+        mark=site.mark_of_draft(edition.version, text),
         csrf=site.csrf(session),
     )
     is_refused = problem is not None or (amendment is not None and amendment.refusals)

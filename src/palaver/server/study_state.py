@@ -5,7 +5,6 @@ Pages and programs go through here; nothing about a study's course is kept in th
 
 from __future__ import annotations
 
-import hashlib
 import json
 import secrets
 import time
@@ -19,18 +18,25 @@ from palaver.errors import UserError
 from palaver.schema import Item, Question, Study
 from palaver.server import leases, shortcuts
 from palaver.server.answers import CHANGES, RawAnswer, answer_row, is_complete, store
-from palaver.server.catalogue import Catalogue, ScreenContent, screen_rows
+from palaver.server.catalogue import screen_rows
 from palaver.server.database import Database
+from palaver.server.editions import (
+    Edition,
+    add_version,
+    is_version,
+    more_screens,
+    newest_version,
+    read_edition,
+)
 from palaver.server.entry import Browser, check_return
 from palaver.server.next_screen import checks_due, next_screen
 from palaver.server.rater_checks import judge_check
 from palaver.server.records import LEFT, Rater, answers_of, change_rater, log, meet, rater_of
 from palaver.server.refusal import Refusal, storable
-from palaver.server.tables import comment, rater, screen, study_version
+from palaver.server.tables import comment, rater, screen
 from palaver.server.tables import study as study_table
 from palaver.studies.amendment import Amendment, compare_studies
 from palaver.studies.checks import met
-from palaver.studies.screens import BLOCK, shown_order
 
 Clock = Callable[[], float]
 Answers = Mapping[tuple[str, str], str]
@@ -98,35 +104,6 @@ class Feedback:
     hints: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Edition:
-    """A study since its latest amendment."""
-
-    study: Study
-    catalogue: Catalogue
-    as_begun: Study
-    version: int
-    source: str
-    hash: str
-
-    def order(self, content: ScreenContent, held: leases.Lease) -> tuple[int, ...]:
-        """Outputs by shown position."""
-        # By the design as it began: more raters per item would turn the square under screens in hand.
-        return shown_order(self.as_begun, content.screen, len(content.item.outputs), held.turn, held.rater)
-
-
-def _read_edition(connection: Connection) -> Edition:
-    row = connection.execute(select(study_table)).first()
-    if row is None:
-        raise UserError("this database holds no study yet", "begin with: palaver study serve study.toml")
-    study = Study.model_validate_json(row.document)
-    first = select(study_version.c.document).where(study_version.c.number == 1)
-    as_begun = Study.model_validate_json(connection.execute(first).scalar_one())
-    version = connection.execute(select(func.max(study_version.c.number))).scalar_one()
-    catalogue = Catalogue(study, connection.execute(select(screen)))
-    return Edition(study, catalogue, as_begun, version, row.source, row.hash)
-
-
 class StudyState:
     """One study in its database: where everybody stands, and every step that somebody takes."""
 
@@ -134,7 +111,7 @@ class StudyState:
         self.database = database
         self.clock = clock
         with database.reading() as connection:
-            self._edition = _read_edition(connection)
+            self._edition = read_edition(connection)
             self.secret: str = connection.execute(select(study_table.c.secret)).scalar_one()
         self._given = shortcuts.RecentLeases()
 
@@ -155,10 +132,15 @@ class StudyState:
     def hash(self) -> str:
         return self._edition.hash
 
+    def newest(self) -> Edition:
+        """The study as it is now: it may have been amended, by whatever process."""
+        with self.database.reading() as connection:
+            return self._edition_of(connection, newest_version(connection))
+
     def _edition_of(self, connection: Connection, version: int) -> Edition:
         """The study as it is; if it was amended meanwhile, by whatever process, it is read again."""
         if version != self._edition.version:
-            self._edition = _read_edition(connection)
+            self._edition = read_edition(connection)
         return self._edition
 
     @classmethod
@@ -167,7 +149,7 @@ class StudyState:
         with database.writing() as connection:
             row = connection.execute(select(study_table.c.name)).first()
             if row is None:
-                version = _add_version(connection, 1, study, source, clock())
+                version = add_version(connection, 1, study, source, clock())
                 connection.execute(
                     insert(study_table).values(
                         id=1,
@@ -180,7 +162,7 @@ class StudyState:
                 )
                 connection.execute(insert(screen), screen_rows(study))
                 database.note_sizes(connection)
-            elif not _is_version(connection, study):  # an earlier one, too: the admin's page may have amended
+            elif not is_version(connection, study):  # an earlier one, too: the admin's page may have amended
                 raise UserError(
                     f"the database holds the study {row.name!r} as it began, and the file has changed since",
                     "palaver study amend says what can be taken over; or serve it with another --database",
@@ -191,7 +173,7 @@ class StudyState:
         """Change the study while it runs. What was answered keeps the version it was answered under."""
         now = self.clock()
         with self.database.writing() as connection:
-            before = _read_edition(connection)
+            before = read_edition(connection)
             amendment = compare_studies(before.study, study)
             if amendment.refusals:
                 raise UserError(
@@ -202,16 +184,16 @@ class StudyState:
             if not amendment.changes:
                 return amendment
             number = before.version + 1
-            version = _add_version(connection, number, study, source, now)
+            version = add_version(connection, number, study, source, now)
             connection.execute(update(study_table).values(**version))
             connection.execute(
                 update(screen).where(screen.c.kind == "main").values(target=study.raters_per_item)
             )
             if amendment.new_items:
-                connection.execute(insert(screen), _more_screens(connection, study, amendment.new_items))
+                connection.execute(insert(screen), more_screens(connection, study, amendment.new_items))
                 self.database.note_sizes(connection)
             log(connection, now, None, "amended", f"version {number}: {'; '.join(amendment.changes)}")
-            self._edition = _read_edition(connection)
+            self._edition = read_edition(connection)
         return amendment
 
     def enter(
@@ -517,40 +499,6 @@ def _is_work_left(connection: Connection, rater_id: str) -> bool:
     return leases.neediest_group(connection, rater_id) is not None or leases.others_hold_work(
         connection, rater_id
     )
-
-
-def _add_version(
-    connection: Connection, number: int, study: Study, source: str, now: float
-) -> dict[str, str]:
-    """Write down a version of the study; what the row of the study says of its newest one."""
-    document = study.model_dump_json()
-    if "\\u0000" in document.replace("\\\\", ""):  # the character, not a text that spells it
-        raise UserError("the study holds a NUL character, which no database takes", "take it out of the file")
-    digest = hashlib.sha256(document.encode()).hexdigest()
-    version = {"document": document, "source": source, "hash": digest}
-    connection.execute(insert(study_version).values(number=number, at=now, **version))
-    return version
-
-
-def _is_version(connection: Connection, study: Study) -> bool:
-    """Whether the study is as it was in some version; fields that are new have their default."""
-    newest_first = select(study_version.c.document).order_by(study_version.c.number.desc())
-    documents = connection.execute(newest_first).scalars()
-    return any(Study.model_validate_json(document) == study for document in documents)
-
-
-def _more_screens(connection: Connection, study: Study, items: Sequence[Item]) -> list[dict[str, object]]:
-    """The screens of new items, after those that are there."""
-    last = connection.execute(select(func.max(screen.c.id), func.max(screen.c.place))).one()
-    rows = [
-        row
-        for row in screen_rows(study.model_copy(update={"items": tuple(items)}))
-        if row["kind"] in ("main", "degraded")
-    ]
-    for number, row in enumerate(rows, start=1):
-        place = last[1] + 1 + int(str(row["place"]))
-        row |= {"id": last[0] + number, "place": place, "block_no": place // BLOCK}
-    return rows
 
 
 def _keep_comment(
