@@ -306,19 +306,19 @@ def test_an_answer_whose_acknowledgement_was_lost_is_sent_after_a_reload_and_is_
     serve: Serve, context: BrowserContext
 ) -> None:
     server = serve(preset_text("likert"))
-    page = open_page(context, server.url)
-    press_go(page)
-    before = here(page)
 
     def lose(route: object) -> None:
         route.fetch()  # type: ignore[attr-defined]
         route.abort()  # type: ignore[attr-defined]
 
-    page.route("**/api/answers", lose)
+    context.route("**/api/answers", lose)  # before the page is there: one that is may send past a new route
+    page = open_page(context, server.url)
+    press_go(page)
+    before = here(page)
     page.keyboard.press("5")
     page.keyboard.press("Enter")
     expect(page.locator("#state")).to_contain_text("kept on this device")
-    page.unroute("**/api/answers")
+    context.unroute("**/api/answers")
     page.reload()
     page.wait_for_function("() => Object.keys(localStorage).length === 0")
     assert [row[2] for row in server.rows()] == ["5"]
@@ -329,10 +329,10 @@ def test_saved_is_said_only_after_the_server_said_so_and_nothing_jumps(
     serve: Serve, context: BrowserContext
 ) -> None:
     server = serve(preset_text("likert"))
+    held: list[object] = []
+    context.route("**/api/answers", lambda route: held.append(route))
     page = open_page(context, server.url)
     press_go(page)
-    held: list[object] = []
-    page.route("**/api/answers", lambda route: held.append(route))
     page.keyboard.press("5")
     top = page.locator("#go").bounding_box()
     page.keyboard.press("Enter")
@@ -350,13 +350,20 @@ def test_saved_is_said_only_after_the_server_said_so_and_nothing_jumps(
 
 def test_a_server_that_fails_is_tried_again(serve: Serve, context: BrowserContext) -> None:
     server = serve(preset_text("likert"))
+    failures: list[str] = []
+
+    def fail(route: object) -> None:
+        failures.append("503")
+        route.fulfill(status=503, body="{}")  # type: ignore[attr-defined]
+
+    context.route("**/api/answers", fail, times=1)
     page = open_page(context, server.url)
     press_go(page)
     before = here(page)
-    page.route("**/api/answers", lambda route: route.fulfill(status=503, body="{}"), times=1)
     page.keyboard.press("2")
     page.keyboard.press("Enter")
     turned(page, before)
+    assert failures == ["503"]
     assert [row[2] for row in server.rows()] == ["2"]
 
 
