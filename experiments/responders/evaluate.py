@@ -1,11 +1,15 @@
 """Perplexity and generated responses on Topical-Chat's test sets (Table 3 of Gopalakrishnan et al. 2019).
 
-python experiments/responders/evaluate.py runs/tf runs/tf-knowledge --data DATA --out results.json
+    python experiments/responders/evaluate.py runs/tf runs/tf-knowledge --data DATA --responses answers
+    python experiments/responders/evaluate.py --responses answers --out results.json
+
+The first step wants a GPU, the second none.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import time
 from pathlib import Path
@@ -97,41 +101,61 @@ def answers(model: Responder, vocabulary: Vocabulary, some: list[Example], how: 
     ]
 
 
+def answer(run: Path, sets: dict[str, list[Example]], folder: Path) -> None:
+    """Perplexities and responses of one run into `folder`."""
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model, vocabulary = load(run / "best", device=device)
+    for split, some in sets.items():
+        began = time.perf_counter()
+        numbers: dict[str, object] = dict(score(model, vocabulary, some))
+        how = Decoding(method="beam", beam_size=5, max_length=model.config.max_response)
+        said = answers(model, vocabulary, some, how)
+        numbers |= {"n": len(some), "seconds": time.perf_counter() - began, "device": device}
+        (folder / f"{run.name}.{split}.json").write_text(json.dumps(numbers), encoding="utf-8")
+        with gzip.open(folder / f"{run.name}.{split}.jsonl.gz", "wt", encoding="utf-8") as out:
+            for e, response in zip(some, said, strict=True):
+                row = {"history": e.history[-2:], "knowledge": e.knowledge, "true": e.response}
+                out.write(json.dumps(row | {"said": response}) + "\n")
+
+
+def measure(numbers_file: Path) -> dict[str, object]:
+    """What `answer` kept of one run and set, with the metrics of its responses."""
+    numbers: dict[str, object] = json.loads(numbers_file.read_text(encoding="utf-8"))
+    with gzip.open(numbers_file.with_suffix(".jsonl.gz"), "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    table = evaluate([row["said"] for row in rows], [row["true"] for row in rows], metrics=METRICS)
+    numbers |= {row.name: [row.value, row.low, row.high] for row in table}
+    numbers["samples"] = rows[:: max(1, len(rows) // 8)]
+    return numbers
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("runs", type=Path, nargs="+")
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("runs", type=Path, nargs="*")
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--responses", type=Path, required=True, help="folder of what the runs answered")
+    parser.add_argument("--out", type=Path, help="results of all that lies in --responses")
     parser.add_argument("--limit", type=int, default=0, help="only so many examples of each set")
     given = parser.parse_args()
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    sets = {split: examples(given.data, split, "oracle") for split in SPLITS}
+    if given.runs:
+        given.responses.mkdir(parents=True, exist_ok=True)
+        sets = {split: examples(given.data, split, "oracle")[: given.limit or None] for split in SPLITS}
+        for run in given.runs:
+            if (run / "best").exists():
+                answer(run, sets, given.responses)
+            else:
+                print(f"{run}: no model, left out")
+    if given.out is None:
+        return
     results: dict[str, dict[str, object]] = {}
-    for run in given.runs:
-        if not (run / "best").exists():
-            print(f"{run}: no model, left out")
-            continue
-        model, vocabulary = load(run / "best", device=device)
-        rows = results[run.name] = {}
-        for split, all_examples in sets.items():
-            some = all_examples[: given.limit or None]
-            began = time.perf_counter()
-            numbers: dict[str, object] = dict(score(model, vocabulary, some))
-            how = Decoding(method="beam", beam_size=5, max_length=model.config.max_response)
-            said = answers(model, vocabulary, some, how)
-            table = evaluate(said, [e.response for e in some], metrics=METRICS)
-            numbers |= {row.name: [row.value, row.low, row.high] for row in table}
-            numbers |= {"n": len(some), "seconds": time.perf_counter() - began}
-            numbers["samples"] = [
-                {"history": list(e.history[-2:]), "knowledge": e.knowledge, "true": e.response, "said": s}
-                for e, s in list(zip(some, said, strict=True))[:: max(1, len(some) // 8)]
-            ]
-            rows[split] = numbers
-            shown = {k: v for k, v in numbers.items() if isinstance(v, float)}
-            shown |= {k: v[0] for k, v in numbers.items() if isinstance(v, list) and isinstance(v[0], float)}
-            print(run.name, split, " ".join(f"{k}={v:.3f}" for k, v in shown.items()), flush=True)
+    for numbers_file in sorted(given.responses.glob("*.test_*.json")):
+        run_name, split = numbers_file.stem.split(".")
+        numbers = results.setdefault(run_name, {})[split] = measure(numbers_file)
+        shown = {k: v for k, v in numbers.items() if isinstance(v, float)}
+        shown |= {k: v[0] for k, v in numbers.items() if isinstance(v, list) and isinstance(v[0], float)}
+        print(run_name, split, " ".join(f"{k}={v:.3f}" for k, v in shown.items()), flush=True)
     given.out.write_text(json.dumps(results, indent=1), encoding="utf-8")
 
 
