@@ -19,12 +19,8 @@ from palaver.schema import Question
 SENTIMENT = Question.model_validate(
     {"criterion": "sentiment", "text": "?", "scale": {"kind": "choice", "options": ["Happy", "Sad"]}}
 )
-GRADE = Question.model_validate(
-    {"criterion": "turn_rating", "text": "?", "scale": {"kind": "likert"}}
-)
-WHOLE = Question.model_validate(
-    {"criterion": "rating", "text": "?", "scale": {"kind": "likert"}}
-)
+GRADE = Question.model_validate({"criterion": "turn_rating", "text": "?", "scale": {"kind": "likert"}})
+WHOLE = Question.model_validate({"criterion": "rating", "text": "?", "scale": {"kind": "likert"}})
 PLAIN = Rules(fewest_turns=4)
 ANNOTATED = Rules(fewest_turns=2, about_own=(SENTIMENT,), about_partner=(GRADE,), about_whole=(WHOLE,))
 
