@@ -122,6 +122,7 @@ function settle(frame) {
     tell(sentence(frame.why));
   }
   keep();
+  refresh();
 }
 
 function bubble(turn) {
