@@ -162,6 +162,12 @@ def checkboxes(draw: st.DrawFn) -> s.Checkboxes:
     return s.Checkboxes(options=tuple(options), exclusive=tuple(o for o in options if o in alone))
 
 
+@st.composite
+def choices(draw: st.DrawFn) -> s.SingleChoice:
+    option = names.filter(lambda t: t == t.strip() and not set("|\n\0") & set(t))
+    return s.SingleChoice(options=tuple(draw(st.lists(option, min_size=2, max_size=4, unique=True))))
+
+
 KINDS: dict[type[Any], st.SearchStrategy[Any]] = {
     s.Likert: steps(s.Likert),
     s.Ordinal: steps(s.Ordinal),
@@ -170,6 +176,7 @@ KINDS: dict[type[Any], st.SearchStrategy[Any]] = {
     s.RankMagnitude: magnitudes(s.RankMagnitude),
     s.Pairwise: st.builds(s.Pairwise, ties=st.booleans(), tie_label=names),
     s.Checkboxes: checkboxes(),
+    s.SingleChoice: choices(),
     s.Slider: sliders(),
     s.Real: reals(),
 }

@@ -25,6 +25,7 @@ from palaver.schema import (
     RankMagnitude,
     Real,
     Scale,
+    SingleChoice,
     Slider,
 )
 from palaver.schema.rating import value_text
@@ -91,6 +92,8 @@ def _permitted(scale: Any) -> st.SearchStrategy[Any]:
             return st.floats(0, 10**scale.max_digits - 1, exclude_min=True)
         case Pairwise():
             return st.sampled_from(["win", "loss", "tie"] if scale.ties else ["win", "loss"])
+        case SingleChoice():
+            return st.sampled_from(scale.options).map(lambda option: (option,))
         case Checkboxes():
             free = [o for o in scale.options if o not in scale.exclusive]
             several = st.sets(st.sampled_from(free), min_size=1) if free else st.nothing()

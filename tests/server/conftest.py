@@ -29,6 +29,7 @@ from palaver.schema import Study
 from palaver.server.app import create_app
 from palaver.server.database import Database
 from palaver.server.migrations import migrate
+from palaver.server.processes import SOCKETS
 from palaver.server.settings import Settings
 from palaver.server.study_state import StudyState
 from palaver.server.tables import answer
@@ -300,8 +301,8 @@ class LocalServer:
 
     def start(self) -> None:
         self.app = create_app(self.settings)
-        options = {"log_level": "error", "proxy_headers": False, "timeout_graceful_shutdown": 1}
-        config = uvicorn.Config(self.app, port=self.port, **options)  # type: ignore[arg-type]
+        options: dict[str, Any] = {"log_level": "error", "proxy_headers": False, **SOCKETS}
+        config = uvicorn.Config(self.app, port=self.port, timeout_graceful_shutdown=1, **options)
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, daemon=True)
         self._thread.start()
@@ -336,6 +337,20 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., LocalServer]]:
         file.write_text(text, encoding="utf-8")
         url = f"sqlite:///{tmp_path / name}.db"
         running.append(LocalServer(Settings(study_file=file, database=url, **settings)))
+        return running[-1]
+
+    yield start
+    for server in running:
+        server.stop()
+
+
+@pytest.fixture
+def chat_server() -> Iterator[Callable[[str], LocalServer]]:
+    """`chat_server(url)` serves the collection in a database from this process until the test ends."""
+    running: list[LocalServer] = []
+
+    def start(url: str) -> LocalServer:
+        running.append(LocalServer(Settings(database=url, rate_limits=False)))
         return running[-1]
 
     yield start

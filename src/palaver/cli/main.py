@@ -55,6 +55,16 @@ COMMANDS: dict[str, Noun | str] = {
             "evaluate": "palaver.cli.compare_measures:evaluate",
         },
     ),
+    "collect": Noun(
+        "Let people talk, with each other or with bots, and collect what they say.",
+        {
+            "new": "palaver.cli.collect:new",
+            "serve": "palaver.cli.collect:serve",
+            "status": "palaver.cli.collect:status",
+            "conversations": "palaver.cli.collect:conversations",
+            "ratings": "palaver.cli.collect:ratings",
+        },
+    ),
     "corpus": Noun(
         "List, get, show and convert corpora of dialogues.",
         {

@@ -155,6 +155,28 @@ Database = Annotated[
 PublicUrl = Annotated[
     str | None, typer.Option("--public-url", help="The address people use, if a proxy stands in front.")
 ]
+Host = Annotated[str, typer.Option("--host", help="Where to listen; 0.0.0.0 for all networks.")]
+Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes any free one.")]
+Processes = Annotated[int, typer.Option("--processes", min=1, max=64, help="Server processes.")]
+ProlificKeys = Annotated[
+    Path | None,
+    typer.Option(
+        "--prolific-keys",
+        help="Prolific's public keys (JSON): only people whose link Prolific signed come in.",
+    ),
+]
+AdminToken = Annotated[
+    str | None,
+    typer.Option(
+        "--admin-token",
+        envvar="PALAVER_ADMIN_TOKEN",
+        help="Token of the admin link. [default: a new one]",
+    ),
+]
+NewKeys = Annotated[
+    bool, typer.Option("--new-keys", help="Sign with new keys; everybody who was in must come in again.")
+]
+Qr = Annotated[bool, typer.Option("--qr/--no-qr", help="Print the link for people as a QR code.")]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Replace a key of the experiment; repeat it for more."),

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import sys
-from collections.abc import Iterator
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import quote, urlsplit
 
-import segno
 import typer
-from pydantic import ValidationError
 from rich.console import Console
 from rich.text import Text
 
 from palaver.cli import options
 from palaver.cli.messages import print_json
+from palaver.cli.serving import Greeting, check_keys, checked_url, named_database, sign_in, start_serving
 from palaver.cli.study_database import (
-    database_url,
     open_database,
     open_study,
-    shown_url,
-    sqlite_file,
     url_beside,
 )
-from palaver.errors import UsageError, UserError
+from palaver.errors import UsageError
 from palaver.files import format_by_name, write_atomically
 from palaver.reports import lines, numbers, wording
 from palaver.server.backup import backup as write_backup
@@ -36,9 +26,8 @@ from palaver.server.dashboard import Dashboard, as_data, look
 from palaver.server.export import Selection, rater_lines, shared_rater_lines, write_export
 from palaver.server.live import Live
 from palaver.server.migrations import migrate
-from palaver.server.oversight import arm_token, note_address, renew_keys, served_address
+from palaver.server.oversight import arm_token, served_address
 from palaver.server.oversight import status as progress_of
-from palaver.server.prolific import ProlificKeys
 from palaver.server.settings import Settings
 from palaver.server.study_state import StudyState
 from palaver.studies.design import load_study
@@ -52,22 +41,14 @@ ServedStudy = Annotated[
 def serve(
     file: Annotated[Path, typer.Argument(help="A study file (TOML).")],
     database: options.Database = None,
-    host: Annotated[str, typer.Option(help="Where to listen; 0.0.0.0 for all networks.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free one.")] = 8000,
-    processes: Annotated[int, typer.Option(min=1, max=64, help="Server processes.")] = 1,
+    host: options.Host = "127.0.0.1",
+    port: options.Port = 8000,
+    processes: options.Processes = 1,
     public_url: options.PublicUrl = None,
-    prolific_keys: Annotated[
-        Path | None,
-        typer.Option(help="Prolific's public keys (JSON): only people whose link Prolific signed come in."),
-    ] = None,
-    admin_token: Annotated[
-        str | None,
-        typer.Option(envvar="PALAVER_ADMIN_TOKEN", help="Token of the admin link. [default: a new one]"),
-    ] = None,
-    new_keys: Annotated[
-        bool, typer.Option("--new-keys", help="Sign with new keys; everybody who was in must come in again.")
-    ] = False,
-    qr: Annotated[bool, typer.Option(help="Print the rater link as a QR code.")] = True,
+    prolific_keys: options.ProlificKeys = None,
+    admin_token: options.AdminToken = None,
+    new_keys: options.NewKeys = False,
+    qr: options.Qr = True,
 ) -> None:
     """Serve a study to raters.
 
@@ -77,57 +58,21 @@ def serve(
     """
     settings = Settings(
         study_file=file.resolve(),
-        database=_database(database) if database else url_beside(file),
+        database=named_database(database) if database else url_beside(file),
         host=host,
         port=port,
         workers=processes,
-        public_url=_checked(public_url),
+        public_url=checked_url(public_url),
         prolific_keys=prolific_keys.resolve() if prolific_keys else None,
     )
-    if settings.prolific_keys is not None:
-        ProlificKeys(settings.prolific_keys)  # says now what is wrong with the file
+    check_keys(settings)
     title, done, target = _prepare(settings)
-    settings = settings.model_copy(update={"port": _free_port(host, port)})
-    with open_database(settings.database) as base:
-        if new_keys:
-            renew_keys(base)
-        token = arm_token(base, admin_token)
-        note_address(base, _address(settings))
-    link = f"{_address(settings)}/"
-    typer.echo(f"{title}: {done:,} of {target:,} screens done")
-    typer.echo(f"  for raters  {link}")
-    typer.echo(f"  for you     {link}{_sign_in(token)}  (works once)")
-    typer.echo(f"  database    {shown_url(settings.database)}")
-    if qr:
-        _print_qr(link)
-    for problem in _dangers(settings):
-        typer.echo(f"warning: {problem}", err=True)
-    typer.echo("Ctrl+C stops the server; nothing is lost.")
-    sys.stdout.flush()
-
-    from palaver.server.processes import serve as serve_study  # the other verbs need no server
-
-    serve_study(settings)
-
-
-def _dangers(settings: Settings) -> Iterator[str]:
-    """What the owner should know before people come."""
-    name = urlsplit(_address(settings)).hostname or ""
-    if not settings.is_secure and not _is_loopback(name):
-        yield (
-            f"{name} is served over plain http: answers and your sign-in can be read and changed on the way. "
-            "Put TLS in front and say --public-url https://… (docs/how-to/put-a-study-online.md)"
-        )
-    file = sqlite_file(settings.database)
-    if file is not None and os.name == "posix" and file.stat().st_mode & 0o077:
-        yield f"other users of this machine can read {file} and the keys in it: chmod 600 it, then --new-keys"
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    start_serving(
+        settings,
+        Greeting(f"{title}: {done:,} of {target:,} screens done", "for raters", qr=qr),
+        admin_token=admin_token,
+        new_keys=new_keys,
+    )
 
 
 def _prepare(settings: Settings) -> tuple[str, int, int]:
@@ -144,62 +89,6 @@ def _prepare(settings: Settings) -> tuple[str, int, int]:
     return state.study.title or study.name, now.done, now.target
 
 
-def _free_port(host: str, port: int) -> int:
-    """The port to listen on; one that is in use is found out before anything is promised."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            why = (error.strerror or str(error)).lower()
-            raise UserError(
-                f"cannot listen on {host}, port {port}: {why}",
-                "choose another with --port (0 takes any that is free), or see --host",
-            ) from None
-        return int(probe.getsockname()[1])
-
-
-def _address(settings: Settings) -> str:
-    """Where people find the study."""
-    if settings.public_url:
-        return settings.public_url
-    host = _own_address() if settings.host in ("0.0.0.0", "::") else settings.host
-    shown = f"[{host}]" if ":" in host else host
-    port = "" if settings.port == 80 else f":{settings.port}"
-    return f"http://{shown}{port}"
-
-
-def _checked(public_url: str | None) -> str:
-    """An address as `Settings` takes it."""
-    try:
-        return Settings(database="", public_url=public_url or "").public_url
-    except ValidationError as error:
-        raise UsageError(f"--public-url: {error.errors()[0]['ctx']['error']}") from None
-
-
-def _sign_in(token: str) -> str:
-    return f"admin/login?token={quote(token, safe='')}"
-
-
-def _own_address() -> str:
-    """The address others on the network see. Nothing is sent: connecting UDP only picks an interface."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))
-            return str(probe.getsockname()[0])
-        except OSError:
-            return socket.gethostname()
-
-
-def _print_qr(link: str) -> None:
-    try:
-        "▀▄█".encode(sys.stdout.encoding or "ascii")
-    except UnicodeEncodeError:
-        return  # a terminal that cannot draw it
-    segno.make(link, error="m", micro=False).terminal(compact=True)
-
-
 def status(
     study: ServedStudy,
     new_admin_link: Annotated[
@@ -214,10 +103,10 @@ def status(
     """
     with open_study(study) as database:
         if new_admin_link:
-            address = _checked(public_url) or served_address(database)
+            address = checked_url(public_url) or served_address(database)
             if address is None:
                 raise UsageError("--public-url is missing", "this study was not served yet by this version")
-            typer.echo(f"{address}/{_sign_in(arm_token(database))}")
+            typer.echo(f"{address}/{sign_in(arm_token(database))}")
             return
         design = StudyState(database).study
         board = look(database, Live(database), wait=True)
@@ -331,14 +220,6 @@ def restore(
     """
     if database is None:
         raise UsageError("--database is missing", "name a new database, such as --database study.db")
-    with open_database(_database(database), new=True) as target:
+    with open_database(named_database(database), new=True) as target:
         put = read_backup(saved, target)
     typer.echo(f"restored {put.study}: {put.rows['answer']:,} answers by {put.rows['rater']:,} raters")
-
-
-def _database(named: str) -> str:
-    """The URL of what `--database` names."""
-    url = None if named.endswith(".toml") else database_url(named)
-    if url is None:
-        raise UsageError(f"--database: expected study.db or a database URL, found {named!r}")
-    return url

@@ -19,6 +19,7 @@ from palaver.schema.scale import (
     RankMagnitude,
     Real,
     Scale,
+    SingleChoice,
     Slider,
 )
 from palaver.schema.study import Study
@@ -57,6 +58,7 @@ __all__ = [
     "RunRecord",
     "Scale",
     "Section",
+    "SingleChoice",
     "Slider",
     "Study",
     "SurveyQuestion",

@@ -608,6 +608,24 @@ class Checkboxes(Scale):
         return np.where(noticed, np.array(faults, dtype=object)[named], np.array(fine, dtype=object))
 
 
+class SingleChoice(Checkboxes):
+    """One of several options that have no order, such as a sentiment."""
+
+    widget: ClassVar[str] = "choice"
+    kind: Literal["choice"] = "choice"  # type: ignore[assignment]
+    options: tuple[Name, ...] = Field(default=("yes", "no", "cannot tell"), min_length=2)
+    exclusive: tuple[Name, ...] = Field(default=(), max_length=0)
+
+    def describe(self) -> str:
+        return f"one of {', '.join(self.options)}"
+
+    def parse(self, raw: object) -> tuple[str, ...]:
+        chosen = super().parse(raw)
+        if len(chosen) != 1:
+            raise ValueError(f"expected {self.describe()}, found {raw!r}")
+        return chosen
+
+
 SCALES: Registry[type[Scale]] = Registry(
     "scale",
     {
@@ -618,6 +636,7 @@ SCALES: Registry[type[Scale]] = Registry(
         "binary": Binary,
         "ordinal": Ordinal,
         "checkboxes": Checkboxes,
+        "choice": SingleChoice,
         "slider": Slider,
         "real": Real,
     },

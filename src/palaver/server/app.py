@@ -18,8 +18,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from palaver import __version__
+from palaver.collection.settings import load_collection
 from palaver.errors import DataError, UserError
-from palaver.server import admin, amendment_page, assets, pages
+from palaver.server import admin, amendment_page, assets, chat, chat_page, pages
+from palaver.server.chat_log import ChatLog, create_collection, read_collection
 from palaver.server.database import Database
 from palaver.server.migrations import migrate
 from palaver.server.refusal import Refusal
@@ -39,10 +41,17 @@ def create_app(settings: Settings) -> FastAPI:
     static = assets.static_files()
     templates = assets.environment(settings.root_path, static)
     site = pages.Site(settings, study_state, templates, Signer(study_state.secret))
+    with study_state.database.reading() as connection:
+        is_collection = read_collection(connection) is not None
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        if is_collection:
+            site.chat = chat.ChatHub(ChatLog(study_state.database))
+            site.chat.start()
         yield
+        if site.chat is not None:
+            await site.chat.stop()
         site.work.close()
         study_state.database.close()
 
@@ -59,6 +68,8 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(Guard, settings=settings)
     _add_errors(app, site)
     app.include_router(pages.router)
+    app.include_router(chat.router)
+    app.include_router(chat_page.router)
     app.include_router(admin.router)
     app.include_router(amendment_page.router)
 
@@ -129,6 +140,10 @@ def app_from_environment() -> FastAPI:
 def _open(settings: Settings) -> StudyState:
     database = Database(settings.database)
     migrate(database)
+    if settings.collection_file is not None:
+        file = settings.collection_file
+        create_collection(database, load_collection(file), file.read_text(encoding="utf-8"), file.parent)
+        return StudyState(database)
     if settings.study_file is None:
         return StudyState(database)
     study = load_study(settings.study_file)

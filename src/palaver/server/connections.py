@@ -22,6 +22,7 @@ class HurriedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
 
     _deadline: asyncio.TimerHandle | None = None
     _n_received = 0
+    _is_socket = False
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -29,6 +30,8 @@ class HurriedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
+        if self._is_socket:
+            return
         self._n_received = 0 if self._has_request() else self._n_received + len(data)
         if self._n_received > MOST_HEADERS:
             self._give_up()
@@ -40,6 +43,11 @@ class HurriedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
         super().connection_lost(exc)
+
+    def handle_websocket_upgrade(self, *args: Any) -> None:
+        self._is_socket = True  # from here on it is another protocol's
+        self._stop_waiting()
+        super().handle_websocket_upgrade(*args)
 
     def _has_request(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete

@@ -21,12 +21,15 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 from jinja2 import Environment
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from starlette.datastructures import FormData
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
+from starlette.websockets import WebSocket
 
 from palaver.errors import UserError
 from palaver.schema import Study
 from palaver.server import prolific
 from palaver.server.answers import RawAnswer, Storable
+from palaver.server.chat import ChatHub
+from palaver.server.chat_page import chat_page
 from palaver.server.entry import Browser, Elsewhere, Repetition, ask_to_resume
 from palaver.server.rating_page import RatingPage, rating_page
 from palaver.server.refusal import Refusal, clean
@@ -34,6 +37,7 @@ from palaver.server.security import (
     RateLimit,
     Signer,
     check_origin,
+    check_socket_origin,
     client_address,
     cookie,
     mturk_submit,
@@ -155,6 +159,8 @@ class Site:
     ) -> None:
         self.settings, self.study_state = settings, study_state
         self.templates, self.signer = templates, signer
+        self.chat: ChatHub | None = None
+        """Where people talk, if this is a collection."""
         self.work = Workers(1 if study_state.database.is_sqlite else STEPS_AT_ONCE)
         self._cookie_name = signer.cookie_name("rater")
         self._device_name = signer.cookie_name("device")
@@ -168,7 +174,14 @@ class Site:
         )
         _check_widgets(study_state.study, templates)
 
-    def session(self, request: Request) -> Session | None:
+    def check_socket(self, socket: WebSocket) -> None:
+        """Not too many connections, and from our own pages only."""
+        check_socket_origin(socket, self.settings)
+        address = client_address(socket, self.settings)
+        if self.settings.rate_limits and address:
+            self._answers_of_address.check(address)
+
+    def session(self, request: HTTPConnection) -> Session | None:
         token = request.cookies.get(self._cookie_name)
         text = self.signer.read("rater", token) if token else None
         if text is None:
@@ -237,6 +250,11 @@ class Site:
         self, session: Session, *, problem: str = "", filled_in: Mapping[str, str] | None = None
     ) -> HTMLResponse:
         """The page for where a rater stands."""
+        note = ""
+        if self.chat is not None:
+            page, note = await chat_page(self, self.chat, session)
+            if page is not None:
+                return page
         visit = await self.work(self.study_state.visit, session.rater)
         csrf = self.signer.csrf(session.rater)
         status = 422 if problem else 200
@@ -249,7 +267,7 @@ class Site:
         if visit.state == "survey":
             return self.page("survey", status, csrf=csrf, problem=problem, filled_in=filled_in or {})
         submit = mturk_submit(visit.parameters) if visit.platform == "mturk" and visit.code else None
-        return self.page("end", visit=visit, submit=submit)
+        return self.page("end", visit=visit, submit=submit, note=note)
 
     def rating(self, session: Session, view: RatingPage, problem: str = "") -> HTMLResponse:
         """The page of a screen."""
@@ -400,7 +418,13 @@ async def ask_whether_to_leave(site: SiteHere, session: SessionHere) -> Response
 
 @router.post("/study/leave", include_in_schema=False)
 async def leave(site: SiteHere, form: FormHere) -> Response:
-    await site.work(site.study_state.withdraw, form.session.rater)
+    rater = form.session.rater
+    if site.chat is not None:
+        await site.chat.do(lambda host, now: host.leave(rater, now))
+        state = await site.work(site.study_state.state_of, rater)
+        if state not in ("consent", "instructions", "working"):  # whoever has talked is paid for it
+            return site.redirect("/study")
+    await site.work(site.study_state.withdraw, rater)
     return site.redirect("/study")
 
 

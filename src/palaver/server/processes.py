@@ -12,16 +12,24 @@ import threading
 import time
 from contextlib import suppress
 from multiprocessing.context import SpawnProcess
+from typing import Any
 
 import uvicorn
 
 from palaver.errors import UserError
+from palaver.server.chat import MOST_BYTES
 from palaver.server.connections import IDLE_SECONDS, MOST_CONNECTIONS, HurriedProtocol
 from palaver.server.settings import Settings
 
 _log = logging.getLogger("palaver.server")
 _SPAWN = multiprocessing.get_context("spawn")
 _PAUSE = 0.2
+SOCKETS: dict[str, Any] = {
+    "ws": "websockets-sansio",
+    "ws_max_size": MOST_BYTES,
+    "ws_per_message_deflate": False,  # messages are short
+}
+"""How uvicorn treats WebSockets."""
 _GRACE = 5
 """Seconds that requests under way have when the server is stopped."""
 
@@ -47,6 +55,7 @@ def _serve_alone(settings: Settings) -> None:
         timeout_keep_alive=IDLE_SECONDS,
         limit_concurrency=MOST_CONNECTIONS,
         http=HurriedProtocol,
+        **SOCKETS,
     )
     server = uvicorn.Server(config)
     with suppress(KeyboardInterrupt):

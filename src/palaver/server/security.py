@@ -17,9 +17,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocket
 
 from palaver.server.refusal import Refusal
 from palaver.server.settings import Settings
@@ -95,6 +96,16 @@ def check_origin(request: Request, settings: Settings) -> None:
         raise Refusal("this request comes from another site", 403)
 
 
+def check_socket_origin(socket: WebSocket, settings: Settings) -> None:
+    """A WebSocket is opened by a page of this very server. Browsers always name the origin of one."""
+    own = settings.origin
+    if not own:
+        scheme = "https" if socket.url.scheme == "wss" else "http"
+        own = f"{scheme}://{socket.headers.get('host', '')}"
+    if socket.headers.get("origin") != own:
+        raise Refusal("this connection comes from another site", 403)
+
+
 def own_origin(request: Request, settings: Settings) -> str:
     """The origin of our pages: of the public address, or else what the request calls us.
 
@@ -126,7 +137,7 @@ def is_address(host: str) -> bool:
     return True
 
 
-def client_address(request: Request, settings: Settings) -> str:
+def client_address(request: HTTPConnection, settings: Settings) -> str:
     """Who sent a request; empty where a proxy does not say so in a way that can be believed.
 
     A proxy's `X-Forwarded-For` counts only with a public address, from a machine of our own network, and if
@@ -222,6 +233,9 @@ class Guard:
         self._headers = {f: security_headers(framed=f, secure=settings.is_secure) for f in (False, True)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await self._pass_socket(scope, receive, send)
+            return
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -258,6 +272,13 @@ class Guard:
             await JSONResponse(problem, 413, {"connection": "close"})(scope, receive, send_guarded)
             return
         await self.app(scope, _limited(receive), send_guarded)
+
+    async def _pass_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not is_own_name(Headers(scope=scope).get("host", ""), self._settings):
+            await send({"type": "websocket.close", "code": 1008, "reason": "not known by that name"})
+            return
+        inner = {**scope, "root_path": "", "path": self._inner(scope["path"]), "state": {}}
+        await self.app(inner, receive, send)
 
     def _inner(self, path: str) -> str:
         while self._root and (path == self._root or path.startswith(f"{self._root}/")):

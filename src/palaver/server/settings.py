@@ -22,7 +22,8 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     study_file: Path | None = None
-    """Without it, the study that the database holds is served."""
+    """Without it, the study or collection that the database holds is served."""
+    collection_file: Path | None = None
     database: str
     host: str = "127.0.0.1"
     port: int = Field(default=8000, ge=0, le=65535)

@@ -248,6 +248,12 @@ class StudyState:
             visit = self._step_in(rater_id, now)
         return visit
 
+    def state_of(self, rater_id: str) -> str:
+        """The state of a rater who may go on; `blocked` for one who may not. No screen is handed out."""
+        with self.database.step() as connection:
+            me = meet(connection, rater_id, self.clock())
+            return "blocked" if me.blocked and me.state not in LEFT else str(me.state)
+
     def _take_next(self, rater_id: str, now: float) -> Visit | None:
         """The usual case in one call: somebody at work gets the next screen. None in all others."""
         edition = self._edition

@@ -200,3 +200,38 @@ event = Table(
     Column("kind", String(20), nullable=False),  # entered, trained, screened, blocked, excluded, …
     Column("detail", Text, nullable=False),
 )
+
+collection = Table(  # has a row where people are collected who talk, not raters who judge
+    "collection",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),  # always 1
+    Column("document", Text, nullable=False),  # the collection as JSON
+    Column("source", Text, nullable=False),  # the file as it was written
+    Column("n_plans", Integer),  # conversations that may be held; nothing for any number
+)
+
+plan = Table(
+    "plan",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=False),  # from 0
+    Column("document", Text, nullable=False),  # a dialogue without turns, with what each side reads
+)
+
+chat_event = Table(  # the log: rows are only ever added, by whoever holds the lock of `writing`
+    "chat_event",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=False),  # from 1, without a gap
+    Column("at", Double, nullable=False),
+    Column("kind", String(12), nullable=False),
+    Column("room", Integer),
+    Column("person", String(32)),
+    Column("body", Text, nullable=False),  # JSON
+)
+
+presence = Table(
+    "presence",
+    metadata,
+    Column("person", String(32), primary_key=True),
+    Column("seen_at", Double, nullable=False),
+    Index("ix_presence_seen_at", "seen_at"),
+)

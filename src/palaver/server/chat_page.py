@@ -1,0 +1,88 @@
+"""The page on which people talk: the questions it asks, and what its reader has been given to read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fastapi import APIRouter
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from starlette.requests import Request
+
+from palaver.collection.host import Host
+from palaver.collection.settings import Collection
+from palaver.schema import Question
+from palaver.server.chat import ChatHub
+from palaver.server.chat_log import read_plan
+from palaver.server.chat_view import reading
+from palaver.server.rating_page import Widget
+from palaver.server.refusal import Refusal
+
+if TYPE_CHECKING:
+    from palaver.server.pages import Session, Site
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The questions about one kind of thing; the page makes a copy of it for each."""
+
+    name: str
+    title: str
+    button: str
+    widgets: tuple[Widget, ...]
+
+
+def forms(collection: Collection) -> list[Form]:
+    """What is asked, and when."""
+    columns = ("Left", "Right") if collection.partners.compare == "side by side" else ("First", "Second")
+    asked = [
+        Form("own", "About your message", "Save", _widgets(collection.about_own)),
+        Form("partner", "About this message", "Save", _widgets(collection.about_partner)),
+        Form("whole", "About the conversation", "Send", _widgets(collection.about_whole)),
+        Form("pair", "The two compared", "Send", _widgets(collection.about_pair, columns)),
+    ]
+    return [form for form in asked if form.widgets]
+
+
+def _widgets(questions: tuple[Question, ...], columns: tuple[str, ...] = ()) -> tuple[Widget, ...]:
+    return tuple(Widget(question, 0, "", question.scale.choices(columns), "") for question in questions)
+
+
+async def chat_page(site: Site, chat: ChatHub, session: Session) -> tuple[HTMLResponse | None, str]:
+    """The page of the conversations for somebody who may take part; for others, why they have left."""
+
+    def look(host: Host, now: float) -> str:
+        me = host.lobby.visitors.get(session.rater)
+        return me.reason if me is not None else ""
+
+    state = await site.work(site.study_state.state_of, session.rater)
+    reason: str = await chat.do(look)
+    if state != "working":
+        return None, reason
+    csrf = site.signer.csrf(session.rater)
+    collection = chat.log.collection
+    return site.page("chat", csrf=csrf, collection=collection, forms=forms(collection)), reason
+
+
+router = APIRouter()
+
+
+@router.get("/api/chat/reading", tags=["chat"])
+async def read(request: Request) -> Response:
+    """What the reader's side of the conversation has been given to read; nothing where nothing is read."""
+    site: Site = request.app.state.site
+    session = site.require(request)
+    if site.chat is None:
+        raise Refusal("there are no conversations here", 404)
+
+    def find(host: Host, now: float) -> tuple[int | None, str] | None:
+        room = host.lobby.room_of(session.rater)
+        seat = room.seat_of(session.rater) if room is not None else None
+        return (room.plan, seat.name) if room is not None and seat is not None else None
+
+    place = await site.chat.do(find)
+    shelf: dict[str, Any] | None = None
+    if place is not None and place[0] is not None and site.chat.log.collection.knowledge is not None:
+        plan = await site.work(read_plan, site.study_state.database, place[0])
+        shelf = reading(plan, place[1])
+    return JSONResponse(shelf)

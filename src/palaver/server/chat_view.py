@@ -1,0 +1,151 @@
+"""What somebody in a collection sees: made from the lobby, for one person. Nothing in it names a system."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from palaver.collection.host import Host
+from palaver.collection.lobby import Room, Seat, Turn
+from palaver.collection.rules import missing
+from palaver.schema import Dialogue, ReadingSet
+from palaver.schema.response import USER
+
+
+def view(host: Host, person: str, now: float, room_known: int = 0, turns_known: int = 0) -> dict[str, Any]:
+    """Where somebody stands, and the turns that their page does not have yet."""
+    visitor, room = host.lobby.visitors.get(person), host.lobby.room_of(person)
+    if visitor is None:
+        return {"type": "view", "state": "new"}
+    seen: dict[str, Any] = {"type": "view", "state": visitor.state, "options": host.options(person)}
+    since = visitor.waiting_since
+    if since is not None:
+        seen["seconds_left"] = max(0.0, host.rules.wait_seconds - (now - since))
+    seat = room.seat_of(person) if room is not None else None
+    if visitor.state == "out":
+        return {**seen, "reason": visitor.reason}
+    if room is None or seat is None:
+        return seen
+    seen["room"] = room.number
+    if room.phase == "opening" or not seat.is_ready:
+        return {**seen, "state": "waiting" if seat.is_ready else "invited"}
+    known = turns_known if room_known == room.number else 0
+    answers_due = host.turns_to_answer(person)
+    return {
+        **seen,
+        "state": _phase(host, room, seat),
+        "turns": [_turn(host, room, seat, turn) for turn in room.turns[known:]],
+        "n_turns": len(room.turns),
+        "ask": answers_due,
+        "can_say": host.why_silent(person) is None,
+        "why": host.why_silent(person),
+        "can_submit": host.why_not_submit(person) is None,
+        "said": room.leg_turns,
+        "fewest": host.rules.fewest_turns,
+        "leg": room.leg,
+        "legs": len(room.legs),
+        "sides": max(1, len(room.legs[room.leg])),
+        "partner": _partner(host, room, seat),
+        "talked": now - room.began_at if room.began_at is not None else 0.0,
+        "rate": _left_to_rate(host, room, person) if room.phase == "rating" else [],
+    }
+
+
+def _phase(host: Host, room: Room, seat: Seat) -> str:
+    if room.phase == "talking" and host.options(seat.person or ""):
+        return "alone"
+    return room.phase
+
+
+def _turn(host: Host, room: Room, seat: Seat, turn: Turn) -> dict[str, Any]:
+    is_own = turn.seat == seat.name
+    active = room.legs[turn.leg]
+    given = turn.answers.get(seat.person or "", {})
+    return {
+        "n": turn.number,
+        "id": turn.id if turn.by == seat.person else "",
+        "mine": is_own,
+        "side": active.index(turn.seat) if turn.seat in active else 0,
+        "leg": turn.leg,
+        "text": turn.text,
+        "bot": not is_own and _is_shown_as_bot(host, room, turn),
+        "answers": {k: "|".join(v) if isinstance(v, list) else str(v) for k, v in given.items()},
+    }
+
+
+def _is_shown_as_bot(host: Host, room: Room, turn: Turn) -> bool:
+    return any(o.is_bot and o.by == turn.by and o.seat == turn.seat for o in room.occupancies)
+
+
+def _partner(host: Host, room: Room, seat: Seat) -> dict[str, Any]:
+    others = room.opponents(seat.name)
+    people = [host.lobby.visitors[other.person] for other in others if other.person is not None]
+    bots = [other for other in others if other.bot is not None]
+    return {
+        "is_away": any(person.is_away for person in people),
+        "is_typing": any(room.is_turn_of(bot.name) for bot in bots),
+        "is_bot": bool(bots),
+    }
+
+
+def _left_to_rate(host: Host, room: Room, person: str) -> list[str]:
+    """What is not rated yet: the places of bots, "" for the whole."""
+    given = room.whole.get(person, {})
+    return [
+        place_of(room, bot)
+        for bot, asked in host.questions_at_end(room).items()
+        if missing(asked, given.get(bot, {}))
+    ]
+
+
+def place_of(room: Room, bot: str) -> str:
+    """How a page calls a bot: by its place."""
+    return str(room.bots.index(bot)) if bot else ""
+
+
+def bot_at(room: Room | None, place: str) -> str:
+    """The bot that a page calls by its place; "" for the whole, and for what is no place."""
+    if room is None or not place.isdigit() or int(place) >= len(room.bots):
+        return ""
+    return room.bots[int(place)]
+
+
+def reading(plan: Dialogue, seat: str) -> dict[str, Any] | None:
+    """The reading set of a seat: Factual Sections 1 to 3, and Article Sections 1 to 4 if there is one."""
+    shelf = next((s for s in plan.knowledge or () if s.id.endswith(f"-{seat}")), None)
+    if shelf is None:
+        return None
+    return {"factual": _factual(shelf), "article": _article(shelf)}
+
+
+def _factual(shelf: ReadingSet) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": f"FS{n}",
+            "title": section.entity.name,
+            "lead": section.lead,
+            "facts": [fact.text for fact in section.facts],
+        }
+        for n, section in enumerate(shelf.sections, start=1)
+    ]
+
+
+def _article(shelf: ReadingSet) -> dict[str, Any] | None:
+    if shelf.article is None:
+        return None
+    parts = [{"name": f"AS{n}", "text": text} for n, text in enumerate(shelf.article.parts, start=1)]
+    return {"title": shelf.article.title, "parts": parts}
+
+
+def bot_dialogue(room: Room, seat: Seat) -> Dialogue:
+    """The conversation as a bot hears it: its own replies, and what people said."""
+    turns = [
+        {"speaker": USER if turn.seat != seat.name else seat.bot, "text": turn.text}
+        for turn in room.turns
+        if turn.leg == room.leg and (turn.seat == seat.name or not _is_other_bot(room, turn, seat))
+    ]
+    return Dialogue.model_validate({"id": f"{room.number}-{seat.bot}", "turns": turns})
+
+
+def _is_other_bot(room: Room, turn: Turn, seat: Seat) -> bool:
+    other = room.seats.get(turn.seat)
+    return other is not None and other.bot is not None and other.name != seat.name
