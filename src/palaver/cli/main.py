@@ -64,6 +64,14 @@ COMMANDS: dict[str, Noun | str] = {
             "convert": "palaver.cli.corpus:convert",
         },
     ),
+    "collect": Noun(
+        "Collect conversations; check them, pay for them, make a dataset of them.",
+        {
+            "stats": "palaver.cli.collect_data:stats",
+            "split": "palaver.cli.collect_data:split",
+            "export": "palaver.cli.collect_data:export",
+        },
+    ),
     "get": "palaver.cli.get:get",
     "knowledge": Noun(
         "Build knowledge bases and reading sets; choose the knowledge of a reply.",

@@ -1,0 +1,1 @@
+"""Collecting conversations: people are paired, talk, annotate, and leave paid."""
