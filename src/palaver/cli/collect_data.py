@@ -134,7 +134,9 @@ def split(
     out: options.Out,
     share: Annotated[
         float,
-        typer.Option(min=0.001, max=0.2, help="Of each of the four smaller sets, of all conversations."),
+        typer.Option(
+            "--set-share", min=0.001, max=0.2, help="Of each of the four smaller sets, of all conversations."
+        ),
     ] = 0.05,
     together: Annotated[
         str,

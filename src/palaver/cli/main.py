@@ -67,6 +67,7 @@ COMMANDS: dict[str, Noun | str] = {
     "collect": Noun(
         "Collect conversations; check them, pay for them, make a dataset of them.",
         {
+            "check": "palaver.cli.collect_check:check",
             "stats": "palaver.cli.collect_data:stats",
             "split": "palaver.cli.collect_data:split",
             "export": "palaver.cli.collect_data:export",
