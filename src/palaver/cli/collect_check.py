@@ -32,7 +32,7 @@ def check(
     standards: Annotated[
         Path | None,
         typer.Option(
-            help="A TOML file with [quality.…], [qualification], [pay], [bonus]; collection.toml is one."
+            help="A TOML file with [quality.turns], [qualification], [pay], [bonus], such as collection.toml."
         ),
     ] = None,
     decisions: Annotated[

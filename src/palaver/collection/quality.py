@@ -1,8 +1,7 @@
 """Which conversations are accepted, which a person should look at, which are refused, and why.
 
-Each check of `quality.toml` gives a score between 0 and 1. A verdict is that of the worst check, a score the
-mean of all. A side has a verdict of its own, because people are paid for what they did themselves; a
-conversation is as good as its worse side.
+Each check of `quality.toml` gives a score between 0 and 1; the worst one counts. A side has a verdict of its
+own, because people are paid for what they did themselves; a conversation is as good as its worse side.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean, median
+from statistics import median
 from typing import Any, Literal
 
 from palaver.collection.labels import grade_number
@@ -115,7 +114,7 @@ class _Finding:
 
     @property
     def score(self) -> float:
-        return fmean(self.scores) if self.scores else 1.0
+        return min(self.scores, default=1.0)
 
 
 def worst(verdicts: Sequence[Verdict]) -> Verdict:

@@ -10,8 +10,9 @@ from rich.text import Text
 from palaver.collection.payout import Payout
 from palaver.collection.quality import CheckResult, ConversationResult, Quality
 from palaver.collection.records import Conversation
-from palaver.reports import lines, numbers
-from palaver.reports.compare import Grid, Section, compare_page
+from palaver.reports import lines, numbers, page
+from palaver.reports.compare import Grid, Section
+from palaver.reports.methods import methods_of
 from palaver.schema import RunRecord
 from palaver.tabular import show_number
 
@@ -92,7 +93,16 @@ def review_page(
         f"{numbers.count(counts['rejected'])} rejected."
     )
     facts = (f"{len(quality.results):,} conversations", f"{payout.due} {payout.currency} due")
-    return compare_page("Which conversations are good enough?", facts, lead, sections, notes, [], run)
+    return page.render(
+        "compare.html.j2",
+        run,
+        title="Which conversations are good enough?",
+        facts=facts,
+        lead=lead,
+        sections=sections,
+        notes=notes,
+        methods=methods_of("collection"),
+    )
 
 
 def _transcripts(
