@@ -66,7 +66,7 @@ def collections(draw: st.DrawFn) -> tuple[list[Conversation], list[Person]]:
         ending = draw(st.sampled_from(get_args(Ending)))
         conversations.append(
             held(f"c{number}", {}, ending, n_turns=draw(st.integers(0, 24))).model_copy(
-                update={"participants": participants}
+                update={"participants": participants, "session": draw(st.sampled_from(["", "", "s1"]))}
             )
         )
     people = [
@@ -162,6 +162,18 @@ def test_bonus() -> None:
     assert (bonus.participant, bonus.amount) == ("ann", 1)  # whom the partner found excellent
     assert bonus.reason == "the partner rated the messages 5.0 and the conversation 5"
     assert payout.due == Decimal("6.00")
+
+
+def test_a_session_with_two_bots_is_one_work() -> None:
+    people = {"ann": ("agent_1", 10, "finished"), "bot": ("agent_2", 10, "here")}
+    pair = [held(f"1-{bot}", people).model_copy(update={"session": "1"}) for bot in "ab"]
+    bots = [p.model_copy(update={"is_bot": p.id == "bot"}) for p in pair[0].participants]
+    pair = [conversation.model_copy(update={"participants": tuple(bots)}) for conversation in pair]
+    [payment] = pay_out(pair, check_quality(pair, RATES), RATES).payments
+    assert (payment.participant, payment.conversation, str(payment.amount)) == ("ann", "1", "2.50")
+    judged = decide(check_quality(pair, RATES), {("1-b", "ann"): "rejected"})
+    [refused] = pay_out(pair, judged, RATES).payments
+    assert refused.status == "refused"
 
 
 def test_unknown_people_are_said() -> None:

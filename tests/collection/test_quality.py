@@ -229,6 +229,9 @@ def test_standards_from_a_file(tmp_path: Path) -> None:
     assert str(standards.pay.conversation) == "2.5"
     path.write_text("a = 1")
     assert read_standards(path) == Standards()
+    path.write_text("[conversation]\nfewest_turns = 6\n[quality.turns]\nreject = 2")
+    turns = read_standards(path).quality["turns"]
+    assert (turns.review, turns.reject) == (6, 2)
 
 
 def test_every_mistake_of_a_file_is_named(tmp_path: Path) -> None:

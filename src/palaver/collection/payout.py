@@ -14,7 +14,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any, Literal
 
-from palaver.collection.quality import Quality, SideResult, conversation_grade
+from palaver.collection.quality import Quality, SideResult, Verdict, conversation_grade, worst
 from palaver.collection.records import Conversation, Participant, Person
 from palaver.collection.standards import Bonus, Standards
 from palaver.errors import DataError
@@ -28,6 +28,7 @@ Status = Literal["pay", "held", "refused", "paid", "nothing"]
 of earlier payments. nothing: there is nothing to pay for, or not yet."""
 CENT = Decimal("0.01")
 Key = tuple[str, str, str]
+Seat = tuple[Conversation, Participant]
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ def _told(payment: Payment) -> str:
 
 
 def people_from(conversations: Sequence[Conversation], n_turns: int) -> list[Person]:
-    """Everybody who talked, where only the conversations are known. `n_turns` make a conversation."""
+    """Everybody who talked, as far as the conversations say. `n_turns` are one person's in a whole one."""
     people: dict[str, Person] = {}
     for conversation in conversations:
         for participant in conversation.people:
@@ -129,10 +130,47 @@ def people_from(conversations: Sequence[Conversation], n_turns: int) -> list[Per
                 entered_at=0,
                 exit=participant.exit,
                 pay="full" if conversation.ending == "complete" else "partial",
-                share=min(1.0, participant.n_turns / max(1, n_turns // 2)),
+                share=min(1.0, participant.n_turns / n_turns),
                 conversations=tuple(dict.fromkeys(held)),
             )
     return list(people.values())
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What one person did in one conversation, or in the conversations of one session with several bots."""
+
+    id: str
+    person: Person
+    conversations: tuple[Conversation, ...]
+    participants: tuple[Participant, ...]
+    sides: tuple[SideResult, ...]
+    is_all: bool
+    """Whether the person did nothing else: then the record of the person says what it is worth."""
+
+    @property
+    def verdict(self) -> Verdict:
+        return worst([side.verdict for side in self.sides] or ["accepted"])
+
+    @property
+    def n_turns(self) -> int:
+        return sum(participant.n_turns for participant in self.participants)
+
+    def value(self, n_turns: int) -> tuple[Kind, Decimal, str]:
+        """The kind, the share of a whole conversation, of which `n_turns` are one's own, and the reason."""
+        exit = self.participants[-1].exit
+        is_whole = any(participant.exit in ("finished", "bot failed") for participant in self.participants)
+        told, share = "", self.n_turns / n_turns
+        if self.is_all:
+            told = self.person.reason
+            share = self.person.share or share
+            if self.person.pay in ("full", "partial"):
+                is_whole = self.person.pay == "full"
+        if is_whole:
+            return "conversation", Decimal(1), told or "a whole conversation"
+        if not self.n_turns:
+            return "nothing", Decimal(0), told or f"{exit} before anything was said"
+        return "part", Decimal(str(min(1.0, share))), told or f"{exit} after {self.n_turns} messages"
 
 
 def pay_out(
@@ -143,32 +181,24 @@ def pay_out(
     paid: Collection[Key] = (),
 ) -> Payout:
     """The payments for conversations that were judged. `paid` are those that were paid before."""
-    turns = standards.quality["turns"].review
-    guests = list(people) or people_from(conversations, int(turns))
-    sides = {(side.conversation, side.participant): side for side in quality.sides if side.is_known}
-    seats: dict[str, list[tuple[Conversation, Participant]]] = {}
+    n_turns = max(1, int(standards.quality["turns"].review) // 2)
+    known = {person.id: person for person in people}
+    guests = {person.id: person for person in people_from(conversations, n_turns)} | known
+    seats: dict[str, list[Seat]] = {}
     for conversation in conversations:
         for participant in conversation.people:
             seats.setdefault(participant.id, []).append((conversation, participant))
-    ids = {guest.id for guest in guests}
-    strangers = [person for person in people_from(conversations, int(turns)) if person.id not in ids]
-    payments: dict[Key, Payment] = {}
-    for person in dict.fromkeys([*guests, *strangers]):
-        held = seats.get(person.id, [])
-        own = [
-            payment
-            for conversation, participant in held
-            for payment in _for_conversation(
-                person, conversation, participant, sides, standards, len(held) == 1, turns
-            )
-        ]
+    sides: dict[str, list[SideResult]] = {}
+    for side in quality.sides:
+        sides.setdefault(side.participant, []).append(side)
+    payments: list[Payment] = []
+    for person in guests.values():
+        works = _works(person, seats.get(person.id, []), sides.get(person.id, []))
+        own = [payment for work in works for payment in _pay_for(work, standards, n_turns)]
         if not any(payment.amount for payment in own):
             own.append(_without_conversation(person, standards, bool(own)))
-        for payment in own:
-            known = payments.get(payment.key)
-            if known is None or known.amount < payment.amount:  # who came back has two seats in one
-                payments[payment.key] = payment
-    lines = [replace(p, status="paid") if p.amount and p.key in paid else p for p in payments.values()]
+        payments += own
+    lines = [replace(p, status="paid") if p.amount and p.key in paid else p for p in payments]
     notes = []
     n_unknown = sum(not side.is_known for side in quality.sides)
     if n_unknown:
@@ -176,55 +206,45 @@ def pay_out(
     return Payout(tuple(lines), standards.pay.currency, tuple(notes))
 
 
-def _for_conversation(
-    person: Person,
-    conversation: Conversation,
-    participant: Participant,
-    sides: Mapping[tuple[str, str], SideResult],
-    standards: Standards,
-    is_only_one: bool,
-    turns: float,
-) -> list[Payment]:
-    if conversation.ending == "open":
-        return [_line(person, conversation.id, "nothing", Decimal(0), "nothing", "the conversation goes on")]
-    kind, share, reason = _work(person, conversation, participant, is_only_one, turns)
-    if kind == "nothing":
-        return [_line(person, conversation.id, kind, Decimal(0), "nothing", reason)]
-    side = sides.get((conversation.id, person.id))
-    status: Status = "pay"
-    if side is not None and side.verdict != "accepted":
-        status = "held" if side.verdict == "review" else "refused"
-        reason = (
-            f"{'to be looked at' if status == 'held' else 'refused'}: {', '.join(side.reasons) or 'by hand'}"
+def _works(person: Person, seats: Sequence[Seat], sides: Sequence[SideResult]) -> list[_Work]:
+    sessions: dict[str, list[Seat]] = {}
+    for conversation, participant in seats:
+        sessions.setdefault(conversation.session or conversation.id, []).append((conversation, participant))
+    return [
+        _Work(
+            id=id,
+            person=person,
+            conversations=tuple(conversation for conversation, _ in taken),
+            participants=tuple(participant for _, participant in taken),
+            sides=tuple(side for side in sides if side.conversation in {c.id for c, _ in taken}),
+            is_all=len(sessions) == 1,
         )
+        for id, taken in sessions.items()
+    ]
+
+
+def _pay_for(work: _Work, standards: Standards, n_turns: int) -> list[Payment]:
+    person = work.person
+    if any(conversation.ending == "open" for conversation in work.conversations):
+        return [_line(person, work.id, "nothing", Decimal(0), "nothing", "the conversation goes on")]
+    kind, share, reason = work.value(n_turns)
+    if kind == "nothing":
+        return [_line(person, work.id, kind, Decimal(0), "nothing", reason)]
+    status: Status = "pay"
+    if work.verdict != "accepted":
+        status = "held" if work.verdict == "review" else "refused"
+        faults = ", ".join(fault for side in work.sides for fault in side.reasons)
+        reason = f"{'to be looked at' if status == 'held' else 'refused'}: {faults or 'by hand'}"
     amount = (standards.pay.conversation * share).quantize(CENT, ROUND_HALF_UP)
-    lines = [_line(person, conversation.id, kind, amount, status, reason)]
-    if status == "pay" and kind == "conversation" and side is not None:
-        bonus_reason = _bonus_reason(side, conversation, standards.bonus)
-        if bonus_reason:
+    lines = [_line(person, work.id, kind, amount, status, reason)]
+    if status == "pay" and kind == "conversation":
+        by_id = {conversation.id: conversation for conversation in work.conversations}
+        reasons = [_bonus_reason(side, by_id[side.conversation], standards.bonus) for side in work.sides]
+        if any(reasons):
             amount = standards.bonus.amount.quantize(CENT, ROUND_HALF_UP)
-            lines.append(_line(person, conversation.id, "bonus", amount, "pay", bonus_reason))
+            told = next(reason for reason in reasons if reason)
+            lines.append(_line(person, work.id, "bonus", amount, "pay", told))
     return lines
-
-
-def _work(
-    person: Person, conversation: Conversation, participant: Participant, is_only_one: bool, turns: float
-) -> tuple[Kind, Decimal, str]:
-    """What somebody did in a conversation, as a share of a whole one."""
-    is_whole = participant.exit in ("finished", "bot failed")
-    if is_only_one and person.pay in ("full", "partial"):
-        is_whole = person.pay == "full"
-    told = person.reason if is_only_one else ""
-    if is_whole:
-        return "conversation", Decimal(1), told or "a whole conversation"
-    if not participant.n_turns:
-        return "nothing", Decimal(0), told or f"{participant.exit} before anything was said"
-    share = person.share if is_only_one and person.share else participant.n_turns / max(1, turns // 2)
-    return (
-        "part",
-        Decimal(str(min(1.0, share))),
-        told or f"{participant.exit} after {participant.n_turns} messages",
-    )
 
 
 def _bonus_reason(side: SideResult, conversation: Conversation, bonus: Bonus) -> str:

@@ -1,7 +1,8 @@
 """What a collection asks of conversations and people, and what it pays: tables of its TOML file.
 
 `[quality.NAME]` moves the thresholds of a check (`quality.toml` has them all), `[qualification]` says who may
-take part, `[pay]` and `[bonus]` what for. The other tables of the file are not looked at.
+take part, `[pay]` and `[bonus]` what for. Of the other tables only `[conversation] fewest_turns` is looked
+at: it is the threshold of `turns`, unless the file has one.
 """
 
 from __future__ import annotations
@@ -126,6 +127,7 @@ def read_standards(path: Path) -> Standards:
     defaults = default_checks()
     thresholds = own.get("quality", {})
     checks: dict[str, object] = {name: check.model_dump() for name, check in defaults.items()}
+    checks["turns"] = {**defaults["turns"].model_dump(), **_turns(tables)}
     if not isinstance(thresholds, dict):
         mistakes.append((("quality",), "expected tables such as [quality.turns]"))
         thresholds = {}
@@ -138,7 +140,11 @@ def read_standards(path: Path) -> Standards:
         else:
             fixed = [field for field in ("says", "bad") if field in table]
             mistakes += [((*place, field), "cannot be changed") for field in fixed]
-            checks[name] = {**defaults[name].model_dump(), **table}
+            checks[name] = {
+                **defaults[name].model_dump(),
+                **(_turns(tables) if name == "turns" else {}),
+                **table,
+            }
     try:
         standards = Standards.model_validate({**own, "quality": checks})
     except ValidationError as error:
@@ -148,3 +154,10 @@ def read_standards(path: Path) -> Standards:
     if mistakes:
         raise config_error(path, lines, mistakes)
     return standards
+
+
+def _turns(tables: Mapping[str, object]) -> dict[str, float]:
+    """The thresholds of `turns` that follow from how long a conversation has to be."""
+    course = tables.get("conversation")
+    fewest = course.get("fewest_turns") if isinstance(course, dict) else None
+    return {"review": fewest, "reject": fewest / 2} if isinstance(fewest, int) else {}
