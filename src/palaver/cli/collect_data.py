@@ -24,7 +24,7 @@ from palaver.collection.split import (
     describe_split,
     split_conversations,
 )
-from palaver.collection.stats import ConversationStats, Size, count_conversations
+from palaver.collection.stats import NO_CONFIGURATION, ConversationStats, Size, count_conversations
 from palaver.errors import UsageError, UserError, count_of, nearest
 from palaver.files import format_by_name
 from palaver.readers import write_dialogues
@@ -80,7 +80,7 @@ _MEASURES = {
 def _print_stats(console: Console, counted: ConversationStats) -> None:
     table = lines.table(("measure", "configuration"), counted.splits, title="Conversations")
     names: list[str | None] = [*counted.configurations, None]
-    if len(names) == 2:
+    if names == [NO_CONFIGURATION, None]:
         names = [None]
     for measure, (field, shown) in _MEASURES.items():
         for name in names:

@@ -55,15 +55,6 @@ COMMANDS: dict[str, Noun | str] = {
             "evaluate": "palaver.cli.compare_measures:evaluate",
         },
     ),
-    "corpus": Noun(
-        "List, get, show and convert corpora of dialogues.",
-        {
-            "list": "palaver.cli.corpus:list_corpora",
-            "show": "palaver.cli.corpus:show",
-            "get": "palaver.cli.corpus:get",
-            "convert": "palaver.cli.corpus:convert",
-        },
-    ),
     "collect": Noun(
         "Collect conversations; check them, pay for them, make a dataset of them.",
         {
@@ -71,6 +62,15 @@ COMMANDS: dict[str, Noun | str] = {
             "stats": "palaver.cli.collect_data:stats",
             "split": "palaver.cli.collect_data:split",
             "export": "palaver.cli.collect_data:export",
+        },
+    ),
+    "corpus": Noun(
+        "List, get, show and convert corpora of dialogues.",
+        {
+            "list": "palaver.cli.corpus:list_corpora",
+            "show": "palaver.cli.corpus:show",
+            "get": "palaver.cli.corpus:get",
+            "convert": "palaver.cli.corpus:convert",
         },
     ),
     "get": "palaver.cli.get:get",

@@ -195,8 +195,8 @@ def pay_out(
     for person in guests.values():
         works = _works(person, seats.get(person.id, []), sides.get(person.id, []))
         own = [payment for work in works for payment in _pay_for(work, standards, n_turns)]
-        if not any(payment.amount for payment in own):
-            own.append(_without_conversation(person, standards, bool(own)))
+        if not own or (person.pay == "waiting" and not any(payment.amount for payment in own)):
+            own.append(_without_conversation(person, standards))
         payments += own
     lines = [replace(p, status="paid") if p.amount and p.key in paid else p for p in payments]
     notes = []
@@ -257,15 +257,11 @@ def _bonus_reason(side: SideResult, conversation: Conversation, bonus: Bonus) ->
     return f"the partner rated the messages {side.partner_grade:.1f} and the conversation {grade}"
 
 
-def _without_conversation(person: Person, standards: Standards, has_talked: bool) -> Payment:
+def _without_conversation(person: Person, standards: Standards) -> Payment:
     if person.pay == "waiting":
         amount = standards.pay.waiting.quantize(CENT, ROUND_HALF_UP)
         return _line(person, "", "waiting", amount, "pay", person.reason or "waited for a partner")
-    reason = person.reason or (
-        "nothing that can be paid" if has_talked else f"{person.exit}, without a message"
-    )
-    if person.pay == "open":
-        reason = "is still here"
+    reason = "is still here" if person.pay == "open" else person.reason or f"{person.exit}, without a message"
     return _line(person, "", "nothing", Decimal(0), "nothing", reason)
 
 
