@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 
 from palaver.readers import read_dialogues
+from palaver.server.database import Database
+from palaver.server.migrations import migrate
 
-pytest.importorskip("palaver.server.chat_records", reason="there is no chat server here")
+settings = pytest.importorskip("palaver.collection.settings", reason="there is no chat server here")
+chat_log = pytest.importorskip("palaver.server.chat_log")
 
 Palaver = Callable[..., Any]
 GRADES = '["Poor", "Not Good", "Passable", "Good", "Excellent"]'
@@ -56,18 +59,15 @@ class Clock:
 @pytest.fixture
 def collection(tmp_path: Path) -> Path:
     """Two pairs: one submits its conversation, of the other one leaves after a message each."""
-    from palaver.collection.settings import parse_collection
-    from palaver.server.chat_log import ChatLog, create_collection
-    from palaver.server.database import Database
-    from palaver.server.migrations import migrate
-
     path = tmp_path / "collection.toml"
     path.write_text(COLLECTION)
     database = Database(f"sqlite:///{tmp_path / 'collection.db'}")
     migrate(database)
-    create_collection(database, parse_collection(COLLECTION, path.name), COLLECTION, tmp_path)
+    chat_log.create_collection(
+        database, settings.parse_collection(COLLECTION, path.name), COLLECTION, tmp_path
+    )
     clock = Clock()
-    log = ChatLog(database, clock)
+    log = chat_log.ChatLog(database, clock)
 
     def do(name: str, *given: Any, **more: Any) -> None:
         clock.now += 3

@@ -39,7 +39,17 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-STANDARDS = '[pay]\ncurrency = "EUR"\nconversation = 3\n[bonus]\namount = 1\n[quality.repeats]\non = false\n[quality.reuse]\non = false\n'
+STANDARDS = """
+[pay]
+currency = "EUR"
+conversation = 3
+[bonus]
+amount = 1
+[quality.repeats]
+on = false
+[quality.reuse]
+on = false
+"""
 
 
 def rows(path: Path) -> list[dict[str, str]]:
