@@ -98,6 +98,7 @@ def test_what_a_collection_wrote(palaver: Palaver, tmp_path: Path) -> None:
     [
         (("stats", "nothing.jsonl"), 1, "there is no nothing.jsonl"),
         (("stats", "topicalchat"), 1, "did you mean 'topical-chat'?"),
+        (("stats", "."), 1, "holds no release"),
         (("split", "FILE", "--together", "artikle", "--out", "x.jsonl"), 2, "(did you mean 'article'?)"),
         (
             ("split", "FILE", "--together", "none", "--least-seen", "99", "--out", "x.jsonl"),

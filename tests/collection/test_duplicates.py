@@ -10,7 +10,7 @@ from palaver.collection.duplicates import FEWEST_WORDS, find_twins, overlap
 sentences = st.lists(st.sampled_from("abcdefgh"), min_size=3, max_size=9).map(" ".join)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(sentences, max_size=25), st.sampled_from([0.5, 0.6, 0.75, 0.8, 1.0]))
 def test_as_many_as_comparing_all_pairs(texts: list[str], least_shared: float) -> None:
     bags = [frozenset(text.split()) for text in texts]

@@ -82,7 +82,7 @@ def collections(draw: st.DrawFn) -> tuple[list[Conversation], list[Person]]:
     return conversations, people
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(collections())
 def test_everybody_is_paid_or_told_why_not(tmp_path_factory: Any, drawn: Any) -> None:
     conversations, people = drawn

@@ -81,7 +81,7 @@ def conversations(draw: st.DrawFn, id: str, topics: dict[str, str], split: str) 
     return Dialogue(id=id, turns=tuple(turns), speakers=AGENTS, knowledge=knowledge, labels=labels)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(releases())
 def test_round_trip(dialogues: list[Dialogue]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -91,7 +91,7 @@ def test_round_trip(dialogues: list[Dialogue]) -> None:
         assert {d.id: d for d in read(Path(folder))} == {d.id: d for d in dialogues}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.from_type(Dialogue), min_size=1, max_size=4))
 def test_whatever_is_written_can_be_read_and_written_again(dialogues: list[Dialogue]) -> None:
     """Any dialogue is either in the release, with all its messages, or left out with a reason."""

@@ -37,7 +37,7 @@ collections = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(collections, st.sets(st.sampled_from(TOGETHER)), st.integers(0, 3), st.integers(0, 3))
 def test_every_conversation_is_in_one_split_and_groups_are_whole(
     rows: list[tuple[list[int], int, list[int]]], together: set[str], least_seen: int, seed: int

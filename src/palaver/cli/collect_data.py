@@ -19,6 +19,7 @@ from palaver.collection.release import Release, write_release
 from palaver.collection.split import (
     LEAST_SEEN,
     TOGETHER,
+    TRAIN,
     SplitReport,
     Together,
     describe_split,
@@ -42,8 +43,8 @@ def stats(
 ) -> None:
     """Count conversations by configuration and split, as papers do.
 
-    The table is Topical-Chat's Table 2, with one measure more. Where there are several splits, a second table
-    says how often training has the entities of the others, and what it shares with them.
+    The table is Topical-Chat's Table 2, with one measure more. Where there are splits beside train, a second
+    table says how often training has the entities of the others, and what it shares with them.
 
     Example: palaver collect stats topical-chat
 
@@ -55,7 +56,8 @@ def stats(
     notes = [*source.notes, *counted.notes]
     if not counted.sizes:
         raise UserError(f"there are no turns in the conversations of {conversations}", problems=notes)
-    report = describe_split(dialogues) if len(counted.splits) > 1 else None
+    has_training = TRAIN in counted.splits and len(counted.splits) > 1
+    report = describe_split(dialogues) if has_training else None
     if as_json:
         leaks = report.rows if report is not None else ()
         print_json({"sizes": counted.sizes, "splits": leaks, "notes": notes})

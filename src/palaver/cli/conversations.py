@@ -14,7 +14,7 @@ from palaver.cli.progress import progress
 from palaver.cli.study_database import database_url, open_study
 from palaver.collection.labels import as_conversation, as_dialogue
 from palaver.collection.records import Conversation, Person, read_conversations
-from palaver.corpora.catalogue import corpus_names, read_corpus
+from palaver.corpora.catalogue import corpus, corpus_names, read_corpus
 from palaver.errors import UserError
 from palaver.readers.rows import RowFile
 from palaver.registry import import_object
@@ -27,6 +27,9 @@ Conversations = Annotated[
         f"dialogues: {options.ANY_SHAPE}; a corpus by name, or the folder of a release."
     ),
 ]
+
+RELEASE = "topical-chat"
+"""The corpus whose layout a folder has."""
 
 
 @dataclass
@@ -54,7 +57,9 @@ def open_source(name: str, data: Path | None, split: str | None = None) -> Sourc
     if path.is_file() and _holds_conversations(path):
         return Source(list(read_conversations(path)))
     if path.is_dir():
-        reader = read_corpus("topical-chat", root=path, split=split)
+        if corpus(RELEASE).locate(path) is None:
+            raise UserError(f"{path} holds no release", "expected a folder with conversations/ in it")
+        reader = read_corpus(RELEASE, root=path, split=split)
     elif path.is_file() or name in corpus_names() or "." not in name:
         reader = read_corpus(name, root=data, split=split)
     else:

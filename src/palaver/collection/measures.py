@@ -20,7 +20,7 @@ from palaver.text.words import words
 RUN = 8
 """So many words in a row that stand in a text were copied from it."""
 FEWEST_TURNS = 4
-"""Of fewer messages no share is taken."""
+"""Fewer messages of one side are not judged."""
 _LONG = 6
 """Shorter messages say nothing about their language."""
 
@@ -106,7 +106,9 @@ def _turns(side: Side) -> float:
 
 
 def _length(side: Side) -> float | None:
-    return sum(len(turn.text.split()) for turn in side.turns) / len(side.turns) if side.turns else None
+    if len(side.turns) < FEWEST_TURNS:
+        return None
+    return sum(len(turn.text.split()) for turn in side.turns) / len(side.turns)
 
 
 def _repeats(side: Side) -> float | None:
