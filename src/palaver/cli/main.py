@@ -56,13 +56,17 @@ COMMANDS: dict[str, Noun | str] = {
         },
     ),
     "collect": Noun(
-        "Let people talk, with each other or with bots, and collect what they say.",
+        "Collect conversations: let people talk, check what they say, make a dataset.",
         {
             "new": "palaver.cli.collect:new",
             "serve": "palaver.cli.collect:serve",
             "status": "palaver.cli.collect:status",
             "conversations": "palaver.cli.collect:conversations",
             "ratings": "palaver.cli.collect:ratings",
+            "check": "palaver.cli.collect_check:check",
+            "stats": "palaver.cli.collect_data:stats",
+            "split": "palaver.cli.collect_data:split",
+            "export": "palaver.cli.collect_data:export",
         },
     ),
     "corpus": Noun(
