@@ -38,6 +38,12 @@ COMMANDS: dict[str, Noun | str] = {
             "restore": "palaver.cli.study_serve:restore",
         },
     ),
+    "trust": Noun(
+        "How far to trust an answer, and how many people it still takes.",
+        {
+            "interval": "palaver.cli.trust:interval",
+        },
+    ),
     "chat": "palaver.cli.chat:chat",
     "generate": "palaver.cli.generate:generate",
     "judge": "palaver.cli.judge:judge",

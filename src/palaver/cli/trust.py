@@ -1,0 +1,94 @@
+"""`palaver trust …`: how far to trust an answer, and how many people it still takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from palaver.cli import options
+from palaver.cli.messages import print_json
+from palaver.cli.study_analyse import rating_sources
+from palaver.errors import UserError
+from palaver.files import write_atomically
+from palaver.judges import directions
+from palaver.readers.rating_options import RatingOptions
+from palaver.reports.trust import print_trust
+from palaver.studies import RatingTable, load_study, read_ratings
+from palaver.studies.trust import TrustReport, trust_interval
+
+PeopleFile = Annotated[
+    str,
+    typer.Argument(
+        metavar="PEOPLE", help="Ratings by people, as `study analyse` takes them, or a served study."
+    ),
+]
+JudgeFiles = Annotated[
+    list[Path],
+    typer.Argument(metavar="JUDGES", help="What `palaver judge` wrote, or another judge's ratings."),
+]
+StudyFile = Annotated[Path | None, typer.Option("--study", help="The study file: scales, permitted values.")]
+
+
+def interval(
+    people: PeopleFile,
+    study: StudyFile = None,
+    confidence: options.Confidence = 0.95,
+    file_options: options.RatingFile = RatingOptions(),
+    out: options.OptionalOut = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Means and differences, with intervals that know who rated what.
+
+    Two ratings of one dialogue, or by one rater, are not independent. The intervals are clustered by dialogue
+    and by rater, so they say what other dialogues and other raters would give.
+
+    Example: palaver trust interval ratings.csv --study study.toml --out intervals.json
+    """
+    options.refuse_existing(out, force)
+    table = read_people(people, study, file_options)
+    _finish(trust_interval(table, confidence=confidence, directions=directions(table.criteria)), out, as_json)
+
+
+def read_people(named: str, study: Path | None, file_options: RatingOptions) -> RatingTable:
+    """The ratings of a file or a served study."""
+    sources, served = rating_sources([named], include_excluded=False)
+    return _read(sources, load_study(study) if study else served, file_options)  # type: ignore[arg-type]
+
+
+def read_judges(named: list[Path], file_options: RatingOptions) -> RatingTable:
+    """The ratings of judges: criteria are theirs, so no study's scales apply."""
+    for path in named:
+        if not path.exists():
+            raise UserError(f"there is no file {path}")
+    from dataclasses import replace
+
+    return _read(list(named), None, replace(file_options, criteria=None, sheet=None))
+
+
+def _read(sources: list[Path], study: object, file_options: RatingOptions) -> RatingTable:
+    return read_ratings(
+        sources,
+        study=study,  # type: ignore[arg-type]
+        columns=file_options.columns,
+        shape=file_options.shape,
+        criteria=file_options.criteria,
+        labels=file_options.labels,
+        missing=file_options.missing,
+        sheet=file_options.sheet,
+    )
+
+
+def _finish(report: TrustReport, out: Path | None, as_json: bool) -> None:
+    if out is not None:
+        with write_atomically(out) as file:
+            file.write(report.to_json())
+    if as_json:
+        print_json(report)
+        return
+    print_trust(report, Console())
+    if out is not None:
+        typer.echo(f"wrote {out}")
