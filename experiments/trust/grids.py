@@ -13,6 +13,8 @@ import numpy as np
 
 from palaver.statistics.clusters import clustered_difference, clustered_mean
 from palaver.statistics.power import wilson_interval
+from palaver.statistics.prediction_powered import prediction_powered_mean
+from palaver.statistics.prediction_powered_pairs import Comparisons, Verdicts, prediction_powered_strengths
 
 Row = dict[str, Any]
 Generator = np.random.Generator
@@ -92,3 +94,108 @@ def _covers(design: Row, deviations: Row, what: str, rng: Generator) -> dict[str
         "dialogues only": alone.low <= 0 <= alone.high,
         "rows": abs(ours.value) <= Z * ours.se_rows,
     }
+
+
+# Prediction-powered inference ----------------------------------------------------------------------------
+
+PPI_DESIGNS = tuple(
+    {"dialogues": n, "raters": raters, "each": 3, "unrated": 500, "correlation": rho}
+    for n, raters in ((20, 6), (50, 10), (200, 20))
+    for rho in (0.2, 0.6, 0.85)
+)
+
+
+def ppi_grid(n_studies: int, seed: int = 0) -> Iterator[Row]:
+    """Coverage of means by people and judge together, beside plain PPI++ (normal quantiles, no clusters)."""
+    for design in PPI_DESIGNS:
+        rng = stream(seed, "ppi", design)
+        covered = {"clustered t": 0, "plain z": 0, "people alone": 0}
+        used, shorter = 0, []
+        for _ in range(n_studies):
+            found, plain = _judged_study(design, rng)
+            covered["clustered t"] += found.together.low <= 0 <= found.together.high
+            covered["people alone"] += found.people.low <= 0 <= found.people.high
+            covered["plain z"] += plain
+            used += found.weight > 0
+            shorter.append(found.together.se / found.people.se)
+        yield {
+            **design,
+            "coverage": {name: rate(hits, n_studies) for name, hits in covered.items()},
+            "judge_used": used / n_studies,
+            "length": float(np.mean(shorter)),
+        }
+
+
+def _judged_study(design: Row, rng: Generator) -> tuple[Any, bool]:
+    """A study whose true mean is 0, and whether the plain interval covers it."""
+    n, n_raters, each = design["dialogues"], design["raters"], design["each"]
+    total = n + design["unrated"]
+    quality = rng.standard_normal(total)
+    rho = design["correlation"]
+    judge = rho * quality + (1 - rho**2) ** 0.5 * rng.standard_normal(total)
+    dialogue = np.repeat(np.arange(n), each)
+    rater = np.argsort(rng.random((n, n_raters)), axis=1)[:, :each].ravel()
+    value = quality[dialogue] + 0.3 * rng.standard_normal(n_raters)[rater]
+    value += 0.7 * rng.standard_normal(dialogue.size)
+    found = prediction_powered_mean(value, judge[dialogue], dialogue, rater, judge[n:])
+    means, rated, unrated = value.reshape(n, each).mean(axis=1), judge[:n], judge[n:]
+    ratio = 1 + n / unrated.size
+    weight = float(np.clip(np.cov(means, rated)[0, 1] / (judge.var() * ratio), 0, 1))
+    estimate = weight * unrated.mean() + (means - weight * rated).mean()
+    variance = weight**2 * unrated.var() / unrated.size + (means - weight * rated).var() / n
+    return found, bool(abs(estimate) <= Z * variance**0.5)
+
+
+STRENGTHS = np.array([0.6, 0.0, -0.4])
+
+
+def strength_grid(n_studies: int, seed: int = 0) -> Iterator[Row]:
+    """Coverage of differences of Bradley-Terry strengths, with ties, positions and a judge."""
+    truth = _true_differences(stream(seed, "strength truth"))
+    for n in (30, 100):
+        rng = stream(seed, "strength", n)
+        covered = {"clustered t": 0, "people alone": 0}
+        false_alarms = total = 0
+        for _ in range(n_studies):
+            rows, verdicts = _compared(n, 400, rng)
+            found = prediction_powered_strengths(rows, verdicts, ["a", "b", "c"])
+            if found.reason:
+                continue
+            total += len(found.pairs)
+            for pair, expected in zip(found.pairs, truth, strict=True):
+                covered["clustered t"] += pair.interval.low <= expected <= pair.interval.high
+                covered["people alone"] += pair.people.low <= expected <= pair.people.high
+                false_alarms += pair.adjusted_p < 0.05 and pair.interval.value * expected < 0
+        rates = {name: rate(hits, total) for name, hits in covered.items()}
+        yield {
+            "dialogues": n, "raters": 8, "each": 2, "unrated": 400, "coverage": rates,
+            "wrong_direction": false_alarms / total,
+        }  # fmt: skip
+
+
+def _true_differences(rng: Generator) -> list[float]:
+    """What the model's strengths are in a very large study: dialogues differ, so not those put in."""
+    rows, verdicts = _compared(60_000, 2, rng)
+    found = prediction_powered_strengths(rows, verdicts, ["a", "b", "c"], weight=0.0)
+    return [pair.interval.value for pair in found.pairs]
+
+
+def _compared(n: int, n_unrated: int, rng: Generator) -> tuple[Comparisons, Verdicts]:
+    total = n + n_unrated
+    first, second = np.tile([0, 0, 1], total), np.tile([1, 2, 2], total)
+    dialogue = np.repeat(np.arange(total), 3)
+    gap = STRENGTHS[first] - STRENGTHS[second] + 0.8 * rng.standard_normal(dialogue.size)
+    judge = np.round(0.5 + 0.5 * np.tanh(gap + 0.7 * rng.standard_normal(gap.size)), 1)
+    each = 2
+    rows = np.repeat(np.flatnonzero(dialogue < n), each)
+    raters = np.argsort(rng.random((n, 8)), axis=1)[:, :each]
+    rater = raters[dialogue[rows], np.tile(np.arange(each), rows.size // each)]
+    position = rng.choice([-1.0, 1.0], rows.size)
+    heard = gap[rows] + 0.2 * position + 0.3 * rng.standard_normal(8)[rater]
+    heard += rng.logistic(size=rows.size)
+    won = np.where(np.abs(heard) < 0.3, 0.5, (heard > 0).astype(float))
+    others = dialogue >= n
+    return (
+        Comparisons(first[rows], second[rows], won, judge[rows], dialogue[rows], rater, position),
+        Verdicts(first[others], second[others], judge[others], dialogue[others]),
+    )

@@ -22,6 +22,8 @@ OUT = Path(__file__).parents[2] / "docs/results/trust.json"
 
 GRIDS: dict[str, Callable[[int, int], Iterator[grids.Row]]] = {
     "intervals": grids.interval_grid,
+    "ppi": grids.ppi_grid,
+    "strengths": grids.strength_grid,
 }
 
 

@@ -42,6 +42,7 @@ COMMANDS: dict[str, Noun | str] = {
         "How far to trust an answer, and how many people it still takes.",
         {
             "interval": "palaver.cli.trust:interval",
+            "ppi": "palaver.cli.trust:ppi",
         },
     ),
     "chat": "palaver.cli.chat:chat",

@@ -11,13 +11,14 @@ from rich.console import Console
 from palaver.cli import options
 from palaver.cli.messages import print_json
 from palaver.cli.study_analyse import rating_sources
-from palaver.errors import UserError
+from palaver.errors import UsageError, UserError
 from palaver.files import write_atomically
 from palaver.judges import directions
 from palaver.readers.rating_options import RatingOptions
 from palaver.reports.trust import print_trust
 from palaver.studies import RatingTable, load_study, read_ratings
 from palaver.studies.trust import TrustReport, trust_interval
+from palaver.studies.trust_ppi import trust_ppi
 
 PeopleFile = Annotated[
     str,
@@ -28,6 +29,15 @@ PeopleFile = Annotated[
 JudgeFiles = Annotated[
     list[Path],
     typer.Argument(metavar="JUDGES", help="What `palaver judge` wrote, or another judge's ratings."),
+]
+JudgeName = Annotated[
+    str | None, typer.Option("--judge", help="Of several judges the one to use. [default: the only one]")
+]
+JudgeCriterion = Annotated[
+    str | None,
+    typer.Option(
+        "--judge-criterion", help="What the judge measures. [default: as people's, or the only one]"
+    ),
 ]
 StudyFile = Annotated[Path | None, typer.Option("--study", help="The study file: scales, permitted values.")]
 
@@ -51,6 +61,47 @@ def interval(
     options.refuse_existing(out, force)
     table = read_people(people, study, file_options)
     _finish(trust_interval(table, confidence=confidence, directions=directions(table.criteria)), out, as_json)
+
+
+def ppi(
+    people: PeopleFile,
+    judges: JudgeFiles,
+    judge: JudgeName = None,
+    judge_criterion: JudgeCriterion = None,
+    study: StudyFile = None,
+    confidence: options.Confidence = 0.95,
+    file_options: options.RatingFile = RatingOptions(),
+    out: options.OptionalOut = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """People and a judge together: shorter intervals, no bias.
+
+    The judge rated everything, people a part. People's ratings correct the judge, the judge makes people's
+    figures more certain, and a judge that does not help is left out. Pairwise ratings get win rates and
+    Bradley–Terry strengths. People's first criterion is taken, or that of --criteria.
+
+    Example: palaver trust ppi ratings.csv judged.parquet --judge comparator --out ppi.json
+    """
+    options.refuse_existing(out, force)
+    report = trust_ppi(
+        read_people(people, study, file_options),
+        read_judges(judges, file_options),
+        criterion=_one_criterion(file_options),
+        judge=judge,
+        judge_criterion=judge_criterion,
+        confidence=confidence,
+    )
+    _finish(report, out, as_json)
+
+
+def _one_criterion(file_options: RatingOptions) -> str | None:
+    """The criterion of --criteria, where one judge is set beside one question."""
+    if file_options.criteria is None:
+        return None
+    if len(file_options.criteria) != 1:
+        raise UsageError("--criteria: one judge is set beside one criterion", "name one of them")
+    return file_options.criteria[0]
 
 
 def read_people(named: str, study: Path | None, file_options: RatingOptions) -> RatingTable:
