@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from palaver.statistics.alternative_annotator import alternative_annotator
 from palaver.statistics.clusters import clustered_difference, clustered_mean
 from palaver.statistics.power import wilson_interval
 from palaver.statistics.prediction_powered import prediction_powered_mean
@@ -199,3 +200,65 @@ def _compared(n: int, n_unrated: int, rng: Generator) -> tuple[Comparisons, Verd
         Comparisons(first[rows], second[rows], won, judge[rows], dialogue[rows], rater, position),
         Verdicts(first[others], second[others], judge[others], dialogue[others]),
     )
+
+
+# Alternative annotator test -------------------------------------------------------------------------------
+
+EPSILON = 0.1
+
+
+def alternative_grid(n_studies: int, seed: int = 0) -> Iterator[Row]:
+    """How often a judge passes that is worse than people by exactly epsilon."""
+    for n_criteria in (1, 6):
+        noise = _noise_at_epsilon(n_criteria, seed)
+        for n in (40, 120):
+            rng = stream(seed, "alternative", n_criteria, n)
+            passes = {"clustered": 0, "rows": 0}
+            single = {"clustered": 0.0, "rows": 0.0}
+            for _ in range(n_studies):
+                value, unit, rater, dialogue, judge = _scored_study(n, n_criteria, noise, rng)
+                found = alternative_annotator(
+                    value, unit, rater, dialogue, judge, epsilon=EPSILON, n_replicates=1, rng=0
+                )
+                own = alternative_annotator(
+                    value, unit, rater, unit, judge, epsilon=EPSILON, n_replicates=1, rng=0
+                )
+                for name, result in (("clustered", found), ("rows", own)):
+                    passes[name] += result.passes
+                    single[name] += float(np.mean([test.p < 0.05 for test in result.people]))
+            yield {
+                "dialogues": n,
+                "criteria": n_criteria,
+                "people": 3,
+                "epsilon": EPSILON,
+                "false_pass": {name: rate(hits, n_studies) for name, hits in passes.items()},
+                "false_win": {name: hits / n_studies for name, hits in single.items()},
+            }
+
+
+def _scored_study(n: int, n_criteria: int, noise: float, rng: Generator) -> tuple[np.ndarray, ...]:
+    """Steps of 1 to 5; people and judge misread whole dialogues as well as single criteria."""
+    shape = (n, n_criteria, 3)
+    quality = 0.7 * rng.standard_normal((n, 1)) + rng.standard_normal((n, n_criteria))
+    people = quality[..., None] + 0.4 * rng.standard_normal((n, 1, 3)) + 0.8 * rng.standard_normal(shape)
+    judge = quality + noise * rng.standard_normal((n, 1)) + 0.5 * rng.standard_normal((n, n_criteria))
+    steps = [np.clip(np.round(3 + scores), 1, 5) for scores in (people, judge)]
+    dialogue, criterion, rater = np.indices(shape).reshape(3, -1)
+    unit = dialogue * n_criteria + criterion
+    return steps[0].ravel(), unit, rater, dialogue, steps[1].ravel()[unit]
+
+
+def _noise_at_epsilon(n_criteria: int, seed: int) -> float:
+    """The judge's noise at which people are ahead by epsilon, by halving."""
+    low, high = 0.2, 4.0
+    for _ in range(18):
+        middle = (low + high) / 2
+        value, unit, rater, dialogue, judge = _scored_study(
+            60_000 // n_criteria, n_criteria, middle, stream(seed, "noise")
+        )
+        found = alternative_annotator(
+            value, unit, rater, dialogue, judge, epsilon=EPSILON, n_replicates=1, rng=0
+        )
+        ahead = np.mean([test.person_ahead - test.judge_ahead for test in found.people])
+        low, high = (middle, high) if ahead < EPSILON else (low, middle)
+    return (low + high) / 2

@@ -24,6 +24,7 @@ GRIDS: dict[str, Callable[[int, int], Iterator[grids.Row]]] = {
     "intervals": grids.interval_grid,
     "ppi": grids.ppi_grid,
     "strengths": grids.strength_grid,
+    "alternative": grids.alternative_grid,
 }
 
 

@@ -43,6 +43,7 @@ COMMANDS: dict[str, Noun | str] = {
         {
             "interval": "palaver.cli.trust:interval",
             "ppi": "palaver.cli.trust:ppi",
+            "alt-test": "palaver.cli.trust:alt_test",
         },
     ),
     "chat": "palaver.cli.chat:chat",

@@ -18,6 +18,7 @@ from palaver.readers.rating_options import RatingOptions
 from palaver.reports.trust import print_trust
 from palaver.studies import RatingTable, load_study, read_ratings
 from palaver.studies.trust import TrustReport, trust_interval
+from palaver.studies.trust_alt import CLOSENESS, trust_alt_test
 from palaver.studies.trust_ppi import trust_ppi
 
 PeopleFile = Annotated[
@@ -83,14 +84,64 @@ def ppi(
 
     Example: palaver trust ppi ratings.csv judged.parquet --judge comparator --out ppi.json
     """
+    criterion = _one_criterion(file_options)
     options.refuse_existing(out, force)
     report = trust_ppi(
         read_people(people, study, file_options),
         read_judges(judges, file_options),
-        criterion=_one_criterion(file_options),
+        criterion=criterion,
         judge=judge,
         judge_criterion=judge_criterion,
         confidence=confidence,
+    )
+    _finish(report, out, as_json)
+
+
+def alt_test(
+    people: PeopleFile,
+    judges: JudgeFiles,
+    judge: JudgeName = None,
+    judge_criterion: JudgeCriterion = None,
+    epsilon: Annotated[
+        float,
+        typer.Option(help="What the judge may be worse by: 0.2 beside experts, 0.1 beside a crowd."),
+    ] = 0.1,
+    closeness: Annotated[
+        str,
+        typer.Option(
+            help="Compare values, or ranks in a dialogue; auto: ranks where the units differ.",
+            **options.choices(CLOSENESS),
+        ),
+    ] = "auto",
+    study: StudyFile = None,
+    confidence: options.Confidence = 0.95,
+    replicates: options.Replicates = None,
+    seed: options.Seed = 0,
+    file_options: options.RatingFile = RatingOptions(),
+    out: options.OptionalOut = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """May a judge stand in for a person?
+
+    The alternative annotator test: each person is left out in turn, and judge and person are compared by how
+    close they come to the others. It is clustered by dialogue and has an interval.
+
+    Example: palaver trust alt-test ratings.csv judged.parquet --judge my-llm --epsilon 0.1
+    """
+    criterion = _one_criterion(file_options)
+    options.refuse_existing(out, force)
+    report = trust_alt_test(
+        read_people(people, study, file_options),
+        read_judges(judges, file_options),
+        criterion=criterion,
+        judge=judge,
+        judge_criterion=judge_criterion,
+        closeness=closeness,  # type: ignore[arg-type]  # one of its names
+        epsilon=epsilon,
+        confidence=confidence,
+        n_replicates=replicates or 1000,
+        seed=seed,
     )
     _finish(report, out, as_json)
 

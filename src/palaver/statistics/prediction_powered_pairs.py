@@ -134,7 +134,7 @@ def prediction_powered_strengths(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Design:
-    """Rows of the regression: the last system's strength is 0, position is the last column if there is one."""
+    """Rows of the regression. The last system has no column, as its strength is 0; position comes last."""
 
     x: Floats
     y: Floats

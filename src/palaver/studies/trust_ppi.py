@@ -1,4 +1,4 @@
-"""People and a judge together: means, differences, win rates and strengths by prediction-powered inference."""
+"""People and a judge together: means, differences, win rates and strengths (prediction-powered inference)."""
 
 from __future__ import annotations
 
