@@ -16,6 +16,7 @@ from palaver.statistics.clusters import clustered_difference, clustered_mean
 from palaver.statistics.power import wilson_interval
 from palaver.statistics.prediction_powered import prediction_powered_mean
 from palaver.statistics.prediction_powered_pairs import Comparisons, Verdicts, prediction_powered_strengths
+from palaver.statistics.sequences import FIRST_LOOK, betting_sequence, clustered_look
 
 Row = dict[str, Any]
 Generator = np.random.Generator
@@ -262,3 +263,91 @@ def _noise_at_epsilon(n_criteria: int, seed: int) -> float:
         ahead = np.mean([test.person_ahead - test.judge_ahead for test in found.people])
         low, high = (middle, high) if ahead < EPSILON else (low, middle)
     return (low + high) / 2
+
+
+# Confidence sequences -------------------------------------------------------------------------------------
+
+SEQUENCES = (
+    {"difference": 0.0, "raters": 10, "rater": 0.0, "judge": False},
+    {"difference": 0.0, "raters": 10, "rater": 0.3, "judge": False},
+    {"difference": 0.0, "raters": 10, "rater": 0.15, "judge": True},
+    {"difference": 0.6, "raters": 10, "rater": 0.15, "judge": False},
+    {"difference": 0.6, "raters": 10, "rater": 0.15, "judge": True},
+)
+
+
+def sequence_grid(n_studies: int, seed: int = 0) -> Iterator[Row]:
+    """Studies of 60 dialogues by 3 of 10 raters, watched after every dialogue; two systems, paired."""
+    for design in SEQUENCES:
+        rng = stream(seed, "sequence", design)
+        decided = {"better": 0, "worse": 0, "go on": 0}
+        z_test, bets, stopped = 0, 0, []
+        for _ in range(n_studies):
+            study = _watched_study(design, rng)
+            decision, at = _follow(study, design)
+            decided[decision] += 1
+            stopped.append(at)
+            z_test += _peek(study["means"])
+            bets += _bet(study["steps"])
+        yield {
+            **design,
+            "dialogues": 60,
+            "each": 3,
+            "decided": {name: rate(hits, n_studies) for name, hits in decided.items()},
+            "any_difference": rate(decided["better"] + decided["worse"], n_studies),
+            "mean_dialogues": float(np.mean(stopped)),
+            "z_test_30_looks": rate(z_test, n_studies),
+            "betting": rate(bets, n_studies),
+        }
+
+
+def _watched_study(design: Row, rng: Generator) -> Row:
+    n, each, n_raters = 60, 3, design["raters"]
+    dialogue = np.repeat(np.arange(n), each)
+    rater = np.argsort(rng.random((n, n_raters)), axis=1)[:, :each].ravel()
+    quality = 0.6 * rng.standard_normal((n, 2)) + np.array([design["difference"], 0.0])
+    level = design["rater"] * rng.standard_normal((n_raters, 2))
+    value = quality[dialogue] + level[rater] + 0.7 * rng.standard_normal((dialogue.size, 2))
+    judge = quality + 0.4 * rng.standard_normal((n, 2))
+    means = (value[:, 0] - value[:, 1]).reshape(n, each).mean(axis=1)
+    steps = np.clip(np.round(4 + value), 1, 7)
+    return {
+        "value": value.ravel(),
+        "is_first": np.tile([True, False], dialogue.size),
+        "dialogue": np.repeat(dialogue, 2),
+        "rater": np.repeat(rater, 2),
+        "judge": judge[dialogue].ravel(),
+        "by_dialogue": judge[:, 0] - judge[:, 1],
+        "means": means,
+        "steps": (steps[:, 0] - steps[:, 1]).reshape(n, each).mean(axis=1),
+    }
+
+
+def _follow(study: Row, design: Row) -> tuple[str, int]:
+    """The first decision, and after how many dialogues."""
+    for t in range(FIRST_LOOK, 61):
+        upto = 6 * t
+        look = clustered_look(
+            study["value"][:upto],
+            study["is_first"][:upto],
+            study["dialogue"][:upto],
+            study["rater"][:upto],
+            planned=60,
+            prediction=study["judge"][:upto] if design["judge"] else None,
+            unrated=study["by_dialogue"][t:],
+        )
+        if look.decision != "go on":
+            return look.decision, t
+    return "go on", 60
+
+
+def _peek(means: np.ndarray) -> bool:
+    """Whether a z-test over dialogues, looked at thirty times, ever finds a difference."""
+    moments = np.unique(np.linspace(FIRST_LOOK, means.size, 30).astype(int))
+    return any(abs(means[:t].mean()) > Z * means[:t].std(ddof=1) / t**0.5 for t in moments)
+
+
+def _bet(differences: np.ndarray) -> bool:
+    """Whether the betting sequence ever finds a difference."""
+    low, high = betting_sequence(differences, lowest=-6, highest=6)
+    return bool((low > 0).any() or (high < 0).any())

@@ -25,6 +25,7 @@ GRIDS: dict[str, Callable[[int, int], Iterator[grids.Row]]] = {
     "ppi": grids.ppi_grid,
     "strengths": grids.strength_grid,
     "alternative": grids.alternative_grid,
+    "sequences": grids.sequence_grid,
 }
 
 

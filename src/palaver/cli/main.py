@@ -44,6 +44,7 @@ COMMANDS: dict[str, Noun | str] = {
             "interval": "palaver.cli.trust:interval",
             "ppi": "palaver.cli.trust:ppi",
             "alt-test": "palaver.cli.trust:alt_test",
+            "sequence": "palaver.cli.trust:sequence",
         },
     ),
     "chat": "palaver.cli.chat:chat",

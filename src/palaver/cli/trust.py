@@ -20,6 +20,7 @@ from palaver.studies import RatingTable, load_study, read_ratings
 from palaver.studies.trust import TrustReport, trust_interval
 from palaver.studies.trust_alt import CLOSENESS, trust_alt_test
 from palaver.studies.trust_ppi import trust_ppi
+from palaver.studies.trust_sequence import METHODS, trust_sequence
 
 PeopleFile = Annotated[
     str,
@@ -142,6 +143,55 @@ def alt_test(
         confidence=confidence,
         n_replicates=replicates or 1000,
         seed=seed,
+    )
+    _finish(report, out, as_json)
+
+
+def sequence(
+    people: PeopleFile,
+    judges: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[JUDGES]", help="A judge whose scores make the answer certain earlier."),
+    ] = None,
+    judge: JudgeName = None,
+    judge_criterion: JudgeCriterion = None,
+    within: Annotated[
+        float | None, typer.Option(help="A difference smaller than this does not matter: equivalent.")
+    ] = None,
+    planned: Annotated[
+        int | None,
+        typer.Option(min=1, help="Dialogues that the whole study has. [default: those in the file]"),
+    ] = None,
+    method: Annotated[
+        str,
+        typer.Option(help="asymptotic: clustered; betting: exact.", **options.choices(METHODS)),
+    ] = "asymptotic",
+    study: StudyFile = None,
+    confidence: options.Confidence = 0.95,
+    file_options: options.RatingFile = RatingOptions(),
+    out: options.OptionalOut = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Is it enough? Look as often as you like.
+
+    Intervals that hold at all looks together, so that a study may be stopped when one of them decides:
+    better, worse, equivalent within a margin, or go on. Ratings are taken in the order of the file.
+
+    Example: palaver trust sequence study.db --within 0.2
+    """
+    criterion = _one_criterion(file_options)
+    options.refuse_existing(out, force)
+    report = trust_sequence(
+        read_people(people, study, file_options),
+        read_judges(judges, file_options) if judges else None,
+        criterion=criterion,
+        judge=judge,
+        judge_criterion=judge_criterion,
+        within=within,
+        planned=planned,
+        method=method,
+        confidence=confidence,
     )
     _finish(report, out, as_json)
 
