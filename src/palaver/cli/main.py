@@ -45,6 +45,8 @@ COMMANDS: dict[str, Noun | str] = {
             "ppi": "palaver.cli.trust:ppi",
             "alt-test": "palaver.cli.trust:alt_test",
             "sequence": "palaver.cli.trust:sequence",
+            "plan": "palaver.cli.trust_plan:plan",
+            "calibrate": "palaver.cli.trust_plan:calibrate",
         },
     ),
     "chat": "palaver.cli.chat:chat",

@@ -62,7 +62,7 @@ def interval(
     """
     options.refuse_existing(out, force)
     table = read_people(people, study, file_options)
-    _finish(trust_interval(table, confidence=confidence, directions=directions(table.criteria)), out, as_json)
+    finish(trust_interval(table, confidence=confidence, directions=directions(table.criteria)), out, as_json)
 
 
 def ppi(
@@ -85,7 +85,7 @@ def ppi(
 
     Example: palaver trust ppi ratings.csv judged.parquet --judge comparator --out ppi.json
     """
-    criterion = _one_criterion(file_options)
+    criterion = one_criterion(file_options)
     options.refuse_existing(out, force)
     report = trust_ppi(
         read_people(people, study, file_options),
@@ -95,7 +95,7 @@ def ppi(
         judge_criterion=judge_criterion,
         confidence=confidence,
     )
-    _finish(report, out, as_json)
+    finish(report, out, as_json)
 
 
 def alt_test(
@@ -130,7 +130,7 @@ def alt_test(
 
     Example: palaver trust alt-test ratings.csv judged.parquet --judge my-llm --epsilon 0.1
     """
-    criterion = _one_criterion(file_options)
+    criterion = one_criterion(file_options)
     options.refuse_existing(out, force)
     report = trust_alt_test(
         read_people(people, study, file_options),
@@ -144,7 +144,7 @@ def alt_test(
         n_replicates=replicates or 1000,
         seed=seed,
     )
-    _finish(report, out, as_json)
+    finish(report, out, as_json)
 
 
 def sequence(
@@ -180,7 +180,7 @@ def sequence(
 
     Example: palaver trust sequence study.db --within 0.2
     """
-    criterion = _one_criterion(file_options)
+    criterion = one_criterion(file_options)
     options.refuse_existing(out, force)
     report = trust_sequence(
         read_people(people, study, file_options),
@@ -193,10 +193,10 @@ def sequence(
         method=method,
         confidence=confidence,
     )
-    _finish(report, out, as_json)
+    finish(report, out, as_json)
 
 
-def _one_criterion(file_options: RatingOptions) -> str | None:
+def one_criterion(file_options: RatingOptions) -> str | None:
     """The criterion of --criteria, where one judge is set beside one question."""
     if file_options.criteria is None:
         return None
@@ -234,7 +234,8 @@ def _read(sources: list[Path], study: object, file_options: RatingOptions) -> Ra
     )
 
 
-def _finish(report: TrustReport, out: Path | None, as_json: bool) -> None:
+def finish(report: TrustReport, out: Path | None, as_json: bool) -> None:
+    """Write the report where --out says, and print it."""
     if out is not None:
         with write_atomically(out) as file:
             file.write(report.to_json())

@@ -117,8 +117,7 @@ class Study(Tabular, Noun):
 
 
 def _decides(question: Question) -> bool:
-    scale = question.scale
-    return scale.form == "pair" or (scale.form == "number" and scale.level != "nominal")
+    return question.scale.form in ("number", "pair")
 
 
 def stop_problems(study: Study) -> Iterator[tuple[Location, str]]:

@@ -71,13 +71,13 @@ def crossed_intervals(
 def clustered_intervals(
     judged: Judgements, dialogue: Ints, confidence: float = 0.95, sign: float = 1.0
 ) -> tuple[IntervalRow, ...]:
-    """Every system's mean, then every two systems; boxes and choices without an order have none.
+    """Every system's mean, then every two systems; boxes have none.
 
     `sign` is -1 where lower is better: differences are then those of the turned scores.
     """
     if judged.treatment.kind == "pair":
         return _with_holm(list(_win_rates(judged, dialogue, confidence)))
-    if judged.treatment.kind != "number" or judged.treatment.level == "nominal":
+    if judged.treatment.kind != "number":
         return ()
     rater = judged.rater.astype(np.int64)
     means, differences = [], []

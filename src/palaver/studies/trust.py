@@ -109,8 +109,8 @@ def criteria_of_people(table: RatingTable) -> list[str]:
 
 
 def _has_scores(table: RatingTable, criterion: str) -> bool:
-    treatment = table.treatments[criterion]
-    return treatment.kind == "pair" or (treatment.kind == "number" and treatment.level != "nominal")
+    """Numbers (yes and no are 1 and 0) or pairs."""
+    return table.treatments[criterion].kind in ("number", "pair")
 
 
 def people_of(table: RatingTable, criterion: str | None = None) -> People:
