@@ -176,7 +176,7 @@ def test_the_order_of_rows_does_not_matter(tmp_path: Path) -> None:
     shuffled = random.Random(7).sample(rows, len(rows))
     first, second = numbers(run(rows, tmp_path)), numbers(run(shuffled, tmp_path))
     for found in (first, second):  # criteria come in the order of the file
-        for key in ("criteria", "agreement", "ranking", "rater_matrices"):
+        for key in ("criteria", "agreement", "ranking", "rater_matrices", "intervals"):
             found[key].sort(key=lambda row: row["criterion"])
         for row in found["correlation"]:
             row["a"], row["b"] = sorted((row["a"], row["b"]))
@@ -242,7 +242,7 @@ def test_another_criterion_does_not_change_the_others(tmp_path: Path) -> None:
     rows = rows_of(criteria=("quality", "naturalness", "a third"))
     alone = numbers(run([row for row in rows if row["criterion"] == "quality"], tmp_path, study=None))
     together = numbers(run(rows, tmp_path, study=None))
-    for key in ("criteria", "agreement", "ranking", "rater_matrices"):
+    for key in ("criteria", "agreement", "ranking", "rater_matrices", "intervals"):
         assert [row for row in together[key] if row["criterion"] == "quality"] == alone[key]
 
 

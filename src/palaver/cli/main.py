@@ -38,6 +38,17 @@ COMMANDS: dict[str, Noun | str] = {
             "restore": "palaver.cli.study_serve:restore",
         },
     ),
+    "trust": Noun(
+        "How far to trust an answer, and how many people it still takes.",
+        {
+            "interval": "palaver.cli.trust:interval",
+            "ppi": "palaver.cli.trust:ppi",
+            "alt-test": "palaver.cli.trust:alt_test",
+            "sequence": "palaver.cli.trust:sequence",
+            "plan": "palaver.cli.trust_plan:plan",
+            "calibrate": "palaver.cli.trust_plan:calibrate",
+        },
+    ),
     "chat": "palaver.cli.chat:chat",
     "generate": "palaver.cli.generate:generate",
     "judge": "palaver.cli.judge:judge",

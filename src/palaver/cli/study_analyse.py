@@ -89,7 +89,7 @@ def analyse(
     if folder is None and not as_json:
         folder = Path(f"{Path(ratings[0]).name.strip('.').split('.')[0]}-analysis")
     options.refuse_existing(folder, force)
-    sources, served = _sources(ratings, include_excluded)
+    sources, served = rating_sources(ratings, include_excluded)
     design = design or served
     with _writable(folder) if folder is not None else nullcontext(), progress() as tell:
         table = read_ratings(
@@ -140,7 +140,7 @@ def _parse_directions(words: list[str] | None) -> dict[str, Any]:
     return options.parse_pairs("--direction", words, "CRITERION=higher|lower|neither", "perplexity=lower")
 
 
-def _sources(named: list[str], include_excluded: bool) -> tuple[list[Path | TableSource], Study | None]:
+def rating_sources(named: list[str], include_excluded: bool) -> tuple[list[Path | TableSource], Study | None]:
     """The tables to read, and the study if one of them is a served study's database."""
     sources: list[Path | TableSource] = []
     study = None

@@ -22,7 +22,7 @@ from palaver.reports.names import short_names, shorten
 from palaver.reports.numbers import count, number
 from palaver.reports.svg import ACCENT, BAND, LINE, MUTED, inline_svg
 from palaver.reports.wording import method_title, rank_labels, ranking_text
-from palaver.studies.results import CriterionSummary, Distribution, RankingRow, RaterMatrix
+from palaver.studies.results import CriterionSummary, Distribution, IntervalRow, RankingRow, RaterMatrix
 
 BLUE = (0x00 / 255, 0x72 / 255, 0xB2 / 255)
 ORANGE = (0xD5 / 255, 0x5E / 255, 0x00 / 255)
@@ -52,6 +52,37 @@ def rank_plot(row: RankingRow, prefix: str) -> str:
     unit.set_parse_math(False)
     label = f"Rank plot of {row.criterion} by {method_title(row.method)}: {ranking_text(row)}"
     return inline_svg(figure, prefix=prefix, label=label, shorts=shorts)
+
+
+def difference_plot(rows: Sequence[IntervalRow], prefix: str) -> str:
+    """Each pair's difference: a thick interval clustered by dialogue and rater, a thin one of rows alone."""
+    names = [f"{row.system} – {row.against}" for row in rows]
+    shorts = short_names(dict.fromkeys(names), _NAME)
+    left, right, bottom = room(shorts.values()), 20, 40
+    figure, axes = canvas(left, right, 4, bottom, 24 * len(rows))
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    _value_axis(axes, [x for row in rows for x in (row.low, row.high, *_equality(row))])
+    for y, (row, name) in enumerate(zip(rows, names, strict=True)):
+        write(axes, -8, y, shorts[name], ha="right")
+        reach = 1.96 * row.se_rows
+        axes.plot([row.low, row.high], [y, y], color=ACCENT, linewidth=2.2, solid_capstyle="round")
+        axes.plot([row.value - reach, row.value + reach], [y + 0.25] * 2, color=MUTED, linewidth=1)
+        axes.plot([row.value], [y], "o", color=ACCENT, markersize=7)
+    for place in {x for row in rows for x in _equality(row)}:
+        axes.axvline(place, color=MUTED, linewidth=1, linestyle=":")
+    text = "difference; thin: as if rows were independent"
+    axes.set_xlabel(text, fontsize=SMALL, color=MUTED, labelpad=5)
+    spoken = "; ".join(
+        f"{row.criterion}, {row.system} against {row.against}: {number(row.value)} "
+        f"({number(row.low)} to {number(row.high)})"
+        for row in rows
+    )
+    return inline_svg(figure, prefix=prefix, label=f"Differences of systems: {spoken}", shorts=shorts)
+
+
+def _equality(row: IntervalRow) -> tuple[float, ...]:
+    """Where the two systems would be equal."""
+    return (0.5,) if row.is_share else (0.0,)
 
 
 def _bands(axes: Axes, row: RankingRow, left: float, right: float) -> None:

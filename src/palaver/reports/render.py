@@ -17,7 +17,7 @@ from typing import Any
 from markupsafe import Markup
 
 from palaver.errors import check_kind
-from palaver.reports import methods, page, wording
+from palaver.reports import methods, page, trust_words, wording
 from palaver.studies.results import (
     AgreementRow,
     Analysis,
@@ -116,6 +116,7 @@ def render_report(analysis: Analysis) -> str:
         "report.html.j2",
         analysis.run,
         wording=wording,
+        trust_words=trust_words,
         analysis=analysis,
         criteria=[_view(analysis, name, f"c{k}", draw) for k, name in criteria],
         systems=wording.systems_of(analysis),
@@ -123,6 +124,8 @@ def render_report(analysis: Analysis) -> str:
         methods=methods.methods_used(analysis),
         conventions=wording.conventions_used(analysis),
         intervals=_intervals(analysis),
+        differences=[trust_words.first_ahead(row) for row in analysis.intervals if row.against],
+        difference_plot=_difference_plot(analysis, draw),
         correlation=_correlation(analysis),
     )
 
@@ -158,6 +161,15 @@ def _view(analysis: Analysis, name: str, anchor: str, draw: Draw) -> CriterionVi
         darkest=darkest,
         rater_heatmap=heatmap,
     )
+
+
+def _difference_plot(analysis: Analysis, draw: Draw) -> Markup:
+    rows = [trust_words.first_ahead(row) for row in analysis.intervals if row.against and not row.reason]
+    if not rows:
+        return Markup()
+    from palaver.reports import figures
+
+    return draw(figures.difference_plot, rows[:MOST_RATERS])
 
 
 def _first_raters(matrix: RaterMatrix) -> RaterMatrix:

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from palaver.reports import lines, numbers, wording
+from palaver.reports import lines, numbers, trust_words, wording
 from palaver.reports.names import clean
 from palaver.studies.results import AgreementRow, Analysis, CriterionSummary, RankingRow, RaterRow
 
@@ -21,6 +21,7 @@ MOST_RATERS = 15
 WORST_RATERS = 10
 MOST_CORRELATIONS = 10
 MOST_INFLUENCE = 3
+MOST_DIFFERENCES = 10
 """Raters and items of a criterion."""
 _LABEL = 22
 """Columns for `  Bradley–Terry, 95%  ` in front of what the method says."""
@@ -30,6 +31,7 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
     """Print everything a reader needs before opening the report."""
     _print_head(analysis, console)
     print_ranking(analysis, console)
+    _print_trust(analysis, console)
     _print_agreement(analysis, console)
     _print_influence(analysis, console)
     _print_correlation(analysis, console)
@@ -103,6 +105,31 @@ def _print_criterion(
             numbers.count(score.n),
         )
     lines.print_table(console, table, indent=2)
+
+
+def _print_trust(analysis: Analysis, console: Console) -> None:
+    """Differences with intervals that are clustered by dialogue and rater."""
+    rows = [row for row in analysis.intervals if row.against]
+    if not rows:
+        return
+    remark = "intervals clustered by dialogue and rater; p corrected for all pairs (Holm)"
+    lines.heading(console, "How far to trust this", remark)
+    interval = f"{numbers.percent(analysis.confidence)} interval"
+    names, figures = ("criterion", "ahead", "behind"), ("difference", interval, "p", "rows alone")
+    table = lines.table(names, figures)
+    shown = rows[:MOST_DIFFERENCES] if console.is_terminal else rows
+    for row in map(trust_words.first_ahead, shown):
+        value, low, high = (numbers.number(x) for x in (row.value, row.low, row.high))
+        cells = (
+            value,
+            f"{low} to {high}" if not row.reason else numbers.DASH,
+            numbers.p_value(row.adjusted_p),
+        )
+        named = (row.criterion, row.system, row.against)
+        table.add_row(*map(lines.name_cell, named), *map(Text, cells), Text(trust_words.widening(row)))
+    lines.print_table(console, table)
+    if len(rows) > len(shown):
+        lines.indented(console, f"and {len(rows) - len(shown)} more pairs: the report has them", "dim")
 
 
 def _print_agreement(analysis: Analysis, console: Console) -> None:

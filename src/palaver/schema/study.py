@@ -32,6 +32,12 @@ class Study(Tabular, Noun):
     blind: bool = Field(default=True, strict=True)
     assignment: Literal["balanced", "active"] = "balanced"
     """`"active"`: in a pairwise study, hand out the comparison that teaches most about the order."""
+    stop: Literal["when-full", "when-sure"] = "when-full"
+    """`"when-sure"`: no more screens are handed out once every two systems are decided."""
+    stop_criterion: Text | None = None
+    """The question that decides; the first with numbers or pairs if not given."""
+    equivalent_within: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Systems that differ by less count as equivalent, which is a decision, too."""
     items_per_rater: int | None = Field(default=None, ge=1, strict=True)
     lease_minutes: float = Field(default=30, gt=0)
     """How long a screen stays reserved for somebody who does not answer."""
@@ -63,7 +69,7 @@ class Study(Tabular, Noun):
             degraded=self.checks.degraded,
             known=known,
         )
-        texts = [text for _, text in problems]
+        texts = [text for _, text in (*problems, *stop_problems(self))]
         if texts:
             raise ValueError("; ".join(texts))
         return self
@@ -72,6 +78,13 @@ class Study(Tabular, Noun):
     def systems(self) -> tuple[str, ...]:
         """The systems judged, in order of first appearance."""
         return tuple(dict.fromkeys(output.system for item in self.items for output in item.outputs))
+
+    @property
+    def deciding_criterion(self) -> str | None:
+        """The criterion by which a study stops when it is sure; None where none has numbers or pairs."""
+        if self.stop_criterion is not None:
+            return self.stop_criterion
+        return next((q.criterion for q in self.questions if _decides(q)), None)
 
     def _headline(self) -> str:
         criteria = few([question.criterion for question in self.questions])
@@ -101,6 +114,30 @@ class Study(Tabular, Noun):
                 f"the study {self.name!r} does not ask for {criterion!r}{nearest(criterion, list(asked))}"
             )
         return asked[criterion]
+
+
+def _decides(question: Question) -> bool:
+    return question.scale.form in ("number", "pair")
+
+
+def stop_problems(study: Study) -> Iterator[tuple[Location, str]]:
+    """What keeps a study from stopping by itself."""
+    asked = {question.criterion: question for question in study.questions}
+    name = study.stop_criterion
+    if name is not None and name not in asked:
+        yield ("stop_criterion",), f"the study does not ask for {name!r}{nearest(name, list(asked))}"
+        return
+    deciding = study.deciding_criterion
+    if study.stop == "when-sure" and (deciding is None or not _decides(asked[deciding])):
+        yield ("stop",), "stopping when sure needs a question whose answers are numbers or pairs"
+    elif study.stop == "when-sure" and len(study.systems) < 2:
+        yield ("stop",), "stopping when sure compares systems: there is only one"
+    elif study.equivalent_within is not None and deciding is not None:
+        scale = asked[deciding].scale
+        span = 0.5 if scale.form == "pair" else scale.bounds.high - scale.bounds.low
+        if study.equivalent_within >= span:
+            text = f"a margin of {study.equivalent_within:g} is as large as the scale ({span:g})"
+            yield ("equivalent_within",), text
 
 
 def _plain_text(shown: str | Dialogue | None) -> str | None:

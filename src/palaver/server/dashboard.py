@@ -23,6 +23,7 @@ from palaver.server.live import Findings, Live, Point
 from palaver.server.oversight import Status, rater_table, status
 from palaver.studies.raters import FLAGS
 from palaver.studies.results import RaterRow
+from palaver.studies.trust_sequence import Watch
 
 SECTIONS = ("progress", "results", "raters")
 MOST_RATERS = 500
@@ -127,12 +128,32 @@ def as_data(board: Dashboard) -> dict[str, Any]:
             "up_to_date": board.fresh,
             "median_seconds_per_screen": findings.screen_seconds,
             "problem": findings.problem,
+            "sequence": [_watch_data(pair) for pair in findings.watches],
+            "stopped": findings.stopped,
             "criteria": [
                 {**asdict(c), "in_words": wording.in_words_by(c.agreement) if c.agreement else ""}
                 for c in findings.criteria
             ],
         }
     return {key: plain(value) for key, value in data.items()}
+
+
+def _watch_data(pair: Watch) -> dict[str, Any]:
+    look = pair.decided or pair.looks[-1]
+    named = {"system": pair.system, "against": pair.against, "decision": pair.decision}
+    return {**named, "value": look.value, "low": look.low, "high": look.high, "forecast": forecast(pair)}
+
+
+def forecast(pair: Watch) -> int | None:
+    """After about how many dialogues the pair would be decided if its difference stayed as it is.
+
+    Intervals shrink about as the square root of the dialogues; None where that says nothing.
+    """
+    last = pair.looks[-1]
+    if pair.decided or not math.isfinite(last.low) or not last.value:
+        return None
+    reach = (last.high - last.low) / 2
+    return math.ceil(last.n_dialogues * (reach / abs(last.value)) ** 2)
 
 
 # --- the page -----------------------------------------------------------------------------------------------
@@ -160,6 +181,7 @@ class Pages:
             ranking_basis=wording.ranking_basis,
             rank_labels=wording.rank_labels,
             isfinite=math.isfinite,
+            forecast=forecast,
             nan=math.nan,
             chart=chart,
             ago=ago,

@@ -22,7 +22,8 @@ from palaver.readers.ratings import ORDER
 from palaver.schema import Study
 from palaver.server.database import Database
 from palaver.server.export import EVERYBODY, FOR_ANALYSIS, Selection, read_answers, study_of
-from palaver.server.records import count_answers
+from palaver.server.records import count_answers, stop_reason
+from palaver.server.stopping import watch_study
 from palaver.server.tables import answer, assignment, rater, screen
 from palaver.statistics.bootstrap import Resampling
 from palaver.studies.agreement import agree
@@ -31,6 +32,7 @@ from palaver.studies.rankings import rank_systems
 from palaver.studies.raters import describe_raters
 from palaver.studies.ratings import RatingTable, read_ratings
 from palaver.studies.results import AgreementRow, RankingRow, RaterRow
+from palaver.studies.trust_sequence import Watch
 
 CONFIDENCE = 0.95
 REPLICATES = 400
@@ -73,6 +75,10 @@ class Findings:
     screen_seconds: float = np.nan
     """Median active time on one screen."""
     problem: str = ""
+    watches: tuple[Watch, ...] = ()
+    """Every two systems of a study that stops when it is sure."""
+    stopped: str | None = None
+    """Why it stopped, if it did."""
 
 
 def compute_findings(database: Database, study: Study, answers: int = 0, *, out: bool = True) -> Findings:
@@ -82,7 +88,15 @@ def compute_findings(database: Database, study: Study, answers: int = 0, *, out:
     everybody = _table(database, study, EVERYBODY) if out else table
     criteria = tuple(_criterion(table, name) for name in table.criteria) if table else ()
     judged = [judgements_of(everybody, name) for name in everybody.criteria] if everybody else []
+    watches: tuple[Watch, ...] = ()
+    stopped = None
+    if study.stop == "when-sure":
+        watches = tuple(watch_study(database, study))
+        with database.reading() as connection:
+            stopped = stop_reason(connection)
     return Findings(
+        watches=watches,
+        stopped=stopped,
         answers=answers,
         took=time.perf_counter() - began,
         criteria=criteria,

@@ -12,7 +12,7 @@ from palaver.schema import Pairwise, Study
 from palaver.server import leases
 from palaver.server.catalogue import UNLIMITED, Catalogue
 from palaver.server.rater_checks import screen_out
-from palaver.server.records import Rater, answers_of, change_rater, log, rater_of
+from palaver.server.records import Rater, answers_of, change_rater, log, rater_of, stop_reason
 from palaver.server.tables import answer, assignment, rater, screen
 from palaver.statistics.trueskill import TrueSkillSettings, trueskill
 from palaver.studies.checks import met
@@ -51,6 +51,8 @@ def _work(
     connection: Connection, catalogue: Catalogue, me: Rater, now: float, seconds: float
 ) -> leases.Lease | None:
     """Real work; one group of questions until nothing of it is left, so that criteria stay apart."""
+    if catalogue.study.stop == "when-sure" and stop_reason(connection) is not None:
+        return None
     taken = _occupy(connection, catalogue, me, me.group_no) if me.group_no is not None else None
     while taken is None:
         group = leases.neediest_group(connection, me.id)

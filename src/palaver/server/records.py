@@ -22,6 +22,7 @@ _ANSWERS = (
     .order_by(answer.c.number)
 )
 _COUNT = select(func.count()).select_from(answer)
+_STOPPED = select(event.c.detail).where(event.c.kind == "stopped").order_by(event.c.id).limit(1)
 _MEET = (
     update(rater)
     .where(rater.c.id == bindparam("rater_id"))
@@ -64,6 +65,12 @@ def answers_of(connection: Connection, assignment_id: int) -> dict[tuple[str, st
 def count_answers(connection: Connection) -> int:
     """How many answers there are."""
     return int(connection.execute(_COUNT).scalar_one())
+
+
+def stop_reason(connection: Connection) -> str | None:
+    """Why the study stopped by itself; None while it goes on."""
+    row = connection.execute(_STOPPED).first()
+    return None if row is None else str(row.detail)
 
 
 def log(connection: Connection, at: float, rater_id: str | None, kind: str, detail: str = "") -> None:

@@ -42,7 +42,7 @@ class RecentLeases(dict[int, Lease]):
 
 def take_screen(database: Database, study: Study, version: int, rater_id: str, now: float) -> Row[Any] | None:
     """The next screen, leased to this rater; None: go the long way."""
-    if database.is_sqlite or study.assignment == "active":
+    if database.is_sqlite or study.assignment == "active" or study.stop == "when-sure":
         return None
     values = {
         "rater": rater_id,

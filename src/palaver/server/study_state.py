@@ -31,8 +31,9 @@ from palaver.server.editions import (
 from palaver.server.entry import Browser, check_return
 from palaver.server.next_screen import checks_due, next_screen
 from palaver.server.rater_checks import judge_check
-from palaver.server.records import LEFT, Rater, answers_of, change_rater, log, meet, rater_of
+from palaver.server.records import LEFT, Rater, answers_of, change_rater, log, meet, rater_of, stop_reason
 from palaver.server.refusal import Refusal, storable
+from palaver.server.stopping import Stopping
 from palaver.server.tables import comment, rater, screen
 from palaver.server.tables import study as study_table
 from palaver.studies.amendment import Amendment, compare_studies
@@ -114,6 +115,7 @@ class StudyState:
             self._edition = read_edition(connection)
             self.secret: str = connection.execute(select(study_table.c.secret)).scalar_one()
         self._given = shortcuts.RecentLeases()
+        self._stopping = Stopping(database)
 
     @property
     def study(self) -> Study:
@@ -279,7 +281,7 @@ class StudyState:
             if standing.some_ran_out:
                 return None
             if me.state in ("consent", "instructions"):
-                return self._visit(me, me.state if _is_work_left(connection, me.id) else "unneeded")
+                return self._visit(me, me.state if self._is_work_left(connection, me.id) else "unneeded")
             held = next_screen(connection, edition.catalogue, me, standing, now)
             if held is None:
                 return self._without_work(connection, rater_of(connection, me.id), standing.done, now)
@@ -300,12 +302,23 @@ class StudyState:
             code, url = None, None
         return Visit(me.id, state, task, code, url, me.platform, json.loads(me.parameters))
 
+    def _is_work_left(self, connection: Connection, rater_id: str) -> bool:
+        if self._has_stopped(connection):
+            return False
+        return leases.neediest_group(connection, rater_id) is not None or leases.others_hold_work(
+            connection, rater_id
+        )
+
+    def _has_stopped(self, connection: Connection) -> bool:
+        return self.study.stop == "when-sure" and stop_reason(connection) is not None
+
     def _without_work(self, connection: Connection, me: Rater, n_done: int, now: float) -> Visit:
         """There is no screen for this rater: wait for one that others hold, or leave."""
         if me.state not in ("training", "working"):  # just screened out
             return self._visit(me, me.state)
         most = self.study.items_per_rater
-        if (most is None or n_done < most) and leases.others_hold_work(connection, me.id):
+        may_do_more = (most is None or n_done < most) and not self._has_stopped(connection)
+        if may_do_more and leases.others_hold_work(connection, me.id):
             since = now if me.waiting_since is None else me.waiting_since
             if me.waiting_since is None:
                 change_rater(connection, me.id, waiting_since=now)
@@ -376,6 +389,19 @@ class StudyState:
 
         `remark_on` is the position of the output that the remark is about; None for the whole page.
         """
+        receipt = self._submit(rater_id, assignment_id, answers, remark, remark_on)
+        if receipt.finished and self.study.stop == "when-sure":
+            self._stopping.consider(self.study, self.clock())
+        return receipt
+
+    def _submit(
+        self,
+        rater_id: str,
+        assignment_id: int,
+        answers: Sequence[RawAnswer],
+        remark: str,
+        remark_on: int | None,
+    ) -> Receipt:
         now = self.clock()
         ids = tuple(a.id for a in answers)
         if not remark and self._store_all(rater_id, assignment_id, answers, now):
@@ -498,12 +524,6 @@ def _task(edition: Edition, held: leases.Lease, answers: Answers, n_shown: int) 
         done=n_shown,
         total=max(n_shown + 1, n_screens + checks_due(study, held.rater, n_screens)),
         attempt=content.screen.place + 1 if held.kind == "training" else 0,
-    )
-
-
-def _is_work_left(connection: Connection, rater_id: str) -> bool:
-    return leases.neediest_group(connection, rater_id) is not None or leases.others_hold_work(
-        connection, rater_id
     )
 
 

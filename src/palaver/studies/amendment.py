@@ -11,7 +11,10 @@ from palaver.schema import Item, Question, Study
 
 _TEXTS = ("title", "instructions", "consent", "contact", "survey", "completion")
 _SETTINGS = ("comments", "lease_minutes", "wait_minutes", "items_per_rater")
-_FIXED = ("name", "layout", "seed", "order", "blind", "assignment", "training", "checks")
+_FIXED = (
+    *("name", "layout", "seed", "order", "blind", "assignment", "training", "checks"),
+    *("stop", "stop_criterion", "equivalent_within"),
+)
 _SAME_QUESTION = 0.6
 """A question whose wording is less alike than this (1: equal) is another question."""
 

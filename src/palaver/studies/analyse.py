@@ -23,6 +23,7 @@ from palaver.statistics.normalise import NORMALISATIONS
 from palaver.studies.agreement import agree
 from palaver.studies.distributions import summarise
 from palaver.studies.influence import find_influence
+from palaver.studies.intervals import crossed_intervals
 from palaver.studies.judgements import Judgements, Key, cell_means, judgements_of
 from palaver.studies.rankings import rank_systems
 from palaver.studies.raters import describe_raters, rater_matrix
@@ -118,6 +119,7 @@ def analyse(
         rater_matrices=tuple(m for m in matrices if m is not None),
         tests=tuple(t for j in judged for t in _box_tests(j)),
         influence=tuple(influences),
+        intervals=tuple(row for j in judged for row in crossed_intervals(table, j, confidence, better)),
         notes=(
             *(note for j in judged for note in j.notes),
             *(_without_influence(judged, influences) if influence else ()),

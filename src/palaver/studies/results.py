@@ -194,6 +194,44 @@ class TestRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IntervalRow:
+    """A system's mean, or how far it is ahead of another, and how sure that is."""
+
+    criterion: str
+    system: str
+    against: str
+    """The other system; empty for a mean."""
+    value: float
+    """Of two compared systems the difference of means, or in a pairwise study the share of wins."""
+    low: float
+    high: float
+    p: float
+    """That there is no difference; nan for a mean."""
+    adjusted_p: float
+    """The same, corrected for all pairs of the criterion (Holm)."""
+    se: float
+    df: float
+    n: int
+    n_dialogues: int
+    n_raters: int
+    se_rows: float
+    """The standard error that independent rows would have."""
+    dialogue_share: float
+    """The part of the variance that more dialogues would make smaller."""
+    rater_share: float
+    confidence: float
+    is_share: bool = False
+    """Whether `value` is a share of wins, where 0.5 is equality."""
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def excludes_equality(self) -> bool:
+        """Whether the two systems differ, all pairs taken together."""
+        return bool(self.adjusted_p < 1 - self.confidence)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """What was read, what was left out and why. Nothing is dropped in silence."""
 
@@ -211,7 +249,8 @@ class Analysis(Tabular):
     """Everything `palaver study analyse` finds.
 
     Tables: ranking (each system's mean, interval, place), methods (all ways to rank), agreement, correlation,
-    criteria, raters, tests, influence (empty unless asked for).
+    criteria, raters, tests, influence (empty unless asked for), intervals (clustered by dialogue and rater,
+    where raters cross dialogues).
     """
 
     title: str
@@ -227,6 +266,8 @@ class Analysis(Tabular):
     tests: tuple[TestRow, ...] = ()
     influence: tuple[InfluenceRow, ...] = ()
     """The quoted agreement without each rater, and without the items that matter most; by size of change."""
+    intervals: tuple[IntervalRow, ...] = ()
+    """Means and differences with intervals clustered by dialogue and rater, where raters cross dialogues."""
     notes: tuple[str, ...] = ()
 
     def _headline(self) -> str:
@@ -248,6 +289,7 @@ class Analysis(Tabular):
             "raters": columns_of(RaterRow, self.raters),
             "tests": columns_of(TestRow, self.tests),
             "influence": columns_of(InfluenceRow, self.influence),
+            "intervals": columns_of(IntervalRow, self.intervals),
         }
 
     def to_json(self) -> str:

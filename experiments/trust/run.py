@@ -1,0 +1,57 @@
+"""Write docs/results/trust.json: every grid of grids.py, with the command, the seed and the versions.
+
+Example: python experiments/trust/run.py --studies 2000 --seed 0 --only intervals
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+import grids
+
+OUT = Path(__file__).parents[2] / "docs/results/trust.json"
+
+GRIDS: dict[str, Callable[[int, int], Iterator[grids.Row]]] = {
+    "intervals": grids.interval_grid,
+    "ppi": grids.ppi_grid,
+    "strengths": grids.strength_grid,
+    "alternative": grids.alternative_grid,
+    "sequences": grids.sequence_grid,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--studies", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", choices=GRIDS, action="append")
+    chosen = parser.parse_args()
+    content = json.loads(OUT.read_text()) if OUT.exists() else {}
+    for name in chosen.only or GRIDS:
+        began = time.perf_counter()
+        rows = list(GRIDS[name](chosen.studies, chosen.seed))
+        content[name] = {
+            "command": f"python experiments/trust/run.py --studies {chosen.studies} --seed {chosen.seed} "
+            f"--only {name}",
+            "seed": chosen.seed,
+            "data": "simulated, as experiments/trust/grids.py says",
+            "hardware": f"{os.cpu_count()} CPU cores, {platform.machine()}",
+            "versions": {package: version(package) for package in ("numpy", "scipy")},
+            "seconds": round(time.perf_counter() - began, 1),
+            "rows": rows,
+        }
+        OUT.write_text(json.dumps(dict(sorted(content.items())), indent=1) + "\n")
+        print(f"{name}: {len(rows)} rows in {content[name]['seconds']} s")
+
+
+if __name__ == "__main__":
+    main()

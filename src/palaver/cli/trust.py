@@ -1,0 +1,247 @@
+"""`palaver trust …`: how far to trust an answer, and how many people it still takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from palaver.cli import options
+from palaver.cli.messages import print_json
+from palaver.cli.study_analyse import rating_sources
+from palaver.errors import UsageError, UserError
+from palaver.files import write_atomically
+from palaver.judges import directions
+from palaver.readers.rating_options import RatingOptions
+from palaver.reports.trust import print_trust
+from palaver.studies import RatingTable, load_study, read_ratings
+from palaver.studies.trust import TrustReport, trust_interval
+from palaver.studies.trust_alt import CLOSENESS, trust_alt_test
+from palaver.studies.trust_ppi import trust_ppi
+from palaver.studies.trust_sequence import METHODS, trust_sequence
+
+PeopleFile = Annotated[
+    str,
+    typer.Argument(
+        metavar="PEOPLE", help="Ratings by people, as `study analyse` takes them, or a served study."
+    ),
+]
+JudgeFiles = Annotated[
+    list[Path],
+    typer.Argument(metavar="JUDGES", help="What `palaver judge` wrote, or another judge's ratings."),
+]
+JudgeName = Annotated[
+    str | None, typer.Option("--judge", help="Of several judges the one to use. [default: the only one]")
+]
+JudgeCriterion = Annotated[
+    str | None,
+    typer.Option(
+        "--judge-criterion", help="What the judge measures. [default: as people's, or the only one]"
+    ),
+]
+StudyFile = Annotated[Path | None, typer.Option("--study", help="The study file: scales, permitted values.")]
+
+
+def interval(
+    people: PeopleFile,
+    study: StudyFile = None,
+    confidence: options.Confidence = 0.95,
+    file_options: options.RatingFile = RatingOptions(),
+    out: options.OptionalOut = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Means and differences, with intervals that know who rated what.
+
+    Two ratings of one dialogue, or by one rater, are not independent. The intervals are clustered by dialogue
+    and by rater, so they say what other dialogues and other raters would give.
+
+    Example: palaver trust interval ratings.csv --study study.toml --out intervals.json
+    """
+    options.refuse_existing(out, force)
+    table = read_people(people, study, file_options)
+    finish(trust_interval(table, confidence=confidence, directions=directions(table.criteria)), out, as_json)
+
+
+def ppi(
+    people: PeopleFile,
+    judges: JudgeFiles,
+    judge: JudgeName = None,
+    judge_criterion: JudgeCriterion = None,
+    study: StudyFile = None,
+    confidence: options.Confidence = 0.95,
+    file_options: options.RatingFile = RatingOptions(),
+    out: options.OptionalOut = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """People and a judge together: shorter intervals, no bias.
+
+    The judge rated everything, people a part. People's ratings correct the judge, the judge makes people's
+    figures more certain, and a judge that does not help is left out. Pairwise ratings get win rates and
+    Bradley–Terry strengths. People's first criterion is taken, or that of --criteria.
+
+    Example: palaver trust ppi ratings.csv judged.parquet --judge comparator --out ppi.json
+    """
+    criterion = one_criterion(file_options)
+    options.refuse_existing(out, force)
+    report = trust_ppi(
+        read_people(people, study, file_options),
+        read_judges(judges, file_options),
+        criterion=criterion,
+        judge=judge,
+        judge_criterion=judge_criterion,
+        confidence=confidence,
+    )
+    finish(report, out, as_json)
+
+
+def alt_test(
+    people: PeopleFile,
+    judges: JudgeFiles,
+    judge: JudgeName = None,
+    judge_criterion: JudgeCriterion = None,
+    epsilon: Annotated[
+        float,
+        typer.Option(help="What the judge may be worse by: 0.2 beside experts, 0.1 beside a crowd."),
+    ] = 0.1,
+    closeness: Annotated[
+        str,
+        typer.Option(
+            help="Compare values, or ranks in a dialogue; auto: ranks where the units differ.",
+            **options.choices(CLOSENESS),
+        ),
+    ] = "auto",
+    study: StudyFile = None,
+    confidence: options.Confidence = 0.95,
+    replicates: options.Replicates = None,
+    seed: options.Seed = 0,
+    file_options: options.RatingFile = RatingOptions(),
+    out: options.OptionalOut = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """May a judge stand in for a person?
+
+    The alternative annotator test: each person is left out in turn, and judge and person are compared by how
+    close they come to the others. It is clustered by dialogue and has an interval.
+
+    Example: palaver trust alt-test ratings.csv judged.parquet --judge my-llm --epsilon 0.1
+    """
+    criterion = one_criterion(file_options)
+    options.refuse_existing(out, force)
+    report = trust_alt_test(
+        read_people(people, study, file_options),
+        read_judges(judges, file_options),
+        criterion=criterion,
+        judge=judge,
+        judge_criterion=judge_criterion,
+        closeness=closeness,  # type: ignore[arg-type]  # one of its names
+        epsilon=epsilon,
+        confidence=confidence,
+        n_replicates=replicates or 1000,
+        seed=seed,
+    )
+    finish(report, out, as_json)
+
+
+def sequence(
+    people: PeopleFile,
+    judges: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[JUDGES]", help="A judge whose scores make the answer certain earlier."),
+    ] = None,
+    judge: JudgeName = None,
+    judge_criterion: JudgeCriterion = None,
+    within: Annotated[
+        float | None, typer.Option(help="A difference smaller than this does not matter: equivalent.")
+    ] = None,
+    planned: Annotated[
+        int | None,
+        typer.Option(min=1, help="Dialogues that the whole study has. [default: those in the file]"),
+    ] = None,
+    method: Annotated[
+        str,
+        typer.Option(help="asymptotic: clustered; betting: exact.", **options.choices(METHODS)),
+    ] = "asymptotic",
+    study: StudyFile = None,
+    confidence: options.Confidence = 0.95,
+    file_options: options.RatingFile = RatingOptions(),
+    out: options.OptionalOut = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Is it enough? Look as often as you like.
+
+    Intervals that hold at all looks together, so that a study may be stopped when one of them decides:
+    better, worse, equivalent within a margin, or go on. Ratings are taken in the order of the file.
+
+    Example: palaver trust sequence study.db --within 0.2
+    """
+    criterion = one_criterion(file_options)
+    options.refuse_existing(out, force)
+    report = trust_sequence(
+        read_people(people, study, file_options),
+        read_judges(judges, file_options) if judges else None,
+        criterion=criterion,
+        judge=judge,
+        judge_criterion=judge_criterion,
+        within=within,
+        planned=planned,
+        method=method,
+        confidence=confidence,
+    )
+    finish(report, out, as_json)
+
+
+def one_criterion(file_options: RatingOptions) -> str | None:
+    """The criterion of --criteria, where one judge is set beside one question."""
+    if file_options.criteria is None:
+        return None
+    if len(file_options.criteria) != 1:
+        raise UsageError("--criteria: one judge is set beside one criterion", "name one of them")
+    return file_options.criteria[0]
+
+
+def read_people(named: str, study: Path | None, file_options: RatingOptions) -> RatingTable:
+    """The ratings of a file or a served study."""
+    sources, served = rating_sources([named], include_excluded=False)
+    return _read(sources, load_study(study) if study else served, file_options)  # type: ignore[arg-type]
+
+
+def read_judges(named: list[Path], file_options: RatingOptions) -> RatingTable:
+    """The ratings of judges: criteria are theirs, so no study's scales apply."""
+    for path in named:
+        if not path.exists():
+            raise UserError(f"there is no file {path}")
+    from dataclasses import replace
+
+    return _read(list(named), None, replace(file_options, criteria=None, sheet=None))
+
+
+def _read(sources: list[Path], study: object, file_options: RatingOptions) -> RatingTable:
+    return read_ratings(
+        sources,
+        study=study,  # type: ignore[arg-type]
+        columns=file_options.columns,
+        shape=file_options.shape,
+        criteria=file_options.criteria,
+        labels=file_options.labels,
+        missing=file_options.missing,
+        sheet=file_options.sheet,
+    )
+
+
+def finish(report: TrustReport, out: Path | None, as_json: bool) -> None:
+    """Write the report where --out says, and print it."""
+    if out is not None:
+        with write_atomically(out) as file:
+            file.write(report.to_json())
+    if as_json:
+        print_json(report)
+        return
+    print_trust(report, Console())
+    if out is not None:
+        typer.echo(f"wrote {out}")

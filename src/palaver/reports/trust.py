@@ -1,0 +1,54 @@
+"""What a `palaver trust` verb found, in the terminal: plain words first, then the table."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from rich.console import Console
+
+from palaver.reports import lines
+from palaver.reports.names import clean
+from palaver.studies.trust import TrustReport
+from palaver.tabular import show_value
+
+_HIDDEN = ("notes", "confidence", "reason")
+
+
+def print_trust(report: TrustReport, console: Console) -> None:
+    """The answer in words, every row, and what to know about it."""
+    lines.heading(console, f"trust {report.method}")
+    for sentence in report.words:
+        lines.indented(console, clean(sentence))
+    if report.rows:
+        console.print()
+        lines.print_table(console, _table(report))
+    for row in report.rows:
+        if getattr(row, "reason", ""):
+            lines.indented(console, clean(f"{_name(row)}: {row.reason}"), "yellow")
+    lines.notes(console, report.notes)
+    lines.line(console, clean(str(report.run)), "dim")
+
+
+def _table(report: TrustReport) -> Any:
+    fields = [f for f in dataclasses.fields(report.row_type) if f.name not in _HIDDEN]
+    words = [f.name for f in fields if f.type in ("str", str)]
+    figures = [f.name for f in fields if f.name not in words]
+    shown = [name for name in (*words, *figures) if _tells(report, name)]
+    heads = [name.replace("_", " ") for name in shown]
+    n_words = sum(name in words for name in shown)
+    table = lines.table(heads[:n_words], heads[n_words:])
+    for row in report.rows:
+        cells = [show_value(getattr(row, name)) for name in shown]
+        table.add_row(*(lines.name_cell(cell) if cell else "" for cell in cells))
+    return table
+
+
+def _tells(report: TrustReport, name: str) -> bool:
+    """Whether a column says anything."""
+    return any(show_value(getattr(row, name)) not in ("", "–") for row in report.rows)
+
+
+def _name(row: Any) -> str:
+    parts = [getattr(row, name, "") for name in ("criterion", "judge", "system", "against")]
+    return " ".join(part for part in parts if part)

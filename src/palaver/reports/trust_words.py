@@ -1,0 +1,45 @@
+"""How sure a difference between systems is, in plain words."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from palaver.reports.names import clean
+from palaver.reports.numbers import DASH, number, percent, some
+from palaver.studies.results import Analysis, IntervalRow
+
+
+def first_ahead(row: IntervalRow) -> IntervalRow:
+    """The comparison told from the side of the system that is ahead."""
+    equal = 0.5 if row.is_share else 0.0
+    if not row.value < equal:
+        return row
+    turned = replace(row, system=row.against, against=row.system)
+    return replace(turned, value=2 * equal - row.value, low=2 * equal - row.high, high=2 * equal - row.low)
+
+
+def widening(row: IntervalRow) -> str:
+    """How many times as long the interval is as that of independent rows."""
+    if not row.se_rows or not math.isfinite(row.se):
+        return DASH
+    return f"× {number(row.se / row.se_rows, 1)}"
+
+
+def trust_sentences(analysis: Analysis) -> list[str]:
+    """What the clustered intervals say about each criterion, and what would make them shorter."""
+    sentences = []
+    for criterion in dict.fromkeys(row.criterion for row in analysis.intervals):
+        rows = [row for row in analysis.intervals if row.criterion == criterion and row.against]
+        defined = [row for row in rows if not row.reason]
+        if not defined:
+            continue
+        apart = [row for row in defined if row.excludes_equality]
+        told = f"{clean(criterion)}: {len(apart)} of {some(len(rows), 'pair')} of systems told apart."
+        dialogues = sum(row.dialogue_share for row in defined) / len(defined)
+        raters = sum(row.rater_share for row in defined) / len(defined)
+        more = f" More dialogues would help most: {percent(dialogues)} of the uncertainty is theirs."
+        if raters > dialogues:
+            more = f" More raters would help most: {percent(raters)} of the uncertainty is theirs."
+        sentences.append(told + (more if len(apart) < len(rows) else ""))
+    return sentences

@@ -1,0 +1,121 @@
+"""How many people, dialogues and judge calls does an answer of a given certainty cost?
+
+The variance of a paired difference of two systems, with n dialogues rated by k people each, R people in all,
+and a judge that scores M dialogues, is
+
+    (D - E (1 - n / M)) / n + C / (n k) + P / R,
+
+where D is how far the difference varies between dialogues, C within a dialogue, P between people, and E the
+part of D that the judge foretells (PPI++ with the best weight: Angelopoulos, Duchi & Zrnic 2023). However
+many verdicts there are, they never multiply the dialogues by more than 1 / (1 - rho^2), with rho the judge's
+correlation with the difference that is rated.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+FEWEST_DIALOGUES = 10
+_MOST_RATERS_EACH = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferenceVariances:
+    """What the difference of two systems varies by, in squares of its unit."""
+
+    dialogue: float
+    people: float
+    cell: float
+    foretold: float = 0.0
+    """The part of `dialogue` that the judge knows."""
+
+    def variance(self, n: float, each: float, n_people: float, n_judged: float = 0.0) -> float:
+        """Of the mean difference in a study of this size."""
+        gain = self.foretold * (1 - n / n_judged) if n_judged > n else 0.0
+        return (self.dialogue - gain) / n + self.cell / (n * each) + self.people / n_people
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """In any currency."""
+
+    rating: float
+    """One person's judgement of one dialogue, both systems."""
+    judge: float = 0.0
+    """One dialogue scored by the judge, both systems."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A study and what it costs."""
+
+    n_dialogues: int
+    raters_each: int
+    n_people: int
+    n_judged: int
+    cost: float
+    se: float
+
+    @property
+    def n_ratings(self) -> int:
+        return self.n_dialogues * self.raters_each
+
+    @property
+    def reach(self) -> float:
+        """Half the length of a 95% interval, with as many degrees of freedom as people, less one."""
+        from scipy.special import stdtrit
+
+        return float(stdtrit(max(1, min(self.n_people, self.n_dialogues) - 1), 0.975)) * self.se
+
+
+def cheapest_plan(
+    variances: DifferenceVariances,
+    prices: Prices,
+    *,
+    available: int,
+    each_person: int = 20,
+    reach: float | None = None,
+    budget: float | None = None,
+    with_judge: bool = False,
+) -> Plan | None:
+    """The cheapest study whose interval reaches no farther than `reach`, or the most certain for `budget`.
+
+    `available` are the dialogues there are, `each_person` how many one person rates. None where none does.
+    """
+    if (reach is None) == (budget is None):
+        raise ValueError("give either reach or budget")
+    if prices.rating <= 0 or prices.judge < 0:
+        raise ValueError("the price of a rating must be above 0, that of a judge 0 or more")
+    best: Plan | None = None
+    for each in range(1, _MOST_RATERS_EACH + 1):
+        for n in _sizes(available):
+            people = max(each, math.ceil(n * each / each_person), 3)
+            judged = available if with_judge else 0
+            cost = n * each * prices.rating + judged * prices.judge
+            if budget is not None and cost > budget:
+                continue
+            se = math.sqrt(max(0.0, variances.variance(n, each, people, judged)))
+            plan = Plan(n_dialogues=n, raters_each=each, n_people=people, n_judged=judged, cost=cost, se=se)
+            if reach is not None and plan.reach > reach:
+                continue
+            if best is None or _is_better(plan, best, by_cost=reach is not None):
+                best = plan
+    return best
+
+
+def _is_better(plan: Plan, best: Plan, *, by_cost: bool) -> bool:
+    if by_cost:
+        return (plan.cost, plan.reach) < (best.cost, best.reach)
+    return (plan.reach, plan.cost) < (best.reach, best.cost)
+
+
+def _sizes(available: int) -> list[int]:
+    """Numbers of dialogues to try: all up to 200, then in steps of two per cent."""
+    small = list(range(min(FEWEST_DIALOGUES, available), min(available, 200) + 1))
+    if available <= 200:
+        return small
+    steps = np.unique(np.geomspace(201, available, 1 + int(50 * math.log(available / 200))).astype(int))
+    return [*small, *steps.tolist()]

@@ -1,0 +1,141 @@
+"""Means and differences of systems with intervals that are clustered by dialogue and by rater."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import polars as pl
+
+from palaver.schema.judge import Direction
+from palaver.statistics.clusters import (
+    FEWEST_RATERS,
+    ClusterInterval,
+    clustered_difference,
+    clustered_mean,
+)
+from palaver.statistics.significance import holm
+from palaver.studies.judgements import Codes, Ints, Judgements
+from palaver.studies.ratings import ASKED, RatingTable
+from palaver.studies.results import IntervalRow
+
+MOST_RATINGS = 200_000
+"""Of one criterion; with more, an analysis leaves these intervals to `palaver trust interval`."""
+
+
+def dialogue_codes(table: RatingTable, judged: Judgements) -> Ints:
+    """For each judgement a code of its dialogue: the context of its item, or the item itself."""
+    frame = table.frame
+    if frame["context"].null_count() == frame.height:
+        return judged.item.astype(np.int64)
+    pairs = frame.filter(pl.col("context").is_not_null()).select("item", "context").unique("item")
+    contexts = dict(pairs.cast(pl.String).iter_rows())
+    names = judged.items.replace(contexts)
+    codes = names.rank("dense").to_numpy().astype(np.int64) - 1
+    return np.asarray(codes[judged.item])
+
+
+def raters_cross_dialogues(dialogue: Ints, rater: Codes) -> bool:
+    """Whether raters judged several dialogues each, and dialogues have several raters."""
+    if not dialogue.size:
+        return False
+    n_raters = int(rater.max()) + 1
+    cells = np.unique(dialogue.astype(np.int64) * n_raters + rater)
+    n_dialogues = np.unique(dialogue).size
+    return (
+        np.unique(rater).size >= FEWEST_RATERS
+        and cells.size > n_dialogues
+        and cells.size > np.unique(rater).size
+    )
+
+
+def crossed_intervals(
+    table: RatingTable, judged: Judgements, confidence: float, better: Mapping[str, Direction]
+) -> tuple[IntervalRow, ...]:
+    """Intervals for an analysis: of people's ratings, where raters cross dialogues; none otherwise."""
+    direction = better[judged.criterion]
+    if (
+        table.kinds[judged.criterion] not in ASKED
+        or judged.score.size > MOST_RATINGS
+        or direction == "neither"
+    ):
+        return ()
+    dialogue = dialogue_codes(table, judged)
+    if not raters_cross_dialogues(dialogue, judged.rater):
+        return ()
+    return clustered_intervals(judged, dialogue, confidence, -1.0 if direction == "lower" else 1.0)
+
+
+def clustered_intervals(
+    judged: Judgements, dialogue: Ints, confidence: float = 0.95, sign: float = 1.0
+) -> tuple[IntervalRow, ...]:
+    """Every system's mean, then every two systems; boxes have none.
+
+    `sign` is -1 where lower is better: differences are then those of the turned scores.
+    """
+    if judged.treatment.kind == "pair":
+        return _with_holm(list(_win_rates(judged, dialogue, confidence)))
+    if judged.treatment.kind != "number":
+        return ()
+    rater = judged.rater.astype(np.int64)
+    means, differences = [], []
+    for i, system in enumerate(judged.systems):
+        own = judged.system == i
+        found = clustered_mean(judged.score[own], dialogue[own], rater[own], confidence=confidence)
+        means.append(_row(judged.criterion, system, "", found, is_mean=True))
+    for i, j in combinations(range(len(judged.systems)), 2):
+        both = (judged.system == i) | (judged.system == j)
+        found = clustered_difference(
+            sign * judged.score[both], judged.system[both] == i, dialogue[both], rater[both],
+            confidence=confidence,
+        )  # fmt: skip
+        differences.append(_row(judged.criterion, judged.systems[i], judged.systems[j], found))
+    return (*means, *_with_holm(differences))
+
+
+def _win_rates(judged: Judgements, dialogue: Ints, confidence: float) -> Iterator[IntervalRow]:
+    rater = judged.rater.astype(np.int64)
+    first, second = np.minimum(judged.system, judged.against), np.maximum(judged.system, judged.against)
+    for i, j in combinations(range(len(judged.systems)), 2):
+        own = (first == i) & (second == j)
+        if not own.any():
+            continue
+        found = clustered_mean(judged.score[own] - 0.5, dialogue[own], rater[own], confidence=confidence)
+        shifted = replace(found, value=found.value + 0.5, low=found.low + 0.5, high=found.high + 0.5)
+        row = _row(judged.criterion, judged.systems[i], judged.systems[j], shifted)
+        yield replace(row, is_share=True)
+
+
+def _row(
+    criterion: str, system: str, against: str, found: ClusterInterval, *, is_mean: bool = False
+) -> IntervalRow:
+    return IntervalRow(
+        criterion=criterion,
+        system=system,
+        against=against,
+        value=found.value,
+        low=found.low,
+        high=found.high,
+        p=np.nan if is_mean else found.p,
+        adjusted_p=np.nan,
+        se=found.se,
+        df=found.df,
+        n=found.n,
+        n_dialogues=found.n_dialogues,
+        n_raters=found.n_raters,
+        se_rows=found.se_rows,
+        dialogue_share=found.dialogue_share,
+        rater_share=found.rater_share,
+        confidence=found.confidence,
+        reason=found.reason,
+        notes=found.notes,
+    )
+
+
+def _with_holm(rows: Sequence[IntervalRow]) -> tuple[IntervalRow, ...]:
+    if not rows:
+        return ()
+    adjusted = holm([row.p for row in rows]).adjusted
+    return tuple(replace(row, adjusted_p=float(p)) for row, p in zip(rows, adjusted, strict=True))

@@ -1,0 +1,288 @@
+"""How far to trust an answer: what every `palaver trust` verb gives, and people beside a judge.
+
+A judge's scores are matched to people's ratings by context (or item) and system.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from palaver.errors import DataError, UserError, nearest
+from palaver.schema import RunRecord, record_run
+from palaver.schema.judge import Direction
+from palaver.schema.run import plain
+from palaver.studies.intervals import clustered_intervals, dialogue_codes
+from palaver.studies.judgements import Floats, Ints, Judgements, judgements_of
+from palaver.studies.ratings import ASKED, RatingTable
+from palaver.studies.results import IntervalRow
+from palaver.tabular import Tabular, columns_of
+
+PACKAGES = ("palaver", "numpy", "scipy", "polars")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class TrustReport(Tabular):
+    """What a trust method found: rows, what they mean in plain words, and the record of the run."""
+
+    method: str
+    run: RunRecord
+    rows: tuple[Any, ...]
+    row_type: type[Any]
+    words: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def _headline(self) -> str:
+        return f"{self.method}: {len(self.rows)} rows; signature {self.run.signature}"
+
+    def _tables(self) -> dict[str, Any]:
+        return {"rows": columns_of(self.row_type, self.rows)}
+
+    def to_json(self) -> str:
+        """Undefined numbers are null, beside them stands the reason."""
+        content = {
+            "method": self.method,
+            "signature": self.run.signature,
+            "run": self.run.model_dump(mode="json"),
+            "rows": [plain(row) for row in self.rows],
+            "words": self.words,
+            "notes": self.notes,
+        }
+        return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def make_report(
+    method: str,
+    rows: Sequence[Any],
+    row_type: type[Any],
+    tables: Sequence[RatingTable],
+    config: Mapping[str, object],
+    *,
+    words: Sequence[str] = (),
+    notes: Sequence[str] = (),
+    seed: int | None = None,
+) -> TrustReport:
+    """A report with the record of what it was made from."""
+    data = {name: digest for table in tables for name, digest in table.hashes.items()}
+    run = record_run(f"trust {method}", seed=seed, config=config, data=data, packages=PACKAGES)
+    reading = [note for table in tables for note in table.reading.notes]
+    own = [note for row in rows for note in getattr(row, "notes", ())]
+    unique = tuple(dict.fromkeys([*reading, *own, *notes]))
+    return TrustReport(
+        method=method, run=run, rows=tuple(rows), row_type=row_type, words=tuple(words), notes=unique
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class People:
+    """One criterion as people rated it, with the dialogue of each judgement."""
+
+    judged: Judgements
+    dialogue: Ints
+    """Codes in `dialogues`."""
+    dialogues: tuple[str, ...]
+
+    @property
+    def is_pair(self) -> bool:
+        return self.judged.treatment.kind == "pair"
+
+
+def criteria_of_people(table: RatingTable) -> list[str]:
+    """What people rated in numbers or pairs, in order of appearance."""
+    able = [
+        name
+        for name in table.criteria
+        if table.kinds[name] in ASKED and _has_scores(table, name)
+    ]  # fmt: skip
+    if not able:
+        named = ", ".join(table.hashes)
+        raise DataError(
+            f"{named}: no criterion was rated by people with numbers or in pairs",
+            "say who rated with --kind FILE=human, or give the file of people first",
+        )
+    return able
+
+
+def _has_scores(table: RatingTable, criterion: str) -> bool:
+    """Numbers (yes and no are 1 and 0) or pairs."""
+    return table.treatments[criterion].kind in ("number", "pair")
+
+
+def people_of(table: RatingTable, criterion: str | None = None) -> People:
+    """The ratings of people on `criterion`, or on the first that has numbers or pairs."""
+    able = criteria_of_people(table)
+    if criterion is not None and criterion not in able:
+        raise UserError(
+            f"people did not rate {criterion!r}{nearest(criterion, able)}", f"they rated {', '.join(able)}"
+        )
+    judged = judgements_of(table, criterion or able[0])
+    codes = dialogue_codes(table, judged)
+    names = _names_of(table, judged, codes)
+    return People(judged, codes, names)
+
+
+def _names_of(table: RatingTable, judged: Judgements, codes: Ints) -> tuple[str, ...]:
+    """The name of each dialogue code: its context, or its item where it has none."""
+    rows = table.frame
+    names: list[str] = [""] * (int(codes.max()) + 1)
+    contexts: dict[str, str] = {}
+    if rows["context"].null_count() < rows.height:
+        pairs = rows.filter(pl.col("context").is_not_null()).select("item", "context").unique("item")
+        contexts = dict(pairs.cast(pl.String).iter_rows())
+    items = judged.items.to_list()
+    first = np.unique(judged.item, return_index=True)
+    for item, at in zip(*first, strict=True):
+        names[codes[at]] = contexts.get(items[item], items[item])
+    return tuple(names)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdicts:
+    """A judge's scores: one for each dialogue and system (of pairs: dialogue and both systems)."""
+
+    judge: str
+    criterion: str
+    scores: Mapping[tuple[str, ...], float]
+    signature: str = ""
+
+    def of_people(self, people: People) -> Floats:
+        """The judge's score of what each judgement is about; nan where the judge did not rate it."""
+        judged = people.judged
+        systems = judged.systems
+        values = np.full(judged.item.size, np.nan)
+        for i in range(judged.item.size):
+            name = people.dialogues[people.dialogue[i]]
+            system = systems[judged.system[i]]
+            if not people.is_pair:
+                values[i] = self.scores.get((name, system), np.nan)
+                continue
+            other = systems[judged.against[i]]
+            first, second = sorted((system, other))
+            values[i] = self.scores.get((name, first, second), np.nan)
+        return values
+
+    def unrated(self, people: People, *systems: str) -> dict[str, float]:
+        """Dialogue -> score, for outputs of these systems (a pair's of both) that no person rated."""
+        judged = people.judged
+        rated: set[str] = set()
+        codes = [judged.systems.index(system) for system in systems]
+        if people.is_pair:
+            first, second = sorted(codes)
+            low, high = np.minimum(judged.system, judged.against), np.maximum(judged.system, judged.against)
+            rows = (low == first) & (high == second)
+        else:
+            rows = judged.system == codes[0]
+        rated = {people.dialogues[code] for code in people.dialogue[rows]}
+        wanted = tuple(sorted(systems)) if people.is_pair else systems
+        return {
+            key[0]: score
+            for key, score in self.scores.items()
+            if key[1:] == wanted and key[0] not in rated
+        }  # fmt: skip
+
+
+def verdicts_of(
+    table: RatingTable, people: People, *, judge: str | None = None, criterion: str | None = None
+) -> Verdicts:
+    """One judge's scores on one criterion: the named ones, or those that people's criterion suggests."""
+    names = ", ".join(table.hashes)
+    able = [name for name in table.criteria if _fits(table, name, people)]
+    if not able:
+        kind = "pairs" if people.is_pair else "numbers"
+        raise DataError(f"{names}: no judge rated in {kind}, as people did ({people.judged.criterion})")
+    if criterion is not None:
+        if criterion not in able:
+            raise UserError(
+                f"the judges did not rate {criterion!r}{nearest(criterion, able)}",
+                f"known: {', '.join(able)}",
+            )
+        chosen = criterion
+    else:
+        same = [name for name in able if table.names[name] == people.judged.criterion]
+        if not same and len(able) > 1:
+            raise UserError(
+                f"{names}: several criteria, and none is called {people.judged.criterion!r}",
+                f"say which with --judge-criterion: {', '.join(able)}",
+            )
+        chosen = (same or able)[0]
+    found = judgements_of(table, chosen, "raw")
+    raters = list(found.raters)
+    if judge is not None and judge not in raters:
+        raise UserError(f"there is no judge {judge!r}{nearest(judge, raters)}", f"known: {', '.join(raters)}")
+    if judge is None and len(raters) > 1:
+        raise UserError(
+            f"{names}: {len(raters)} judges rated {chosen!r}", f"say which with --judge: {', '.join(raters)}"
+        )
+    name = judge or raters[0]
+    own = found.rater == raters.index(name)
+    codes = dialogue_codes(table, found)
+    dialogues = _names_of(table, found, codes)
+    sums: dict[tuple[str, ...], list[float]] = {}
+    is_pair = found.treatment.kind == "pair"
+    for i in np.flatnonzero(own & np.isfinite(found.score)):
+        key: tuple[str, ...] = (dialogues[codes[i]], found.systems[found.system[i]])
+        if is_pair:
+            first, second = sorted((found.system[i], found.against[i]))
+            key = (dialogues[codes[i]], found.systems[first], found.systems[second])
+        sums.setdefault(key, []).append(float(found.score[i]))
+    scores = {key: float(np.mean(values)) for key, values in sums.items()}
+    verdicts = Verdicts(name, chosen, scores, _signature(table, name, chosen))
+    overlap = np.isfinite(verdicts.of_people(people)).sum()
+    if not overlap:
+        mine, theirs = list(people.dialogues[:3]), sorted({key[0] for key in scores})[:3]
+        raise DataError(
+            f"{name} rated nothing that people rated",
+            "judgements are matched by context (or item) and system; judge what people judged",
+            [f"people: {', '.join(mine)} … of {', '.join(people.judged.systems)}",
+             f"{name}: {', '.join(theirs)} … of {', '.join(found.systems)}"],
+        )  # fmt: skip
+    return verdicts
+
+
+def _fits(table: RatingTable, criterion: str, people: People) -> bool:
+    return _has_scores(table, criterion) and (table.treatments[criterion].kind == "pair") == people.is_pair
+
+
+def _signature(table: RatingTable, judge: str, criterion: str) -> str:
+    rows = table.of(criterion).filter(pl.col("rater").cast(pl.String) == judge)
+    found = rows["signature"].drop_nulls().cast(pl.String).unique().to_list()
+    return found[0] if len(found) == 1 else ""
+
+
+def trust_interval(
+    table: RatingTable,
+    *,
+    confidence: float = 0.95,
+    directions: Mapping[str, Direction] | None = None,
+) -> TrustReport:
+    """Every criterion's means and differences, with intervals clustered by dialogue and by rater."""
+    rows: list[IntervalRow] = []
+    better = dict(directions or {})
+    for criterion in criteria_of_people(table):
+        people = people_of(table, criterion)
+        sign = -1.0 if better.get(criterion) == "lower" else 1.0
+        rows += clustered_intervals(people.judged, people.dialogue, confidence, sign)
+    words = [sentence for row in rows if row.against for sentence in (describe_difference(row),)]
+    config = {"confidence": confidence, **({"directions": better} if better else {})}
+    return make_report("interval", rows, IntervalRow, [table], config, words=words)
+
+
+def describe_difference(row: IntervalRow) -> str:
+    """One comparison in plain words."""
+    pair = f"{row.criterion}: {row.system} against {row.against}"
+    if row.reason:
+        return f"{pair}: no interval ({row.reason})"
+    what = f"{row.value:.2f} [{row.low:.2f}, {row.high:.2f}]"
+    wider = row.se / row.se_rows if row.se_rows else float("nan")
+    verdict = "they differ" if row.excludes_equality else "not told apart"
+    source = "raters" if row.rater_share > row.dialogue_share else "dialogues"
+    share = max(row.rater_share, row.dialogue_share)
+    more = f"; {share:.0%} of the uncertainty comes from {source}" if share >= 0.5 else ""
+    if wider > 1.05:
+        more += f"; rows taken as independent would make it {wider:.1f} times too short"
+    return f"{pair}: {what}, {verdict}{more}"

@@ -1,0 +1,97 @@
+"""From a pilot to a plan and a study file, and a judge calibrated to people."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from palaver import UserError, ratings_from_frame
+from palaver.statistics.budget import Prices
+from palaver.studies.design import preset_study
+from palaver.studies.simulate import example_study
+from palaver.studies.trust_calibrate import trust_calibrate
+from palaver.studies.trust_plan import planned_study, trust_plan
+
+
+def tables(shift: float = 0.0, n: int = 40) -> tuple[pl.DataFrame, pl.DataFrame]:
+    rng = np.random.default_rng(0)
+    people, judge = [], []
+    for i in range(n):
+        raters = rng.permutation(8)[:3]
+        for system in "ab":
+            quality = rng.standard_normal()
+            about = {"item": f"i{i}", "system": system, "criterion": "quality"}
+            score = 50 + 10 * (quality + 0.4 * rng.standard_normal())
+            judge.append({**about, "rater": "j", "value": score, "kind": "model"})
+            for r in raters:
+                value = round(4 + shift + quality + 0.5 * rng.standard_normal(), 1)
+                people.append({**about, "rater": f"r{r}", "value": value})
+    return pl.DataFrame(people), pl.DataFrame(judge)
+
+
+def test_a_judge_makes_the_same_reach_cheaper_and_the_plan_a_study() -> None:
+    people, judge = map(ratings_from_frame, tables())
+    report = trust_plan(people, judge, prices=Prices(rating=0.5), available=500, reach=0.3)
+    alone, helped = report.rows
+    assert helped.cost <= alone.cost
+    assert helped.judge_calls == 500
+    assert helped.ceiling > 1
+    assert "no number of verdicts" in report.words[-1]
+    study = example_study(preset_study("likert"), 2, 500)
+    planned = planned_study(study, helped)
+    assert (len(planned.items), planned.raters_per_item) == (helped.dialogues, helped.raters_each)
+    assert planned.stop == "when-sure"
+    assert planned_study(study, helped) == planned
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"prices": Prices(rating=0.0), "reach": 0.3}, "price of a rating"),
+        ({"prices": Prices(rating=1.0, judge=-1.0), "reach": 0.3}, "price of a judge"),
+        ({"prices": Prices(rating=1.0)}, "what the plan is for"),
+        ({"prices": Prices(rating=1.0), "reach": 0.3, "available": 3}, "at least 10 dialogues"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(options: dict[str, object], why: str) -> None:
+    people, _ = tables()
+    with pytest.raises(UserError, match=why):
+        trust_plan(ratings_from_frame(people), **{"available": 100, **options})  # type: ignore[arg-type]
+
+
+def test_no_study_reaches_so_far() -> None:
+    people, _ = tables()
+    report = trust_plan(ratings_from_frame(people), prices=Prices(rating=1.0), available=20, reach=0.001)
+    assert report.rows[0].reason
+    with pytest.raises(UserError, match="no plan"):
+        planned_study(example_study(preset_study("likert"), 2, 30), report.rows[0])
+
+
+def test_a_judge_is_calibrated_here_and_refused_elsewhere() -> None:
+    people, judge = tables(n=80)
+    there = tables(shift=1.5, n=80)[0]
+    report = trust_calibrate(
+        ratings_from_frame(people),
+        ratings_from_frame(judge),
+        ratings_from_frame(there),
+        margin=0.5,
+        threshold=4.5,
+    )
+    here, elsewhere = report.rows
+    assert abs(here.error) < 0.2 < abs(here.raw_error)
+    assert here.correlation > 0.6
+    assert elsewhere.verdict == "FAIL"
+    assert "must not be used" in report.words[1]
+    assert "corrected for its errors" in report.words[2]
+
+
+def test_what_cannot_be_calibrated_is_refused() -> None:
+    people, judge = tables()
+    flat = judge.with_columns(value=pl.lit(50.5))
+    with pytest.raises(UserError, match="same score"):
+        trust_calibrate(ratings_from_frame(people), ratings_from_frame(flat))
+    with pytest.raises(UserError, match="margin"):
+        trust_calibrate(ratings_from_frame(people), ratings_from_frame(judge), margin=0.0)
+    with pytest.raises(UserError, match="one side"):
+        trust_calibrate(ratings_from_frame(people), ratings_from_frame(judge), threshold=99)
