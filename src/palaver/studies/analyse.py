@@ -85,7 +85,7 @@ def analyse(
         progress(f"{criterion}: ranking", next(done), total)
         ranking += _rank(judged[-1], better[criterion], resampling)
     progress("correlations", next(done), total)
-    correlations = tuple(correlate_criteria([*_comparable(table, judged)], correlation, confidence))
+    correlations = tuple(correlate_criteria([*comparable_judgements(table, judged)], correlation, confidence))
     progress("raters", next(done), total)
     matrices = [rater_matrix(j) for j in judged]
     config: dict[str, object] = {
@@ -250,7 +250,7 @@ def _named_reason(reason: str, a: str, b: str) -> str:
     return reason
 
 
-def _comparable(table: RatingTable, judged: Sequence[Judgements]) -> Iterator[Judgements]:
+def comparable_judgements(table: RatingTable, judged: Sequence[Judgements]) -> Iterator[Judgements]:
     """What criteria can be correlated by: scores of outputs, items under their contexts where they have one.
 
     Of a pairwise criterion whose items have contexts it is the share of comparisons that an output won.
