@@ -36,6 +36,10 @@ def meta(
     permutations: Annotated[
         int, typer.Option("--permutations", min=1, help="Of the tests between judges.")
     ] = 1000,
+    bias: Annotated[
+        bool,
+        typer.Option("--bias", help="Instead: what moves judges of pairs besides quality; needs no people."),
+    ] = False,
     out: options.OptionalOut = None,
     file_options: options.RatingFile = RatingOptions(),
     kind: options.Kinds = None,
@@ -52,15 +56,21 @@ def meta(
 
     Example: palaver meta people.csv judged.parquet --responses responses.jsonl --out meta.html
 
+    Example: palaver meta verdicts.parquet --bias --responses responses.jsonl
+
     Example: palaver meta people.csv scores.csv --kind scores.csv=llm --match quality=overall --json
     """
+    from palaver.judges.bias import bias_report
     from palaver.judges.meta import meta_evaluate
+    from palaver.reports.bias import print_bias
     from palaver.reports.meta import meta_page, print_meta
     from palaver.reports.page import write_page
 
     options.refuse_existing(out, force)
     if out is not None and out.suffix not in (".html", ".json"):
         raise UsageError(f"--out: expected a name that ends in .html or .json, found {out.name!r}")
+    if bias and (match or out):
+        raise UsageError("--bias takes neither --match nor --out")
     pairs = []
     for word in match or ():
         judges, equals, people = word.partition("=")
@@ -78,6 +88,13 @@ def meta(
             sheet=file_options.sheet,
             kinds=options.parse_kinds(kind),
         )
+        if bias:
+            report = bias_report(table, responses=responses, confidence=confidence)
+            if as_json:
+                print_json(report.as_dict())
+            else:
+                print_bias(report, Console())
+            return
         result = meta_evaluate(
             table,
             match=pairs,
