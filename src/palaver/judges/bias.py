@@ -17,7 +17,7 @@ from palaver.errors import DataError
 from palaver.readers.responses import read_responses
 from palaver.schema import Pairwise, Response
 from palaver.schema.rating import pair_context
-from palaver.statistics.order_effects import Effect, Flips, OrderFit, count_flips, fit_order
+from palaver.statistics.order_effects import Effect, Flips, OrderFit, count_flips, fit_order, normal_effect
 from palaver.studies.ratings import RatingTable, as_rating_table, names_in_files
 from palaver.tabular import Tabular, columns_of, few
 
@@ -60,7 +60,7 @@ class BiasRow:
     formatting_low: float
     formatting_high: float
     own: float
-    """For an output of the judge's own family, beside what the other judges (or people) say of it."""
+    """How much more often outputs of its own family win by it than by the other judges, as a share."""
     own_low: float
     own_high: float
     reasons: tuple[str, ...] = ()
@@ -141,7 +141,8 @@ def bias_report(
         )
     systems = sorted({*frame["first"].to_list(), *frame["second"].to_list()})
     family = _families([*systems, *frame["judge"].unique().to_list()], families or {})
-    rows, win_rates = [], []
+    rows: list[BiasRow] = []
+    win_rates: list[WinRate] = []
     for (judge,), own in frame.group_by("judge", maintain_order=True):
         others = frame.filter(pl.col("judge") != judge)
         rows.append(_bias(str(judge), own, others, systems, texts, family, confidence))
@@ -208,7 +209,7 @@ def _bias(
     length = marks = _UNKNOWN
     if covariates:
         both = _fit(own, systems, covariates, confidence)
-        length, marks = both.effects["length"], both.effects["formatting"]
+        length, marks = both.effects["length"], both.effects.get("formatting", _UNKNOWN)
     else:
         reasons.append("length and formatting: the texts of the responses are not there")
     preference, reason = _own_family(judge, own, others, family, confidence)
@@ -272,7 +273,10 @@ def _covariates(frame: pl.DataFrame, texts: Mapping[tuple[str, str], str]) -> tu
     y = frame["outcome"].to_numpy()
     unequal = length != 0
     longer = np.where(length > 0, y, 1 - y)[unequal]
-    return {"length": length, "formatting": marks}, float(longer.mean()) if longer.size else math.nan
+    covariates = {"length": length}
+    if marks.any():
+        covariates["formatting"] = marks
+    return covariates, float(longer.mean()) if longer.size else math.nan
 
 
 def _marks(text: str) -> float:
@@ -282,42 +286,51 @@ def _marks(text: str) -> float:
 def _own_family(
     judge: str, own: pl.DataFrame, others: pl.DataFrame, family: Mapping[str, str], confidence: float
 ) -> tuple[Effect, str]:
-    """logit P(first) = what other judges say + position + own; their mean verdict stands for quality."""
+    """How much more often outputs of its family win by this judge than by the others, on the same
+    comparisons.
+
+    Places cancel, as only comparisons in both orders count; the interval is over items.
+    """
     mine = family[judge]
-    side = np.array(
-        [
-            float(family[a] == mine) - float(family[b] == mine)
-            for a, b in own.select("first", "second").iter_rows()
-        ]
-    )
-    if np.count_nonzero(side) < _LEAST_OWN:
+    wins = _family_wins(own, family, mine)
+    if len(wins) < _LEAST_OWN:
         return _UNKNOWN, "too few comparisons with an output of its own family"
-    if others.is_empty():
-        return _UNKNOWN, "there is no other judge to compare with"
-    merit: dict[tuple[str, str, str], list[float]] = {}
-    for item, first, second, outcome, of in others.select(
-        "item", "first", "second", "outcome", "judge"
-    ).iter_rows():
-        if family[of] == mine:
+    of_others: dict[tuple[str, str, str], list[float]] = {}
+    for (other,), frame in others.group_by("judge", maintain_order=True):
+        if family[str(other)] != mine:
+            for key, value in _family_wins(frame, family, mine).items():
+                of_others.setdefault(key, []).append(value)
+    shared = [key for key in wins if key in of_others]
+    if len(shared) < _LEAST_OWN:
+        return _UNKNOWN, "there is no other judge of these comparisons"
+    by_item: dict[str, list[float]] = {}
+    for key in shared:
+        by_item.setdefault(key[0], []).append(wins[key] - float(np.mean(of_others[key])))
+    sums = np.array([sum(values) for values in by_item.values()])
+    sizes = np.array([len(values) for values in by_item.values()])
+    value = float(sums.sum() / sizes.sum())
+    if sums.size < 2:
+        return _UNKNOWN, "needs comparisons on at least two items"
+    error = math.sqrt(sums.size / (sums.size - 1) * float(((sums - value * sizes) ** 2).sum())) / sizes.sum()
+    return normal_effect("own", value, error**2, confidence), ""
+
+
+def _family_wins(
+    frame: pl.DataFrame, family: Mapping[str, str], mine: str
+) -> dict[tuple[str, str, str], float]:
+    """(item, output of the family, other) -> how often it won, of comparisons in both orders."""
+    seen: dict[tuple[str, str, str], dict[bool, list[float]]] = {}
+    for item, first, second, outcome in frame.select("item", "first", "second", "outcome").iter_rows():
+        if (family[first] == mine) == (family[second] == mine):
             continue
-        merit.setdefault((item, first, second), []).append(outcome)
-        merit.setdefault((item, second, first), []).append(1 - outcome)
-    keys = list(own.select("item", "first", "second").iter_rows())
-    known = np.array([key in merit for key in keys])
-    if np.count_nonzero(side[known]) < _LEAST_OWN:
-        return _UNKNOWN, "the other judges did not see these comparisons"
-    quality = np.array(
-        [2 * np.mean(merit[key]) - 1 for key, is_known in zip(keys, known, strict=True) if is_known]
-    )
-    kept = own.filter(pl.Series(known))
-    # one system stands for all: strengths are not fitted, the others' verdicts are
-    fit = fit_order(
-        np.zeros(kept.height, dtype=np.int64), np.zeros(kept.height, dtype=np.int64),
-        kept["outcome"].to_numpy(),
-        kept["item"].rank("dense").to_numpy().astype(np.int64),
-        covariates={"quality": quality, "own": side[known]}, confidence=confidence,
-    )  # fmt: skip
-    return fit.effects["own"], fit.reason
+        is_first = family[first] == mine
+        key = (item, first, second) if is_first else (item, second, first)
+        seen.setdefault(key, {}).setdefault(is_first, []).append(outcome if is_first else 1 - outcome)
+    return {
+        key: float(np.mean([np.mean(values) for values in sides.values()]))
+        for key, sides in seen.items()
+        if len(sides) == 2
+    }
 
 
 def _flips(frame: pl.DataFrame) -> Flips:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from palaver.errors import DataError, UserError, nearest
 from palaver.schema.judge import Direction
 from palaver.schema.rating import Kind
-from palaver.studies.analyse import comparable_judgements
+from palaver.studies.analyse import comparable_judgements, shares_won
 from palaver.studies.judgements import Judgements, judgements_of
 from palaver.studies.ratings import ASKED, RatingTable, names_in_files
 
@@ -90,9 +90,10 @@ def score_book(
     A judge is a rater that is neither human nor user, for each criterion it rated; its repeats are averaged.
     Of pairwise judgements an output's score is the share of comparisons that it won.
     """
-    judged = [
-        *comparable_judgements(table, [judgements_of(table, name, normalise) for name in table.criteria])
-    ]
+    read = [judgements_of(table, name, normalise) for name in table.criteria]
+    judged = list(comparable_judgements(table, read))
+    taken = {one.criterion for one in judged}
+    judged += [shares_won(one) for one in read if one.treatment.kind == "pair" and one.criterion not in taken]
     notes = [note for one in judged for note in one.notes]
     left = [name for name in table.criteria if name not in {one.criterion for one in judged}]
     if left:

@@ -73,7 +73,9 @@ def sentences(row: BiasRow) -> list[str]:
     elif row.length_high < 0:
         told.append("prefers shorter outputs")
     if row.own_low > 0:
-        told.append("prefers outputs of its own family beyond what other judges say of them")
+        told.append(
+            f"outputs of its own family win {100 * row.own:.0f} points more often by it than by others"
+        )
     return [*told, *row.reasons]
 
 

@@ -103,7 +103,9 @@ def fit_order(
         design[:, place] = values
     weights, covariance = _logistic(design, y, cluster)
     effects = {
-        name: _effect(name, weights[n_systems + k], covariance[n_systems + k, n_systems + k], confidence)
+        name: normal_effect(
+            name, weights[n_systems + k], covariance[n_systems + k, n_systems + k], confidence
+        )
         for k, name in enumerate(names)
     }
     strengths = weights[:n_systems] - weights[:n_systems].mean()
@@ -154,7 +156,8 @@ def _logistic(design: Floats, y: Floats, cluster: Ints) -> tuple[Floats, Floats]
     return weights, covariance
 
 
-def _effect(name: str, value: float, variance: float, confidence: float) -> Effect:
+def normal_effect(name: str, value: float, variance: float, confidence: float) -> Effect:
+    """A value with its normal interval and p."""
     from scipy.special import ndtr, ndtri
 
     error = math.sqrt(max(variance, 0.0))

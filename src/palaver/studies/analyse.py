@@ -259,18 +259,23 @@ def comparable_judgements(table: RatingTable, judged: Sequence[Judgements]) -> I
     for j in judged:
         kind = j.treatment.kind
         if kind == "pair" and contexts and j.items.is_in(list(contexts)).any():
-            j = replace(
-                j,
-                item=np.r_[j.item, j.item],
-                system=np.r_[j.system, j.against],
-                rater=np.r_[j.rater, j.rater],
-                score=np.r_[j.value, 1 - j.value],
-            )
+            j = shares_won(j)
         elif kind != "number":
             continue
         if contexts:
             j = replace(j, items=j.items.replace(contexts))
         yield j
+
+
+def shares_won(judged: Judgements) -> Judgements:
+    """Comparisons as scores of outputs: 1, 0.5 or 0 for each of the two."""
+    return replace(
+        judged,
+        item=np.r_[judged.item, judged.item],
+        system=np.r_[judged.system, judged.against],
+        rater=np.r_[judged.rater, judged.rater],
+        score=np.r_[judged.value, 1 - judged.value],
+    )
 
 
 def _contexts(table: RatingTable) -> dict[str, str]:
