@@ -32,6 +32,7 @@ _HOMES = {
     ),
     "palaver.studies.agreement_comparison": ("compare_agreement",),
     "palaver.judges": ("judge", "open_judge"),
+    "palaver.judges.meta": ("meta_evaluate",),
     "palaver.metrics.evaluate": ("evaluate",),
     "palaver.generation.bulk": ("generate",),
     "palaver.generation.systems_file": ("open_system",),

@@ -112,6 +112,8 @@ class JsonServer:
                 why = str(again)
                 longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt)
                 pause = random.uniform(longest / 2, longest) if again.pause is None else again.pause
+                if again.pause is not None:  # what the server asks of one request holds for all of them
+                    self._spacing.hold(again.pause)
             if attempt + 1 < attempts:
                 self._sleep(pause)
         times = "1 attempt" if attempts == 1 else f"{attempts} attempts"
@@ -190,13 +192,16 @@ class _Spacing:
 
     def turn(self) -> float:
         """Seconds to wait until it is the caller's turn, which is now taken."""
-        if not self._gap:
-            return 0.0
         with self._lock:
             now = time.monotonic()
             mine = max(now, self._next)
             self._next = mine + self._gap
             return mine - now
+
+    def hold(self, seconds: float) -> None:
+        """Let nobody go for so long."""
+        with self._lock:
+            self._next = max(self._next, time.monotonic() + seconds)
 
 
 def read_key(name: str, variable: str | None, *, needed: bool = True) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
+import polars as pl
 import typer
 from rich.console import Console
 
@@ -14,8 +16,13 @@ from palaver.cli.progress import progress
 from palaver.errors import UsageError
 from palaver.judges import judge as rate
 from palaver.judges import judge_names
+from palaver.judges.llm import Budget, LlmRatings, outputs_of, rate_study
 from palaver.readers.rating_files import write_frames
-from palaver.reports.judges import print_judgements
+from palaver.reports.judges import print_judgements, print_tally
+from palaver.studies import draft_study, load_study
+
+LLM = "llm:"
+"""Before the name of a language model that is to answer a study."""
 
 
 def judge(
@@ -24,6 +31,29 @@ def judge(
         list[str] | None,
         typer.Option("--by", help="A judge: NAME, NAME=WHICH, or MODULE:FUNCTION; repeat it."),
     ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            "--preset", help="For llm:NAME, the study to make of responses: likert, pairwise, rankme …"
+        ),
+    ] = None,
+    repeats: Annotated[
+        int, typer.Option("--repeats", min=1, help="How often llm:NAME is asked each question.")
+    ] = 1,
+    one_order: Annotated[
+        bool, typer.Option("--one-order", help="Ask llm:NAME about outputs side by side in one order only.")
+    ] = False,
+    max_tokens: Annotated[
+        int | None, typer.Option("--max-tokens", min=1, help="Most tokens that llm:NAME may take and give.")
+    ] = None,
+    max_cost: Annotated[
+        float | None,
+        typer.Option("--max-cost", min=0, help="Most money that llm:NAME may cost; see --price."),
+    ] = None,
+    price: Annotated[
+        str | None, typer.Option("--price", metavar="IN,OUT", help="Of a million tokens read and written.")
+    ] = None,
+    systems: options.SystemsFile = None,
     out: options.OptionalOut = None,
     list_judges: options.ListNames = False,
     columns: options.Columns = None,
@@ -34,9 +64,12 @@ def judge(
     """Let metrics, models and functions rate responses or dialogues.
 
     The ratings are rows of the table that people's ratings are in, so `palaver study analyse` reads both
-    together. `user` takes over the ratings that chatters left in the file.
+    together. `user` takes over the ratings that chatters left in the file. A language model (llm:NAME, of
+    systems.toml, or llm:smollm2) answers a study as a person would: a study.toml, or --preset for responses.
 
     Example: palaver judge responses.jsonl --by unigram_f1 --by comparator --out judged.parquet
+
+    Example: palaver judge study.toml --by llm:smollm2 --out llm.parquet
     """
     if list_judges:
         if as_json:
@@ -47,6 +80,20 @@ def judge(
     if file is None:
         raise UsageError("name the file to judge", "palaver judge --help shows what it takes")
     options.refuse_existing(out, force)
+    models = [name.removeprefix(LLM) for name in by or () if name.startswith(LLM)]
+    if models or file.suffix == ".toml" or preset is not None:
+        if not models or len(models) < len(by or ()):
+            raise UsageError(
+                "a study is answered by language models: --by llm:NAME for each",
+                "other judges rate the responses themselves: palaver judge responses.jsonl --by NAME",
+            )
+        prices = _prices(price)
+        limits = Budget(tokens=max_tokens, money=max_cost, price_in=prices[0], price_out=prices[1])
+        _ask_models(
+            file, models, preset=preset, repeats=repeats, both_orders=not one_order, budget=limits,
+            systems=systems, device=device, columns=options.parse_columns(columns), out=out, as_json=as_json,
+        )  # fmt: skip
+        return
     with progress() as tell:
         result = rate(file, by or [], columns=options.parse_columns(columns), device=device, progress=tell)
     if out is not None:
@@ -59,3 +106,66 @@ def judge(
     if out is not None:
         typer.echo(f"wrote {out}: {result.frame.height:,} ratings")
         typer.echo(f"next: palaver study analyse {out}")
+
+
+def _prices(words: str | None) -> tuple[float, float]:
+    """`IN,OUT`, the prices of a million tokens."""
+    if words is None:
+        return 0.0, 0.0
+    try:
+        given, taken = (float(word) for word in words.split(","))
+    except ValueError:
+        raise UsageError(f"--price: expected IN,OUT, such as 0.15,0.60, found {words!r}") from None
+    return given, taken
+
+
+def _ask_models(
+    file: Path,
+    models: list[str],
+    *,
+    preset: str | None,
+    repeats: int,
+    both_orders: bool,
+    budget: Budget,
+    systems: Path | None,
+    device: str,
+    columns: dict[str, str],
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    from palaver.judges.bias import bias_report
+    from palaver.judges.llm_models import open_language_model
+    from palaver.reports.bias import print_bias
+    from palaver.studies.ratings import ratings_from_frame
+
+    if file.suffix == ".toml":
+        if preset is not None:
+            raise UsageError("--preset is for responses; a study file says itself what is asked")
+        study = load_study(file)
+    else:
+        study = draft_study(file, preset=preset or "likert", columns=columns).study
+    results: list[LlmRatings] = []
+    with progress() as tell:
+        for name in models:
+            model = open_language_model(name, systems=systems, device=device)
+            results.append(
+                rate_study(
+                    study, model, repeats=repeats, both_orders=both_orders, budget=budget, progress=tell
+                )
+            )
+    frames = [result.frame for result in results if result.frame.height]
+    if out is not None and frames:
+        write_frames(frames, out)
+    if as_json:
+        told = [{"judge": r.judge, **asdict(r.tally), "notes": r.notes} for r in results]
+        print_json({"ratings": sum(frame.height for frame in frames), "judges": told})
+        return
+    console = Console()
+    print_tally(results, console)
+    paired = any(question.scale.form == "pair" for question in study.questions)
+    if paired and frames:
+        verdicts = ratings_from_frame(pl.concat(frames), study=study)
+        print_bias(bias_report(verdicts, responses=outputs_of(study)), console)
+    if out is not None and frames:
+        typer.echo(f"wrote {out}: {sum(frame.height for frame in frames):,} ratings")
+        typer.echo(f"next: palaver meta people.csv {out}")

@@ -52,6 +52,7 @@ COMMANDS: dict[str, Noun | str] = {
     "chat": "palaver.cli.chat:chat",
     "generate": "palaver.cli.generate:generate",
     "judge": "palaver.cli.judge:judge",
+    "meta": "palaver.cli.meta:meta",
     "metrics": "palaver.cli.metrics:metrics",
     "compare": Noun(
         "Learn from noisy ratings which dialogue is better.",

@@ -20,6 +20,7 @@ JUDGES: Registry[Any] = Registry(
     {
         "comparator": "palaver.judges.comparator:ComparatorJudge",
         "personality": "palaver.judges.personality:PersonalityJudge",
+        "response": "palaver.judges.response:ResponseJudge",
         "user": "palaver.judges.users:UserJudge",
     },
     group="palaver.judges",

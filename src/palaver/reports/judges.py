@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.text import Text
 
+from palaver.judges.llm import LlmRatings
 from palaver.judges.panel import JudgeResult
 from palaver.reports import lines, numbers, terminal
 from palaver.reports.names import clean
@@ -27,6 +30,35 @@ def print_judgements(result: JudgeResult, console: Console) -> None:
         lines.line(console, f"left out {count:,}: {clean(reason)}", "yellow")
     for note in result.notes:
         lines.line(console, clean(note), "yellow")
+
+
+def print_tally(results: Sequence[LlmRatings], console: Console) -> None:
+    """What became of the questions that language models were asked, and what it cost."""
+    heads = (
+        "asked",
+        "answered",
+        "unparsed",
+        "refused",
+        "failed",
+        "from cache",
+        "checks met",
+        "tokens",
+        "cost",
+    )
+    table = lines.table(("judge",), heads)
+    for result in results:
+        tally = result.tally
+        table.add_row(
+            Text(clean(result.judge)),
+            *(numbers.count(n) for n in (tally.asked, tally.answered, tally.unparsed, tally.refused)),
+            numbers.count(tally.failed),
+            numbers.count(tally.from_cache),
+            f"{tally.checks_met} of {tally.checks}" if tally.checks else "",
+            numbers.count(tally.tokens_in + tally.tokens_out),
+            numbers.number(tally.cost, 4) if tally.cost else "",
+        )
+    lines.print_table(console, table)
+    lines.notes(console, [f"{result.judge}: {note}" for result in results for note in result.notes])
 
 
 def print_ranking(analysis: Analysis, console: Console) -> None:

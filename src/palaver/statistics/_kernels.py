@@ -70,8 +70,8 @@ def ratio_pair_sums(starts: Ints, values: Floats, counts: Floats) -> Floats:
 # Kendall's S comes from one pass with a Fenwick tree (Fenwick 1994) over the codes of y.
 
 
-@numba.njit(cache=True)
-def _concordance(x: Ints, y: Ints, weight: Ints, n_y: int) -> int:
+@numba.njit(cache=True, nogil=True)
+def concordance(x: Ints, y: Ints, weight: Ints, n_y: int) -> int:
     """Concordant minus discordant pairs; `x` must ascend, and equal x or equal y count as neither."""
     tree = np.zeros(n_y + 1, dtype=np.int64)  # 1-based Fenwick tree of the weight seen at each y
     at = np.zeros(n_y, dtype=np.int64)
@@ -152,7 +152,7 @@ def _kendall(x: Ints, y: Ints, weight: Ints, count_x: Ints, count_y: Ints) -> fl
     untied_y = pairs - 0.5 * np.sum(count_y * (count_y - 1))
     if untied_x <= 0 or untied_y <= 0:
         return np.nan
-    return float(_concordance(x, y, weight, count_y.size) / (np.sqrt(untied_x) * np.sqrt(untied_y)))
+    return float(concordance(x, y, weight, count_y.size) / (np.sqrt(untied_x) * np.sqrt(untied_y)))
 
 
 @numba.njit(cache=True)

@@ -86,7 +86,7 @@ def analyse(
         progress(f"{criterion}: ranking", next(done), total)
         ranking += _rank(judged[-1], better[criterion], resampling)
     progress("correlations", next(done), total)
-    correlations = tuple(correlate_criteria([*_comparable(table, judged)], correlation, confidence))
+    correlations = tuple(correlate_criteria([*comparable_judgements(table, judged)], correlation, confidence))
     progress("raters", next(done), total)
     matrices = [rater_matrix(j) for j in judged]
     config: dict[str, object] = {
@@ -252,7 +252,7 @@ def _named_reason(reason: str, a: str, b: str) -> str:
     return reason
 
 
-def _comparable(table: RatingTable, judged: Sequence[Judgements]) -> Iterator[Judgements]:
+def comparable_judgements(table: RatingTable, judged: Sequence[Judgements]) -> Iterator[Judgements]:
     """What criteria can be correlated by: scores of outputs, items under their contexts where they have one.
 
     Of a pairwise criterion whose items have contexts it is the share of comparisons that an output won.
@@ -261,18 +261,23 @@ def _comparable(table: RatingTable, judged: Sequence[Judgements]) -> Iterator[Ju
     for j in judged:
         kind = j.treatment.kind
         if kind == "pair" and contexts and j.items.is_in(list(contexts)).any():
-            j = replace(
-                j,
-                item=np.r_[j.item, j.item],
-                system=np.r_[j.system, j.against],
-                rater=np.r_[j.rater, j.rater],
-                score=np.r_[j.value, 1 - j.value],
-            )
+            j = shares_won(j)
         elif kind != "number":
             continue
         if contexts:
             j = replace(j, items=j.items.replace(contexts))
         yield j
+
+
+def shares_won(judged: Judgements) -> Judgements:
+    """Comparisons as scores of outputs: 1, 0.5 or 0 for each of the two."""
+    return replace(
+        judged,
+        item=np.r_[judged.item, judged.item],
+        system=np.r_[judged.system, judged.against],
+        rater=np.r_[judged.rater, judged.rater],
+        score=np.r_[judged.value, 1 - judged.value],
+    )
 
 
 def _contexts(table: RatingTable) -> dict[str, str]:

@@ -1,0 +1,145 @@
+"""What the experiments on judges read: USR's ratings, verdicts on MT-Bench answers, rated dialogues."""
+
+from __future__ import annotations
+
+import datetime
+import gzip
+import json
+import platform
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
+
+import polars as pl  # noqa: E402
+from benchmarks.harness import machine  # noqa: E402
+
+from palaver.files import sha256_of  # noqa: E402
+from palaver.schema import Dialogue, Response, Turn  # noqa: E402
+
+CRITERIA = ("Understandable", "Natural", "Maintains Context", "Engaging", "Uses Knowledge", "Overall")
+NO_FACT = "_nofact"
+HUMAN = "Original Ground Truth"
+
+
+def usr_file(data: Path) -> Path:
+    return data / "rated" / "usr_topical_chat.json.gz"
+
+
+def read_usr(data: Path) -> tuple[pl.DataFrame, list[Response]]:
+    """People's ratings in the long format, and the 360 responses with context, knowledge and reference.
+
+    The reference is what was really said next; that response itself has none.
+    """
+    with gzip.open(usr_file(data), "rt", encoding="utf-8") as file:
+        contexts = json.load(file)
+    ratings, responses = [], []
+    for number, context in enumerate(contexts):
+        lines = [line.strip() for line in context["context"].strip().split("\n") if line.strip()]
+        turns = tuple(
+            Turn(speaker="system" if (len(lines) - place) % 2 == 0 else "user", text=line)
+            for place, line in enumerate(lines)
+        )
+        fact = context["fact"].strip()
+        said = {response["model"]: response["response"].strip() for response in context["responses"]}
+        for response in context["responses"]:
+            system = response["model"]
+            responses.append(
+                Response(
+                    id=f"usr-{number:02d}", system=system, context=turns, response=said[system],
+                    knowledge=None if fact.startswith(NO_FACT) else fact,
+                    reference=None if system == HUMAN else said[HUMAN],
+                )
+            )  # fmt: skip
+            for criterion in CRITERIA:
+                for rater, value in zip(context["annotators"], response[criterion], strict=True):
+                    ratings.append(
+                        {"item": f"usr-{number:02d}", "system": system, "rater": rater, "value": str(value),
+                         "criterion": criterion.lower(), "kind": "human"}
+                    )  # fmt: skip
+    return pl.DataFrame(ratings), responses
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        for line in file:
+            yield json.loads(line)
+
+
+def read_verdicts(data: Path) -> tuple[pl.DataFrame, list[Response], dict[str, Counter[str]]]:
+    """Verdicts in both orders as ratings, the answers, and what became of each judge's questions."""
+    rows = []
+    counts: dict[str, Counter[str]] = {}
+    for verdict in _lines(data / "judges" / "mtbench_pairwise.jsonl.gz"):
+        count = counts.setdefault(verdict["judge"], Counter())
+        for place, order in enumerate(("a_first", "b_first")):
+            count["asked"] += 1
+            said = verdict[order]
+            if said not in ("A", "B", "tie"):
+                count["unparsed"] += 1
+                continue
+            count["answered"] += 1
+            value = "tie" if said == "tie" else "win" if (said == "A") == (place == 0) else "loss"
+            question = str(verdict["question"])
+            rows.append(
+                {"item": f"{question}|{verdict['a']}|{verdict['b']}", "context": question,
+                 "system": verdict["a"], "against": verdict["b"], "rater": verdict["judge"],
+                 "criterion": "better", "value": value, "shown_position": place, "repeat": place,
+                 "kind": "llm"}
+            )  # fmt: skip
+    answers = [
+        Response(
+            id=str(row["question_id"]), system=row["model_id"], response="\n".join(row["choices"][0]["turns"])
+        )
+        for row in _lines(data / "judges" / "mtbench_answers.jsonl.gz")
+    ]
+    return pl.DataFrame(rows), answers, counts
+
+
+def read_scores(data: Path) -> pl.DataFrame:
+    """The same judges' 1 to 10 scores of each turn, as ratings."""
+    rows = [
+        {"item": f"{row['question_id']}-{turn}", "system": row["model_id"], "rater": row["judge_id"],
+         "criterion": "score", "value": str(row[f"score_turn{turn}"]), "kind": "llm"}
+        for row in _lines(data / "judges" / "mtbench_scores.jsonl.gz")
+        for turn in (1, 2)
+        if isinstance(row.get(f"score_turn{turn}"), int | float) and row[f"score_turn{turn}"] > 0
+    ]  # fmt: skip
+    return pl.DataFrame(rows)
+
+
+def read_reliable(data: Path) -> tuple[pl.DataFrame, list[Dialogue]]:
+    """The chatters' ratings (0 to 100) of held-out dialogues by reliable raters, and the dialogues."""
+    rows, dialogues = [], []
+    for row in _lines(data / "rated" / "reliable_eval.dev_dialogues.jsonl.gz"):
+        turns = tuple(
+            Turn(speaker="user" if turn["spk"] == "user" else "system", text=turn["text"])
+            for turn in row["turns"]
+        )
+        dialogues.append(
+            Dialogue(id=row["id"], turns=turns, labels={"system": row["bot"], "group": row["hit"]})
+        )
+        for criterion, value in {**row["scores"], "rating": row["rating100"]}.items():
+            rows.append(
+                {"item": row["id"], "context": row["hit"], "system": row["bot"], "rater": row["worker"],
+                 "criterion": criterion, "value": str(value), "kind": "human"}
+            )  # fmt: skip
+    return pl.DataFrame(rows), dialogues
+
+
+def write_record(path: Path, command: str, files: list[Path], content: dict[str, Any]) -> None:
+    """A results file: who made it, of what, on what machine."""
+    record = {
+        "made_by": command,
+        "date": datetime.date.today().isoformat(),
+        "seed": 0,
+        "python": platform.python_version(),
+        "machine": machine(),
+        "data": {file.name: sha256_of(file)[:16] for file in files},
+        **content,
+    }
+    path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,0 +1,98 @@
+"""Every judge there is beside people's ratings of USR's Topical-Chat responses, for docs/results/judges.md.
+
+    python experiments/judges/usr.py --data ../shared/data --features features.npz --out
+    docs/results/judges-usr.json
+
+Metrics, length, cosines, the cross-encoder, SmolLM2's likelihood and the comparator need no ratings; the
+judge `response` stands here with its predictions by cross-validation over contexts (response.py), never with
+those of the shipped weights, which have seen these responses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from corpora import read_usr, usr_file, write_record
+from palaver import judge, meta_evaluate, ratings_from_frame
+from palaver.judges.response_features import FEATURES
+from palaver.metrics.metric import METRICS
+from palaver.schema.run import plain
+
+SHOWN = {
+    "likelihood": "SmolLM2: log-likelihood in context",
+    "gain_context": "SmolLM2: gain by the context",
+    "gain_knowledge": "SmolLM2: gain by the knowledge",
+    "cos_last": "MiniLM: cosine to the last turn",
+    "cos_context": "MiniLM: cosine to the context",
+    "cos_knowledge": "MiniLM: cosine to the knowledge",
+    "answers_last": "cross-encoder: answers the last turn",
+    "answers_knowledge": "cross-encoder: belongs to the knowledge",
+}
+
+
+def rows_of(name: str, values: np.ndarray, responses: list) -> list[dict[str, str]]:
+    return [
+        {"item": r.id, "system": r.system, "rater": name, "criterion": name, "value": repr(float(value)),
+         "kind": "model"}
+        for r, value in zip(responses, values, strict=True)
+        if np.isfinite(value)
+    ]  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--features", type=Path, required=True)
+    parser.add_argument("--response", type=Path, default=Path("docs/results/judges-response.json"))
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--no-comparator", action="store_true")
+    options = parser.parse_args()
+    people, responses = read_usr(options.data)
+    names = [name for name in METRICS if name != "empty"]
+    if not options.no_comparator:
+        names.append("comparator")
+    judged = judge(responses, names, device="cpu")
+    columns = ["item", "system", "rater", "criterion", "value", "kind"]
+    frames = [people.select(columns), judged.frame.select(pl.col(columns).cast(pl.String))]
+    table = np.load(options.features)["table"]
+    rows = [
+        row
+        for name, title in SHOWN.items()
+        for row in rows_of(title, table[:, FEATURES.index(name)], responses)
+    ]
+    fitted = json.loads(options.response.read_text())
+    rows += rows_of("response (cross-validated)", np.array(fitted["predictions"]), responses)
+    frames.append(pl.DataFrame(rows).select(columns))
+    ratings = ratings_from_frame(pl.concat(frames), name="usr")
+    result = meta_evaluate(ratings, responses=responses, n_permutations=1000, n_disagreements=3)
+    command = (
+        "python experiments/judges/usr.py --data ../shared/data --features features.npz "
+        "--out docs/results/judges-usr.json"
+    )
+    kept = [
+        row
+        for row in result.rows
+        if row.measure in ("spearman", "pearson", "kendall", "accuracy", "soft accuracy")
+    ]
+    content = {
+        "palaver": {
+            "signature": result.run.signature,
+            "judges": {j.name: j.signature for j in judged.judges},
+        },
+        "rows": plain(kept),
+        "ceiling": plain(result.ceiling),
+        "tests": plain([test for test in result.tests if test.criterion == "overall"]),
+        "joined": plain([row for row in result.joined if row.criterion == "overall"]),
+        "disagreements": plain([d for d in result.disagreements if d.criterion == "overall"]),
+        "notes": list(result.notes),
+    }
+    write_record(options.out, command, [usr_file(options.data)], content)
+
+
+if __name__ == "__main__":
+    main()
