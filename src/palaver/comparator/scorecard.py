@@ -30,6 +30,7 @@ from palaver.errors import DataError, UserError, nearest, require
 from palaver.progress import Progress, no_progress
 from palaver.readers.roles import without_empty_turns
 from palaver.tabular import Tabular, show_number
+from palaver.text.normalisation import normalise
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -220,7 +221,10 @@ def _score_differences(scorer: Scorer, dialogues: RatedDialogues, pairs: Pairs, 
 def _surface(dialogues: RatedDialogues) -> Floats:
     """(N, F) surface features, standardised over the dialogues."""
     turns = [
-        [read_turn(turn.speaker == USER, turn.text) for turn in without_empty_turns(dialogue).turns]
+        [
+            read_turn(turn.speaker == USER, normalise(turn.text))
+            for turn in without_empty_turns(dialogue).turns
+        ]
         for dialogue in dialogues.dialogues
     ]
     features = surface_features(turns).astype(np.float64)
