@@ -36,6 +36,7 @@ from palaver.readers.roles import is_silent, with_roles, without_empty_turns
 from palaver.registry import Named
 from palaver.schema import Dialogue, Response
 from palaver.tabular import Tabular, show_number
+from palaver.text.language import looks_english
 
 Floats = NDArray[np.float64]
 DEFAULT, FAST = "default", "fast"
@@ -144,7 +145,9 @@ class Scorer(Named, ABC):
         return worst
 
     def probability(self, a: Dialogue, b: Dialogue) -> float:
-        """P(a is better than b); the two orders add up to 1."""
+        """P(a is better than b); the two orders add up to 1. One half where one does not look English."""
+        if not (is_english(a) and is_english(b)):
+            return 0.5
         first, second = self.score([a, b]).score
         return float(1 / (1 + np.exp(second - first)))
 
@@ -223,14 +226,18 @@ class JoinedScorer(Scorer):
     def language(self) -> LanguageModel:
         return self._open_language()
 
-    def parts(self, dialogues: Sequence[Dialogue], progress: Progress = no_progress) -> tuple[Scores, Floats]:
-        """What each of the two says of dialogues in which every turn has a text."""
-        return self.raters._score(dialogues, progress), self.language.score(dialogues, progress=progress)
+    def scores_of_parts(self, dialogues: Sequence[Dialogue]) -> dict[str, Floats]:
+        """What each of the two says by itself; a silent system gets the same of both."""
+        silent = np.array([is_silent(dialogue) for dialogue in dialogues], bool)
+        spoken = [without_empty_turns(one) for one, quiet in zip(dialogues, silent, strict=True) if not quiet]
+        of_language = np.full(len(dialogues), SILENT)
+        of_language[~silent] = self.language.score(spoken)
+        return {"its rater model": self.raters.score(dialogues).score, "its language model": of_language}
 
     def _score(self, dialogues: Sequence[Dialogue], progress: Progress) -> Scores:
-        of_raters, of_language = self.parts(dialogues, progress)
+        of_raters = self.raters._score(dialogues, progress)
         w = self.weights
-        rest = w.language * of_language + w.offset
+        rest = w.language * self.language.score(dialogues, progress=progress) + w.offset
         return Scores(*(w.raters * getattr(of_raters, name) + rest for name in ("score", "low", "high")))
 
     def _scores_without(
@@ -290,6 +297,12 @@ def load_scorer(name: str | Path = DEFAULT, *, device: str = "cpu", encode: Enco
     stages = [str(network.parents[1]) for network in sorted(folder.glob("*/network/model.safetensors"))]
     hint = f"did you mean {stages[-1]}?" if stages else ""
     raise UserError(f"{folder} holds no comparator", hint, stages[:10])
+
+
+def is_english(dialogue: Dialogue) -> bool:
+    """Whether the whole of it looks English, and so does what the system says."""
+    of_system = "\n".join(turn.text for turn in dialogue.turns if turn.speaker != "user")
+    return looks_english(of_system) and looks_english("\n".join(turn.text for turn in dialogue.turns))
 
 
 def _joined(raters: PalaverScorer, device: str) -> Scorer:
