@@ -1,6 +1,6 @@
 """Join the rater model and the language model of the shipped comparator: weights chosen on held-out raters.
 
-    python experiments/comparator/join.py --data DATA --work WORK --main MAIN --out docs/results/comparator-joined.json
+    python experiments/comparator/join.py --data DATA --work WORK --main MAIN --out RESULTS
 
 WORK is the folder that ship.py was given with --work, MAIN what language_model.py wrote (predictions.npz,
 results.json, adapter-0.safetensors). Both models have scored every training dialogue without having seen its

@@ -1,6 +1,6 @@
 """The shipped comparator on the development pairs, beside its baselines, for docs/reference/comparator.md.
 
-    python experiments/comparator/scorecard.py --data DATA --work WORK --out docs/results/comparator-scorecard.json
+    python experiments/comparator/scorecard.py --data DATA --work WORK --out RESULTS
 
 DATA holds the folder `rated`; WORK is the folder that ship.py was given with --work: the rater model is
 trained anew without each system. With --main and --systems, what language_model.py wrote, its scores are
