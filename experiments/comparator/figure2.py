@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rating_study import study_ratings
 
 from palaver.comparator.cmade.removal import figure2, halves
 from palaver.comparator.cmade.shapley import pair_values
+from palaver.comparator.rating_study import study_ratings
 from palaver.comparator.reading import read_pairs, read_rated
 from palaver.comparator.training_data import RatedDialogues
 

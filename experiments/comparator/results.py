@@ -2,8 +2,8 @@
 
     python experiments/comparator/results.py --data DATA --out docs/results/comparator.json
 
-What was measured when it was fitted (`ship.py`) is taken from the record beside its weights. Beside it stands
-what trivial rules reach on the same development pairs.
+What was measured when it was fitted (`ship.py`) is taken from the record beside its weights. Beside it stand
+what trivial rules reach on the same development pairs, and the weight of every named feature.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from palaver.comparator.evaluation import evaluate_pairs
+from palaver.comparator.model import load_model
 from palaver.comparator.reading import read_pairs, read_rated
+from palaver.comparator.representation import NAMES
 from palaver.files import sha256_of
 from palaver.schema import Dialogue
 
@@ -53,6 +55,9 @@ def main() -> None:
         name: round(evaluate_pairs(np.array([float(rule(d)) for d in dev.dialogues]), pairs).accuracy, 4)
         for name, rule in TRIVIAL.items()
     }
+    model, _ = load_model(RECORD.parent)
+    linear = np.mean([head.weights for head in model.heads], axis=0)[: len(NAMES)] * model.unit
+    order = np.argsort(-np.abs(linear))
     content = {
         "command": "python experiments/comparator/results.py --data DATA --out docs/results/comparator.json",
         "date": datetime.now(UTC).date().isoformat(),
@@ -60,6 +65,8 @@ def main() -> None:
         "data": {path.name: sha256_of(path) for path in files},
         "shipped": {key: record[key] for key in KEPT},
         "trivial_accuracy_on_pairs": trivial,
+        "feature_weights": {NAMES[i]: round(float(linear[i]), 4) for i in order},
+        "feature_weights_mean": "log-odds for one standard deviation more, in the linear part",
     }
     given.out.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 

@@ -1,8 +1,11 @@
 """The shipped comparator on the development pairs, beside its baselines, for docs/reference/comparator.md.
 
-    python experiments/comparator/scorecard.py --data DATA --out docs/results/comparator-scorecard.json
+    python experiments/comparator/scorecard.py --data DATA --work WORK --out RESULTS
 
-DATA holds the folder `rated`.
+DATA holds the folder `rated`; WORK is the folder that ship.py was given with --work: the rater model is
+trained anew without each system. With --main and --systems, what language_model.py wrote, its scores are
+taken from there, those of unseen systems too. Also measured: pairs of ConvAI2 with one bot, none of which the
+comparator has learnt from.
 """
 
 from __future__ import annotations
@@ -11,52 +14,142 @@ import argparse
 import datetime
 import json
 import sys
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
 from benchmarks.harness import machine  # noqa: E402
 
+from palaver.comparator.evaluation import evaluate_differences  # noqa: E402
+from palaver.comparator.left_out import left_out_scores  # noqa: E402
+from palaver.comparator.method import rating_pairs  # noqa: E402
 from palaver.comparator.reading import read_pairs, read_rated  # noqa: E402
-from palaver.comparator.scorecard import evaluate_comparator  # noqa: E402
-from palaver.comparator.scorer import load_scorer  # noqa: E402
+from palaver.comparator.representation import Representation  # noqa: E402
+from palaver.comparator.scorecard import UNSEEN_SYSTEMS, evaluate_comparator  # noqa: E402
+from palaver.comparator.scorer import JoinedScorer, Scorer, load_scorer  # noqa: E402
+from palaver.comparator.training_data import RatedDialogues, load_arrays  # noqa: E402
+from palaver.schema import Dialogue  # noqa: E402
 from palaver.schema.run import plain, record_run  # noqa: E402
 
 TIERS = [["D", "D_p", "E", "E_p"], ["A", "A_p", "B", "B_p", "C", "C_p"]]
+GAP = 1.5
+"""Ratings of ConvAI2, 1 to 5, that lie further apart than this make a pair."""
+
+
+class KnownScores:
+    """The language model's scores, as they were computed where it was trained."""
+
+    def __init__(self, by_id: dict[str, float]) -> None:
+        self.by_id = by_id
+
+    def score(self, dialogues: Sequence[Dialogue], **options: Any) -> Any:
+        return np.array([self.by_id[dialogue.id] for dialogue in dialogues])
+
+
+def unseen_systems(
+    given: argparse.Namespace, scorer: Scorer, ratings: RatedDialogues, dev: RatedDialogues
+) -> Any:
+    """(N,) the score of each development dialogue by models that have not seen its system."""
+    x, dev_x = (
+        Representation(**load_arrays(given.work / name))
+        for name in ("represented.npz", "represented-dev.npz")
+    )
+    systems, dev_systems = ([row.system for row in rated.rows] for rated in (ratings, dev))
+    raw = left_out_scores(ratings, x, systems, dev_x, dev_systems)
+    if not isinstance(scorer, JoinedScorer):
+        return raw
+    if given.systems is None:
+        return None
+    of_language = load_arrays(given.systems / "predictions.npz")["held_out_development"]
+    w = scorer.weights
+    return w.raters * scorer.raters.model.unit * raw + w.language * of_language
+
+
+def within_bots(scorer: Scorer, rated: RatedDialogues) -> dict[str, Any]:
+    """Pairs of ConvAI2 with the same bot; intervals resample the users of the first of each pair."""
+    rated = rated.take([i for i, row in enumerate(rated.rows) if row.system is not None])
+    pairs = rating_pairs(rated.values, rated.codes("system"), gap=GAP)
+    assert pairs is not None
+    scores = scorer.score(rated.dialogues).score
+    length = np.array([sum(len(t.text) for t in d.turns if t.speaker != "user") for d in rated.dialogues])
+    groups = rated.codes("rater")[pairs.first]
+    rows = {scorer.name: scores, "longer wins": length.astype(float)}
+    return {
+        "n_dialogues": len(rated),
+        "n_bots": len({row.system for row in rated.rows}),
+        "gap": GAP,
+        "results": {
+            name: asdict(
+                evaluate_differences(values[pairs.first] - values[pairs.second], pairs.label, groups)
+            )
+            for name, values in rows.items()
+        },
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--main", type=Path)
+    parser.add_argument("--systems", type=Path)
     parser.add_argument("--out", type=Path, required=True)
-    options = parser.parse_args()
-    folder = options.data / "rated"
+    given = parser.parse_args()
+    folder = given.data / "rated"
+    ratings = read_rated(folder / "reliable_eval.train.jsonl.gz")
     dialogues = read_rated(
         folder / "reliable_eval.dev_dialogues.jsonl.gz", need_rating=False, keep_empty=True
     )
+    convai2 = read_rated(folder / "convai2_rated.jsonl.gz")
     pairs = read_pairs(folder / "reliable_eval.dev_pairs.jsonl.gz", dialogues.index, every_vote=True)
-    card = evaluate_comparator(load_scorer(), dialogues, pairs, tiers=TIERS, seed=0)
+    scorer = load_scorer()
+    if given.main is not None and isinstance(scorer, JoinedScorer):
+        predictions = load_arrays(given.main / "predictions.npz")
+        known = {
+            name: float(score)
+            for source, rated in (("development", dialogues), ("convai2", convai2))
+            for name, score in zip(rated.ids, predictions[f"{source}.0"], strict=True)
+        }
+        scorer = JoinedScorer(scorer.raters, lambda: KnownScores(known), scorer.weights)  # type: ignore[arg-type, return-value]
+    unseen = unseen_systems(given, scorer, ratings, dialogues)
+    card = evaluate_comparator(
+        scorer,
+        dialogues,
+        pairs,
+        tiers=TIERS,
+        unseen={} if unseen is None else {UNSEEN_SYSTEMS: unseen},
+        seed=0,
+    )
     tiers = " ".join(f"--tier {','.join(tier)}" for tier in TIERS)
     run = record_run(
         "experiments/comparator/scorecard.py",
         seed=0,
-        data={"dialogues": dialogues.digest, "pairs": pairs.digest},
+        data={"dialogues": dialogues.digest, "pairs": pairs.digest, "convai2": convai2.digest},
         packages=("palaver", "numpy", "scipy", "scikit-learn", "torch", "transformers"),
     )
     record = {
-        "made_by": "python experiments/comparator/scorecard.py --data DATA "
-        "--out docs/results/comparator-scorecard.json",
+        "made_by": "python experiments/comparator/scorecard.py --data DATA --work WORK "
+        + ("--main MAIN --systems SYSTEMS " if given.main is not None else "")
+        + "--out docs/results/comparator-scorecard.json",
         "command": "palaver compare evaluate reliable_eval.dev_dialogues.jsonl.gz "
-        f"--pairs reliable_eval.dev_pairs.jsonl.gz {tiers}",
+        f"--pairs reliable_eval.dev_pairs.jsonl.gz {tiers} --ratings reliable_eval.train.jsonl.gz",
         "date": datetime.date.today().isoformat(),
         "seed": 0,
         "machine": machine(),
         "tiers": TIERS,
         **plain(card),
+        "within_bots_of_convai2": within_bots(scorer, convai2),
         "run": plain(run),
     }
-    options.out.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    given.out.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from palaver.comparator.rating_study import study_file, study_ratings
+from palaver.comparator.training_data import Pairs, RatedDialogue, RatedDialogues
 from palaver.errors import DataError
-
-_PATH = Path(__file__).parents[2] / "experiments" / "comparator" / "rating_study.py"
-_spec = importlib.util.spec_from_file_location("rating_study", _PATH)
-assert _spec is not None
-assert _spec.loader is not None
-rating_study = importlib.util.module_from_spec(_spec)
-sys.modules["rating_study"] = rating_study  # where a dataclass looks for its module
-_spec.loader.exec_module(rating_study)
-study_ratings = rating_study.study_ratings
+from palaver.schema import Dialogue, Turn
 
 
 def test_table_1_of_the_paper() -> None:
@@ -63,3 +54,39 @@ def test_bad_input_is_refused() -> None:
         study_ratings([1], (5, 1))
     with pytest.raises(ValueError, match="bins"):
         study_ratings([1], bins=1)
+
+
+def rated(values: list[float], raters: list[str | None]) -> RatedDialogues:
+    turns = (Turn(speaker="user", text="hi"), Turn(speaker="system", text="hello"))
+    rows = [
+        RatedDialogue(Dialogue(id=f"d{i}", turns=turns), value, rater)
+        for i, (value, rater) in enumerate(zip(values, raters, strict=True))
+    ]
+    return RatedDialogues(tuple(rows), (1.0, 5.0))
+
+
+def test_disagreement_by_gap() -> None:
+    dialogues = rated([1, 2, 4, 5, 5], ["a", "a", "b", "b", None])
+    #            gap:  1, wrong  4, right  3, right  0
+    pairs = Pairs(np.array([0, 0, 2, 3]), np.array([1, 3, 0, 4]), np.array([1, -1, 1, 1], np.int8))
+    study = study_file(dialogues, pairs)
+    assert [(row.n, row.n_disagree) for row in study.disagreement] == [(1, 1), (0, 0), (1, 0), (1, 0)]
+    assert study.n_raters == 2
+    assert 0 <= study.level_share <= 1
+    assert study.notes == (
+        "1 ratings name no rater",
+        "1 compared pairs have equal ratings, which say nothing",
+    )
+    assert study.to_polars("disagreement").height == 4
+
+
+def test_without_raters_it_says_what_is_not_possible() -> None:
+    study = study_file(rated([1, 5, 5], [None] * 3))
+    assert "no rating names its rater" in study.notes[0]
+    assert math.isnan(study.level_share)
+    assert study.disagreement == ()
+
+
+def test_pairs_made_of_the_ratings_are_noticed() -> None:
+    pairs = Pairs(np.array([1]), np.array([0]), np.array([1], np.int8))
+    assert "made of them" in study_file(rated([1, 5, 5], ["a"] * 3), pairs).notes[0]

@@ -89,7 +89,7 @@ def test_within_a_tier_the_system_says_nothing(card: Scorecard) -> None:
 
 def test_what_cannot_be_measured_has_a_reason(card: Scorecard) -> None:
     reasons = {row.method: row.reasons for row in card.rows}
-    assert reasons["comparator known"]["unseen systems"] == "it would have to be trained anew without them"
+    assert reasons["comparator known"]["unseen systems"].startswith("it would have to be trained anew")
     assert "not seen" in reasons["which system it is"]["unseen systems"]
     assert all(reason["within a system"] == "no pair is of one system" for reason in reasons.values())
     for row in card.rows:

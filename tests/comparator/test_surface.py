@@ -6,11 +6,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from palaver.comparator.surface import FEATURES, read_turn, surface_features
+from palaver.text.normalisation import normalise
 
 
 def surface(*texts: str) -> NDArray[np.float32]:
     """(F,) the features of a dialogue in which user and system take turns."""
-    return surface_features([[read_turn(i % 2 == 0, text) for i, text in enumerate(texts)]])[0]
+    return surface_features([[read_turn(i % 2 == 0, normalise(text)) for i, text in enumerate(texts)]])[0]
 
 
 def value(name: str, *texts: str) -> float:
@@ -39,6 +40,11 @@ def test_what_users_say() -> None:
     assert value("user_rude", "you stupid thing", "no") == np.float32(1 / 3)
     assert value("system_does_not_know", "hi", "I don’t know", "ok", "fine") == 0.5
     assert value("system_greets_late", "hi", "hello", "ok", "hello again") == 1
+
+
+def test_an_unknown_word_is_a_word() -> None:
+    assert value("system_unknown", "hi", "the <unk> is here") == 1
+    assert value("system_unknown", "hi", "he was drunk on the trunk") == 0
 
 
 def test_answers() -> None:

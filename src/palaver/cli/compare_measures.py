@@ -1,4 +1,4 @@
-"""`palaver compare audit | evaluate`: how far a comparator can be believed."""
+"""`palaver compare audit | evaluate | ratings`: how far a comparator, or ratings, can be believed."""
 
 from __future__ import annotations
 
@@ -74,6 +74,16 @@ def evaluate(
         list[str] | None,
         typer.Option("--tier", metavar="A,B,C", help="Systems of like quality; repeat it for more tiers."),
     ] = None,
+    ratings: Annotated[
+        list[Path] | None,
+        typer.Option(help="What it was trained on: trains it anew without each system; repeat it for more."),
+    ] = None,
+    other_source: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Rated dialogues from elsewhere: trains it anew on them alone; repeat it for more."
+        ),
+    ] = None,
     criteria: options.Criteria = None,
     columns: options.Columns = None,
     out: options.OptionalOut = None,
@@ -85,14 +95,16 @@ def evaluate(
     """Measure a comparator on compared pairs, beside what simpler things reach.
 
     Accuracy with an interval over raters, kappa and calibration; baselines: which system it is, a linear
-    model of surface features, who says more. Also for pairs within a system, within a tier and, for what is
-    learnt here, of unseen systems. Every vote counts; what nobody could tell is left out and counted.
+    model of surface features, who says more. Also for pairs within a system, within a tier, of unseen systems
+    (--ratings) and of an unseen source (--other-source). What is chosen on pairs is chosen on half of their
+    raters and measured on the others. Every vote counts; what nobody could tell is left out and counted.
     --out writes a page.
 
     Example: palaver compare evaluate chats.jsonl --pairs pairs.jsonl --tier A,B --tier C,D --out report.html
     """
     require("transformers", "models")
     where = options.torch_device(device)
+    from palaver.comparator.left_out import measure_unseen
     from palaver.comparator.reading import read_pairs, read_rated
     from palaver.comparator.scorecard import evaluate_comparator
     from palaver.comparator.scorer import load_scorer
@@ -106,7 +118,16 @@ def evaluate(
     compared = read_pairs(pairs, rated.index, every_vote=True, criteria=options.parse_criteria(criteria))
     scorer = load_scorer(comparator, device=where)
     with progress() as tell:
-        card = evaluate_comparator(scorer, rated, compared, tiers=tiers, seed=seed, progress=tell)
+        unseen = measure_unseen(
+            scorer,
+            rated,
+            ratings=read_rated(ratings) if ratings else None,
+            other_source=read_rated(other_source) if other_source else None,
+            progress=tell,
+        )
+        card = evaluate_comparator(
+            scorer, rated, compared, tiers=tiers, unseen=unseen, seed=seed, progress=tell
+        )
     run = record_run(
         "palaver compare evaluate",
         seed=seed,
@@ -127,3 +148,37 @@ def evaluate(
     print_scorecard(card, run, Console())
     if out is not None:
         typer.echo(f"report: {out}")
+
+
+def ratings(
+    files: Annotated[list[Path], typer.Argument(help=f"Rated dialogues: {options.ANY_SHAPE}.")],
+    pairs: Annotated[
+        Path | None,
+        typer.Option("--pairs", help="Comparisons of these dialogues by other people: do the ratings agree?"),
+    ] = None,
+    scale: options.RatingScale = None,
+    criteria: options.Criteria = None,
+    columns: options.Columns = None,
+    as_json: options.Json = False,
+) -> None:
+    """Show how people rate: the distribution, and how often comparisons disagree.
+
+    Table 1 and Table 2 of Liang et al. (2020). Ratings are J-shaped where most are the highest there is. With
+    --pairs: of two dialogues whose ratings lie so far apart, how often was the lower rated called better?
+
+    Example: palaver compare ratings chats.jsonl --pairs pairs.jsonl
+    """
+    from palaver.comparator.rating_study import study_file
+    from palaver.comparator.reading import read_pairs, read_rated
+    from palaver.reports.rating_study import print_rating_study
+
+    rated = read_rated(files, scale=scale, columns=options.parse_columns(columns))
+    compared = None
+    if pairs is not None:
+        compared = read_pairs(pairs, rated.index, every_vote=True, criteria=options.parse_criteria(criteria))
+    study = study_file(rated, compared)
+    left_out = {**rated.dropped, **({} if compared is None else compared.dropped)}
+    if as_json:
+        print_json({**vars(study), "left_out": left_out, "notes": [*rated.notes, *study.notes]})
+        return
+    print_rating_study(study, left_out, rated.notes, Console())

@@ -120,8 +120,8 @@ def pair(
     Responses of two systems to one context: palaver compare pair r.jsonl#c1@mine r.jsonl#c1@yours
     """
     where = _device(device)
-    from palaver.comparator.reading import is_english, name_of
-    from palaver.comparator.scorer import load_scorer
+    from palaver.comparator.reading import name_of
+    from palaver.comparator.scorer import is_english, load_scorer
 
     renamed = options.parse_columns(columns)
     first, second = _one(a, dialogues, renamed), _one(b, dialogues, renamed)
@@ -130,21 +130,23 @@ def pair(
         if is_silent(dialogue):
             notes.append(f"the system of {side} says nothing: put at the bottom by rule")
         if not is_english(dialogue):
-            notes.append(f"{side} does not look English: do not believe its score")
+            notes.append(f"{side} does not look English: its score means nothing, and it cannot be compared")
     names = (first.id, second.id) if first.id != second.id else (name_of(first), name_of(second))
     scorer = load_scorer(comparator, device=where)
+    notes += scorer.notes
     scores = scorer.score([first, second])
     probability = scorer.probability(first, second)
     a_is_better = probability >= 0.5
     same = first.turns == second.turns
-    turn = None if same else scorer.worst_turns([second if a_is_better else first])[0]
+    undecided = same or probability == 0.5
+    turn = None if undecided else scorer.worst_turns([second if a_is_better else first])[0]
     if as_json:
         sides = [
             {"id": one.id, "system": one.labels.get("system"), "turns": len(one.turns)}
             | {name: float(getattr(scores, name)[i]) for name in ("score", "low", "high")}
             for i, one in enumerate((first, second))
         ]
-        better = None if same else "A" if a_is_better else "B"
+        better = None if undecided else "A" if a_is_better else "B"
         print_json(
             {
                 "A": sides[0],
@@ -164,6 +166,9 @@ def pair(
         typer.secho(note, fg="yellow")
     if same:
         typer.secho("the two dialogues have the same turns", fg="yellow")
+        return
+    if undecided:
+        typer.secho("it cannot tell which is better", bold=True)
         return
     better, worse = names if a_is_better else reversed(names)
     typer.secho(f"{better} is better than {worse} with {max(probability, 1 - probability):.0%}", bold=True)

@@ -65,6 +65,7 @@ COMMANDS: dict[str, Noun | str] = {
             "clean": "palaver.cli.compare_tool:clean",
             "audit": "palaver.cli.compare_measures:audit",
             "evaluate": "palaver.cli.compare_measures:evaluate",
+            "ratings": "palaver.cli.compare_measures:ratings",
         },
     ),
     "collect": Noun(

@@ -1,7 +1,7 @@
 """Files of dialogues scored in shards: the memory of a few thousand dialogues, whatever the file's size.
 
 Workers encode and score a shard. What stays is a row number, an id and three numbers a dialogue, so that the
-worst can stand first. The costliest turns of the worst dialogues are found in a second reading of the file.
+worst can stand first; and the worst dialogues themselves, whose costliest turns are found at the end.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from palaver.comparator.reading import NOT_ENGLISH, RatedReader, is_english
-from palaver.comparator.scorer import Scorer, WorstTurn, load_scorer
+from palaver.comparator.reading import NOT_ENGLISH, RatedReader
+from palaver.comparator.scorer import Scorer, WorstTurn, is_english, load_scorer
 from palaver.comparator.training_data import RatedDialogue
 from palaver.engine import map_shards
 from palaver.errors import DataError, require
 from palaver.files import write_atomically
 from palaver.progress import Progress, no_progress
+from palaver.schema import Dialogue
 
 Shard = list[tuple[int, RatedDialogue]]
 
@@ -137,23 +138,27 @@ def score_file(
     score_shard = _ShardScorer(comparator, device, every_turn=turns is None, one_thread=workers != 1)
     reader = RatedReader(min_turns=min_turns, keep_empty=True, columns=columns)
     rows: list[DialogueScore] = []
-    for scored in map_shards(score_shard, _shards(reader.read(source), shard_size), workers=workers):
+    worst = _WorstDialogues(turns or 0)
+    shards = worst.watch(_shards(reader.read(source), shard_size))
+    for scored in map_shards(score_shard, shards, workers=workers):
         rows += scored
+        worst.add(scored)
         progress("scoring dialogues", len(rows), 0)
     if not rows:
         raise DataError(
             f"{source}: no dialogue can be scored", f"each needs {min_turns} turns", reader.reasons
         )
-    rows.sort(key=lambda row: (row.score, row.id))
+    rows.sort(key=_badness)
     if turns:
-        again = RatedReader(min_turns=min_turns, keep_empty=True, columns=columns)
-        rows[:turns] = _with_worst_turns(rows[:turns], again.read(source), score_shard.scorer)
+        rows[:turns] = worst.with_turns(rows[:turns], score_shard.scorer)
     with write_atomically(Path(out)) as file:
         for row in rows:
             file.write(json.dumps(row.to_json(), ensure_ascii=False) + "\n")
     n_foreign = sum(not row.english for row in rows)
     if n_foreign:
         reader.notes[NOT_ENGLISH] += n_foreign
+    for note in score_shard.scorer.notes:
+        reader.notes[note] += 0  # it has no number
     values = np.array([row.score for row in rows])
     return Summary(
         n=len(rows),
@@ -172,13 +177,37 @@ def _shards(rows: Iterator[tuple[int, RatedDialogue]], size: int) -> Iterator[Sh
         yield shard
 
 
-def _with_worst_turns(
-    rows: list[DialogueScore], numbered: Iterator[tuple[int, RatedDialogue]], scorer: Scorer
-) -> list[DialogueScore]:
-    wanted = {row.number for row in rows}
-    dialogues = {number: row.dialogue for number, row in numbered if number in wanted}
-    worst = dict(zip(dialogues, scorer.worst_turns(list(dialogues.values())), strict=True))
-    return [dataclasses.replace(row, worst_turn=worst[row.number]) for row in rows]
+class _WorstDialogues:
+    """The texts of the `n` worst dialogues so far, so that the file is read once."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self._unscored: dict[int, Dialogue] = {}
+        self._worst: dict[int, tuple[DialogueScore, Dialogue]] = {}
+
+    def watch(self, shards: Iterator[Shard]) -> Iterator[Shard]:
+        """The same shards; their dialogues are kept until they have scores."""
+        for shard in shards:
+            if self.n:
+                self._unscored.update((number, row.dialogue) for number, row in shard)
+            yield shard
+
+    def add(self, scored: list[DialogueScore]) -> None:
+        if not self.n:
+            return
+        self._worst.update((row.number, (row, self._unscored.pop(row.number))) for row in scored)
+        kept = sorted(self._worst.values(), key=lambda pair: _badness(pair[0]))[: self.n]
+        self._worst = {row.number: (row, dialogue) for row, dialogue in kept}
+
+    def with_turns(self, rows: list[DialogueScore], scorer: Scorer) -> list[DialogueScore]:
+        """The rows with the costliest turn of each."""
+        dialogues = [self._worst[row.number][1] for row in rows]
+        turns = scorer.worst_turns(dialogues)
+        return [dataclasses.replace(row, worst_turn=turn) for row, turn in zip(rows, turns, strict=True)]
+
+
+def _badness(row: DialogueScore) -> tuple[float, str]:
+    return row.score, row.id
 
 
 def _plain(value: float) -> float | None:

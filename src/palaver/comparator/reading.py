@@ -28,7 +28,6 @@ from palaver.readers.rows import Problems, RowFile, Word
 from palaver.readers.shapes import known_label
 from palaver.schema import Dialogue
 from palaver.schema.rating import pair_context
-from palaver.text.language import looks_english
 
 Scale = tuple[float, float]
 
@@ -209,12 +208,6 @@ class RatedReader:
         if self.need_rating and row.rating is None:
             return "no rating"
         return None
-
-
-def is_english(dialogue: Dialogue) -> bool:
-    """Whether the whole of it looks English, and so does what the system says."""
-    of_system = "\n".join(turn.text for turn in dialogue.turns if turn.speaker != USER)
-    return looks_english(of_system) and looks_english("\n".join(turn.text for turn in dialogue.turns))
 
 
 def name_of(dialogue: Dialogue) -> str:

@@ -20,6 +20,7 @@ from palaver.errors import DataError, UserError
 from palaver.models.encoders import Places, open_encoder
 from palaver.progress import Progress, no_progress
 from palaver.schema import Dialogue
+from palaver.text.normalisation import normalise
 
 Floats = NDArray[np.float32]
 Encode = Callable[[list[str]], Any]
@@ -70,10 +71,11 @@ def encoder_digest(name: str) -> str:
 def encode_dialogues(
     dialogues: Sequence[Dialogue], encode: Encode, *, progress: Progress = no_progress
 ) -> list[EncodedDialogue]:
-    """Take every turn apart and encode it; equal turns once."""
+    """Normalise every turn, take it apart and encode it; equal turns once."""
     numbers: dict[str, int] = {}
-    rows = [[numbers.setdefault(t.text, len(numbers)) for t in d.turns] for d in dialogues]
-    vectors = _encode_texts(list(numbers), encode, progress)
+    rows = [[numbers.setdefault(normalise(t.text), len(numbers)) for t in d.turns] for d in dialogues]
+    texts = list(numbers)
+    vectors = _encode_texts(texts, encode, progress)
     known: dict[tuple[bool, int], TurnSurface] = {}
     encoded = []
     for dialogue, row in zip(dialogues, rows, strict=True):
@@ -83,7 +85,7 @@ def encode_dialogues(
         for turn, number in zip(dialogue.turns, row, strict=True):
             key = (turn.speaker == "user", number)
             if key not in known:
-                known[key] = read_turn(key[0], turn.text)
+                known[key] = read_turn(key[0], texts[number])
             turns.append(known[key])
         encoded.append(EncodedDialogue(turns, vectors[row]))
     return encoded

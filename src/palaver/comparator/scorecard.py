@@ -2,14 +2,18 @@
 
 Baselines: which system it is (strengths learnt from other raters' pairs), who says more, and one linear model
 of surface features, learnt from other raters' pairs. Columns: all pairs; pairs of one system, where its name
-says nothing; pairs within a tier of systems; and pairs of two systems that a model has never seen, for
-what is learnt here. A comparator that comes trained would have to be trained anew for that.
+says nothing; pairs within a tier of systems; and dialogues scored by a model that has never seen their system
+or anything of their source. A comparator that comes trained has to be trained anew for the last two: their
+scores are passed in (`left_out_scores`).
+
+A comparator of two parts gets a row in which their weights are chosen anew on half of the raters and measured
+on the others (nested selection), and a row for each part.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,23 +27,31 @@ from palaver.comparator.evaluation import (
     connected,
     evaluate_differences,
 )
-from palaver.comparator.scorer import Scorer
+from palaver.comparator.method import log_odds_unit
+from palaver.comparator.scorer import JoinedScorer, Scorer
 from palaver.comparator.surface import read_turn, surface_features
 from palaver.comparator.training_data import USER, Pairs, RatedDialogues
 from palaver.errors import DataError, UserError, nearest, require
 from palaver.progress import Progress, no_progress
 from palaver.readers.roles import without_empty_turns
 from palaver.tabular import Tabular, show_number
+from palaver.text.normalisation import normalise
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _FOLDS = 10
+_FREE = 100.0
+"""Inverse of the ridge on two weights: none to speak of."""
 _STRENGTH = 1.0
 """Inverse of the ridge on the systems' strengths."""
 _SURFACE = 0.01
 """Inverse of the ridge on the surface model's standardised features; fixed, not chosen on any pairs."""
-COLUMNS = ("all pairs", "within a system", "within a tier", "unseen systems")
+UNSEEN_SYSTEMS, UNSEEN_SOURCE = "unseen systems", "unseen source"
+COLUMNS = ("all pairs", "within a system", "within a tier", UNSEEN_SYSTEMS, UNSEEN_SOURCE)
+NESTED = "its weights chosen on other raters"
+_FEWEST_RATERS = 4
+"""With fewer there are no halves to choose on."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +71,8 @@ class Scorecard(Tabular):
     signature: str
     rows: tuple[ScorecardRow, ...]
     calibration: Calibration
+    nested_calibration: Calibration | None
+    """With the unit of the scores chosen on half of the raters and measured on the others."""
     n_pairs: int
     n_raters: int
     """0 where raters are not known."""
@@ -94,10 +108,15 @@ def evaluate_comparator(
     pairs: Pairs,
     *,
     tiers: Sequence[Sequence[str]] = (),
+    unseen: Mapping[str, Floats] | None = None,
     seed: int = 0,
     progress: Progress = no_progress,
 ) -> Scorecard:
-    """Measure a comparator on compared pairs of dialogues. `tiers` are groups of systems of like quality."""
+    """Measure a comparator on compared pairs of dialogues. `tiers` are groups of systems of like quality.
+
+    `unseen` are, by column, the scores (N,) of its method trained without the system or the source of each
+    dialogue; nan where there are none.
+    """
     require("sklearn", "models")
     raters = _raters(dialogues, pairs)
     notes = []
@@ -123,7 +142,12 @@ def evaluate_comparator(
         "within a system": "no pair is of one system",
         "within a tier": "no pair is within a tier" if tiers else "no tiers were named",
     }
-    differences = {f"comparator {scorer.name}": _score_differences(scorer, dialogues, pairs, progress)}
+    this = f"comparator {scorer.name}"
+    differences = _differences_of(scorer, this, dialogues, pairs, progress)
+    halves = _halves(groups, seed)
+    if halves is not None and len(differences) > 1:
+        of_parts = np.stack(list(differences.values())[1:], 1)  # (P, 2)
+        differences[NESTED] = _held_out(of_parts, pairs.label, halves, _FREE)
     surface = _surface(dialogues)
     by_surface = surface[pairs.first] - surface[pairs.second]
     by_system = np.zeros((len(pairs), len(names)))
@@ -139,10 +163,13 @@ def evaluate_comparator(
         differences["surface model"] = _held_out(by_surface, pairs.label, folds, _SURFACE)
     length = np.array([_length(row) for row in dialogues.dialogues])
     differences["longer wins"] = length[pairs.first] - length[pairs.second]
-    unseen = {
-        "surface model": _unseen_systems(by_surface, pairs.label, first, second, known),
-        "longer wins": np.where(known, differences["longer wins"], math.nan),
+    of_unseen = {
+        ("surface model", UNSEEN_SYSTEMS): _unseen_systems(by_surface, pairs.label, first, second, known),
+        ("longer wins", UNSEEN_SYSTEMS): np.where(known, differences["longer wins"], math.nan),
+        ("longer wins", UNSEEN_SOURCE): differences["longer wins"],
     }
+    for column, scores in (unseen or {}).items():
+        of_unseen[this, column] = scores[pairs.first] - scores[pairs.second]
     card = []
     for method, difference in differences.items():
         results, reasons = {}, {}
@@ -151,30 +178,78 @@ def evaluate_comparator(
                 results[column] = evaluate_differences(difference[mask], pairs.label[mask], groups[mask])
             else:
                 reasons[column] = why_empty[column]
-        measured = np.isfinite(unseen[method]) if method in unseen else np.zeros(len(pairs), bool)
-        if measured.any():
-            results["unseen systems"] = evaluate_differences(
-                unseen[method][measured], pairs.label[measured], groups[measured]
-            )
-        elif method.startswith("comparator"):
-            reasons["unseen systems"] = "it would have to be trained anew without them"
-        elif method == "which system it is":
-            reasons["unseen systems"] = "it knows nothing of a system that it has not seen"
-        else:
-            reasons["unseen systems"] = "there are too few systems"
+        for column in (UNSEEN_SYSTEMS, UNSEEN_SOURCE):
+            said = of_unseen.get((method, column), np.full(len(pairs), math.nan))
+            measured = np.isfinite(said)
+            if measured.any():
+                results[column] = evaluate_differences(
+                    said[measured], pairs.label[measured], groups[measured]
+                )
+            else:
+                reasons[column] = _why_unmeasured(method, column)
         card.append(ScorecardRow(method, results, reasons))
-    scores = next(iter(differences.values()))
+    difference = differences[this]
     return Scorecard(
         comparator=scorer.name,
         signature=scorer.signature,
         rows=tuple(card),
-        calibration=calibration(1 / (1 + np.exp(-scores)), pairs.label),
+        calibration=calibration(1 / (1 + np.exp(-difference)), pairs.label),
+        nested_calibration=None if halves is None else _calibrate_nested(difference, pairs.label, halves),
         n_pairs=len(pairs),
         n_raters=0 if raters is None else len(np.unique(raters)),
         systems=names,
         left_out=dict(pairs.dropped),
         notes=tuple(notes),
     )
+
+
+def _differences_of(
+    scorer: Scorer, name: str, dialogues: RatedDialogues, pairs: Pairs, progress: Progress
+) -> dict[str, Floats]:
+    """(P,) how much better it scores the first of each pair; then the same of its parts, if it has any."""
+    used = pairs.used
+    some = [dialogues.dialogues[i] for i in used]
+    columns = {name: scorer.score(some, progress=progress).score}
+    if isinstance(scorer, JoinedScorer):
+        columns |= scorer.scores_of_parts(some)
+    differences = {}
+    for column, scores in columns.items():
+        every = np.full(len(dialogues), np.nan)
+        every[used] = scores
+        differences[column] = every[pairs.first] - every[pairs.second]
+        if not np.isfinite(differences[column]).all():
+            raise DataError(f"{column} gave scores that are not numbers")
+    return differences
+
+
+def _why_unmeasured(method: str, column: str) -> str:
+    if method == "which system it is":
+        return "it knows nothing of a system that it has not seen"
+    if method == "surface model":
+        if column == UNSEEN_SOURCE:
+            return "it is learnt from these pairs"
+        return "there are too few systems"
+    if method == "longer wins":
+        return "there are too few systems"
+    return "it would have to be trained anew without them: name its ratings with --ratings"
+
+
+def _halves(groups: Ints, seed: int) -> Ints | None:
+    """(P,) 0 or 1: the half that the rater of each pair is in; none where there are too few raters."""
+    names, codes = np.unique(groups, return_inverse=True)
+    if len(names) < _FEWEST_RATERS:
+        return None
+    half: Ints = (np.random.default_rng((seed, 2)).permutation(len(names)) % 2)[codes]
+    return half
+
+
+def _calibrate_nested(difference: Floats, label: NDArray[np.int8], halves: Ints) -> Calibration:
+    probability = np.zeros(len(label))
+    for half in (0, 1):
+        other, own = halves != half, halves == half
+        unit = log_odds_unit(difference[other], label[other].astype(np.float64))
+        probability[own] = 1 / (1 + np.exp(-unit * difference[own]))
+    return calibration(probability, label)
 
 
 def _raters(dialogues: RatedDialogues, pairs: Pairs) -> Ints | None:
@@ -207,20 +282,13 @@ def _tiers(tiers: Sequence[Sequence[str]], systems: Sequence[str]) -> Ints:
     return tier
 
 
-def _score_differences(scorer: Scorer, dialogues: RatedDialogues, pairs: Pairs, progress: Progress) -> Floats:
-    used = pairs.used
-    scores = np.full(len(dialogues), np.nan)
-    scores[used] = scorer.score([dialogues.dialogues[i] for i in used], progress=progress).score
-    difference: Floats = scores[pairs.first] - scores[pairs.second]
-    if not np.isfinite(difference).all():
-        raise DataError(f"{scorer.name} gave scores that are not numbers")
-    return difference
-
-
 def _surface(dialogues: RatedDialogues) -> Floats:
     """(N, F) surface features, standardised over the dialogues."""
     turns = [
-        [read_turn(turn.speaker == USER, turn.text) for turn in without_empty_turns(dialogue).turns]
+        [
+            read_turn(turn.speaker == USER, normalise(turn.text))
+            for turn in without_empty_turns(dialogue).turns
+        ]
         for dialogue in dialogues.dialogues
     ]
     features = surface_features(turns).astype(np.float64)

@@ -9,7 +9,7 @@ by a rule, `SILENT`: the model has never seen one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palaver.artefacts import digest_files
+from palaver.comparator.language_model import ADAPTER, LanguageModel, why_not_available
 from palaver.comparator.model import RECORD, Model, load_model
 from palaver.comparator.representation import (
     Encode,
@@ -35,9 +36,11 @@ from palaver.readers.roles import is_silent, with_roles, without_empty_turns
 from palaver.registry import Named
 from palaver.schema import Dialogue, Response
 from palaver.tabular import Tabular, show_number
+from palaver.text.language import looks_english
 
 Floats = NDArray[np.float64]
-DEFAULT = "default"
+DEFAULT, FAST = "default", "fast"
+"""The comparator that comes ready; `fast` is the same without its language model."""
 SHIPPED = Path(__file__).parent / "default"
 SILENT = -5.0
 """The score of a dialogue whose system says nothing: an average one is better with 99%."""
@@ -84,14 +87,19 @@ class Scorer(Named, ABC):
 
     name: str
     folder: Path | None = None
+    notes: tuple[str, ...] = ()
+    """What a user should know of how it scores here."""
 
     @cached_property
     def signature(self) -> str:
         """Names the comparator by its content: the same weights have the same signature."""
         if self.folder is None:
             return f"comparator {self.name}"
-        files = [path for path in self.folder.rglob("*") if path.is_file()]
-        return f"comparator {self.name} {digest_files(files)}"
+        return f"comparator {self.name} {digest_files(self._files)}"
+
+    @property
+    def _files(self) -> list[Path]:
+        return [path for path in self.folder.rglob("*") if path.is_file()] if self.folder else []
 
     def score(self, dialogues: Sequence[Dialogue], *, progress: Progress = no_progress) -> Scores:
         """The score of each dialogue and its 95% interval; a silent system's is `SILENT` and has none."""
@@ -137,7 +145,9 @@ class Scorer(Named, ABC):
         return worst
 
     def probability(self, a: Dialogue, b: Dialogue) -> float:
-        """P(a is better than b); the two orders add up to 1."""
+        """P(a is better than b); the two orders add up to 1. One half where one does not look English."""
+        if not (is_english(a) and is_english(b)):
+            return 0.5
         first, second = self.score([a, b]).score
         return float(1 / (1 + np.exp(second - first)))
 
@@ -180,6 +190,62 @@ class PalaverScorer(Scorer):
         shorter = [one.without(i) for one, turns in zip(encoded, places, strict=True) for i in turns]
         return self._score_encoded(encoded).score, self._score_encoded(shorter).score
 
+    @property
+    def _files(self) -> list[Path]:
+        return [path for path in super()._files if path.name != ADAPTER]
+
+
+@dataclass(frozen=True)
+class JoinWeights:
+    """What the rater model's score and the language model's count in the joined one, which is log-odds."""
+
+    raters: float
+    language: float
+    offset: float = 0.0
+
+
+class JoinedScorer(Scorer):
+    """The method `palaver` for what raters see, and a language model for what is said.
+
+    The interval is that of the rater model. So is the costliest turn: reading a dialogue again without each
+    of its turns would take the language model too long.
+    """
+
+    def __init__(
+        self,
+        raters: PalaverScorer,
+        language: Callable[[], LanguageModel],
+        weights: JoinWeights,
+        *,
+        name: str = DEFAULT,
+    ) -> None:
+        self.raters, self.weights, self.name, self.folder = raters, weights, name, raters.folder
+        self._open_language = language
+
+    @cached_property
+    def language(self) -> LanguageModel:
+        return self._open_language()
+
+    def scores_of_parts(self, dialogues: Sequence[Dialogue]) -> dict[str, Floats]:
+        """What each of the two says by itself; a silent system gets the same of both."""
+        silent = np.array([is_silent(dialogue) for dialogue in dialogues], bool)
+        spoken = [without_empty_turns(one) for one, quiet in zip(dialogues, silent, strict=True) if not quiet]
+        of_language = np.full(len(dialogues), SILENT)
+        of_language[~silent] = self.language.score(spoken)
+        return {"its rater model": self.raters.score(dialogues).score, "its language model": of_language}
+
+    def _score(self, dialogues: Sequence[Dialogue], progress: Progress) -> Scores:
+        of_raters = self.raters._score(dialogues, progress)
+        w = self.weights
+        rest = w.language * self.language.score(dialogues, progress=progress) + w.offset
+        return Scores(*(w.raters * getattr(of_raters, name) + rest for name in ("score", "low", "high")))
+
+    def _scores_without(
+        self, dialogues: Sequence[Dialogue], places: Sequence[list[int]]
+    ) -> tuple[Floats, Floats]:
+        whole, without = self.raters._scores_without(dialogues, places)
+        return self.weights.raters * whole, self.weights.raters * without
+
 
 class NetworkScorer(Scorer):
     """A network of the paper's pipeline: one number a dialogue and no interval."""
@@ -209,11 +275,11 @@ class NetworkScorer(Scorer):
 
 def load_scorer(name: str | Path = DEFAULT, *, device: str = "cpu", encode: Encode | None = None) -> Scorer:
     """The shipped comparator, one that the method `palaver` wrote, or one of the paper's pipeline."""
-    folder = SHIPPED if str(name) == DEFAULT else Path(name)
+    folder = SHIPPED if str(name) in (DEFAULT, FAST) else Path(name)
     if not folder.exists():
         raise UserError(
-            f"there is no comparator {str(name)!r}{nearest(str(name), [DEFAULT])}",
-            f"{DEFAULT} is the one that comes ready; others are folders that `palaver compare train` wrote",
+            f"there is no comparator {str(name)!r}{nearest(str(name), [DEFAULT, FAST])}",
+            f"{DEFAULT} and {FAST} come ready; others are folders that `palaver compare train` wrote",
         )
     if not folder.is_dir():
         raise UserError(f"{folder} is a file; a comparator is a folder", "name the folder it lies in")
@@ -223,12 +289,34 @@ def load_scorer(name: str | Path = DEFAULT, *, device: str = "cpu", encode: Enco
     for place in (folder, folder / "comparator"):
         if (place / RECORD).is_file():
             model, about = load_model(place)
-            return PalaverScorer(
-                model, name=folder.name, about=about, folder=place, encode=encode, device=device
+            called = FAST if str(name) == FAST else folder.name
+            raters = PalaverScorer(
+                model, name=called, about=about, folder=place, encode=encode, device=device
             )
+            return raters if called == FAST or encode is not None else _joined(raters, device)
     stages = [str(network.parents[1]) for network in sorted(folder.glob("*/network/model.safetensors"))]
     hint = f"did you mean {stages[-1]}?" if stages else ""
     raise UserError(f"{folder} holds no comparator", hint, stages[:10])
+
+
+def is_english(dialogue: Dialogue) -> bool:
+    """Whether the whole of it looks English, and so does what the system says."""
+    of_system = "\n".join(turn.text for turn in dialogue.turns if turn.speaker != "user")
+    return looks_english(of_system) and looks_english("\n".join(turn.text for turn in dialogue.turns))
+
+
+def _joined(raters: PalaverScorer, device: str) -> Scorer:
+    """With the language model that lies beside the rater model; without, where there is none, and said so."""
+    weights = raters.about.get("language_model")
+    if weights is None or raters.folder is None or not (raters.folder / ADAPTER).is_file():
+        return raters
+    missing = why_not_available()
+    if missing is not None:
+        raters.notes = (f"scored without the language model: {missing}",)
+        return raters
+    adapter = raters.folder / ADAPTER
+    chosen = JoinWeights(**{name: float(weights[name]) for name in ("raters", "language", "offset")})
+    return JoinedScorer(raters, lambda: LanguageModel.load(adapter, device=device), chosen, name=raters.name)
 
 
 def score(

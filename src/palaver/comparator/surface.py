@@ -1,8 +1,8 @@
 """Surface features of a dialogue: lengths, repetition, questions, and what users say when a system fails.
 
-They need no model and see only the turns. Every feature is a mean, a share or an extreme over the turns of a
-role, so that dialogues of any length compare. A turn is read once (`read_turn`); a dialogue without one of
-its turns costs no second reading.
+They need no model and see only the turns, normalised. Every feature is a mean, a share or an extreme over the
+turns of a role, so that dialogues of any length compare. A turn is read once (`read_turn`); without
+one of its turns a dialogue costs no second reading.
 """
 
 from __future__ import annotations
@@ -44,8 +44,6 @@ class Marks(NamedTuple):
     commas: float
     stopped: float
     sentences: float
-    capitals: float
-    not_ascii: float
 
 
 class TurnSurface(NamedTuple):
@@ -59,29 +57,25 @@ class TurnSurface(NamedTuple):
     counts: tuple[int, ...]  # of each category
     within: float  # share of its words that it says again
     marks: Marks
-    n_characters: int
+    n_letters: int
     n_digits: int
-    n_apostrophes: int
     has_unknown: bool  # a word that a system writes for one it does not know
 
 
 def read_turn(is_user: bool, text: str) -> TurnSurface:
-    lower = text.lower().replace("’", "'")
-    words = _WORD.findall(lower)
+    """Take apart a turn whose text has been normalised (`text.normalisation`)."""
+    words = _WORD.findall(text)
     counts = [0] * _N_CATEGORIES
     for word in words:
         if word in _IN:
             for i in _IN[word]:
                 counts[i] += 1
-    n_capitals = sum(map(str.isupper, text)) if text != lower else 0
     marks = Marks(
         question="?" in text,
         exclaim="!" in text,
         commas=text.count(","),
-        stopped=text.rstrip()[-1:] in {".", "?", "!"},
+        stopped=text[-1:] in {".", "?", "!"},
         sentences=len(_END.findall(text)),
-        capitals=n_capitals / max(1, len(text)),
-        not_ascii=not text.isascii(),
     )
     return TurnSurface(
         is_user,
@@ -92,10 +86,9 @@ def read_turn(is_user: bool, text: str) -> TurnSurface:
         counts=tuple(counts),
         within=1 - len(set(words)) / len(words) if words else 0.0,
         marks=marks,
-        n_characters=len(text),
-        n_digits=sum(word[0].isdigit() for word in words) if any(map(str.isdigit, lower)) else 0,
-        n_apostrophes=sum("'" in word for word in words) if "'" in lower else 0,
-        has_unknown="unk" in lower,
+        n_letters=sum(map(len, words)),
+        n_digits=sum(word[0].isdigit() for word in words) if any(map(str.isdigit, text)) else 0,
+        has_unknown="unk" in words,
     )
 
 
@@ -142,13 +135,12 @@ def _role(turns: Sequence[TurnSurface]) -> dict[str, float]:
         "length_trend": sum(lengths[half:]) / (m - half) - sum(lengths[:half]) / half if half else 0.0,
         "length_last": sum(lengths[-2:]) / len(lengths[-2:]),
         "short": sum(k <= 2 for k in lengths) / m,
-        "word_length": sum(turn.n_characters for turn in turns) / m / (mean + 1),
+        "word_length": sum(turn.n_letters for turn in turns) / n,
         **_repeats(turns, n),
         "repeat_within": sum(turn.within for turn in turns) / m,
         "repeat_within_max": max(turn.within for turn in turns),
         **marks._asdict(),
         "digits": sum(turn.n_digits for turn in turns) / n,
-        "apostrophes": sum(turn.n_apostrophes for turn in turns) / n,
         "unknown": sum(turn.has_unknown for turn in turns) / m,
         "backchannel": sum(bool(turn.words) and _BACKCHANNEL.issuperset(turn.words) for turn in turns) / m,
         "greets_late": sum(map(_greets, turns[1:])) / max(1, m - 1),

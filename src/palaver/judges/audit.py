@@ -157,6 +157,10 @@ def audit(by: str | AnyJudge = "comparator", *, held_out: bool = False, device: 
     in_log_odds = bool(getattr(judge, "log_odds", False))
     difference = _difference(values, pairs)
     probability = _probability(difference, 1.0 if in_log_odds else _spread(values))
+    has_opinion = getattr(judge, "has_opinion", None)
+    if has_opinion is not None:
+        silent = np.array([not has_opinion(pair.a, pair.b) for pair in pairs])
+        probability[silent & np.isfinite(probability)] = 0.5
     right = _right(probability, pairs)
     baselines = {name: _baseline_right(measure, pairs) for name, measure in BASELINES.items()}
     verdicts = tuple(
@@ -174,6 +178,8 @@ def audit(by: str | AnyJudge = "comparator", *, held_out: bool = False, device: 
         notes.append(
             "its scores are no log-odds: less than 0.4 standard deviations apart is taken for 40% to 60%"
         )
+    if has_opinion is not None and silent.any():
+        notes.append(f"{int(silent.sum())} pairs that it cannot compare, such as a translation, count as 50%")
     if unrated.any():
         notes.append(f"{int(unrated.sum())} pairs with a dialogue that it did not rate count as wrong")
     return AuditResult(

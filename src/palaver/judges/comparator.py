@@ -6,8 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from palaver.comparator.reading import NOT_ENGLISH, SILENT_NOTE, is_english
-from palaver.comparator.scorer import load_scorer
+from palaver.comparator.reading import NOT_ENGLISH, SILENT_NOTE
+from palaver.comparator.scorer import is_english, load_scorer
 from palaver.errors import require
 from palaver.judges.labels import sitting_of, system_of
 from palaver.readers.roles import is_silent, with_roles, without_empty_turns
@@ -40,7 +40,11 @@ class ComparatorJudge(Named):
         self.name = "comparator" if which == "default" else f"comparator={which}"
         self.signature = self.scorer.signature
         self.left_out: Counter[str] = Counter()
-        self.notes: Counter[str] = Counter()
+        self.notes: Counter[str] = Counter(dict.fromkeys(self.scorer.notes, 0))
+
+    def has_opinion(self, a: Dialogue, b: Dialogue) -> bool:
+        """Whether it can compare the two: both have to look English."""
+        return is_english(a) and is_english(b)
 
     def judge(self, batch: Sequence[Response] | Sequence[Dialogue]) -> Iterator[Rating]:
         conversations = []

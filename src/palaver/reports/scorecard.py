@@ -89,4 +89,8 @@ def _cells(result: PairResult) -> tuple[str, ...]:
 
 def _honesty(card: Scorecard) -> str:
     ece, brier = numbers.number(card.calibration.ece, 3), numbers.number(card.calibration.brier, 3)
-    return f"calibration error {ece}, Brier score {brier} (0.25 says nothing)"
+    text = f"calibration error {ece}, Brier score {brier} (0.25 says nothing)"
+    if card.nested_calibration is not None:
+        nested = numbers.number(card.nested_calibration.ece, 3)
+        text += f"; with the unit chosen on other raters: calibration error {nested}"
+    return text

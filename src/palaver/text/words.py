@@ -27,9 +27,8 @@ _MARKS = (
     r"\u1780-\u17d3\u1ab0-\u1aff\u1dc0-\u1dff\u302a-\u302f\u3099\u309a\ufe20-\ufe2f"
 )
 _PICTURE = r"[\U0001f000-\U0001faff\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff][\ufe0f\U0001f3fb-\U0001f3ff]*"
-_EMOJI = (
-    r"[#*0-9]\ufe0f?\u20e3|[\U0001f1e6-\U0001f1ff]{2}|" + _PICTURE + r"(?:\u200d" + _PICTURE + r")*|\u2026"
-)
+EMOJI = r"[#*0-9]\ufe0f?\u20e3|[\U0001f1e6-\U0001f1ff]{2}|" + _PICTURE + r"(?:\u200d" + _PICTURE + r")*"
+"""A regular expression of one emoji."""
 
 
 def _pattern(letter: str, digit_or_letter: str, before: str = "") -> re.Pattern[str]:
@@ -47,9 +46,9 @@ def _pattern(letter: str, digit_or_letter: str, before: str = "") -> re.Pattern[
 
 
 _ASCII = _pattern("[a-z]", "[a-z0-9]")
-_ANY = _pattern(r"[^\W\d_]", rf"(?:[^\W_]|[{_MARKS}])", before=f"{_EMOJI}|")
+_ANY = _pattern(r"[^\W\d_]", rf"(?:[^\W_]|[{_MARKS}])", before=rf"{EMOJI}|\u2026|")
 _SPLIT_NOT = re.compile(rf"(?<=[^\W_])n't(?!(?!n't)(?:[^\W_]|[{_MARKS}]))")
-_STRAIGHT = str.maketrans(
+STRAIGHT = str.maketrans(
     {**dict.fromkeys("‘’‛ʼ´", "'"), **dict.fromkeys("“”„‟«»", '"'), "…": "..."}
     | dict.fromkeys("\u00ad\u200b\u2060\ufeff", "")  # characters of no width, left behind by editors
 )
@@ -60,7 +59,7 @@ def words(text: str) -> list[str]:
     text = text.lower()
     pattern = _ASCII
     if not text.isascii():
-        text = unicodedata.normalize("NFC", text).translate(_STRAIGHT)
+        text = unicodedata.normalize("NFC", text).translate(STRAIGHT)
         pattern = _ANY
     if "n't" in text:
         text = _SPLIT_NOT.sub(" n't", text)

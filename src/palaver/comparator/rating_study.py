@@ -1,14 +1,22 @@
-"""The rating study (Liang et al. 2020, section 3): how skewed and coarse users' ratings are (Table 1)."""
+"""The rating study (Liang et al. 2020, section 3): how skewed and coarse ratings are, and whom to believe.
+
+Table 1 is the distribution; J-shaped are ratings most of which are the highest there is. Table 2 counts how
+often a comparison of two dialogues disagrees with their ratings, by how far these lie apart.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from palaver.comparator.training_data import Pairs, RatedDialogues
 from palaver.errors import DataError
+from palaver.statistics.power import wilson_interval
+from palaver.tabular import Tabular, show_number
 
 _LEVELS = 12  # at most so many different ratings are counted one by one, more in bins
 
@@ -41,6 +49,93 @@ class RatingDistribution:
     n: int
     dropped: int
     """Dialogues without a rating."""
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """Compared pairs whose ratings lie apart by more than `over` and at most `up_to`; 95% by Wilson."""
+
+    over: float
+    up_to: float
+    n: int
+    n_disagree: int
+    share: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, repr=False)
+class RatingStudy(Tabular):
+    """Ratings that people left. Tables: distribution, disagreement."""
+
+    distribution: RatingDistribution
+    disagreement: tuple[Disagreement, ...]
+    """Empty where nobody compared dialogues."""
+    n_raters: int
+    level_share: float
+    """The part of the variance that lies between raters or sittings; nan where they are not known."""
+    notes: tuple[str, ...]
+
+    def _headline(self) -> str:
+        shape = "J-shaped" if self.distribution.j_shaped else "not J-shaped"
+        return f"{self.distribution.n:,} ratings, {shape}, {show_number(self.distribution.top)} at the top"
+
+    def _tables(self) -> dict[str, Any]:
+        d = self.distribution
+        levels = [*d.edges[: len(d.counts)]]
+        names = ("over", "up_to", "n", "n_disagree", "share", "low", "high")
+        return {
+            "distribution": {"rating": levels, "n": list(d.counts), "share": list(d.fractions)},
+            "disagreement": {name: [getattr(row, name) for row in self.disagreement] for name in names},
+        }
+
+
+def study_file(rated: RatedDialogues, pairs: Pairs | None = None) -> RatingStudy:
+    """The study of rated dialogues; `pairs` are comparisons of them by somebody else."""
+    from palaver.comparator.rater_effects import effects, sittings
+
+    raters, groups = rated.codes("rater"), rated.codes("group")
+    n_known = int((raters >= 0).sum())
+    notes = []
+    level_share = math.nan
+    if not n_known:
+        notes.append(
+            "no rating names its rater: raters' levels cannot be told from dialogues, ratings cannot be "
+            "cleaned, and no interval can resample raters"
+        )
+    else:
+        known = raters >= 0
+        level_share = effects(rated.values[known], sittings(raters[known], groups[known])).level_share
+        if n_known < len(rated):
+            notes.append(f"{len(rated) - n_known:,} ratings name no rater")
+    disagreement = () if pairs is None else _disagreement(rated, pairs, notes)
+    return RatingStudy(
+        study_ratings(rated.values, rated.scale),
+        disagreement,
+        len(np.unique(raters[raters >= 0])),
+        level_share,
+        tuple(notes),
+    )
+
+
+def _disagreement(rated: RatedDialogues, pairs: Pairs, notes: list[str]) -> tuple[Disagreement, ...]:
+    """Table 2 by quarters of the scale: on five stars these are gaps of 1, 2, 3 and 4."""
+    y = rated.values
+    gap = (y[pairs.first] - y[pairs.second]) * pairs.label  # (P,) below 0: the better one is rated lower
+    n_equal = int((gap == 0).sum())
+    if n_equal:
+        notes.append(f"{n_equal:,} compared pairs have equal ratings, which say nothing")
+    if len(gap) > n_equal and not (gap < 0).any():
+        notes.append("no comparison disagrees with the ratings: were the pairs made of them?")
+    quarter = (rated.scale[1] - rated.scale[0]) / 4
+    rows = []
+    for k in range(4):
+        over, up_to = k * quarter, (k + 1) * quarter
+        own = (np.abs(gap) > over) & (np.abs(gap) <= up_to)
+        n, n_disagree = int(own.sum()), int((gap[own] < 0).sum())
+        low, high = wilson_interval(n_disagree, n) if n else (math.nan, math.nan)
+        rows.append(Disagreement(over, up_to, n, n_disagree, n_disagree / n if n else math.nan, low, high))
+    return tuple(rows)
 
 
 def study_ratings(
