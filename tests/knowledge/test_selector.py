@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 from palaver.errors import UserError
 from palaver.knowledge.candidates import candidates, reading_sentences
 from palaver.knowledge.corpus import Tally, select_for
-from palaver.knowledge.selector import SELECTORS, Group, Query, Selection, Selector, best, make_selector
+from palaver.knowledge.selector import (
+    SELECTORS,
+    FunctionSelector,
+    Group,
+    Query,
+    Selection,
+    Selector,
+    best,
+    make_selector,
+)
 from palaver.schema import Dialogue, Turn
 from palaver.text.tfidf import Tfidf
 
@@ -155,7 +164,7 @@ def test_an_own_selector_needs_only_scores() -> None:
 def test_unknown_selector() -> None:
     with pytest.raises(UserError, match="did you mean 'oracle'"):
         make_selector("orcale")
-    assert list(SELECTORS) == ["oracle", "tfidf", "bm25", "encoder", "none"]
+    assert list(SELECTORS) == ["oracle", "tfidf", "bm25", "encoder", "trained", "none"]
 
 
 def test_empty_dialogues_and_speakers_without_turns() -> None:
@@ -163,3 +172,22 @@ def test_empty_dialogues_and_speakers_without_turns() -> None:
     quiet = Dialogue(id="y", turns=(Turn(speaker="a", text=""),))
     found = list(select_for([empty, quiet], make_selector("tfidf", ["a b"])))
     assert [chosen for _, chosen in found] == [[], [None]]
+
+
+def by_length(history: list[str], sentences: list[str]) -> list[float]:
+    return [len(sentence) for sentence in sentences]
+
+
+def test_a_function_scores_the_candidates() -> None:
+    selector = make_selector("tests.knowledge.test_selector:by_length")
+    found = selector.select(HISTORY, ["short", "the longest of all", "long"])
+    assert found is not None
+    assert (found.sentence, found.score) == ("the longest of all", 18.0)
+
+
+@pytest.mark.parametrize("returned", [[1.0], "no", None, [float("nan"), 1.0]])
+def test_a_function_that_returns_something_else(returned: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FunctionSelector, "function", staticmethod(lambda h, c: returned), raising=False)
+    monkeypatch.setattr(FunctionSelector, "name", "mine", raising=False)
+    with pytest.raises(UserError, match="mine should return a number for each of the 2 candidates"):
+        FunctionSelector().select(HISTORY, ["a", "b"])

@@ -12,6 +12,7 @@ from palaver.cli import options
 from palaver.cli.decoding import Decoding
 from palaver.cli.knowledge_file import KnowledgeFile
 from palaver.cli.progress import progress
+from palaver.cli.reading_knowledge import ReadingKnowledge
 from palaver.corpora.personalities import read_ocean_table
 from palaver.errors import UsageError, UserError
 from palaver.generation import contexts as context_files
@@ -47,6 +48,7 @@ def generate(
         typer.Option("--context", help="Write the whole history in each row, or only its last turn."),
     ] = "all",
     knowledge: options.KnowledgeText = None,
+    selector: options.Selector = None,
     drop_common: options.DropCommon = 0,
     systems_file: options.SystemsFile = None,
     columns: options.Columns = None,
@@ -80,13 +82,19 @@ def generate(
         columns=options.parse_columns(columns),
     )
     table = read_ocean_table(ocean_table) if ocean_table is not None else None
-    facts = KnowledgeFile(knowledge) if knowledge is not None else None
+    if knowledge is not None and selector is not None:
+        raise UsageError("--knowledge and --selector were both given", "give one of them")
+    facts: KnowledgeFile | ReadingKnowledge | None = None
+    if knowledge is not None:
+        facts = KnowledgeFile(knowledge)
+    elif selector is not None and selector != "none":
+        facts = ReadingKnowledge(selector, source, options.torch_device(device))
     specs = [find_system(name, systems_file) for name in dict.fromkeys(system)]
     where = None if device == "auto" else device  # auto leaves the device to the systems file
     opened = [spec(device=where, decoding=chosen) for spec in specs]
     conditions = _conditions(opened, speakers, table, drop_common)
     if facts is not None:
-        _check_knowledge(opened)
+        _check_knowledge(opened, "--knowledge" if knowledge is not None else "--selector")
     try:
         with progress() as tell:
             done = generate_file(
@@ -104,7 +112,8 @@ def generate(
     except KeyboardInterrupt:
         typer.echo(f"the rows so far are in {out}; the same command goes on", err=True)
         raise
-    for text in (note for one in opened for note in notes(one)):
+    of_knowledge = facts.notes if isinstance(facts, ReadingKnowledge) else []
+    for text in (*(note for one in opened for note in notes(one)), *of_knowledge):
         typer.echo(f"note: {text}", err=True)
     if source.n_repeated:
         typer.echo(
@@ -134,11 +143,11 @@ def _conditions(
     return conditions
 
 
-def _check_knowledge(systems: Sequence[System]) -> None:
+def _check_knowledge(systems: Sequence[System], option: str) -> None:
     without = [system.name for system in systems if "knowledge" not in takes(system)]
     if len(without) == len(systems):
         raise UserError(
-            "--knowledge was given, but no system takes knowledge", f"systems: {', '.join(without)}"
+            f"{option} was given, but no system takes knowledge", f"systems: {', '.join(without)}"
         )
     for name in without:
         typer.echo(f"note: {name} takes no knowledge and goes on without", err=True)

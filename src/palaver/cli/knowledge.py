@@ -16,10 +16,14 @@ from palaver.errors import UsageError, UserError, nearest, require
 from palaver.knowledge.agreement import Agreement, Estimate
 from palaver.knowledge.agreement import agreement as compare
 from palaver.knowledge.candidates import reading_sentences
-from palaver.knowledge.selector import SELECTORS, OracleSelector, Selector, make_selector
+from palaver.knowledge.selector import (
+    HISTORY_SELECTORS,
+    SELECTORS,
+    OracleSelector,
+    Selector,
+    make_selector,
+)
 from palaver.reports import lines
-
-HISTORY_SELECTORS = [name for name in SELECTORS if name != "none" and not SELECTORS.get(name).sees_response]
 
 
 def agreement(
@@ -32,7 +36,7 @@ def agreement(
     selector: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="|".join(HISTORY_SELECTORS),
+            metavar="|".join((*HISTORY_SELECTORS, "MODULE:FUNCTION")),
             help="Several with commas, or repeat it. [default: tfidf,bm25]",
         ),
     ] = None,
@@ -96,18 +100,20 @@ def agreement(
 
 
 def _names(words: list[str] | None) -> list[str]:
-    known = HISTORY_SELECTORS
+    known = [name for name in SELECTORS if name not in ("none", "oracle")]
     named = [name.strip() for word in words or ["tfidf,bm25"] for name in word.split(",") if name.strip()]
-    wrong = [f"{name!r}{nearest(name, known)}" for name in named if name not in known]
+    wrong = [f"{name!r}{nearest(name, known)}" for name in named if name not in known and ":" not in name]
     if wrong or not named:
         raise UsageError(
             f"--selector: there is no {', '.join(wrong)}" if wrong else "--selector names nothing",
-            f"those that need the history alone: {', '.join(known)}",
+            f"those that need the history alone: {', '.join(known)}; or MODULE:FUNCTION",
         )
     return list(dict.fromkeys(named))
 
 
 def _make(name: str, sentences: list[str], last_turns: int, encoder: str, device: str) -> Selector:
+    if name not in ("tfidf", "bm25", "encoder"):  # the others look at as much of the history as they want
+        return make_selector(name, sentences)
     if name != "encoder":
         return make_selector(name, sentences, last_turns=last_turns)
     return make_selector(name, sentences, last_turns=last_turns, encode=encoder, device=device)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from palaver.errors import DataError
 from palaver.files import TextStream, sha256_of
+from palaver.generation.contexts import Context
 from palaver.knowledge.selector import Group, Query, best, make_selector
-from palaver.schema import Dialogue
 from palaver.text.words import sentences
 
 LAST_TURNS = 3
@@ -36,9 +36,9 @@ class KnowledgeFile:
         selection = self._selector.select(history, self.sentences)
         return selection.sentence if selection is not None and selection.score > 0 else None
 
-    def choose_for(self, dialogues: Sequence[Dialogue]) -> list[str | None]:
-        """The same for many dialogues at once."""
-        queries = [Query([turn.text for turn in dialogue.turns]) for dialogue in dialogues]
+    def choose_for(self, contexts: Sequence[Context]) -> list[str | None]:
+        """The same for many contexts at once."""
+        queries = [Query([turn.text for turn in context.dialogue.turns]) for context in contexts]
         (table,) = self._selector.scores([Group(queries, self.sentences)])
         selections = [best(row, self.sentences) for row in table] if table is not None else []
         return [selection.sentence if selection.score > 0 else None for selection in selections]

@@ -136,6 +136,7 @@ COMMANDS: dict[str, Noun | str] = {
             "rankme": "palaver.cli.reproduce:rankme",
             "personality": "palaver.cli.reproduce:personality",
             "probes": "palaver.cli.reproduce:probes",
+            "topical-chat": "palaver.cli.reproduce_topical_chat:topical_chat",
         },
     ),
 }

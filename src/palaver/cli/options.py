@@ -73,6 +73,14 @@ SystemsFile = Annotated[
 KnowledgeText = Annotated[
     Path | None, typer.Option("--knowledge", help="A text file; the sentence that fits best is used.")
 ]
+Selector = Annotated[
+    str | None,
+    typer.Option(
+        "--selector",
+        metavar="oracle|tfidf|bm25|encoder|trained|MODULE:FUNCTION",
+        help="Choose each reply's sentence from the reading set of its speaker.",
+    ),
+]
 
 Comparator = Annotated[
     str, typer.Option("--comparator", help="default, or a folder that `palaver compare train` wrote.")

@@ -29,8 +29,8 @@ from palaver.schema.response import USER
 from palaver.tabular import Tabular
 
 T = TypeVar("T")
-Choose = Callable[[Sequence[Dialogue]], Sequence[str | None]]
-"""Knowledge sentences for dialogues."""
+Choose = Callable[[Sequence[Context]], Sequence[str | None]]
+"""Knowledge sentences for the replies to contexts."""
 
 
 class ResponseStream(Tabular, Iterable[Response]):
@@ -247,8 +247,8 @@ def _rows(
     """
     sentences: dict[int, str | None] = {}
     if knowledge is not None:
-        dialogues = {id(context): context.dialogue for context, _ in jobs}
-        sentences = dict(zip(dialogues, knowledge(list(dialogues.values())), strict=True))
+        distinct = {id(context): context for context, _ in jobs}
+        sentences = dict(zip(distinct, knowledge(list(distinct.values())), strict=True))
     requests = [who.request(context, sentences.get(id(context))) for context, who in jobs]
     asked = {
         number: f'"speaker": {_encode(who.speaker)}, "ocean": {_encode(who.ocean)}'

@@ -23,6 +23,8 @@ class Context:
     id: str
     dialogue: Dialogue
     reference: str | tuple[str, ...] | None = None
+    speaker: str | None = None
+    """Who said the reference, where that is known."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,13 @@ class Contexts:
             raise DataError(f"there are no contexts in {self.source}{why}")
         return Survey(count, digest.hexdigest()[:16], dict(self._skipped))
 
+    def dialogues(self) -> Iterator[Dialogue]:
+        """The whole dialogues of all splits; none of a file of utterances or responses."""
+        from palaver.corpora.catalogue import read_corpus
+
+        if not (self._is_text or self.of_responses):
+            yield from read_corpus(self.source, root=self._root, columns=self._columns)
+
     def _lines(self) -> Iterator[Context]:
         with TextStream(Path(self.source)) as stream:
             for number, line in enumerate(stream, start=1):
@@ -152,7 +161,7 @@ class Contexts:
                 continue
             for place in range(1, len(turns)):
                 before = _dialogue(dialogue.id, turns[:place], dialogue)
-                yield Context(f"{dialogue.id}#{place}", before, turns[place].text)
+                yield Context(f"{dialogue.id}#{place}", before, turns[place].text, turns[place].speaker)
 
 
 def _dialogue(id: str, turns: tuple[Turn, ...], like: Dialogue | None = None) -> Dialogue:

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from palaver.errors import UserError, check_list
-from palaver.registry import Named, Registry, parameters_of
+from palaver.errors import UserError, check_list, short_repr
+from palaver.registry import Named, Registry, call_plugin, parameters_of
 from palaver.text.tfidf import Bm25, TermWeights, Tfidf
 
 Floats = NDArray[np.float64]
@@ -193,6 +193,46 @@ class Bm25Selector(_TermSelector):
         self.last_turns = check_last_turns(last_turns)
 
 
+class FunctionSelector(Selector):
+    """A function of the history and the candidates that returns one score for each candidate."""
+
+    function: Callable[[list[str], list[str]], Any]
+
+    def __init__(self, sentences: Sequence[str] = ()) -> None:
+        pass
+
+    def scores(self, groups: Sequence[Group]) -> list[Floats | None]:
+        return [
+            np.stack([self._row(query, group.candidates) for query in group.queries])
+            if group.queries
+            else np.zeros((0, len(group.candidates)))
+            for group in groups
+        ]
+
+    def _row(self, query: Query, candidates: Sequence[str]) -> Floats:
+        returned = call_plugin(self.name, self.function, list(query.history), list(candidates))
+        try:
+            row = np.asarray(returned, dtype=np.float64)
+        except (TypeError, ValueError):
+            row = np.empty(0)
+        if row.shape != (len(candidates),) or not np.isfinite(row).all():
+            raise UserError(
+                f"{self.name} should return a number for each of the {len(candidates)} candidates, "
+                f"returned {short_repr(returned)}",
+                "it is called with the history and the candidates, both lists of texts",
+            )
+        return row
+
+
+def _adapt(name: str, thing: Any) -> type[Selector]:
+    """A plug-in is a `Selector` or a function of history and candidates."""
+    if isinstance(thing, type) and issubclass(thing, Selector):
+        return thing
+    if not callable(thing):
+        raise UserError(f"the knowledge selector {name} is no function, found {short_repr(thing)}")
+    return type("FunctionSelector", (FunctionSelector,), {"name": name, "function": staticmethod(thing)})
+
+
 SELECTORS: Registry[type[Selector]] = Registry(
     "knowledge selector",
     {
@@ -200,9 +240,14 @@ SELECTORS: Registry[type[Selector]] = Registry(
         "tfidf": TfidfSelector,
         "bm25": Bm25Selector,
         "encoder": "palaver.knowledge.encoder:EncoderSelector",
+        "trained": "palaver.knowledge.trained:TrainedSelector",
         "none": NoSelector,
     },
+    group="palaver.selectors",
+    adapt=_adapt,
 )
+HISTORY_SELECTORS = ("tfidf", "bm25", "encoder", "trained")
+"""Ours that need no response."""
 
 
 def make_selector(
@@ -215,7 +260,7 @@ def make_selector(
     encode: Callable[[list[str]], Any] | str | Path | None = None,
     device: str = "cpu",
 ) -> Selector:
-    """The selector called `name`: "tfidf", "bm25", "encoder", "oracle" or "none".
+    """The selector called `name`: "tfidf", "bm25", "encoder", "trained", "oracle", "none" or MODULE:FUNCTION.
 
     Term weights are fitted on `sentences` (see `reading_sentences`). `last_turns` is how much of the history
     is looked at, None for all. `k1` and `b` are for bm25; `encode` (a function or an encoder's name) and

@@ -15,12 +15,14 @@ from pathlib import Path
 from palaver.config import parse_toml, toml_value
 from palaver.errors import UserError, nearest
 from palaver.files import write_atomically
-from palaver.schema import Dialogue, Item, Study
+from palaver.schema import Dialogue, Item, Output, Study
 from palaver.studies.material import Candidate, Material, draw, read_material
 
 DRAFTS = ("likert", "rankme", "pairwise", "snippet")
 """The presets that can be put to responses and dialogues."""
 CONVERSATION = "conversation"
+PERSON = "human"
+"""What the person's own reply is called where it is judged among those of systems."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,9 @@ def draft_study(
     """A study of the responses or dialogues in one or more files.
 
     `sample` contexts are drawn; `distinct_by` takes at most one of each conversation (or of another label of
-    the responses). In a pairwise study each context is shown with every pair of systems or, with `pairs`,
-    with so many, in turn. Systems are named in the rows, or else as the files.
+    the responses). The preset "snippet" puts what was really said among the replies, as the system human. In
+    a pairwise study each context is shown with every pair of systems or, with `pairs`, with so many, in turn.
+    Systems are named in the rows, or else as the files.
     """
     if preset not in DRAFTS:
         raise UserError(
@@ -94,7 +97,8 @@ def draft_study(
     if preset == "pairwise":
         items = _pairs(candidates, material.systems, pairs or len(material.systems) ** 2)
     else:
-        items = [_item(candidate, candidate.id, material.systems) for candidate in candidates]
+        judges_person = choice.judges_person(preset)
+        items = [_item(candidate, candidate.id, material.systems, judges_person) for candidate in candidates]
     stem = Path(paths[0]).name.partition(".")[0]
     text = _text(f"{stem}-{preset}", preset, items, material.dialogues, layout, seed)
     fields, _ = parse_toml(text, preset)
@@ -130,6 +134,11 @@ class _Choice:
                 with_reference
             )
             able = with_reference
+        if self.judges_person(preset):
+            self._left_out["contexts without what the person said"] += len(able) - len(with_reference)
+            able = with_reference
+        elif preset == "snippet" and not self.material.dialogues and PERSON not in self.material.systems:
+            self._notes.append("the responses have no reference, so no person's reply is among those judged")
         drawn = sorted(able, key=lambda candidate: draw(self.seed, "sample", candidate.id))
         if distinct_by is not None:
             drawn = self._distinct(drawn, distinct_by)
@@ -140,6 +149,13 @@ class _Choice:
             drawn = drawn[:sample]
         place = {candidate.id: n for n, candidate in enumerate(able)}
         return sorted(drawn, key=lambda candidate: place[candidate.id])
+
+    def judges_person(self, preset: str) -> bool:
+        """Whether what the person said is one of the replies that are judged."""
+        material = self.material
+        if preset != "snippet" or material.dialogues or PERSON in material.systems:
+            return False
+        return any(candidate.reference for candidate in material.candidates)
 
     def _distinct(self, candidates: Sequence[Candidate], label: str) -> list[Candidate]:
         """The first of each conversation, or of each value of another label."""
@@ -164,14 +180,17 @@ def _conversation(id: str) -> str:
     return id.rpartition("#")[0] or id
 
 
-def _item(candidate: Candidate, id: str, systems: Sequence[str]) -> Item:
+def _item(candidate: Candidate, id: str, systems: Sequence[str], judges_person: bool = False) -> Item:
     history = Dialogue(id=candidate.id, turns=candidate.context) if candidate.context else None
+    outputs = [output for output in candidate.outputs if output.system in systems]
+    if judges_person:
+        outputs.append(Output(system=PERSON, text=candidate.reference))
     return Item(
         id=id,
         context=history,
         knowledge=candidate.knowledge,
-        reference=candidate.reference,
-        outputs=tuple(output for output in candidate.outputs if output.system in systems),
+        reference=None if judges_person else candidate.reference,
+        outputs=tuple(outputs),
     )
 
 

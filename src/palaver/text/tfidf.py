@@ -43,6 +43,17 @@ class Tfidf:
         self._vectorizer = sklearn.TfidfVectorizer(analyzer=terms, dtype=np.float64)
         _fit(self._vectorizer, documents)
 
+    @property
+    def terms(self) -> list[str]:
+        """The terms of the columns."""
+        return [str(term) for term in self._vectorizer.get_feature_names_out()]
+
+    @property
+    def idf(self) -> Floats:
+        """The weight of each term. (terms,)"""
+        weights: Floats = self._vectorizer.idf_
+        return weights
+
     def documents(self, texts: Sequence[str]) -> Any:
         """One sparse row per text. (texts, terms)"""
         return self._vectorizer.transform(texts)

@@ -1,0 +1,316 @@
+"""Train the knowledge selector that comes with Palaver, and compare it with the others.
+
+    python experiments/topical_chat/selector.py --data DATA --out selector.npz --results knowledge.json
+
+It learns from the training part alone: the oracle's sentence of each turn, given the turns before it. What is
+counted (popularity of sentences and words, which words answer which) is counted in the other folds for each
+third of the conversations, so that the network does not learn to trust its own answers. --test measures the
+test sets as well; settings were chosen on valid_freq.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.linalg import svds
+
+from palaver import __version__
+from palaver.corpora.catalogue import read_corpus
+from palaver.knowledge.agreement import agreement
+from palaver.knowledge.candidates import reading_sentences
+from palaver.knowledge.corpus import shares_of
+from palaver.knowledge.features import FEATURES, FeatureTable, Priors, hash_of
+from palaver.knowledge.selector import Group, OracleSelector, Selector, first_best, make_selector
+from palaver.knowledge.trained import Ranker, TrainedSelector, load_ranker
+from palaver.schema import Dialogue
+from palaver.text.tfidf import Tfidf
+
+TESTS = ("valid_freq", "valid_rare", "test_freq", "test_rare")
+FOLDS = 3
+RANK = 24
+MIN_TIMES = 20
+"""A term that is in fewer turns has no prior."""
+HIDDEN = (64, 32)
+NETWORKS = 1
+NEGATIVES = 15
+"""Candidates, drawn anew for every step, that the chosen one is compared with."""
+DROPOUT = 0.1
+EPOCHS = 6
+BATCH = 256
+RATE = 4e-3
+WEIGHT_DECAY = 1e-2
+
+
+@dataclass
+class Choices:
+    """The turns of one dialogue that have a history and something in common with a candidate."""
+
+    groups: list[Group]
+    targets: list[NDArray[np.intp]]
+    """For each group the oracle's candidates. (queries,)"""
+    rows: range = range(0)
+    """The turns' numbers among those of all dialogues."""
+
+
+def choices_of(dialogues: Sequence[Dialogue], oracle: Selector) -> list[Choices]:
+    shares = [shares_of(dialogue) for dialogue in dialogues]
+    tables = iter(oracle.scores([share.group for own in shares for share in own]))
+    choices = []
+    n_turns = 0
+    for own in shares:
+        groups, targets = [], []
+        for share in own:
+            table = next(tables)
+            if table is None or len(share.group.candidates) < 2:
+                continue
+            usable = [i for i, q in enumerate(share.group.queries) if q.history and table[i].max() > 0]
+            if usable:
+                groups.append(Group([share.group.queries[i] for i in usable], share.group.candidates))
+                targets.append(first_best(table[usable]))
+        end = n_turns + sum(map(len, targets))
+        choices.append(Choices(groups, targets, range(n_turns, end)))
+        n_turns = end
+    return choices
+
+
+class Turns:
+    """TF-IDF vectors of all turns before a reply, and of all replies."""
+
+    def __init__(self, dialogues: Sequence[Choices], tfidf: Tfidf) -> None:
+        queries = [q for choices in dialogues for group in choices.groups for q in group.queries]
+        self.tfidf = tfidf
+        self.said = tfidf.documents([query.history[-1] for query in queries])  # (turns, terms)
+        self.replied = tfidf.documents([query.response or "" for query in queries])
+
+
+def count_priors(dialogues: Sequence[Choices], turns: Turns) -> Priors:
+    """What `dialogues` say about sentences and words."""
+    expected: dict[str, float] = {}
+    used: dict[str, float] = {}
+    for choices in dialogues:
+        for group, targets in zip(choices.groups, choices.targets, strict=True):
+            chance = len(group.queries) / len(group.candidates)
+            for sentence in group.candidates:
+                expected[sentence] = expected.get(sentence, 0.0) + chance
+            for place in targets:
+                chosen = group.candidates[place]
+                used[chosen] = used.get(chosen, 0.0) + 1
+    tfidf = turns.tfidf
+    rows = [row for choices in dialogues for row in choices.rows]
+    said, replied = turns.said[rows], turns.replied[rows]
+    sentences = list(expected)
+    n_expected = np.array([expected[s] for s in sentences])
+    n_used = np.array([used.get(s, 0.0) for s in sentences])
+    times = np.bincount(said.indices, minlength=said.shape[1])
+    times = times + np.bincount(replied.indices, minlength=said.shape[1])
+    kept = np.flatnonzero(times >= MIN_TIMES)
+    holds = tfidf.documents(sentences)[:, kept]
+    holds.data = np.ones_like(holds.data)
+    with_term, used_with_term = holds.T @ n_expected, holds.T @ n_used
+    odds = np.where(with_term >= 5, np.log((used_with_term + 10) / (with_term + 10)), 0)
+    left, right = associations(said[:, kept], replied[:, kept])
+    hashes = np.array([hash_of(s) for s in sentences], np.uint32)
+    order = np.argsort(hashes)
+    names = tfidf.terms
+    return Priors(
+        sentences=hashes[order],
+        popularity=np.log((n_used + 1) / (n_expected + 1))[order].astype(np.float32),
+        terms=tuple(names[i] for i in kept),
+        term_odds=odds.astype(np.float32),
+        mean_reply=(10 * np.asarray(replied.mean(axis=0)).ravel()[kept]).astype(np.float32),
+        said=left,
+        replied=right,
+    )
+
+
+def associations(said: Any, replied: Any) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Two tables whose products are near ln (weight together / weight expected by chance)."""
+    together = (said.T @ replied).tocoo()
+    by_chance = np.asarray(said.sum(axis=0)).ravel()[together.row]
+    by_chance = by_chance * np.asarray(replied.sum(axis=0)).ravel()[together.col] / said.shape[0]
+    table = sparse.csr_matrix(
+        (np.log((together.data + 1) / (by_chance + 1)), (together.row, together.col)), together.shape
+    )
+    u, s, v = svds(table, k=RANK, random_state=0)
+    root = np.sqrt(s)
+    return (u * root).astype(np.float32), (v.T * root).astype(np.float32)
+
+
+@dataclass
+class Examples:
+    """Features of all candidates of all turns, one below the other."""
+
+    features: NDArray[np.float32]
+    begins: NDArray[np.intp]
+    sizes: NDArray[np.intp]
+    targets: NDArray[np.intp]
+
+
+def make_examples(parts: Sequence[tuple[Sequence[Choices], FeatureTable]]) -> Examples:
+    tables: list[NDArray[np.float32]] = []
+    targets: list[NDArray[np.intp]] = []
+    for dialogues, maker in parts:
+        groups = [group for choices in dialogues for group in choices.groups]
+        targets += [own for choices in dialogues for own in choices.targets]
+        tables += [table for of_group in maker.of_groups(groups) for table in of_group]
+    sizes = np.array([len(table) for table in tables])
+    begins = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    return Examples(np.concatenate(tables), begins, sizes, np.concatenate(targets))
+
+
+def fit_network(examples: Examples, seed: int, device: str) -> torch.nn.Sequential:
+    """A softmax over the candidates of each turn, fitted to the oracle's choice."""
+    torch.manual_seed(seed)
+    one, two = HIDDEN
+    network = torch.nn.Sequential(
+        torch.nn.Linear(len(FEATURES), one), torch.nn.SiLU(), torch.nn.Dropout(DROPOUT),
+        torch.nn.Linear(one, two), torch.nn.SiLU(), torch.nn.Dropout(DROPOUT), torch.nn.Linear(two, 1),
+    ).to(device)  # fmt: skip
+    n = len(examples.targets)
+    optimiser = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=WEIGHT_DECAY)
+    steps = EPOCHS * -(-n // BATCH)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE, total_steps=steps)
+    features = torch.from_numpy(examples.features).to(device)
+    rng = np.random.default_rng(seed)
+    for epoch in range(EPOCHS):
+        began, total = time.perf_counter(), 0.0
+        order = rng.permutation(n)
+        for begin in range(0, n, BATCH):
+            turns = order[begin : begin + BATCH]
+            sizes, targets = examples.sizes[turns], examples.targets[turns]
+            others = rng.integers(0, sizes[:, None] - 1, (len(turns), NEGATIVES))
+            others += others >= targets[:, None]  # all but the chosen one
+            places = np.column_stack([targets, others]) + examples.begins[turns][:, None]
+            scores = network(features[torch.from_numpy(places).to(device)])[..., 0]  # (batch, 1 + NEGATIVES)
+            loss = torch.nn.functional.cross_entropy(
+                scores, torch.zeros(len(turns), dtype=torch.long, device=device)
+            )
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            schedule.step()
+            total += float(loss) * len(turns)
+        print(
+            f"network {seed}, epoch {epoch}: {total / n:.4f} ({time.perf_counter() - began:.0f} s)",
+            flush=True,
+        )
+    return network.eval().cpu()
+
+
+def train(dialogues: list[Choices], sentences: list[str], command: str, device: str) -> Ranker:
+    tfidf = Tfidf(sentences)
+    folds = [dialogues[fold::FOLDS] for fold in range(FOLDS)]
+    turns = Turns(dialogues, tfidf)
+    ours = count_priors(dialogues, turns)
+    maker = FeatureTable(sentences, ours)
+    parts = []
+    for fold in range(FOLDS):
+        others = [choices for i, some in enumerate(folds) if i != fold for choices in some]
+        parts.append((folds[fold], maker.with_priors(count_priors(others, turns))))
+    examples = make_examples(parts)
+    print(f"{len(examples.targets):,} turns, {len(examples.features):,} candidates", flush=True)
+    mean, deviation = examples.features.mean(axis=0), examples.features.std(axis=0) + 1e-6
+    card = {
+        "data": "Topical-Chat, training part (1,524 conversations)",
+        "licence": "CDLA-Sharing 1.0",
+        "command": command,
+        "seeds": list(range(NETWORKS)),
+        "version": __version__,
+    }
+    ranker = Ranker(ours, mean, deviation, (mean,) * 3, (mean,) * 3, card)
+    examples.features = ranker.normalise(examples.features)
+    networks = [fit_network(examples, seed, device) for seed in range(NETWORKS)]
+    layers = [[layer for layer in network if isinstance(layer, torch.nn.Linear)] for network in networks]
+    weights = [np.stack([own[i].weight.detach().numpy().T for own in layers]) for i in range(3)]
+    biases = [np.stack([own[i].bias.detach().numpy() for own in layers]) for i in range(3)]
+    return Ranker(ours, mean, deviation, tuple(weights), tuple(biases), card)  # type: ignore[arg-type]
+
+
+class FixedPlace(Selector):
+    """Always the candidate at one place of the reading set: a bound that looks at nothing."""
+
+    name = "most common place"
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+
+    def scores(self, groups: Sequence[Group]) -> list[NDArray[np.float64] | None]:
+        tables: list[NDArray[np.float64] | None] = []
+        for group in groups:
+            table = np.zeros((len(group.queries), len(group.candidates)))
+            table[:, min(self.place, len(group.candidates) - 1)] = 1
+            tables.append(table)
+        return tables
+
+
+def measure(
+    splits: Mapping[str, list[Dialogue]], selectors: Sequence[Selector], oracle: Selector
+) -> dict[str, Any]:
+    """How often each of `selectors` chooses as the oracle does, by split."""
+    results = {}
+    for split, dialogues in splits.items():
+        rows = agreement(dialogues, selectors, oracle)
+        results[split] = [row.as_dict() for row in rows]
+        for row in rows:
+            shown = f"{row.top1.value:.4f} [{row.top1.low:.4f}, {row.top1.high:.4f}]"
+            print(f"{split} {row.selector}: {shown}", flush=True)
+    return results
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument(
+        "--out", type=Path, required=True, help="the weights; if they are there they are measured"
+    )
+    parser.add_argument("--results", type=Path)
+    parser.add_argument("--selectors", default="tfidf,bm25", help="beside the trained one")
+    parser.add_argument("--test", action="store_true")
+    given = parser.parse_args()
+    command = "python experiments/topical_chat/selector.py --data DATA --out selector.npz"
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    reader = read_corpus("topical-chat", root=given.data)
+    corpus: dict[str, list[Dialogue]] = {}
+    for dialogue in reader:
+        corpus.setdefault(str(dialogue.labels["split"]), []).append(dialogue)
+    sentences = reading_sentences(dialogue for part in corpus.values() for dialogue in part)
+    oracle = OracleSelector(sentences)
+    choices = choices_of(corpus["train"], oracle)
+    if not given.out.exists():
+        train(choices, sentences, command, device).save(given.out)
+    ranker = load_ranker(given.out)
+    place = int(np.bincount(np.concatenate([own for c in choices for own in c.targets])).argmax())
+    selectors = [make_selector(name, sentences) for name in given.selectors.split(",") if name]
+    selectors += [TrainedSelector(sentences, ranker=ranker), FixedPlace(place)]
+    splits = TESTS if given.test else ("valid_freq",)
+    results = measure({split: corpus[split] for split in splits}, selectors, oracle)
+    if given.results:
+        content = {
+            "command": f"{command} --results knowledge.json" + (" --test" if given.test else ""),
+            "corpus": "topical-chat",
+            "last_turns": 2,
+            "n_sentences": len(sentences),
+            "notes": reader.notes,
+            "hardware": platform.machine() if device == "cpu" else torch.cuda.get_device_name(),
+            "settings_chosen_on": "valid_freq",
+            "card": dict(ranker.card),
+            "splits": results,
+        }
+        given.results.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
