@@ -22,7 +22,7 @@ KNOWLEDGE = ["Dogs like cats.", "", "A cat sleeps.", "Cats purr."]
 
 def test_figures_and_intervals() -> None:
     found = evaluate(PREDICTIONS, REFERENCES, knowledge=KNOWLEDGE, n_replicates=500, seed=1)
-    assert [row.name for row in found] == list(METRICS)
+    assert [row.name for row in found] == [name for name in METRICS if not METRICS.get(name).model]
     f1 = found["unigram_f1"]
     scores = [unigram_f1(p, r) for p, r in zip(PREDICTIONS, REFERENCES, strict=True)][:3]
     assert f1.value == pytest.approx(np.mean(scores))
@@ -61,7 +61,7 @@ def test_an_undefined_figure_says_why() -> None:
 
 def test_without_references_what_needs_none() -> None:
     names = {row.name for row in evaluate(PREDICTIONS)}
-    assert names == {name for name in METRICS if not METRICS.get(name).needs}
+    assert names == {m.name for m in map(METRICS.get, METRICS) if not m.needs and not m.model}
     assert "diversity_1" in names
 
 
@@ -95,15 +95,19 @@ def test_an_own_metric() -> None:
 
 def test_declarations_are_whole_and_documented() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
-    rows = {m[0]: m for m in re.findall(r"^\| `(\w+)` \| ([^|]+) \| (\w+) \|", page, flags=re.M)}
+    rows = {m[0]: m for m in re.findall(r"^\| `(\w+)` \| ([^|]+) \| (\w+) \|([^|]*)\|", page, flags=re.M)}
     for name in METRICS:
         metric = METRICS.get(name)
         assert metric.name == name
-        assert (metric.scores is None) != (metric.whole is None)
+        assert [metric.scores, metric.whole, metric.runs].count(None) == 2
         assert (metric.statistics is None) == (metric.figure is None)
-        assert (metric.whole is not None) == bool(metric.no_interval)
+        assert (metric.scores is None) == bool(metric.no_interval)
+        assert bool(metric.model) == (metric.with_model is not None)
         assert metric.settings in metric.signature
-        assert rows[name][1:] == (metric.title, metric.better)
+        *told, needs = rows[name][1:]
+        assert told == [metric.title, metric.better]
+        models = {"": [], "minilm": ["an encoder"], "smollm2": ["a language model"]}[metric.model]
+        assert needs.strip() == ", ".join([*metric.needs, *models])
     assert set(rows) == set(METRICS)
 
 

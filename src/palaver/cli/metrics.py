@@ -25,7 +25,10 @@ def metrics(
     ] = None,
     by: Annotated[
         list[str] | None,
-        typer.Option("--by", help="A metric: NAME or MODULE:FUNCTION; repeat it. [default: all that apply]"),
+        typer.Option(
+            "--by",
+            help="A metric: NAME, NAME=MODEL or MODULE:FUNCTION; repeat it. [default: all without a model]",
+        ),
     ] = None,
     references: Annotated[
         list[Path] | None,
@@ -37,18 +40,22 @@ def metrics(
     confidence: options.Confidence = 0.95,
     replicates: options.Replicates = None,
     seed: options.Seed = 0,
+    device: options.Device = "auto",
     as_json: options.Json = False,
     force: options.Force = False,
 ) -> None:
     """Compute BLEU, ROUGE, F1, diversity and more of responses.
 
     Each system's figure has an interval, and every pair of systems is tested. BLEU and chrF are those of
-    sacrebleu, from 0 to 100, ROUGE those of rouge-score. --out writes the score of every response, as
+    sacrebleu, from 0 to 100, ROUGE those of rouge-score. Metrics that need a model (bertscore, mauve,
+    perplexity …) are computed when they are named. --out writes the score of every response, as
     `palaver judge` does.
 
     Example: palaver metrics responses.jsonl --by bleu --by rouge_l --by distinct_2
 
     Example: palaver metrics mine.txt theirs.txt --reference true.txt --json
+
+    Example: palaver metrics responses.jsonl --by bertscore --by perplexity=smollm2
     """
     if list_metrics:
         names = list(METRICS)
@@ -69,6 +76,7 @@ def metrics(
             seed=seed,
             n_replicates=replicates or 1000,
             confidence=confidence,
+            device=device,
             progress=tell,
         )
     n_written = 0 if out is None else write_frames(result.rating_frames(), out)

@@ -10,7 +10,7 @@ from palaver.corpora.personalities import TRAITS
 from palaver.errors import UserError, nearest
 from palaver.judges.function import FunctionJudge
 from palaver.judges.metrics import MetricJudge
-from palaver.metrics.metric import METRICS
+from palaver.metrics.metric import METRICS, open_metric
 from palaver.registry import Registry
 from palaver.schema import Judge, Response
 from palaver.schema.judge import Direction
@@ -43,9 +43,7 @@ def open_judge(said: str | Judge | Callable[[Response], Any], *, device: str = "
         return _as_judge(said, getattr(said, "__name__", type(said).__name__), "", device)
     name, _, which = said.partition("=")
     if name in METRICS and name not in JUDGES:
-        if which:
-            raise UserError(f"{name} takes nothing after '=', found {which!r}")
-        return MetricJudge(METRICS.get(name))
+        return MetricJudge(open_metric(said, device))
     if name not in JUDGES and ":" not in name:
         known = judge_names()
         raise UserError(
@@ -98,8 +96,9 @@ def directions(criteria: Iterable[str]) -> dict[str, Direction]:
     """Which end is better, for those criteria that are metrics or traits."""
     known: dict[str, Direction] = {}
     for criterion in criteria:
-        if criterion in METRICS:
-            known[criterion] = METRICS.get(criterion).better
+        metric = criterion.partition("=")[0]
+        if metric in METRICS:
+            known[criterion] = METRICS.get(metric).better
         elif criterion in TRAITS:
             known[criterion] = "neither"
     return known

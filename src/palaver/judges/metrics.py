@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from palaver.metrics.examples import Example, Examples
-from palaver.metrics.file_scores import ALL_RESPONSES, example_of
+import numpy as np
+
+from palaver.metrics.examples import Examples
+from palaver.metrics.file_scores import ALL_RESPONSES, CUT, example_of
 from palaver.metrics.metric import Metric
+from palaver.progress import no_progress
 from palaver.registry import Named
 from palaver.schema import Criterion, Dialogue, Rating, Response
 from palaver.schema.judge import Judged, Need
@@ -26,23 +30,33 @@ class MetricJudge(Named):
         self.name = metric.name
         self.signature = metric.signature
         self.needs: frozenset[Need] = frozenset(metric.needs)
-        self.whole = metric.whole is not None
+        self.whole = metric.together or not metric.has_scores
         self.criteria: tuple[Criterion, ...] = (
             Criterion(name=metric.name, scale=Real(), better=metric.better, title=metric.title),
         )
+        self.notes: Counter[str] = Counter()
 
     def judge(self, batch: Sequence[Response] | Sequence[Dialogue]) -> Iterator[Rating]:
         responses = [response for response in batch if isinstance(response, Response)]
-        if self.metric.whole is not None:
-            by_system: dict[str, list[Example]] = {}
-            for response in responses:
-                by_system.setdefault(response.judged_system, []).append(example_of(response))
-            for system, examples in by_system.items():
-                yield from self._rating(ALL_RESPONSES, system, self.metric.whole(Examples.of(examples)))
-        elif self.metric.scores is not None and responses:
-            scores = self.metric.scores(Examples.of([example_of(response) for response in responses]))
-            for response, value in zip(responses, scores, strict=True):
-                yield from self._rating(response.id, response.judged_system, value)
+        rows_of: dict[str, list[int]] = {}
+        for row, response in enumerate(responses):
+            rows_of.setdefault(response.judged_system, []).append(row)
+        systems = {
+            system: Examples.of([example_of(responses[row]) for row in rows])
+            for system, rows in rows_of.items()
+        }
+        if self.metric.prepare is not None:
+            self.metric.prepare(list(systems.values()), no_progress)
+        scores = np.full(len(responses), np.nan)
+        for system, examples in systems.items():
+            if self.metric.n_cut is not None and (n_cut := self.metric.n_cut(examples)):
+                self.notes[f"responses {CUT}"] += n_cut
+            if self.metric.scores is None:
+                yield from self._rating(ALL_RESPONSES, system, self.metric.pooled(examples)[0])
+            else:
+                scores[rows_of[system]] = self.metric.scores(examples)
+        for response, value in zip(responses, scores, strict=True):
+            yield from self._rating(response.id, response.judged_system, value)
 
     def _rating(self, item: str, system: str, value: float) -> Iterator[Rating]:
         if not math.isnan(value):

@@ -198,6 +198,8 @@ def _why_not(judge: Judge, response: Response) -> str:
         return "responses without a reference"
     if "knowledge" in judge.needs and not response.knowledge:
         return "responses without knowledge"
+    if "context" in judge.needs and not response.context:
+        return "responses without a context"
     return ""
 
 

@@ -17,8 +17,11 @@ import numpy as np
 
 from palaver.errors import UserError, check_list, count_of
 from palaver.metrics.examples import Example, Examples
-from palaver.metrics.metric import METRICS, Floats, Metric
+from palaver.metrics.metric import METRICS, Floats, Metric, open_metric
 from palaver.metrics.tokens import Ints
+from palaver.progress import Progress, no_progress
+from palaver.schema.dialogue import Turn
+from palaver.schema.response import USER
 from palaver.statistics.bootstrap import Resampling, percentile_interval, resample_sums
 from palaver.statistics.significance import holm
 from palaver.tabular import Tabular, columns_of, few, show_number
@@ -98,38 +101,46 @@ def evaluate(
     references: Sequence[str | Sequence[str]] | None = None,
     *,
     knowledge: Sequence[str] | None = None,
+    context: Sequence[str | Sequence[Turn]] | None = None,
     metrics: Sequence[str | Metric] | None = None,
     seed: int = 0,
     n_replicates: int = 1000,
     confidence: float = 0.95,
+    device: str = "auto",
 ) -> Evaluation:
-    """Each metric's figure for `predictions`. Without `metrics`: all that the given columns allow.
+    """Each metric's figure for `predictions`. Without `metrics`: all that need no model and that the given
+    columns allow.
 
-    A reference may be one text or several; an empty `knowledge` sentence is none.
+    A reference may be one text or several; an empty `knowledge` sentence is none. A context is the turns
+    before the response, or one text. `device` is where the models of metrics run.
     """
     resampling = Resampling.of(confidence, n_replicates, seed)
     for name, texts in (("predictions", predictions), ("references", references), ("metrics", metrics)):
         check_list(name, texts)
-    given = {"references": references, "knowledge": knowledge}
+    given = {"references": references, "knowledge": knowledge, "context": context}
     _check_lengths(predictions, given)
-    chosen = choose_metrics(metrics, {need for need, column in given.items() if column is not None})
+    chosen = choose_metrics(metrics, {need for need, column in given.items() if column is not None}, device)
     n = len(predictions)
     several = [()] * n if references is None else [_as_tuple(reference) for reference in references]
     sentences = [""] * n if knowledge is None else knowledge
     if any(metric.of_texts for metric in chosen):
-        examples = Examples.of([Example(*row) for row in zip(predictions, several, sentences, strict=True)])
+        turns = [()] * n if context is None else [_as_turns(one) for one in context]
+        columns = zip(predictions, several, sentences, turns, strict=True)
+        examples = Examples.of([Example(*row) for row in columns])
     else:
         examples = Examples.of_columns(predictions, several, sentences)
     rows, _ = measure([SystemResponses("", range(n), examples)], chosen, resampling)
     return Evaluation(rows, n, seed, n_replicates, confidence)
 
 
-def choose_metrics(metrics: Sequence[str | Metric] | None, columns: set[str]) -> list[Metric]:
-    """The metrics that are named, or all that the columns (references, knowledge) allow."""
+def choose_metrics(
+    metrics: Sequence[str | Metric] | None, columns: set[str], device: str = "auto"
+) -> list[Metric]:
+    """The metrics that are named, or all that need no model and that the columns allow."""
     if metrics is None:
         known = [METRICS.get(name) for name in METRICS]
-        return [metric for metric in known if columns.issuperset(metric.needs)]
-    chosen = list(dict.fromkeys(METRICS.get(m) if isinstance(m, str) else m for m in metrics))
+        return [m for m in known if columns.issuperset(m.needs) and not m.model]
+    chosen = list({m if isinstance(m, str) else m.name: open_metric(m, device) for m in metrics}.values())
     problems = [f"{m.name} needs {need}" for m in chosen for need in m.needs if need not in columns]
     if problems:
         raise UserError("something is missing for these metrics:", problems=problems)
@@ -148,17 +159,23 @@ class SystemResponses:
 
 
 def measure(
-    systems: Sequence[SystemResponses], metrics: Sequence[Metric], resampling: Resampling
+    systems: Sequence[SystemResponses],
+    metrics: Sequence[Metric],
+    resampling: Resampling,
+    progress: Progress = no_progress,
 ) -> tuple[tuple[MetricResult, ...], tuple[MetricDifference, ...]]:
     """Each metric of each system, and each pair of systems by each metric that has an interval."""
-    sums = [metric for metric in metrics if metric.whole is None]
+    for metric in metrics:
+        if metric.prepare is not None:
+            metric.prepare([system.examples for system in systems], progress)
+    sums = [metric for metric in metrics if metric.has_scores]
     for system in systems:
         system.tables = [_with_counts(metric.table(system.examples)) for metric in sums]
     replicates = _replicates(systems, resampling)
     rows = []
     for metric in metrics:
         for system, of_system in zip(systems, replicates, strict=True):
-            if metric.whole is not None:
+            if not metric.has_scores:
                 rows.append(_whole_result(metric, system))
             else:
                 place = sums.index(metric)
@@ -222,12 +239,11 @@ def _result(
 
 
 def _whole_result(metric: Metric, system: SystemResponses) -> MetricResult:
-    assert metric.whole is not None
-    value = float(metric.whole(system.examples))
+    value, low, high = metric.pooled(system.examples)
     result = _empty_result(metric, system, len(system.examples))
     if math.isnan(value):
         return replace(result, reason="no response has a score")
-    return replace(result, value=value, reason=metric.no_interval)
+    return replace(result, value=value, low=low, high=high, reason=metric.no_interval)
 
 
 def _empty_result(metric: Metric, system: SystemResponses, n: int) -> MetricResult:
@@ -325,3 +341,9 @@ def _check_lengths(predictions: Sequence[str], given: dict[str, Any]) -> None:
 
 def _as_tuple(reference: str | Sequence[str]) -> tuple[str, ...]:
     return (reference,) if isinstance(reference, str) else tuple(reference)
+
+
+def _as_turns(context: str | Sequence[Turn]) -> tuple[Turn, ...]:
+    if isinstance(context, str):
+        return (Turn(speaker=USER, text=context),) if context.strip() else ()
+    return tuple(context)

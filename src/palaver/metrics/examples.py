@@ -11,14 +11,16 @@ from typing import NamedTuple
 import numpy as np
 
 from palaver.metrics.tokens import Ints, Rule, Texts, Tokens, Vocabulary
+from palaver.schema.dialogue import Turn
 
 
 class Example(NamedTuple):
-    """One response to be judged, the true response (or several) and the sentence it was grounded in."""
+    """One response to be judged, the true response (or several), the knowledge and the turns before it."""
 
     prediction: str
     references: tuple[str, ...] = ()
     knowledge: str = ""
+    context: tuple[Turn, ...] = ()
 
 
 @dataclass(eq=False)
@@ -35,11 +37,13 @@ class Examples:
     """The texts themselves, where a plug-in needs them."""
     _matches: dict[tuple[Rule, int, bool], Ints] = field(default_factory=dict, repr=False)
     _distinct: Ints | None = None
+    by_models: dict[tuple[str, ...], np.ndarray] = field(default_factory=dict, repr=False)
+    """What models said, by what was asked: metrics of one model share it."""
 
     @classmethod
     def of(cls, rows: Sequence[Example], vocabulary: Vocabulary | None = None) -> Examples:
         """The examples that these texts are."""
-        predictions, references, knowledge = zip(*rows, strict=True) if rows else ((), (), ())
+        predictions, references, knowledge, _ = zip(*rows, strict=True) if rows else ((), (), (), ())
         examples = cls.of_columns(predictions, references, knowledge, vocabulary)
         examples.rows = rows
         return examples

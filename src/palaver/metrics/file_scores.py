@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import polars as pl
@@ -24,13 +24,14 @@ from palaver.metrics.evaluate import (
     measure,
 )
 from palaver.metrics.examples import Example, Examples
-from palaver.metrics.metric import METRICS, Metric
+from palaver.metrics.metric import Metric
 from palaver.metrics.tokens import Vocabulary
 from palaver.progress import Progress, no_progress
 from palaver.readers.rating_columns import SCHEMA
 from palaver.readers.responses import read_responses
 from palaver.readers.rows import file_stem
 from palaver.readers.texts import is_plain_text, read_texts
+from palaver.schema.judge import Need
 from palaver.schema.rating import value_text
 from palaver.schema.response import Response
 from palaver.statistics.bootstrap import Resampling
@@ -39,6 +40,7 @@ from palaver.tabular import Tabular, columns_of, few, show_number
 ALL_RESPONSES = "(all responses)"
 """The item of a figure about everything a system said."""
 UNANSWERED = "responses that the system did not give"
+CUT = "could not be read whole by the model; its beginning was scored"
 _BUFFER = 20_000
 """Responses whose texts are held at a time."""
 
@@ -139,9 +141,11 @@ def score_files(
     seed: int = 0,
     n_replicates: int = 1000,
     confidence: float = 0.95,
+    device: str = "auto",
     progress: Progress | None = None,
 ) -> FileScores:
-    """The metrics of every system in the files. Without `metrics`: all that the files allow.
+    """The metrics of every system in the files. Without `metrics`: all that need no model and that the files
+    allow.
 
     `references` are text files, one true response a line, for files that have one response a line.
     """
@@ -152,9 +156,10 @@ def score_files(
     twice = [str(path) for path, count in Counter(files).items() if count > 1]
     if twice:
         raise UserError(f"named twice: {', '.join(twice)}", "name each file once")
-    named = None if metrics is None else [METRICS.get(m) if isinstance(m, str) else m for m in metrics]
+    tell = progress or no_progress
+    named = None if metrics is None else choose_metrics(metrics, set(get_args(Need)), device)
     keep_texts = any(metric.of_texts for metric in named or ())
-    reading = _Reading(keep_texts, progress or no_progress)
+    reading = _Reading(keep_texts, tell)
     plain = [is_plain_text(path) for path in files]
     if references and not all(plain):
         odd = files[plain.index(False)]
@@ -168,11 +173,21 @@ def score_files(
         else:
             reading.read_responses(path, columns)
     systems = reading.systems()
-    chosen = choose_metrics(named, {need for need in ("references", "knowledge") if reading.has[need]})
-    scores, differences = measure(systems, chosen, resampling)
-    return FileScores(
-        scores, differences, tuple(systems), tuple(chosen), dict(reading.left_out), tuple(reading.notes)
-    )
+    chosen = choose_metrics(named, {need for need in get_args(Need) if reading.has[need]})
+    scores, differences = measure(systems, chosen, resampling, tell)
+    notes = (*reading.notes, *_notes_of_cuts(systems, chosen))
+    return FileScores(scores, differences, tuple(systems), tuple(chosen), dict(reading.left_out), notes)
+
+
+def _notes_of_cuts(systems: Sequence[SystemResponses], metrics: Sequence[Metric]) -> Iterator[str]:
+    names: dict[tuple[str, int], list[str]] = {}
+    for system in systems:
+        for metric in metrics:
+            n = metric.n_cut(system.examples) if metric.n_cut is not None else 0
+            if n:
+                names.setdefault((system.name, n), []).append(metric.name)
+    for (name, n), of_metrics in names.items():
+        yield f"{', '.join(of_metrics)}: {count_of(n, 'response')} of {name} {CUT}"
 
 
 class _Reading:
@@ -220,6 +235,7 @@ class _Reading:
         system.waiting.append(example)
         self.has["references"] += bool(example.references)
         self.has["knowledge"] += bool(example.knowledge)
+        self.has["context"] += bool(example.context)
         self._n_waiting += 1
         if self._n_waiting == _BUFFER:
             self._flush()
@@ -248,4 +264,4 @@ class _Reading:
 
 def example_of(response: Response) -> Example:
     """What a metric looks at."""
-    return Example(response.response or "", response.references, response.knowledge or "")
+    return Example(response.response or "", response.references, response.knowledge or "", response.context)

@@ -26,3 +26,12 @@ EMPTY = Metric(
     settings="words:palaver|mean:responses",
     scores=lambda examples: (_n_words(examples) == 0).astype(np.float64),
 )
+LONGEST = 500
+"""Words of a response that is not marked. Most encoders read 512 tokens."""
+OVER_LONG = Metric(
+    name="over_long",
+    title=f"Responses of more than {LONGEST} words",
+    better="lower",
+    settings=f"words:palaver|longest:{LONGEST}|mean:responses",
+    scores=lambda examples: (_n_words(examples) > LONGEST).astype(np.float64),
+)

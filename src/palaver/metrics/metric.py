@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import numpy as np
@@ -14,6 +14,7 @@ from palaver import __version__
 from palaver.errors import UserError
 from palaver.files import sha256_of
 from palaver.metrics.examples import Example, Examples
+from palaver.progress import Progress
 from palaver.registry import Registry, call_plugin, parameters_of, source_file
 from palaver.schema.judge import Direction, Need
 
@@ -27,7 +28,8 @@ class Metric:
     `scores` gives each response's score (nan: undefined, left out and counted); the figure is their mean. A
     figure that is no mean, but follows from sums over responses, has `statistics` (responses, columns) and
     `figure`, which takes their sums (…, columns). A figure that does not has `whole` instead, and
-    `no_interval` says why there is no bootstrap interval.
+    `no_interval` says why there is no bootstrap interval. A metric that needs a model is opened with one by
+    `open_metric`; what stands in `METRICS` is its declaration.
     """
 
     name: str
@@ -41,13 +43,39 @@ class Metric:
     figure: Callable[[Floats], Floats] | None = None
     whole: Callable[[Examples], float] | None = None
     no_interval: str = ""
+    runs: Callable[[Examples], Floats] | None = None
+    """Of a figure that depends on chance: its values in several runs. Their mean is the figure; the lowest
+    and the highest stand in place of an interval."""
     of_texts: bool = False
     """Whether it reads the texts themselves (`Examples.rows`)."""
+    together: bool = False
+    """Whether a response's score depends on the other responses."""
+    model: str = ""
+    """The model it is computed with unless another is named after "="."""
+    with_model: Callable[[str, str], Metric] | None = None
+    """Where there is one: the metric with the model of that name on that device."""
+    prepare: Callable[[Sequence[Examples], Progress], None] | None = None
+    """Computes for several systems at once what `scores` then finds done."""
+    n_cut: Callable[[Examples], int] | None = None
+    """How many responses were longer than the model reads, or were compared with something that was."""
 
     @property
     def signature(self) -> str:
         """What to print beside a figure so that others can compute the same one."""
         return f"{self.name}|{self.settings}|palaver:{__version__}"
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether the figure follows from scores of single responses."""
+        return self.whole is None and self.runs is None
+
+    def pooled(self, examples: Examples) -> tuple[float, float, float]:
+        """The figure of a metric without scores; the lowest and the highest where there are several runs."""
+        if self.runs is not None:
+            values = self.runs(examples)
+            return float(values.mean()), float(values.min()), float(values.max())
+        assert self.whole is not None, self.name
+        return float(self.whole(examples)), np.nan, np.nan
 
     def table(self, examples: Examples) -> Floats:
         """What adds up over responses, (responses, columns); a row of nan where there is no score."""
@@ -114,6 +142,19 @@ def _plugin(name: str, brought: Any) -> Metric:
     )
 
 
+def open_metric(said: str | Metric, device: str = "auto") -> Metric:
+    """The metric that `said` names: NAME, NAME=MODEL where it needs a model, or MODULE:FUNCTION."""
+    if isinstance(said, Metric):
+        return said
+    name, _, which = said.partition("=")
+    metric = METRICS.get(name)
+    if metric.with_model is not None:
+        return replace(metric.with_model(which or metric.model, device), name=said)
+    if which:
+        raise UserError(f"{name} takes nothing after '=', found {which!r}")
+    return metric
+
+
 METRICS: Registry[Metric] = Registry(
     "metric",
     {
@@ -140,6 +181,19 @@ METRICS: Registry[Metric] = Registry(
         "top_10_share": "palaver.metrics.diversity:TOP_10_SHARE",
         "words": "palaver.metrics.length:WORDS",
         "empty": "palaver.metrics.length:EMPTY",
+        "over_long": "palaver.metrics.length:OVER_LONG",
+        "embedding_average": "palaver.metrics.embedding:AVERAGE",
+        "embedding_greedy": "palaver.metrics.embedding:GREEDY",
+        "embedding_extrema": "palaver.metrics.embedding:EXTREMA",
+        "bertscore": "palaver.metrics.embedding:BERTSCORE",
+        "bertscore_precision": "palaver.metrics.embedding:BERTSCORE_PRECISION",
+        "bertscore_recall": "palaver.metrics.embedding:BERTSCORE_RECALL",
+        "bertscore_idf": "palaver.metrics.embedding:BERTSCORE_IDF",
+        "mauve": "palaver.metrics.mauve:MAUVE",
+        "perplexity": "palaver.metrics.likelihood:PERPLEXITY",
+        "word_perplexity": "palaver.metrics.likelihood:WORD_PERPLEXITY",
+        "likelihood": "palaver.metrics.likelihood:LIKELIHOOD",
+        "context_gain": "palaver.metrics.likelihood:CONTEXT_GAIN",
     },
     group="palaver.metrics",
     adapt=_plugin,

@@ -12,7 +12,7 @@ from palaver.schema.response import Response
 from palaver.schema.scale import Scale
 
 Direction = Literal["higher", "lower", "neither"]
-Need = Literal["references", "knowledge"]
+Need = Literal["references", "knowledge", "context"]
 Judged = Literal["responses", "dialogues"]
 
 

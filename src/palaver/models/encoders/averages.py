@@ -23,7 +23,7 @@ import numpy as np
 from palaver.artefacts import digest, digest_files
 from palaver.errors import DataError, UserError
 from palaver.files import TextStream, check_readable
-from palaver.models.encoders.encoder import Encoder, Places, Vectors
+from palaver.models.encoders.encoder import Encoder, Places, TokenVectors, Vectors
 from palaver.models.packages import PACKAGES, folder_of
 from palaver.text.words import words
 
@@ -45,6 +45,14 @@ class WordVectors:
     def rows(self, text: str) -> Vectors:
         """The vectors of the words of `text` that have one, sorted: no sum depends on the words' order."""
         return self.table[sorted(self.at[word] for word in words(text) if word in self.at)]
+
+    def tokens(self, texts: list[str]) -> list[TokenVectors]:
+        """The words of each text that have a vector, as they stand."""
+        found = []
+        for text in texts:
+            ids = np.array([self.at[word] for word in words(text) if word in self.at], dtype=np.int64)
+            found.append(TokenVectors(ids, self.table[ids], np.ones(len(ids), bool), False))
+        return found
 
 
 def read_vectors(path: Path) -> WordVectors:
@@ -194,6 +202,7 @@ def open_glove(arguments: list[str], places: Places) -> Encoder:
         signature=digest("glove", vectors.signature),
         provenance=f"mean of the word vectors of {_describe(vectors)}",
         encode=averager(vectors),
+        tokens=vectors.tokens,
     )
 
 
@@ -209,6 +218,7 @@ def open_glove_100d(arguments: list[str], places: Places) -> Encoder:
         f"figures, 100 numbers; "
         f"{PACKAGES['glove-100d'].provenance})",
         encode=averager(vectors),
+        tokens=vectors.tokens,
     )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,17 @@ from palaver.errors import UserError, require
 from palaver.registry import Named
 
 Vectors = NDArray[np.float32]
+
+
+class TokenVectors(NamedTuple):
+    """The tokens of one text."""
+
+    ids: NDArray[np.int64]  # (T,)
+    vectors: Vectors  # (T, C)
+    is_text: NDArray[np.bool_]
+    """(T,) False for the marks that a model puts around a text."""
+    is_cut: bool
+    """Whether the text was longer than the encoder reads."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,6 +39,8 @@ class Encoder(Named):
     """Said beside every row of figures: whose weights, from which file, trained by whom."""
     encode: Callable[[list[str]], Any]
     """(n texts) -> (n, d)."""
+    tokens: Callable[[list[str]], list[TokenVectors]] | None = None
+    """Vectors of each token, where the encoder has such."""
 
 
 @dataclass(frozen=True)
@@ -64,16 +77,16 @@ class Places:
 Opener = Callable[[list[str], Places], Encoder]
 
 
-def load_at_first_use(load: Callable[[], Callable[[list[str]], Any]]) -> Callable[[list[str]], Any]:
-    """Vectors that are all on disk need no model."""
-    loaded: list[Callable[[list[str]], Any]] = []
-
-    def encode(texts: list[str]) -> Any:
-        if not loaded:
-            loaded.append(load())
-        return loaded[0](texts)
-
-    return encode
+def batches_by_length(lengths: Sequence[int], max_tokens: int) -> Iterator[list[int]]:
+    """Places of texts of like length, the longest first; a padded batch has about `max_tokens` at most."""
+    batch: list[int] = []
+    for place in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if batch and (len(batch) + 1) * lengths[batch[0]] > max_tokens:
+            yield batch
+            batch = []
+        batch.append(place)
+    if batch:
+        yield batch
 
 
 def checked(given: Any, texts: Sequence[str], name: str, size: int | None = None) -> Vectors:

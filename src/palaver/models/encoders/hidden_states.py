@@ -7,13 +7,14 @@ sees one token only, and the others lean on it.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from palaver.artefacts import digest, digest_files
 from palaver.errors import UserError, require
-from palaver.models.encoders.encoder import Encoder, Places, Vectors, load_at_first_use
+from palaver.models.encoders.encoder import Encoder, Places, TokenVectors, Vectors, batches_by_length
 from palaver.models.packages import PACKAGES, folder_of
 
 N_LAYERS = 30
@@ -37,13 +38,33 @@ class HiddenStates:
             vectors[part] = self._means([texts[i] for i in part])
         return vectors
 
+    def tokens(self, texts: list[str]) -> list[TokenVectors]:
+        """The state of each token; the mark of the beginning has none."""
+        whole = [self._tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
+        kept = [self._kept(row) for row in whole]
+        found: list[Any] = [None] * len(texts)
+        for batch in batches_by_length([len(row) + 1 for row in kept], 64 * self._batch_size):
+            states, _ = self._states([kept[n] for n in batch])
+            for n, of_text in zip(batch, states.numpy(), strict=True):
+                ids = np.array(kept[n], dtype=np.int64)
+                is_cut = len(ids) < len(whole[n])
+                found[n] = TokenVectors(ids, of_text[: len(ids)], np.ones(len(ids), bool), is_cut)
+        return found
+
+    def _kept(self, tokens: list[int]) -> list[int]:
+        return tokens[-self._max_tokens :] if self._keep_end else tokens[: self._max_tokens]
+
     def _means(self, texts: list[str]) -> Vectors:
+        whole = [self._tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
+        states, counted = self._states([self._kept(row) for row in whole])
+        mean = (states * counted).sum(1) / counted.sum(1).clamp(min=1)  # (B, C)
+        vectors: Vectors = mean.numpy()
+        return vectors
+
+    def _states(self, tokens: list[list[int]]) -> tuple[Any, Any]:
+        """(B, T, C) states of the tokens, without that of the beginning, and (B, T, 1) 1 where one is."""
         torch, tokenizer = self._torch, self._tokenizer
-        rows = []
-        for text in texts:
-            tokens = tokenizer(text, add_special_tokens=False)["input_ids"]
-            kept = tokens[-self._max_tokens :] if self._keep_end else tokens[: self._max_tokens]
-            rows.append([tokenizer.bos_token_id, *kept])
+        rows = [[tokenizer.bos_token_id, *kept] for kept in tokens]
         width = max(map(len, rows))
         ids = torch.full((len(rows), width), tokenizer.pad_token_id)  # (B, T)
         mask = torch.zeros(len(rows), width, dtype=torch.int64)  # (B, T)
@@ -55,11 +76,7 @@ class HiddenStates:
             output = self._model.model(
                 ids.to(device), attention_mask=mask.to(device), output_hidden_states=True, use_cache=False
             )
-        states = output.hidden_states[self._layer].float().cpu()[:, 1:]  # (B, T-1, C) without the beginning
-        counted = mask[:, 1:, None].float()  # (B, T-1, 1)
-        mean = (states * counted).sum(1) / counted.sum(1).clamp(min=1)  # (B, C)
-        vectors: Vectors = mean.numpy()
-        return vectors
+        return output.hidden_states[self._layer].float().cpu()[:, 1:], mask[:, 1:, None].float()
 
 
 def open_smollm2(arguments: list[str], places: Places) -> Encoder:
@@ -78,6 +95,7 @@ def open_smollm2(arguments: list[str], places: Places) -> Encoder:
     gguf = folder_of("smollm2") / GGUF
     which = "the last layer" if layer == N_LAYERS else f"layer {layer} of {N_LAYERS}"
 
+    @cache
     def load() -> HiddenStates:
         # Full precision also on a GPU: cosines that differ by little are compared.
         model, tokenizer = load_smollm2(places.torch_device(), "float32")
@@ -87,5 +105,6 @@ def open_smollm2(arguments: list[str], places: Places) -> Encoder:
         "smollm2" if layer == N_LAYERS else f"smollm2={layer}",
         digest("hidden-states", digest_files([gguf]), layer, places.max_tokens, places.keep_end),
         f"{NAME}, mean of {which} ({PACKAGES['smollm2'].provenance})",
-        load_at_first_use(load),
+        lambda texts: load()(texts),
+        tokens=lambda texts: load().tokens(texts),
     )

@@ -8,6 +8,7 @@ The package's export lacks ColBERT's last projection, so these are the states be
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from palaver.artefacts import digest, digest_files
 from palaver.errors import DataError, UserError, require
-from palaver.models.encoders.encoder import Encoder, Places, Vectors, load_at_first_use
+from palaver.models.encoders.encoder import Encoder, Places, TokenVectors, Vectors
 from palaver.models.packages import PACKAGES, folder_of
 
 Pooling = Literal["first", "mean"]
@@ -53,20 +54,29 @@ class OnnxEncoder:
         self._inputs = {one.name for one in self._session.get_inputs()}
 
     def __call__(self, texts: list[str]) -> Vectors:
-        vectors: Vectors = np.stack([self._encode(text) for text in texts])
+        states = [self._states(self._tokenizer.encode(text)) for text in texts]
+        vectors: Vectors = np.stack([s[0] if self._pooling == "first" else s.mean(axis=0) for s in states])
         return vectors
 
-    def _encode(self, text: str) -> Vectors:
-        tokens = self._tokenizer.encode(text)
+    def tokens(self, texts: list[str]) -> list[TokenVectors]:
+        """The state of each token."""
+        found = []
+        for text in texts:
+            tokens = self._tokenizer.encode(text)
+            is_text = ~np.array(tokens.special_tokens_mask, dtype=bool)
+            ids = np.array(tokens.ids, dtype=np.int64)
+            found.append(TokenVectors(ids, self._states(tokens), is_text, bool(tokens.overflowing)))
+        return found
+
+    def _states(self, tokens: Any) -> Vectors:
         fields: dict[str, Any] = {
             "input_ids": tokens.ids,
             "attention_mask": tokens.attention_mask,
             "token_type_ids": tokens.type_ids,
         }
         feed = {name: np.array([row]) for name, row in fields.items() if name in self._inputs}  # (1, T)
-        states = self._session.run(["last_hidden_state"], feed)[0][0]  # (T, C)
-        vector: Vectors = states[0] if self._pooling == "first" else states.mean(axis=0)
-        return vector
+        states: Vectors = self._session.run(["last_hidden_state"], feed)[0][0]  # (T, C)
+        return states
 
 
 def open_bge_small(arguments: list[str], places: Places) -> Encoder:
@@ -88,9 +98,11 @@ def _open(
     require("onnxruntime", "probes")
     folder = folder_of("bge-small") / "models" / "data" / place
     files = [folder / "model.onnx", folder / "tokenizer.json"]
+    load = cache(lambda: OnnxEncoder(folder, pooling, places))
     return Encoder(
         name,
         digest("onnx", pooling, digest_files(files), places.max_tokens, places.keep_end),
         f"{about}; 8 bits ({PACKAGES['bge-small'].provenance})",
-        load_at_first_use(lambda: OnnxEncoder(folder, pooling, places)),
+        lambda texts: load()(texts),
+        tokens=lambda texts: load().tokens(texts),
     )

