@@ -164,7 +164,7 @@ class CheckpointSystem(Named):
         ids = dict(zip(texts, encode_turns(self.vocabulary, list(texts.values()), longest), strict=True))
         histories = {}
         for key, kept in seen.items():
-            history = join_turns([ids[text] for text in kept], longest)
+            history = join_turns([ids[text] for text in kept], longest, self.config.frame)
             histories[key] = history.tokens or [UNK]
             if history.is_cut:
                 self.notes.add(
