@@ -78,7 +78,7 @@ _MARKS = 32
 """Room for what stands around knowledge and response."""
 
 
-_CACHE = {"cpu": 16_384, "cuda": 1_000_000}
+_CACHE = {"cpu": 16_384, "cuda": 400_000}
 """By device, the tokens whose keys and values are kept at a time: of SmolLM2, 45 kB each in float32."""
 
 
