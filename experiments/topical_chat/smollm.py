@@ -112,9 +112,18 @@ def _prepare_characters(data: Path, out: Path) -> None:
 # There: one run -------------------------------------------------------------------------------------------
 
 
+def label(name: str, given: argparse.Namespace) -> str:
+    """What a run is called in the results."""
+    return f"{name}-lora" if given.lora else name
+
+
 def settings(name: str, seed: int, given: argparse.Namespace) -> list[str]:
     """What differs from the preset: data as files, and what the command line says."""
-    changes = [f"out={RUNS / f'{name}-{seed}'}", f"seed={seed}", f"data.prepared={RUNS / 'prepared'}"]
+    changes = [
+        f"out={RUNS / f'{label(name, given)}-{seed}'}",
+        f"seed={seed}",
+        f"data.prepared={RUNS / 'prepared'}",
+    ]
     changes += [f"model.base={given.base}", "log.checkpoint_every=0", f"optimiser.epochs={given.epochs}"]
     if name in CHARACTERS:
         scripts = ", ".join(f'{{path="{MADE}/{show}.jsonl"}}' for show in SHOWS)
@@ -346,17 +355,18 @@ def keep_adapter(folder: Path, target: Path) -> None:
 def run_one(name: str, seed: int, given: argparse.Namespace) -> None:
     """In a process of its own: train, test, keep."""
     began = time.perf_counter()
+    key = f"{label(name, given)}-{seed}"
     folder = untrained(given.base) if name == "untrained" else train_one(name, seed, given)
     trained = time.perf_counter()
     if name in CHARACTERS:
         answer_as_characters(folder, name, given.out, given.limit)
     else:
-        with gzip.open(RUNS / f"{name}-{seed}.jsonl.gz", "wt", encoding="utf-8") as file:
-            file.writelines(test_one(folder, name, seed, given.limit))
+        with gzip.open(RUNS / f"{key}.jsonl.gz", "wt", encoding="utf-8") as file:
+            file.writelines(test_one(folder, label(name, given), seed, given.limit))
     if given.lora:
-        keep_adapter(folder, given.out / f"adapter-{name}-{seed}")
+        keep_adapter(folder, given.out / f"adapter-{key}")
     ended = {"train_seconds": round(trained - began), "test_seconds": round(time.perf_counter() - trained)}
-    (RUNS / f"{name}-{seed}.json").write_text(json.dumps(ended), encoding="utf-8")
+    (RUNS / f"{key}.json").write_text(json.dumps(ended), encoding="utf-8")
 
 
 # There: all runs ------------------------------------------------------------------------------------------
@@ -385,7 +395,7 @@ def run_all(given: argparse.Namespace) -> None:
         while waiting and len(running) < given.processes and not late:
             name, seed = waiting.pop(0)
             command = [sys.executable, str(Path(__file__).resolve()), "one", name, str(seed), *given.words]
-            with open(RUNS / f"{name}-{seed}.log", "wb") as log:
+            with open(RUNS / f"{label(name, given)}-{seed}.log", "wb") as log:
                 running[name, seed] = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
             print(f"{time.time() - began:5.0f} s  {name} {seed}: started", flush=True)
         for job, process in list(running.items()):
@@ -394,13 +404,13 @@ def run_all(given: argparse.Namespace) -> None:
                 process.wait()
             if process.poll() is not None:
                 del running[job]
-                key = f"{job[0]}-{job[1]}"
+                key = f"{label(job[0], given)}-{job[1]}"
                 ends[key] = "out of time" if late else f"exit {process.returncode}"
                 log_text = (RUNS / f"{key}.log").read_text(encoding="utf-8", errors="replace")
                 print(f"{time.time() - began:5.0f} s  {key}: {ends[key]}", flush=True)
                 print("    " + "\n    ".join(log_text.splitlines()[-6 if ends[key] == "exit 0" else -25 :]))
         if late:
-            ends |= {f"{name}-{seed}": "not started: out of time" for name, seed in waiting}
+            ends |= {f"{label(n, given)}-{s}": "not started: out of time" for n, s in waiting}
             break
         time.sleep(0.5)
     gather(given, jobs, ends, time.time() - began)
@@ -412,12 +422,13 @@ def gather(given: argparse.Namespace, jobs: Sequence[Any], ends: dict[str, str],
 
     with (given.out / "responses.jsonl.gz").open("wb") as joined:  # gzip files one after another are one
         for name, seed in jobs:
-            part = RUNS / f"{name}-{seed}.jsonl.gz"
-            if ends.get(f"{name}-{seed}") == "exit 0" and part.exists():
+            key = f"{label(name, given)}-{seed}"
+            part = RUNS / f"{key}.jsonl.gz"
+            if ends.get(key) == "exit 0" and part.exists():
                 joined.write(part.read_bytes())
     runs = {}
     for name, seed in jobs:
-        key = f"{name}-{seed}"
+        key = f"{label(name, given)}-{seed}"
         metrics, times = RUNS / key / "metrics.jsonl", RUNS / f"{key}.json"
         rows = [json.loads(line) for line in metrics.read_text().splitlines()] if metrics.exists() else []
         keys = ("epoch", "step", "seconds", "ppl_word", "valid_ppl_word", "lr")
