@@ -119,11 +119,8 @@ def label(name: str, given: argparse.Namespace) -> str:
 
 def settings(name: str, seed: int, given: argparse.Namespace) -> list[str]:
     """What differs from the preset: data as files, and what the command line says."""
-    changes = [
-        f"out={RUNS / f'{label(name, given)}-{seed}'}",
-        f"seed={seed}",
-        f"data.prepared={RUNS / 'prepared'}",
-    ]
+    key = f"{label(name, given)}-{seed}"
+    changes = [f"out={RUNS / key}", f"seed={seed}", f"data.prepared={RUNS}/prepared-{key}"]
     changes += [f"model.base={given.base}", "log.checkpoint_every=0", f"optimiser.epochs={given.epochs}"]
     if name in CHARACTERS:
         scripts = ", ".join(f'{{path="{MADE}/{show}.jsonl"}}' for show in SHOWS)
@@ -138,7 +135,6 @@ def settings(name: str, seed: int, given: argparse.Namespace) -> list[str]:
     if given.limit:
         changes += [f"data.max_examples={given.limit}", "data.valid=[]", "optimiser.batch_tokens=2048"]
         changes += [f"data.valid_examples={given.limit // 4}", "optimiser.max_steps=4"]
-        changes += ["data.min_turns=1"] if name in CHARACTERS else []
     return [*changes, *given.settings]
 
 
