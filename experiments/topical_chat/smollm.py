@@ -241,7 +241,7 @@ def test_one(folder: Path, name: str, seed: int, limit: int) -> Iterator[str]:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     torch.set_float32_matmul_precision("high")
     model, vocabulary = load(folder, device=device)
-    model.merge()  # type: ignore[operator]
+    model.merge()
     c = model.config
     for split in TESTS:
         began = time.perf_counter()
@@ -303,7 +303,7 @@ def answer_as_characters(folder: Path, name: str, out: Path, limit: int) -> None
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model, vocabulary = load(folder, device=device, dtype=torch.bfloat16 if device == "cuda" else None)
-    model.merge()  # type: ignore[operator]
+    model.merge()
     c = model.config
     texts = (MADE / "contexts.txt").read_text(encoding="utf-8").splitlines()[: limit or None]
     encoded = [join_turns([t], c.max_context, c.frame).tokens for t in encode_turns(vocabulary, texts)]

@@ -149,6 +149,9 @@ class Responder(nn.Module, ABC):
     def step(self, state: Any, tokens: Tensor) -> tuple[Tensor, Any]:
         """One more token (B,) into `state`: logits (B, V) of the next, and the new state."""
 
+    def merge(self) -> None:
+        """Make ready to answer only. Weights that are kept apart for training are put together."""
+
     def rows_at_once(self, longest: int) -> int:
         """How many rows are decoded together if the longest text has so many tokens; a beam is a row."""
         return 8192 if self.device.type == "cuda" else 256
