@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,10 +21,10 @@ from palaver.cli.knowledge_file import KnowledgeFile
 from palaver.cli.messages import show_error
 from palaver.corpora.personalities import TRAITS
 from palaver.errors import UsageError, UserError, count_of, nearest
-from palaver.generation.conversation import Conversation, SystemReply
+from palaver.generation.conversation import Conversation, Hear, SystemReply
 from palaver.generation.options import DecodingOptions
 from palaver.generation.system import notes, parse_ocean
-from palaver.generation.systems_file import find_system
+from palaver.generation.systems_file import best_system, find_system
 from palaver.readers import write_dialogues
 
 DEFAULTS: dict[str, Any] = {"method": "sample", "temperature": 0.8, "top_p": 0.9, "no_repeat_ngram": 3}
@@ -44,9 +45,13 @@ _COLOURS = ("green", "magenta", "yellow", "blue", "red", "cyan")
 
 def chat(
     systems: Annotated[
-        list[str],
-        typer.Argument(help="Names from systems.toml, default, or checkpoint folders.", metavar="SYSTEM"),
-    ],
+        list[str] | None,
+        typer.Argument(
+            help="Names from systems.toml, smollm2, default, or checkpoint folders; without any, the best "
+            "there is.",
+            metavar="[SYSTEM]...",
+        ),
+    ] = None,
     speaker: Annotated[str | None, typer.Option(help="Who the systems speak as, such as Joey.")] = None,
     ocean: Annotated[
         str | None, typer.Option(help="Or their personality: five numbers from 1 to 7, joined by commas.")
@@ -65,20 +70,28 @@ def chat(
     /help says what can be typed. When the input is no terminal, each line is a turn, and only the replies are
     printed.
 
-    Example: palaver chat default
+    Example: palaver chat
+
+    Example: palaver chat default smollm2
     """
     if speaker is not None and ocean is not None:
         raise UsageError(
             "--speaker and --ocean were both given", "a speaker has a personality; give one of them"
         )
     scores = parse_ocean(ocean) if ocean is not None else None
-    specs = [find_system(name, systems_file) for name in dict.fromkeys(systems)]
     screen = _Screen(verbose)
+    names, about = list(dict.fromkeys(systems or [])), ""
+    if not names:
+        name, about = best_system()
+        names = [name]
+    specs = [find_system(name, systems_file) for name in names]
     with screen.waiting("opening " + ", ".join(spec.name for spec in specs)):
         chosen = None if device == "auto" else device  # auto leaves the device to the systems file
         opened = [spec(device=chosen, decoding=decoding.given(), defaults=DEFAULTS) for spec in specs]
         conversation = Conversation(opened, seed=seed)
         session = _Session(conversation, screen)
+        if about:
+            session.note(f"this is {about}")
         if speaker is not None:
             session.note(*conversation.set_speaker(speaker))
         if scores is not None:
@@ -119,9 +132,7 @@ class _Session:
             return True
         if not text.startswith("/") or text.startswith("//"):
             said = text.removeprefix("/") if text.startswith("//") else text
-            with self.screen.waiting("…"):
-                replies = self.conversation.say(said)
-            self._show(replies)
+            self._hear(partial(self.conversation.say, said))
             return True
         command, _, rest = text.partition(" ")
         if command in ("/quit", "/exit", "/q"):
@@ -153,11 +164,23 @@ class _Session:
 
     def _retry(self) -> None:
         before = [dialogue.turns[-1].text for dialogue in self.conversation.dialogues()]
-        with self.screen.waiting("…"):
-            replies = self.conversation.retry()
-        self._show(replies)
+        replies = self._hear(self.conversation.retry)
         if before == [said.reply.text for said in replies]:
             self.screen.say("(the same again; --method sample or a higher --temperature gives others)")
+
+    def _hear(self, ask: Callable[..., list[SystemReply]]) -> list[SystemReply]:
+        """Show replies: while they come, where that is possible."""
+        if self.screen.interactive and self.conversation.can_stream:
+            with self.screen.stream() as hear:
+                replies = ask(hear=hear)
+            self.screen.details(replies)
+        else:
+            with self.screen.waiting("…"):
+                replies = ask()
+            self.screen.replies(replies)
+        for system in self.conversation.systems:
+            self.note(*notes(system))
+        return replies
 
     def _save(self, name: str) -> None:
         if not name:
@@ -221,11 +244,6 @@ class _Session:
             if text not in self._told:
                 self._told.add(text)
                 self.screen.say(f"note: {text}", error=True)
-
-    def _show(self, replies: Sequence[SystemReply]) -> None:
-        self.screen.replies(replies)
-        for system in self.conversation.systems:
-            self.note(*notes(system))
 
 
 def _is_file(text: str) -> bool:
@@ -295,12 +313,37 @@ class _Screen:
             self._columns(replies)
         else:
             self._below(replies)
+        self.details(replies)
+
+    def details(self, replies: Sequence[SystemReply]) -> None:
         if self.verbose:
             for said in replies:
                 used = f"; knowledge: {said.knowledge}" if said.knowledge else ""
                 lnp = "" if said.reply.logprob is None else f"; ln p {said.reply.logprob:.2f}"
                 if used or lnp:
                     self.say(f"{said.system}{lnp}{used}", error=True)
+
+    @contextlib.contextmanager
+    def stream(self) -> Iterator[Hear]:
+        """Who speaks, then each piece of the reply as it comes."""
+        waiting = contextlib.ExitStack()
+        waiting.enter_context(self.waiting("…"))
+        begun = False
+
+        def hear(who: str, piece: str) -> None:
+            nonlocal begun
+            if not begun:
+                begun = True
+                waiting.close()
+                self._console.print(Text(f"{who} › ", style=f"bold {_COLOURS[0]}"), end="")
+            self._console.print(_clean(piece), end="", markup=False, soft_wrap=True)
+
+        try:
+            yield hear
+        finally:
+            waiting.close()
+            if begun:
+                self._console.print()
 
     def _below(self, replies: Sequence[SystemReply]) -> None:
         for place, said in enumerate(replies):

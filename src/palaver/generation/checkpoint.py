@@ -54,6 +54,7 @@ class CheckpointSystem(Named):
         self.batch_size = batch_size
         where = choose_device(device)
         self.model, self.vocabulary = load(self.folder, device=where, dtype=choose_dtype(dtype, where))
+        self.model.merge()
         self.config = self.model.config
         self.speakers: tuple[str, ...] = self.config.speakers
         takes = set()
@@ -71,7 +72,7 @@ class CheckpointSystem(Named):
     @functools.cached_property
     def settings(self) -> dict[str, Any]:
         parts = [self.folder / part for part in ("config.json", "tokenizer.json", "model.safetensors")]
-        model = digest([sha256_of(part) for part in parts])
+        model = digest([sha256_of(part) for part in parts if part.is_file()])
         return {"kind": "checkpoint", "model": model, **dataclasses.asdict(self.decoding)}
 
     @property
@@ -164,7 +165,7 @@ class CheckpointSystem(Named):
         ids = dict(zip(texts, encode_turns(self.vocabulary, list(texts.values()), longest), strict=True))
         histories = {}
         for key, kept in seen.items():
-            history = join_turns([ids[text] for text in kept], longest)
+            history = join_turns([ids[text] for text in kept], longest, self.config.frame)
             histories[key] = history.tokens or [UNK]
             if history.is_cut:
                 self.notes.add(

@@ -30,7 +30,9 @@ def total(logits: Tensor) -> Tensor:
     if logits.is_cuda:
         return _fused()(logits)
     exact = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    return exact[:, 0] - torch.log_softmax(exact, 1)[:, 0]  # half the time of logsumexp
+    any_finite = PAD if exact[0, PAD] > -torch.inf else EOS  # a language model never says <pad>
+    column = exact[:, any_finite]
+    return column - torch.log_softmax(exact, 1)[:, any_finite]  # half the time of logsumexp
 
 
 def most_probable(logits: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from palaver.errors import UserError
 from palaver.generation.system import check_ocean, check_speaker, check_takes, stable_key, takes
@@ -12,6 +13,8 @@ from palaver.schema import Dialogue, Reply, Request, System, Turn
 
 Choose = Callable[[Sequence[str]], str | None]
 """The knowledge sentence for what was said so far."""
+Hear = Callable[[str, str], None]
+"""Is told who speaks, and the next piece of what is said."""
 YOU = "you"
 
 
@@ -82,20 +85,20 @@ class Conversation:
     def _probe(self) -> Dialogue:
         return Dialogue(id=self.id, turns=())
 
-    def say(self, text: str) -> list[SystemReply]:
-        """Say something; what each system replies."""
+    def say(self, text: str, hear: Hear | None = None) -> list[SystemReply]:
+        """Say something; what each system replies. A single system that can stream tells `hear` meanwhile."""
         if not text.strip():
             raise UserError("there is nothing to reply to: the turn is empty")
         whole = text.encode(errors="replace").decode()  # a terminal may give half a character
         turn = Turn(speaker=YOU, text=whole.strip())
-        return self._reply({name: [*turns, turn] for name, turns in self._turns.items()}, attempt=0)
+        return self._reply({name: [*turns, turn] for name, turns in self._turns.items()}, 0, hear)
 
-    def retry(self) -> list[SystemReply]:
+    def retry(self, hear: Hear | None = None) -> list[SystemReply]:
         """Other replies to the last turn."""
         if not self._spoken():
             raise UserError("there is no reply yet to try again")
         before = {name: turns[:-1] for name, turns in self._turns.items()}
-        return self._reply(before, attempt=self._attempt + 1)
+        return self._reply(before, self._attempt + 1, hear)
 
     def undo(self) -> str:
         """Take back the last turn and its replies; what had been said."""
@@ -119,15 +122,26 @@ class Conversation:
             if turns
         ]
 
+    @property
+    def can_stream(self) -> bool:
+        """Whether there is one system, and its words can be heard one by one."""
+        return len(self.systems) == 1 and hasattr(self.systems[0], "stream")
+
     def _spoken(self) -> bool:
         return any(self._turns.values())
 
-    def _reply(self, histories: dict[str, list[Turn]], attempt: int) -> list[SystemReply]:
+    def _reply(
+        self, histories: dict[str, list[Turn]], attempt: int, hear: Hear | None = None
+    ) -> list[SystemReply]:
         said: list[SystemReply] = []
         for system in self.systems:
             turns = histories[system.name]
             request = self._request(system, turns, attempt)
-            (reply,) = system.reply([request])
+            if hear is not None and self.can_stream:
+                who = SystemReply(system.name, Reply(""), request.speaker).who
+                reply = system.stream(request, partial(hear, who))  # type: ignore[attr-defined]
+            else:
+                (reply,) = system.reply([request])
             if reply.skipped is not None:
                 raise UserError(f"{system.name} has no reply: {reply.skipped}")
             said.append(SystemReply(system.name, reply, request.speaker, request.knowledge))

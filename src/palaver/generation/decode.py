@@ -24,8 +24,6 @@ from palaver.models.pretrained import Responder
 from palaver.text.vocabulary import BOS, EOS, PAD
 
 Method = Literal["greedy", "beam", "sample", "stochastic-greedy"]
-_BATCH = {"cpu": 256, "cuda": 8192}
-"""Rows that are decoded at once; a beam is a row."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +105,8 @@ def decode(
     tokens = np.full((n, longest), PAD, dtype=np.int32)
     logprobs = np.zeros(n, dtype=np.float64)
     seeds = np.arange(n) if keys is None else np.array([choose.as_signed(k) for k in keys], dtype=np.int64)
-    most = _BATCH.get(model.device.type, 256)
+    told = zip(contexts, knowledge or [()] * n, strict=True)
+    most = model.rows_at_once(max((len(context) + len(fact) for context, fact in told), default=0))
     size = batch_size or max(1, most // (decoding.beam_size if decoding.method == "beam" else 1))
     for batch in _by_length(contexts, knowledge, size):
         state = _start(model, batch, contexts, knowledge, speaker, ocean)

@@ -8,7 +8,7 @@ generator, so that a reply does not depend on the rows around it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from palaver.generation.decode import Decoding
 from palaver.generation.messages import BEGINNING, Message, chat_messages, prompt_fields, system_prompt
 from palaver.generation.options import HuggingFaceOptions
 from palaver.generation.system import Notes, check_context, check_takes, request_key, stable_key
+from palaver.models.causal_base import SMOLLM2, base_folder
 from palaver.models.devices import choose_device, choose_dtype
 from palaver.registry import Named
 from palaver.schema import Reply, Request
@@ -40,6 +41,8 @@ class HuggingFaceSystem(Named):
         self._options = options
         self.device = choose_device(options.device)
         source = str(folder / options.model) if (folder / options.model).is_dir() else options.model
+        if source == SMOLLM2:
+            source = str(base_folder(SMOLLM2))
         self.model, self.tokenizer = _load(name, source, options, self.device)
         self.seq2seq = bool(self.model.config.is_encoder_decoder)
         self.templated = bool(self.tokenizer.chat_template) and not self.seq2seq
@@ -71,6 +74,16 @@ class HuggingFaceSystem(Named):
             generated = self._generate([inputs[i] for i in rows], [request_key(requests[i]) for i in rows])
             replies.update(zip(rows, generated, strict=True))
         return [replies[i] for i in range(len(requests))]
+
+    def stream(self, request: Request, say: Callable[[str], None]) -> Reply:
+        """The reply to one request; `say` is told each piece of it as soon as it is there."""
+        check_takes(self, request)
+        check_context(request.dialogue)
+        pieces = _Pieces(self.tokenizer, say) if self.templated and self.decoding.method != "beam" else None
+        (reply,) = self._generate([self._input_ids(request)], [request_key(request)], pieces)
+        if pieces is None:
+            say(reply.text)
+        return reply
 
     def _room_for_context(self) -> int:
         """Tokens a context may have; a causal model's reply needs its place beside it."""
@@ -160,7 +173,9 @@ class HuggingFaceSystem(Named):
         return [*head, *reversed(kept)]
 
     @torch.inference_mode()
-    def _generate(self, inputs: Sequence[Sequence[int]], keys: Sequence[int]) -> list[Reply]:
+    def _generate(
+        self, inputs: Sequence[Sequence[int]], keys: Sequence[int], pieces: _Pieces | None = None
+    ) -> list[Reply]:
         filler = self.tokenizer.pad_token_id if self.tokenizer.pad_token_id is not None else 0
         longest = max(map(len, inputs))
         padded = torch.full((len(inputs), longest), filler, device=self.device)  # (B, S)
@@ -185,6 +200,7 @@ class HuggingFaceSystem(Named):
             max_length=None,
             pad_token_id=filler,
             logits_processor=processors,
+            streamer=pieces,
             return_dict_in_generate=True,
             output_logits=True,
         )
@@ -206,6 +222,30 @@ class HuggingFaceSystem(Named):
                     ids, scores = ids[: size - 1], scores[:size]  # the separator is the end mark then
                     break
         return Reply(text.strip(), sum(scores), len(ids))
+
+
+class _Pieces:
+    """Hears tokens one by one, and tells their text as soon as its characters are whole."""
+
+    def __init__(self, tokenizer: Any, say: Callable[[str], None]) -> None:
+        self._tokenizer = tokenizer
+        self._say = say
+        self._is_prompt = True
+        self._ids: list[int] = []
+        self._said = ""
+
+    def put(self, tokens: Tensor) -> None:
+        if self._is_prompt:
+            self._is_prompt = False
+            return
+        self._ids += tokens.flatten().tolist()
+        text = self._tokenizer.decode(self._ids, skip_special_tokens=True).lstrip()
+        if not text.endswith("\N{REPLACEMENT CHARACTER}") and len(text) > len(self._said):
+            self._say(text[len(self._said) :])
+            self._said = text
+
+    def end(self) -> None:
+        """All is said."""
 
 
 class _NoRepeats:

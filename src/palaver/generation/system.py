@@ -173,4 +173,7 @@ class Conditioned:
     def __getattr__(self, name: str) -> Any:
         if name == "_system":  # not there yet while a copy is being made
             raise AttributeError(name)
-        return getattr(self._system, name)
+        of_system = getattr(self._system, name)
+        if name == "stream":
+            return lambda request, say: of_system(self._filled(request), say)
+        return of_system

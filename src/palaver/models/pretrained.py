@@ -1,4 +1,4 @@
-"""What both response models share: the call they answer, their configuration, the folder they are kept in.
+"""What all response models share: the call they answer, their configuration, the folder they are kept in.
 
 A checkpoint folder holds `config.json`, `model.safetensors` and `tokenizer.json`, as with `transformers`.
 """
@@ -24,6 +24,7 @@ from torch.nn import functional as F
 from palaver.artefacts import digest
 from palaver.errors import ConfigError, DataError, UserError, explain_mistake, nearest
 from palaver.files import check_writable, write_atomically
+from palaver.models.turns import Frame
 from palaver.text.vocabulary import PAD, Vocabulary
 
 FORMAT = 1
@@ -62,6 +63,8 @@ class ResponderConfig:
     """`fingerprint` of the vocabulary it was trained with; another of equal size would fit, and babble."""
     history_turns: int = 0
     """How many turns before a response the model was taught to read; 0: all of them."""
+    frame: ClassVar[Frame | None] = None
+    """What stands around turns, for models that do not join them by `<sep>`."""
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> Self:
@@ -103,6 +106,8 @@ class Responder(nn.Module, ABC):
     personality: nn.Linear
     moving: ClassVar[tuple[str, ...]]
     """Fields of the decoder's state that differ between beams of one example."""
+    takes_width: ClassVar[bool] = False
+    """Whether `forward` is told how many tokens a row has at most, all its parts together."""
 
     def forward(
         self,
@@ -144,6 +149,17 @@ class Responder(nn.Module, ABC):
     def step(self, state: Any, tokens: Tensor) -> tuple[Tensor, Any]:
         """One more token (B,) into `state`: logits (B, V) of the next, and the new state."""
 
+    def merge(self) -> None:
+        """Make ready to answer only. Weights that are kept apart for training are put together."""
+
+    def rows_at_once(self, longest: int) -> int:
+        """How many rows are decoded together if the longest text has so many tokens; a beam is a row."""
+        return 8192 if self.device.type == "cuda" else 256
+
+    def open_vocabulary(self, folder: Path) -> Vocabulary:
+        """The vocabulary of the model in `folder`."""
+        return Vocabulary.load(folder)
+
     @property
     def device(self) -> torch.device:
         return next(self.parameters()).device
@@ -176,11 +192,19 @@ class Responder(nn.Module, ABC):
             raise UserError("this model was trained without speakers and personalities")
         return None
 
+    def weights(self) -> dict[str, Tensor]:
+        """What a checkpoint keeps."""
+        return self.state_dict()
+
+    def load_weights(self, weights: Mapping[str, Tensor]) -> None:
+        """What a checkpoint kept. Raises `RuntimeError` where names or shapes do not fit."""
+        self.load_state_dict(weights)
+
     def save_pretrained(self, folder: str | Path) -> None:
         """Write `config.json` and `model.safetensors`; what was there stays whole until both are written."""
         folder = Path(folder)
         check_writable(folder)
-        weights = {name: w.detach().cpu().contiguous() for name, w in self.state_dict().items()}
+        weights = {name: w.detach().cpu().contiguous() for name, w in self.weights().items()}
         with write_atomically(folder / "model.safetensors", "wb") as file:
             file.write(save(weights, metadata={"format": "pt"}))
             file.flush()
@@ -209,7 +233,7 @@ class Responder(nn.Module, ABC):
         wrong = [f"{name} holds {w.dtype}" for name, w in weights.items() if not w.is_floating_point()]
         if not wrong:
             try:
-                model.load_state_dict(weights)
+                model.load_weights(weights)
             except RuntimeError as error:
                 wrong = [line.strip() for line in str(error).splitlines()[1:]]
         if wrong:
@@ -234,14 +258,18 @@ def token_loss(logits: Tensor, targets: Tensor, label_smoothing: float) -> Token
 
 
 def _classes() -> dict[str, type[Responder]]:
+    from palaver.models.causal import CausalResponder
     from palaver.models.seq2seq import Seq2Seq
     from palaver.models.transformer import KnowledgeTransformer
 
-    return {cls.config_class.model: cls for cls in (Seq2Seq, KnowledgeTransformer)}
+    return {cls.config_class.model: cls for cls in (Seq2Seq, KnowledgeTransformer, CausalResponder)}
 
 
 def build(config: dict[str, Any]) -> Responder:
-    """A new model from `{"model": "seq2seq" | "knowledge-transformer", …}`, with random weights."""
+    """A new model from `{"model": "seq2seq" | "knowledge-transformer" | "causal", …}`.
+
+    Its weights are random, except for those of a language model that has an adapter.
+    """
     classes = _classes()
     kind = config.get("model", "")
     if not isinstance(kind, str) or kind not in classes:
@@ -278,7 +306,7 @@ def load(
     """A whole checkpoint: the model, ready to answer, and its vocabulary."""
     folder = Path(folder)
     model = Responder.from_pretrained(folder, device=device, dtype=dtype)
-    vocabulary = Vocabulary.load(folder)
+    vocabulary = model.open_vocabulary(folder)
     if len(vocabulary) != model.config.vocab_size:
         raise DataError(
             f"{folder}: the vocabulary has {len(vocabulary)} tokens, the model expects "

@@ -2,7 +2,8 @@
 
 Both are `tokenizers.Tokenizer`s kept as `tokenizer.json`, which also opens in `transformers`. A word
 vocabulary sees the tokens of `palaver.text.words` and has one id for all the words it does not know; a BPE
-vocabulary spells any text. Ids 0 to 4 mean the same in every vocabulary.
+vocabulary spells any text. Ids 0 to 4 mean the same in every vocabulary: those of a tokenizer that came with
+a language model are moved up by five.
 """
 
 from __future__ import annotations
@@ -30,8 +31,11 @@ class Vocabulary:
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
         tokenizer.encode_special_tokens = True  # "</s>" typed by somebody is text, not an end
-        self.kind: Kind = "bpe" if type(tokenizer.model).__name__ == "BPE" else "word"
-        self._size: int = tokenizer.get_vocab_size()
+        self.moved = 0 if _is_own(tokenizer) else len(SPECIALS)
+        """What is added to the ids of the tokenizer itself."""
+        is_words = type(tokenizer.model).__name__ == "WordLevel" and not self.moved
+        self.kind: Kind = "word" if is_words else "bpe"
+        self._size: int = tokenizer.get_vocab_size() + self.moved
         self._tokens: list[str] = []
         self._shown: list[str] = []
         self.signature: str = digest(tokenizer.to_str().encode())
@@ -72,8 +76,8 @@ class Vocabulary:
         return cls(tokenizer)
 
     @classmethod
-    def load(cls, folder: str | Path) -> Vocabulary:
-        """The vocabulary that `save` wrote into `folder`."""
+    def load(cls, folder: str | Path, *, foreign: bool = False) -> Vocabulary:
+        """The vocabulary that `save` wrote into `folder`; `foreign`: or that came with a language model."""
         path = Path(folder) / _FILE
         if not path.is_file():
             raise DataError(f"there is no vocabulary in {folder}", f"expected the file {_FILE}")
@@ -82,7 +86,7 @@ class Vocabulary:
             tokenizer = tokenizers.Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises bare Exception
             raise DataError(f"{path} is not a vocabulary, or is cut short: {error}") from None
-        if [tokenizer.id_to_token(i) for i in range(len(SPECIALS))] != list(SPECIALS):
+        if not foreign and not _is_own(tokenizer):
             raise DataError(f"{path} was not made by Palaver", f"its first tokens should be {SPECIALS}")
         return cls(tokenizer)
 
@@ -97,7 +101,9 @@ class Vocabulary:
     @property
     def tokens(self) -> list[str]:
         """All of them, in the order of their ids."""
-        self._tokens = self._tokens or [self._tokenizer.id_to_token(i) for i in range(self._size)]
+        if not self._tokens:
+            own = [self._tokenizer.id_to_token(i) for i in range(self._size - self.moved)]
+            self._tokens = [*SPECIALS, *own] if self.moved else own
         return self._tokens
 
     def encode(self, text: str) -> list[int]:
@@ -107,7 +113,10 @@ class Vocabulary:
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The same for many texts, on all cores."""
         ready = list(texts) if self.kind == "bpe" else list(_spaced(texts))
-        return [e.ids for e in self._tokenizer.encode_batch_fast(ready, add_special_tokens=False)]
+        encoded = self._tokenizer.encode_batch_fast(ready, add_special_tokens=False)
+        if self.moved:
+            return [[i + self.moved for i in e.ids] for e in encoded]
+        return [e.ids for e in encoded]
 
     def decode(self, ids: Iterable[int]) -> str:
         """Readable text without marks of beginning, end, padding and turns; unknown words stay `<unk>`."""
@@ -120,8 +129,13 @@ class Vocabulary:
                 marks = (PAD, BOS, EOS, SEP)
                 self._shown = ["" if i in marks else token for i, token in enumerate(self.tokens)]
             return [join_words([self._shown[i] for i in ids]) for ids in batch]
-        kept = [[i for i in map(int, ids) if i > SEP] for ids in batch]
-        return [text.strip() for text in self._tokenizer.decode_batch(kept, skip_special_tokens=False)]
+        kept = [[i - self.moved for i in map(int, ids) if i > SEP] for ids in batch]
+        own = not self.moved  # a language model's own marks are no words either
+        return [text.strip() for text in self._tokenizer.decode_batch(kept, skip_special_tokens=not own)]
+
+
+def _is_own(tokenizer: Any) -> bool:
+    return [tokenizer.id_to_token(i) for i in range(len(SPECIALS))] == list(SPECIALS)
 
 
 def _spaced(texts: Iterable[str]) -> Iterator[str]:

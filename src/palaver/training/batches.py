@@ -115,7 +115,8 @@ def pad(column: Ragged, ids: np.ndarray, multiple: int = 1, longest: int | None 
 class Batch:
     """What one process computes of a batch, and the size of the whole batch over all processes."""
 
-    inputs: dict[str, Tensor]
+    inputs: dict[str, Any]
+    """Tensors, and for some models how wide they are put together."""
     n_tokens: int
     """Target tokens of the whole batch."""
     n_words: int
@@ -128,7 +129,10 @@ class Batch:
     """0 for a process for which nothing was left: it computes along and counts nothing."""
 
     def to(self, device: torch.device) -> Batch:
-        moved = {name: x.to(device, non_blocking=True) for name, x in self.inputs.items()}
+        moved = {
+            name: x.to(device, non_blocking=True) if isinstance(x, Tensor) else x
+            for name, x in self.inputs.items()
+        }
         return replace(self, inputs=moved)
 
 
@@ -145,6 +149,7 @@ class Collator:
         n_ranks: int = 1,
         pad_multiple: int = 1,
         pin: bool = False,
+        takes_width: bool = False,
     ) -> None:
         self.store = store
         self.config = config
@@ -153,6 +158,7 @@ class Collator:
         self.n_ranks = n_ranks
         self.pad_multiple = pad_multiple
         self.pin = pin
+        self.takes_width = takes_width
 
     def __call__(self, ids: np.ndarray) -> Batch:
         store, config = self.store, self.config
@@ -170,13 +176,22 @@ class Collator:
             arrays["speaker"] = store.speaker[own].astype(np.int64)
         elif config.conditioning == "personality" and self.ocean is not None:
             arrays["ocean"] = self.ocean[store.speaker[own]].astype(np.float32)
-        inputs = {name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in arrays.items()}
+        inputs: dict[str, Any] = {
+            name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in arrays.items()
+        }
         if self.pin:
             inputs = {name: x.pin_memory() for name, x in inputs.items()}
+        if self.takes_width:
+            inputs["width"] = self._width(own)
         n_tokens = int(store.response.lengths(ids).sum())
         n_read = n_tokens + int(store.context.lengths(ids).sum() + store.knowledge.lengths(ids).sum())
         n_words, spelling = int(store.n_words[ids].sum()), float(store.spelling[ids].sum())
         return Batch(inputs, n_tokens, n_words, spelling, len(ids), n_read, weight)
+
+    def _width(self, ids: np.ndarray) -> int:
+        """The longest example, all its parts together."""
+        longest = int(example_lengths(self.store, ids).sum(1).max())
+        return math.ceil(longest / self.pad_multiple) * self.pad_multiple
 
 
 def example_lengths(store: Store, ids: np.ndarray) -> np.ndarray:

@@ -154,7 +154,7 @@ class ModelSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
 
-    kind: Literal["seq2seq", "knowledge-transformer"] = Field("seq2seq", description="which model")
+    kind: Literal["seq2seq", "knowledge-transformer", "causal"] = Field("seq2seq", description="which model")
     initialise_from: StartPath | None = Field(
         None,
         description="checkpoint to start from: `default`, `default-speaker`, `default-personality` or a "

@@ -43,10 +43,22 @@ _TABLES: dict[str, type[BaseModel]] = {
     "[optimiser]": Optimiser,
     "[log]": Log,
 }
-_MODELS = ("seq2seq", "knowledge-transformer")
-_FILLED_IN = ("vocab_size", "speakers", "ocean", "vocabulary", "history_turns")
+_MODELS = ("seq2seq", "knowledge-transformer", "causal")
+_FILLED_IN = (
+    "vocab_size",
+    "speakers",
+    "ocean",
+    "vocabulary",
+    "history_turns",
+    "architecture",
+    "frame",
+    "end",
+)
 """Settings of a model that follow from the data."""
-_SIZES = ("embedding", "hidden", "layers", "dim", "heads", "feed_forward", "positions", "norm", "tied")
+_SIZES = (
+    *("embedding", "hidden", "layers", "dim", "heads", "feed_forward", "positions", "norm", "tied"),
+    *("base", "lora_rank", "lora_layers"),
+)
 """Settings of a model without which the weights of a checkpoint do not fit."""
 _LIMITS = ("max_context", "max_response", "max_knowledge")
 """These, too, where each position has a learned vector."""
@@ -215,10 +227,12 @@ def _keys(table: type[BaseModel], way: Location) -> list[str]:
 
 
 def _config_class(kind: str) -> type[ResponderConfig]:
+    from palaver.models.causal import CausalConfig
     from palaver.models.seq2seq import Seq2SeqConfig
     from palaver.models.transformer import KnowledgeTransformerConfig
 
-    return Seq2SeqConfig if kind == Seq2SeqConfig.model else KnowledgeTransformerConfig
+    classes: tuple[type[ResponderConfig], ...] = (Seq2SeqConfig, KnowledgeTransformerConfig, CausalConfig)
+    return next(config for config in classes if config.model == kind)
 
 
 @cache

@@ -76,6 +76,7 @@ class Loop:
         self.checkpoints = Checkpoints(experiment.folder, experiment.log.keep)
         cuda = self.device.type == "cuda"
         options: dict[str, Any] = {"ocean": ocean, "pad_multiple": 8 if cuda else 1, "pin": cuda}
+        options["takes_width"] = model.takes_width
         self.collate = Collator(train.store, model.config, rank=self.rank, n_ranks=self.n_ranks, **options)
         self.collate_valid = Collator(valid.store, model.config, **options) if valid is not None else None
         self.progress = progress or RunProgress(n_processes=self.n_ranks)

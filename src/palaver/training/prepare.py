@@ -10,7 +10,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from palaver.artefacts import digest
 from palaver.corpora.personalities import Scores, read_ocean_table
 from palaver.errors import UserError, nearest
 from palaver.files import sha256_of, write_atomically
+from palaver.models.causal_base import base_folder, read_base
 from palaver.models.pretrained import read_config
 from palaver.text.vocabulary import Vocabulary
 from palaver.training.examples import (
@@ -74,7 +75,7 @@ def prepare(experiment: Experiment, *, select: Select | None = None, say: Say | 
     ocean = read_ocean_table(data.ocean) if data.ocean is not None else {}
     cast = work.cast(ocean)
     vocabulary_at = work.vocabulary()
-    vocabulary = Vocabulary.load(vocabulary_at)
+    vocabulary = Vocabulary.load(vocabulary_at, foreign=base_of(experiment) is not None)
     work.hashes[str(vocabulary_at / "tokenizer.json")] = sha256_of(vocabulary_at / "tokenizer.json")
     train = work.store("training", vocabulary, cast)
     notes = [_describe("training", Store(train))]
@@ -116,9 +117,19 @@ def _describe(what: str, store: Store) -> str:
 def limits_of(experiment: Experiment) -> Limits:
     """How long sequences may be, by the model's settings."""
     settings: Any = model_table(experiment.model.kind)(**experiment.model_settings)
+    base = base_of(experiment)
     return Limits(
-        settings.max_context, settings.max_response, settings.max_knowledge if settings.knowledge else 0
+        settings.max_context,
+        settings.max_response,
+        settings.max_knowledge if settings.knowledge else 0,
+        read_base(base).frame if base is not None else None,
     )
+
+
+def base_of(experiment: Experiment) -> str | None:
+    """The language model that is trained, where it is one that others have made."""
+    settings: Any = model_table(experiment.model.kind)(**experiment.model_settings)
+    return getattr(settings, "base", None)
 
 
 class _Preparation:
@@ -154,6 +165,9 @@ class _Preparation:
     def vocabulary(self) -> Path:
         """The folder of the vocabulary: a checkpoint's, one that is named, or a new one of the texts."""
         data, settings = self.data, self.experiment.vocabulary
+        base = base_of(self.experiment)
+        if base is not None:
+            return base_folder(base)
         start = self.experiment.model.initialise_from
         if start is not None:
             read_config(start)
@@ -199,7 +213,7 @@ class _Preparation:
             "sources": [[s.corpus, s.split, *sorted((s.columns or {}).items())] for s in sources],
             "vocabulary": vocabulary.signature,
             "settings": {key: getattr(data, key) for key in keys},
-            "limits": vars(limits),
+            "limits": asdict(limits),
             "speakers": [list(names.items()) for names in ids if names is not None] if cast else None,
             "maximum": maximum,
         }

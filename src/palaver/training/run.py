@@ -6,7 +6,7 @@ import math
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal
@@ -24,6 +24,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from palaver.errors import UserError
+from palaver.models.causal import CausalResponder
+from palaver.models.causal_base import read_base
 from palaver.models.devices import choose_device
 from palaver.models.pretrained import Responder, build, fingerprint, load
 from palaver.text.vocabulary import Vocabulary
@@ -33,7 +35,7 @@ from palaver.training.experiment import Experiment
 from palaver.training.folder import MetricsFile, RunFolder, draw_curves, hardware
 from palaver.training.interruptions import Stopped
 from palaver.training.loop import Loop, Watcher
-from palaver.training.prepare import PreparedData, open_splits, prepare
+from palaver.training.prepare import PreparedData, base_of, open_splits, prepare
 
 Device = Literal["auto", "cpu", "cuda"]
 
@@ -107,7 +109,7 @@ def _train(
         say("bf16 needs a GPU that can do it: fp32 is used")
     if device.type == "cuda":
         torch.set_float32_matmul_precision("high")
-    vocabulary = Vocabulary.load(prepared.vocabulary)
+    vocabulary = Vocabulary.load(prepared.vocabulary, foreign=base_of(experiment) is not None)
     splits = open_splits(experiment, prepared)
     set_seed(experiment.seed)
     model, initialised = make_model(experiment, prepared, vocabulary)
@@ -184,7 +186,7 @@ def _load_weights(model: Responder, checkpoints: Checkpoints) -> None:
     last = checkpoints.last()
     assert last is not None
     try:
-        model.load_state_dict(load_file(last / "model.safetensors"))
+        model.load_weights(load_file(last / "model.safetensors"))
     except (SafetensorError, OSError, RuntimeError) as error:
         raise unreadable(last, error) from None
 
@@ -201,10 +203,23 @@ def make_model(
         fields["speakers"] = prepared.speakers
     elif conditioning == "personality":
         fields["ocean"] = prepared.ocean
+    base = base_of(experiment)
+    if base is not None:
+        about = read_base(base)
+        fields |= {"architecture": about.architecture, "frame": asdict(about.frame), "end": about.end}
     model = build(fields)
     if experiment.model.initialise_from is None:
-        return model, []
+        return model, _load_base(model)
     return model, initialise(model, experiment.model.initialise_from)
+
+
+def _load_base(model: Responder) -> list[str]:
+    if not isinstance(model, CausalResponder):
+        return []
+    model.load_base()
+    n_trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    how = f"an adapter of {n_trained:,} weights is trained" if model.config.lora_rank else "all is trained"
+    return [f"language model {model.config.base}: {how}"]
 
 
 def initialise(model: Responder, folder: Path) -> list[str]:
@@ -216,7 +231,7 @@ def initialise(model: Responder, folder: Path) -> list[str]:
     source, _ = load(folder)
     if source.config.model != model.config.model:
         raise UserError(f"{folder} holds a {source.config.model} model, not a {model.config.model}")
-    theirs, ours = source.state_dict(), model.state_dict()
+    theirs, ours = source.weights(), model.weights()
     same = [name for name in ours if name in theirs and theirs[name].shape == ours[name].shape]
     other = [name for name in ours if name in theirs and name not in same]
     widened = [n for n in other if _is_widened(theirs[n], ours[n])] if len(other) == 1 else []

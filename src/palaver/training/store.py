@@ -18,7 +18,7 @@ import numpy as np
 
 from palaver.artefacts import write_folder
 from palaver.errors import DataError, UserError
-from palaver.models.turns import encode_knowledge, encode_turns, join_turns
+from palaver.models.turns import Frame, encode_knowledge, encode_turns, join_turns
 from palaver.progress import Progress, no_progress
 from palaver.text.spelling import Spelling
 from palaver.text.vocabulary import EOS, SEP, Vocabulary
@@ -42,6 +42,8 @@ class Limits:
     context: int
     response: int
     knowledge: int
+    frame: Frame | None = None
+    """What stands around the turns, for a model that does not join them by `<sep>`."""
 
 
 class Ragged:
@@ -214,7 +216,7 @@ def _rows(
     for episode in block:
         turns = [next(encoded) for _ in episode.turns]
         for i, begin, speaker in zip(episode.responses, episode.begins, episode.speakers, strict=True):
-            context = join_turns(turns[begin:i], limits.context)
+            context = join_turns(turns[begin:i], limits.context, limits.frame)
             cut[CUT_CONTEXT] += context.is_cut
             response = [*turns[i], EOS]
             n_words = 1 + count_words(episode.turns[i])
