@@ -165,6 +165,17 @@ def test_seats_that_changed_hands(good: Talk) -> None:
     assert sides[1].turns[0].text == TEXTS[6]
 
 
+def test_a_seat_that_the_dialogue_does_not_know(good: Talk) -> None:
+    people = (Participant(id="ann", seat="agent_9", n_turns=3),)
+    held = Conversation(id="c", dialogue=good(), participants=people, ending="complete", began_at=0)
+    [result] = check_quality([held], NO_REPEATS).results
+    assert [(side.participant, side.n_turns) for side in result.sides] == [
+        ("agent_1", 10),
+        ("agent_2", 10),
+        ("ann", 0),
+    ]
+
+
 def test_endings_and_silence(talk: Talk, good: Talk) -> None:
     def held(id: str, dialogue: Dialogue, ending: Any) -> Conversation:
         return Conversation(id=id, dialogue=dialogue, participants=(), ending=ending, began_at=0)

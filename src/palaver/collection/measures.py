@@ -45,7 +45,8 @@ class Side:
 
     @property
     def reading_set(self) -> ReadingSet | None:
-        return reading_set_of(self.conversation.dialogue, self.seat)
+        dialogue = self.conversation.dialogue
+        return reading_set_of(dialogue, self.seat) if self.seat in dialogue.speakers else None
 
 
 def sides_of(conversations: Sequence[Conversation]) -> list[list[Side]]:
