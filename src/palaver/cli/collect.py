@@ -20,6 +20,7 @@ from palaver.cli.serving import Greeting, check_keys, checked_url, named_databas
 from palaver.cli.study_database import open_database, open_study, url_beside
 from palaver.collection.records import Conversation, Person, write_conversations
 from palaver.collection.settings import PRESETS, Collection, load_collection, preset_text
+from palaver.collection.standards import read_standards
 from palaver.errors import UserError, count_of
 from palaver.files import write_atomically
 from palaver.generation.systems_file import find_system
@@ -90,6 +91,7 @@ def serve(
     )
     check_keys(settings)
     collection = load_collection(file)
+    read_standards(file)
     for name in _bots(collection):
         find_system(name, systems_file)  # says now what is wrong
     n_complete = _prepare(settings, collection)

@@ -17,7 +17,6 @@ from palaver.collection.records import Conversation, Person, read_conversations
 from palaver.corpora.catalogue import corpus, corpus_names, read_corpus
 from palaver.errors import UserError
 from palaver.readers.rows import RowFile
-from palaver.registry import import_object
 from palaver.schema import Dialogue
 
 Conversations = Annotated[
@@ -78,7 +77,7 @@ def _holds_conversations(path: Path) -> bool:
 
 
 def _read_collection(name: str) -> Source:
-    conversations_of = import_object("palaver.server.chat_records:conversations_of")
-    people_of = import_object("palaver.server.chat_records:people_of")
+    from palaver.server.chat_records import conversations_of, people_of
+
     with open_study(name) as database:
         return Source(list(conversations_of(database)), list(people_of(database)))

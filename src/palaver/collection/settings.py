@@ -97,7 +97,10 @@ class Collection(Noun):
     survey: tuple[SurveyQuestion, ...] = ()
     completion: Completion = Completion()
     quality: Mapping[str, Any] = Field(default_factory=dict)
-    """Thresholds of `palaver collect check`, which reads them."""
+    qualification: Mapping[str, Any] = Field(default_factory=dict)
+    pay: Mapping[str, Any] = Field(default_factory=dict)
+    bonus: Mapping[str, Any] = Field(default_factory=dict)
+    """These four are `standards`: `palaver collect check` reads them, and they may change at any time."""
 
     @model_validator(mode="after")
     def _check(self) -> Collection:

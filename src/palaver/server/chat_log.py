@@ -19,6 +19,7 @@ from palaver.collection.host import Host
 from palaver.collection.lobby import Event
 from palaver.collection.plans import number_of_plans, plan_conversations
 from palaver.collection.settings import Collection
+from palaver.collection.standards import Standards
 from palaver.errors import UserError
 from palaver.schema import Dialogue
 from palaver.server.database import Database
@@ -45,7 +46,7 @@ def create_collection(
     with database.reading() as connection:
         there = read_collection(connection)
     if there is not None:
-        if there != settings:
+        if _without_standards(there) != _without_standards(settings):
             raise UserError(
                 f"the database holds the collection {there.name!r}, and the file has changed since",
                 "serve it with another --database",
@@ -64,6 +65,10 @@ def create_collection(
             if plans:
                 documents = [{"number": n, "document": p.model_dump_json()} for n, p in enumerate(plans)]
                 connection.execute(insert(plan), documents)
+
+
+def _without_standards(settings: Collection) -> Collection:
+    return settings.model_copy(update={name: {} for name in Standards.model_fields})
 
 
 def read_collection(connection: Connection) -> Collection | None:
