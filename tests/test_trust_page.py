@@ -80,8 +80,27 @@ def test_the_tables_are_the_results_file() -> None:
         ]
         for row in RESULTS["sequences"]["rows"]
     ]
+    expected["| file |"] = [
+        [
+            row["file"],
+            row["criterion"],
+            str(row["n_raters"]),
+            ", ".join(f"{x:.1f}" for x in row["times_as_long"]),
+            ", ".join(f"{x:.2f}" for x in row["rater_share"]),
+        ]
+        for row in RESULTS["rankme"]["rows"]
+    ]
     for header, rows in expected.items():
         assert table_rows(PAGE, header) == rows, header
+
+
+def test_what_is_said_about_rankme() -> None:
+    rows = [row for row in RESULTS["rankme"]["rows"] if row["criterion"] != "naturalness"]
+    good = [row["times_as_long"][1] for row in rows]
+    weak = [row["times_as_long"][k] for row in rows for k in (0, 2)]
+    said = " ".join(PAGE.split())
+    assert f"(the middle figure) {min(good):.1f} to {max(good):.1f} times" in said
+    assert f"and {min(weak):.1f} to {max(weak):.1f} times between a good and the weak one" in said
 
 
 def spread(rows: list[float]) -> tuple[str, str]:
