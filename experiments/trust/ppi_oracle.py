@@ -72,7 +72,7 @@ def main() -> None:
             "results": strengths,
         },
     }
-    OUT.write_text(json.dumps(content, indent=1) + "\n")
+    OUT.write_text(json.dumps(content) + "\n")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,31 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 import grids
 
+SIMULATED = "simulated, as experiments/trust/grids.py says"
 OUT = Path(__file__).parents[2] / "docs/results/trust.json"
+
+RANKME = Path(__file__).parents[3] / "shared/data/rankme"
+
+
+def rankme_rows(n_studies: int, seed: int) -> Iterator[grids.Row]:
+    """The released RankME ratings: how much longer honest intervals of differences are, and why."""
+    from palaver import read_ratings
+    from palaver.studies.trust import trust_interval
+
+    for path in sorted(RANKME.glob("*.zip")):
+        report = trust_interval(read_ratings(path))
+        for criterion in dict.fromkeys(row.criterion for row in report.rows):
+            rows = [row for row in report.rows if row.criterion == criterion and row.against]
+            yield {
+                "file": path.name,
+                "criterion": criterion,
+                "pairs": len(rows),
+                "times_as_long": [row.se / row.se_rows for row in rows],
+                "rater_share": [row.rater_share for row in rows],
+                "n_raters": rows[0].n_raters,
+                "n_dialogues": rows[0].n_dialogues,
+            }
+
 
 GRIDS: dict[str, Callable[[int, int], Iterator[grids.Row]]] = {
     "intervals": grids.interval_grid,
@@ -26,6 +50,7 @@ GRIDS: dict[str, Callable[[int, int], Iterator[grids.Row]]] = {
     "strengths": grids.strength_grid,
     "alternative": grids.alternative_grid,
     "sequences": grids.sequence_grid,
+    "rankme": rankme_rows,
 }
 
 
@@ -43,7 +68,7 @@ def main() -> None:
             "command": f"python experiments/trust/run.py --studies {chosen.studies} --seed {chosen.seed} "
             f"--only {name}",
             "seed": chosen.seed,
-            "data": "simulated, as experiments/trust/grids.py says",
+            "data": "the RankME release (CC BY-SA 4.0)" if name == "rankme" else SIMULATED,
             "hardware": f"{os.cpu_count()} CPU cores, {platform.machine()}",
             "versions": {package: version(package) for package in ("numpy", "scipy")},
             "seconds": round(time.perf_counter() - began, 1),

@@ -44,3 +44,25 @@ def test_a_judge_beside_people(palaver: Palaver, tmp_path: Path) -> None:
     assert (wrong.code, "did you mean 'scorer'?" in wrong.err) == (1, True)
     both = palaver("trust", "ppi", people, judge, "--criteria", "a,b")
     assert both.code == 2
+
+
+def test_plans_sequences_and_what_they_refuse(palaver: Palaver, tmp_path: Path) -> None:
+    people = tmp_path / "people.csv"
+    rows = ["item,system,rater,criterion,value"]
+    for i in range(24):
+        for s, system in enumerate("ab"):
+            for r in range(3):
+                rows.append(f"i{i},{system},r{r},quality,{1 + s * 3 + (5 * i + 3 * r + s * i) % 3}")
+    people.write_text("\n".join(rows) + "\n")
+    plan = json.loads(palaver("trust", "plan", people, "--budget", "50", "--json").out)
+    assert plan["rows"][0]["cost"] <= 50
+    watched = json.loads(palaver("trust", "sequence", people, "--json").out)
+    assert watched["rows"][0]["decision"] == "worse"  # a is the worse one
+    neither = palaver("trust", "plan", people)
+    assert (neither.code, "--reach or --budget" in neither.err) == (1, True)
+    free = palaver("trust", "plan", people, "--price", "0", "--budget", "5")
+    assert (free.code, "above 0" in free.err) == (1, True)
+    wide = palaver("trust", "sequence", people, "--equivalent-within", "40")
+    assert (wide.code, "as large as the scale" in wide.err) == (1, True)
+    alone = palaver("trust", "plan", people, "--budget", "5", "--study-for-plan", tmp_path / "p.toml")
+    assert alone.code == 2

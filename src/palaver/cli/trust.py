@@ -155,7 +155,7 @@ def sequence(
     ] = None,
     judge: JudgeName = None,
     judge_criterion: JudgeCriterion = None,
-    within: Annotated[
+    equivalent_within: Annotated[
         float | None, typer.Option(help="A difference smaller than this does not matter: equivalent.")
     ] = None,
     planned: Annotated[
@@ -178,7 +178,7 @@ def sequence(
     Intervals that hold at all looks together, so that a study may be stopped when one of them decides:
     better, worse, equivalent within a margin, or go on. Ratings are taken in the order of the file.
 
-    Example: palaver trust sequence study.db --within 0.2
+    Example: palaver trust sequence study.db --equivalent-within 0.2
     """
     criterion = one_criterion(file_options)
     options.refuse_existing(out, force)
@@ -188,7 +188,7 @@ def sequence(
         criterion=criterion,
         judge=judge,
         judge_criterion=judge_criterion,
-        within=within,
+        within=equivalent_within,
         planned=planned,
         method=method,
         confidence=confidence,

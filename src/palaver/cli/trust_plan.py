@@ -85,7 +85,9 @@ def plan(
     )
     if study_for_plan is not None and design is not None:
         with write_atomically(study_for_plan) as file:
-            file.write(study_toml(planned_study(design, report.rows[-1], seed)))
+            file.write(
+                study_toml(planned_study(design, report.rows[-1], str(report.run.config["criterion"]), seed))
+            )
     finish(report, out, as_json)
     if study_for_plan is not None:
         typer.echo(f"wrote {study_for_plan}; next: palaver study serve {study_for_plan}", err=as_json)

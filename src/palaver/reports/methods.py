@@ -44,4 +44,6 @@ def methods_used(analysis: Analysis) -> list[Method]:
     used |= {convention.measure for convention in conventions_used(analysis)}
     if analysis.correlation:
         used.add("correlation")
+    if analysis.intervals:
+        used.add("clusters")
     return methods_of("analysis", used)

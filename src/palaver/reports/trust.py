@@ -12,7 +12,7 @@ from palaver.reports.names import clean
 from palaver.studies.trust import TrustReport
 from palaver.tabular import show_value
 
-_HIDDEN = ("notes", "confidence", "reason")
+_HIDDEN = ("notes", "confidence", "reason", "is_share")
 
 
 def print_trust(report: TrustReport, console: Console) -> None:

@@ -34,8 +34,17 @@ class DifferenceVariances:
 
     def variance(self, n: float, each: float, n_people: float, n_judged: float = 0.0) -> float:
         """Of the mean difference in a study of this size."""
+        return self._of_dialogues(n, each, n_judged) + self.people / n_people
+
+    def df(self, n: float, each: float, n_people: float, n_judged: float = 0.0) -> float:
+        """Satterthwaite's degrees of freedom of that variance."""
+        by_dialogues, by_people = self._of_dialogues(n, each, n_judged), self.people / n_people
+        spread = by_dialogues**2 / (n - 1) + by_people**2 / max(1.0, n_people - 1)
+        return (by_dialogues + by_people) ** 2 / spread if spread else n - 1
+
+    def _of_dialogues(self, n: float, each: float, n_judged: float) -> float:
         gain = self.foretold * (1 - n / n_judged) if n_judged > n else 0.0
-        return (self.dialogue - gain) / n + self.cell / (n * each) + self.people / n_people
+        return (self.dialogue - gain) / n + self.cell / (n * each)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +67,7 @@ class Plan:
     n_judged: int
     cost: float
     se: float
+    df: float
 
     @property
     def n_ratings(self) -> int:
@@ -65,10 +75,10 @@ class Plan:
 
     @property
     def reach(self) -> float:
-        """Half the length of a 95% interval, with as many degrees of freedom as people, less one."""
+        """Half the length of a 95% interval."""
         from scipy.special import stdtrit
 
-        return float(stdtrit(max(1, min(self.n_people, self.n_dialogues) - 1), 0.975)) * self.se
+        return float(stdtrit(max(1.0, self.df), 0.975)) * self.se
 
 
 def cheapest_plan(
@@ -98,7 +108,15 @@ def cheapest_plan(
             if budget is not None and cost > budget:
                 continue
             se = math.sqrt(max(0.0, variances.variance(n, each, people, judged)))
-            plan = Plan(n_dialogues=n, raters_each=each, n_people=people, n_judged=judged, cost=cost, se=se)
+            plan = Plan(
+                n_dialogues=n,
+                raters_each=each,
+                n_people=people,
+                n_judged=judged,
+                cost=cost,
+                se=se,
+                df=variances.df(n, each, people, judged),
+            )
             if reach is not None and plan.reach > reach:
                 continue
             if best is None or _is_better(plan, best, by_cost=reach is not None):

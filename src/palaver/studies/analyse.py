@@ -23,7 +23,7 @@ from palaver.statistics.normalise import NORMALISATIONS
 from palaver.studies.agreement import agree
 from palaver.studies.distributions import summarise
 from palaver.studies.influence import find_influence
-from palaver.studies.intervals import crossed_intervals
+from palaver.studies.intervals import MOST_RATINGS, crossed_intervals
 from palaver.studies.judgements import Judgements, Key, cell_means, judgements_of
 from palaver.studies.rankings import rank_systems
 from palaver.studies.raters import describe_raters, rater_matrix
@@ -324,6 +324,11 @@ def _warnings(table: RatingTable, judged: Sequence[Judgements], study: Study | N
         known = j.score[np.isfinite(j.score)]
         if known.size and j.treatment.kind == "number" and (known == known[0]).all():
             yield f"{j.criterion}: all ratings are equal, so agreement is undefined and no system is ahead"
+        if j.score.size > MOST_RATINGS and table.kinds[j.criterion] in ASKED:
+            yield (
+                f"{j.criterion}: more than {MOST_RATINGS:,} ratings, so intervals clustered by dialogue and "
+                "rater are left to `palaver trust interval`"
+            )
         if len(j.systems) == 1:
             yield f"{j.criterion}: there is only one system, so there is nothing to rank"
     if study is not None:

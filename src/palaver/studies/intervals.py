@@ -21,7 +21,7 @@ from palaver.studies.judgements import Codes, Ints, Judgements
 from palaver.studies.ratings import ASKED, RatingTable
 from palaver.studies.results import IntervalRow
 
-MOST_RATINGS = 200_000
+MOST_RATINGS = 50_000
 """Of one criterion; with more, an analysis leaves these intervals to `palaver trust interval`."""
 
 

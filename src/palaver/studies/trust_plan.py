@@ -176,8 +176,12 @@ def _words(rows: list[PlanRow], judge: str) -> list[str]:
         if row.reason:
             words.append(f"{row.plan}: {row.reason}")
             continue
-        text = f"{row.plan}: {row.people} people rate {row.dialogues} dialogues, {row.raters_each} each one "
-        text += f"({row.ratings} ratings); a difference is known to ±{row.reach:.2f}; cost {row.cost:.2f}"
+        text = (
+            f"{row.plan}: {row.people} people, {row.dialogues} dialogues rated by {row.raters_each} of them "
+        )
+        text += (
+            f"each ({row.ratings} ratings); a difference is known to ±{row.reach:.2f}; cost {row.cost:.2f}"
+        )
         if row.judge_calls:
             text += f", {judge} scoring {row.judge_calls}"
         words.append(text)
@@ -189,7 +193,7 @@ def _words(rows: list[PlanRow], judge: str) -> list[str]:
     return words
 
 
-def planned_study(study: Study, row: PlanRow, seed: int = 0) -> Study:
+def planned_study(study: Study, row: PlanRow, criterion: str | None = None, seed: int = 0) -> Study:
     """The study that implements a plan: so many items, drawn at random, and raters; it stops when sure."""
     if row.dialogues is None:
         raise UserError(f"there is no plan to write: {row.reason}")
@@ -201,5 +205,6 @@ def planned_study(study: Study, row: PlanRow, seed: int = 0) -> Study:
             "items": tuple(study.items[i] for i in sorted(drawn.tolist())),
             "raters_per_item": row.raters_each,
             "stop": "when-sure",
+            "stop_criterion": criterion if criterion in {q.criterion for q in study.questions} else None,
         }
     )

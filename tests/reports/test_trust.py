@@ -1,0 +1,75 @@
+"""How far to trust an answer, as the report and the terminal say it."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import polars as pl
+from rich.console import Console
+
+from palaver import analyse, ratings_from_frame
+from palaver.reports.render import render_report
+from palaver.reports.terminal import print_analysis
+from palaver.reports.trust import print_trust
+from palaver.reports.trust_words import first_ahead, trust_sentences, widening
+from palaver.studies.trust import trust_interval
+
+
+def ratings() -> pl.DataFrame:
+    rng = np.random.default_rng(0)
+    return pl.DataFrame(
+        [
+            {
+                "item": f"i{i}",
+                "system": system,
+                "rater": f"r{r}",
+                "criterion": "quality",
+                "value": round(float(3 + gap + 0.3 * r + rng.standard_normal()), 1),
+            }
+            for i in range(20)
+            for system, gap in (("plain", 0.0), ("<b>good</b>", 1.0))
+            for r in range(4)
+        ]
+    )
+
+
+def shown(print_it: object, *values: object) -> str:
+    console = Console(file=io.StringIO(), width=120)
+    print_it(*values, console)  # type: ignore[operator]
+    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+
+def test_the_report_has_a_section_with_words_a_picture_and_a_table() -> None:
+    html = render_report(analyse(ratings(), n_replicates=20))
+    section = html.split('<section id="trust"')[1].split("</section>")[0]
+    assert "1 of 1 pair of systems told apart" in section
+    assert "<svg" in section
+    assert "Differences of systems: quality" in section
+    assert "&lt;b&gt;good" in section
+    assert "<b>good" not in section
+    assert "Intervals clustered by dialogue and rater" in html  # among the methods
+
+
+def test_without_crossed_raters_there_is_no_section() -> None:
+    alone = ratings().filter(pl.col("rater") == "r0")
+    assert 'id="trust"' not in render_report(analyse(alone, n_replicates=20))
+
+
+def test_the_terminal_tells_who_is_ahead() -> None:
+    text = shown(print_analysis, analyse(ratings(), n_replicates=20))
+    assert "How far to trust this" in text
+    line = next(line for line in text.splitlines() if "good" in line and " to " in line)
+    assert line.index("good") < line.index("plain")
+    report = shown(print_trust, trust_interval(ratings_from_frame(ratings())))
+    assert "they differ" in report
+
+
+def test_words_about_one_comparison() -> None:
+    analysis = analyse(ratings(), n_replicates=20)
+    [row] = [row for row in analysis.intervals if row.against]
+    ahead = first_ahead(row)
+    assert ahead.value > 0
+    assert (ahead.low <= ahead.value <= ahead.high) is True
+    assert widening(row).startswith("× ")
+    assert len(trust_sentences(analysis)) == 1
