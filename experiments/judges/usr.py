@@ -50,15 +50,18 @@ def main() -> None:
     parser.add_argument("--features", type=Path, required=True)
     parser.add_argument("--response", type=Path, default=Path("docs/results/judges-response.json"))
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--no-comparator", action="store_true")
+    parser.add_argument("--judged", type=Path, help="where the judges' ratings are kept between runs")
     options = parser.parse_args()
     people, responses = read_usr(options.data)
-    names = [name for name in METRICS if name != "empty"]
-    if not options.no_comparator:
-        names.append("comparator")
-    judged = judge(responses, names, device="cpu")
+    if options.judged is not None and options.judged.is_file():
+        judged = pl.read_parquet(options.judged)
+    else:
+        names = [*(name for name in METRICS if name != "empty"), "comparator"]
+        judged = judge(responses, names, device="cpu").frame
+        if options.judged is not None:
+            judged.write_parquet(options.judged)
     columns = ["item", "system", "rater", "criterion", "value", "kind"]
-    frames = [people.select(columns), judged.frame.select(pl.col(columns).cast(pl.String))]
+    frames = [people.select(columns), judged.select(pl.col(columns).cast(pl.String))]
     table = np.load(options.features)["table"]
     rows = [
         row
