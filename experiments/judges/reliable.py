@@ -52,7 +52,12 @@ def main() -> None:
         frames.append(judged.frame.select(pl.col(columns).cast(pl.String)))
         signatures = {one.name: one.signature for one in judged.judges}
     result = meta_evaluate(ratings_from_frame(pl.concat(frames), name="reliable"), n_disagreements=0)
-    kept = [row for row in result.rows if row.measure in ("spearman", "pearson", "kendall", "accuracy")]
+    kept = [  # of the other criteria the first figure alone
+        row
+        for row in result.rows
+        if (row.criterion == "rating" and row.measure in ("spearman", "pearson", "kendall", "accuracy"))
+        or (row.level, row.measure) == ("outputs", "spearman")
+    ]
     content = {
         "palaver": {"signature": result.run.signature, "judges": signatures},
         "rows": plain(kept),
@@ -63,6 +68,8 @@ def main() -> None:
     command = (
         "python experiments/judges/reliable.py --data ../shared/data --out docs/results/judges-reliable.json"
     )
+    if options.no_comparator:
+        command += " --no-comparator"
     files = [options.data / "rated" / "reliable_eval.dev_dialogues.jsonl.gz"]
     write_record(options.out, command, files, content)
 

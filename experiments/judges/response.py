@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -22,39 +23,41 @@ from scipy.stats import spearmanr
 
 from corpora import read_usr, usr_file, write_record
 from palaver import meta_evaluate, ratings_from_frame
-from palaver.judges.response import fit_ridge, text_digest
+from palaver.judges.response import fit_kernel_ridge, text_digest
 from palaver.judges.response_features import FEATURES, WITHOUT_KNOWLEDGE
 from palaver.schema.run import plain
 
-PENALTIES = (3.0, 10.0, 30.0, 100.0, 300.0)
+WIDTHS, PENALTIES = (0.007, 0.015, 0.03), (0.3, 1.0, 3.0)
 FOLDS = 10
 
 
-def choose_penalty(
+def choose(
     table: np.ndarray, target: np.ndarray, context: np.ndarray, names: tuple[str, ...]
-) -> float:
-    """By cross-validation over the contexts at hand."""
+) -> dict[str, float]:
+    """Width and penalty by cross-validation over the contexts at hand."""
     fold = np.unique(context, return_inverse=True)[1] % 5
-    errors = []
-    for penalty in PENALTIES:
+    errors = {}
+    for width, penalty in product(WIDTHS, PENALTIES):
         predicted = np.empty(target.size)
         for number in range(5):
             inside = fold != number
-            ridge = fit_ridge(table[inside], target[inside], names, penalty)
-            predicted[~inside] = ridge.predict(table[~inside])
-        errors.append(((predicted - target) ** 2).mean())
-    return PENALTIES[int(np.argmin(errors))]
+            fit = fit_kernel_ridge(table[inside], target[inside], names, width=width, penalty=penalty)
+            predicted[~inside] = fit.predict(table[~inside])
+        errors[width, penalty] = ((predicted - target) ** 2).mean()
+    width, penalty = min(errors, key=lambda pair: errors[pair])
+    return {"width": width, "penalty": penalty}
 
 
 def predict_held_out(
     table: np.ndarray, target: np.ndarray, context: np.ndarray, group: np.ndarray, names: tuple[str, ...]
 ) -> np.ndarray:
-    """Each group's responses by a model that has seen none of them."""
+    """Each group's responses by a model that has seen none of them, nor was chosen by them."""
     predicted = np.empty(target.size)
     for number in np.unique(group):
         inside = group != number
-        penalty = choose_penalty(table[inside], target[inside], context[inside], names)
-        predicted[~inside] = fit_ridge(table[inside], target[inside], names, penalty).predict(table[~inside])
+        best = choose(table[inside], target[inside], context[inside], names)
+        fit = fit_kernel_ridge(table[inside], target[inside], names, **best)
+        predicted[~inside] = fit.predict(table[~inside])
     return predicted
 
 
@@ -117,19 +120,17 @@ def main() -> None:
 
     shipped = {}
     for name, names in models.items():
-        penalty = choose_penalty(table, target, context, names)
-        shipped[name.replace(" ", "_")] = {
-            "penalty": penalty,
-            **fit_ridge(table, target, names, penalty).as_dict(),
-        }
+        best = choose(table, target, context, names)
+        fit = fit_kernel_ridge(table, target, names, **best)
+        shipped[name.replace(" ", "_")] = {"penalty": best["penalty"], **fit.as_dict()}
     weights = {
-        "what": "ridge regression of USR's overall rating (1 to 5) on the features of a response",
+        "what": "kernel ridge regression of USR's overall rating (1 to 5) on the features of a response",
         "data": "Mehri & Eskenazi (2020), USR: ratings of 360 Topical-Chat responses by three people each",
-        "licence": "the ratings state none (research use); the weights are derived figures, no text of theirs",
+        "licence": "the ratings state none (research use); these are figures derived from them, no texts",
         **shipped,
         "trained_on": sorted({text_digest(response) for response in responses}),
     }
-    options.weights.write_text(json.dumps(weights, indent=1) + "\n", encoding="utf-8")
+    options.weights.write_text(json.dumps(weights) + "\n", encoding="utf-8")
     command = (
         "python experiments/judges/response.py --data ../shared/data --features features.npz "
         "--out docs/results/judges-response.json --weights src/palaver/judges/response_weights.json"
@@ -142,7 +143,7 @@ def main() -> None:
             name: float(spearmanr(table[:, k], target, nan_policy="omit").statistic)
             for k, name in enumerate(FEATURES)
         },
-        "weights": {name: dict(zip(m["features"], m["weights"], strict=True)) for name, m in shipped.items()},
+        "chosen": {name: {k: m[k] for k in ("width", "penalty")} for name, m in shipped.items()},
         "predictions": [round(float(value), 4) for value in predictions],
         "n": len(responses),
     }

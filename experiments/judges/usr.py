@@ -50,15 +50,18 @@ def main() -> None:
     parser.add_argument("--features", type=Path, required=True)
     parser.add_argument("--response", type=Path, default=Path("docs/results/judges-response.json"))
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--no-comparator", action="store_true")
+    parser.add_argument("--judged", type=Path, help="where the judges' ratings are kept between runs")
     options = parser.parse_args()
     people, responses = read_usr(options.data)
-    names = [name for name in METRICS if name != "empty"]
-    if not options.no_comparator:
-        names.append("comparator")
-    judged = judge(responses, names, device="cpu")
+    if options.judged is not None and options.judged.is_file():
+        judged = pl.read_parquet(options.judged)
+    else:
+        names = [*(name for name in METRICS if name != "empty"), "comparator"]
+        judged = judge(responses, names, device="cpu").frame
+        if options.judged is not None:
+            judged.write_parquet(options.judged)
     columns = ["item", "system", "rater", "criterion", "value", "kind"]
-    frames = [people.select(columns), judged.frame.select(pl.col(columns).cast(pl.String))]
+    frames = [people.select(columns), judged.select(pl.col(columns).cast(pl.String))]
     table = np.load(options.features)["table"]
     rows = [
         row
@@ -69,26 +72,33 @@ def main() -> None:
     rows += rows_of("response (cross-validated)", np.array(fitted["predictions"]), responses)
     frames.append(pl.DataFrame(rows).select(columns))
     ratings = ratings_from_frame(pl.concat(frames), name="usr")
-    result = meta_evaluate(ratings, responses=responses, n_permutations=1000, n_disagreements=3)
+    result = meta_evaluate(ratings, responses=responses, n_permutations=1000, n_disagreements=0)
     command = (
         "python experiments/judges/usr.py --data ../shared/data --features features.npz "
         "--out docs/results/judges-usr.json"
     )
-    kept = [
+    measures = ("spearman", "pearson", "kendall", "accuracy", "soft accuracy")
+    kept = [  # of the other criteria the first figure alone
         row
         for row in result.rows
-        if row.measure in ("spearman", "pearson", "kendall", "accuracy", "soft accuracy")
+        if row.measure in (measures if row.criterion == "overall" else ("spearman",))
+        and (row.criterion == "overall" or row.level == "outputs")
+    ]
+    best = result.best("overall")
+    tests = [
+        test
+        for test in result.tests
+        if test.criterion == "overall" and test.test == "permutation" and best.judge in (test.a, test.b)
     ]
     content = {
         "palaver": {
             "signature": result.run.signature,
-            "judges": {j.name: j.signature for j in judged.judges},
+            "judges": dict(judged.select("rater", "signature").unique().sort("rater").iter_rows()),
         },
         "rows": plain(kept),
         "ceiling": plain(result.ceiling),
-        "tests": plain([test for test in result.tests if test.criterion == "overall"]),
+        "tests": plain(tests),
         "joined": plain([row for row in result.joined if row.criterion == "overall"]),
-        "disagreements": plain([d for d in result.disagreements if d.criterion == "overall"]),
         "notes": list(result.notes),
     }
     write_record(options.out, command, [usr_file(options.data)], content)

@@ -13,8 +13,9 @@ from palaver.errors import UserError
 from palaver.generation.options import OpenAIOptions
 from palaver.judges.bias import bias_report
 from palaver.judges.llm import Budget, rate_study
-from palaver.judges.llm_models import EndpointModel
+from palaver.judges.llm_models import EndpointModel, LocalModel
 from palaver.judges.llm_prompts import prompts_of, seems_injected
+from palaver.models.packages import PACKAGES, installed_version
 from palaver.reports.bias import sentences
 from palaver.schema import Item, Likert, Output, Pairwise, Question, RankMagnitude, Study
 from palaver.schema.delivery import Checks, Expected, KnownItem
@@ -224,3 +225,36 @@ def test_a_judged_text_cannot_pass_for_the_prompt() -> None:
     [prompt] = prompts_of(study, evil, study.questions, (0, 1), 0)
     assert prompt.read('{"better": "B"}') is not None
     assert prompt.read(prompt.text) is None  # the prompt's own text is no answer
+
+
+def local_model(shares: list[float]) -> LocalModel:
+    """A model on this machine whose belief is given: a share for each permitted answer, in their order."""
+    model = LocalModel.__new__(LocalModel)
+    model.name, model.settings = "local", {"model": "given"}
+    model._tokenizer = type("Tokenizer", (), {"chat_template": None})()
+    model._ids = lambda text: text.split()  # type: ignore[method-assign]
+    model._shares = lambda text, answers: shares[: len(answers)]  # type: ignore[method-assign]
+    return model
+
+
+def test_a_local_model_can_only_say_what_is_permitted(tmp_path: Path) -> None:
+    result = rate_study(study_of(Pairwise(), n=3), local_model([0.7, 0.2, 0.1]), cache=tmp_path)
+    assert result.tally.answered == 6
+    assert {row["probability"] for row in result.frame.to_dicts()} == {0.7}
+    [row] = bias_report(ratings_from_frame(result.frame)).rows
+    assert row.first_share == 1.0
+    numbers = rate_study(study_of(RankMagnitude(), n=1), local_model([0.1] * 9 + [0.9] * 4), cache=tmp_path)
+    assert {float(row["value"]) for row in numbers.frame.to_dicts()} == {150.0}
+    steps = rate_study(study_of(Likert(low=1, high=6), n=1), local_model([0, 0, 0, 0, 1, 0]), cache=tmp_path)
+    assert {float(row["value"]) for row in steps.frame.to_dicts()} == {5.0}
+
+
+@pytest.mark.skipif(installed_version(PACKAGES["smollm2"]) is None, reason="palaver get smollm2")
+def test_smollm2_answers_in_permitted_words(tmp_path: Path) -> None:
+    from palaver.judges.llm_models import open_language_model
+
+    result = rate_study(
+        study_of(Pairwise(), n=1), open_language_model("smollm2", device="cpu"), cache=tmp_path
+    )
+    assert (result.tally.answered, result.tally.unparsed) == (2, 0)
+    assert all(0 < row["probability"] <= 1 for row in result.frame.to_dicts())

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from palaver.judges.meta import SEEN
-from palaver.judges.response import WEIGHTS, ResponseJudge, Ridge, fit_ridge, text_digest
+from palaver.judges.response import LINEAR, WEIGHTS, KernelRidge, ResponseJudge, fit_kernel_ridge, text_digest
 from palaver.judges.response_features import (
     ABOUT_KNOWLEDGE,
     FEATURES,
@@ -86,27 +86,28 @@ def test_repetition_and_questions_are_seen(features: ResponseFeatures) -> None:
     assert table[1, columns["repeats"]] == pytest.approx(2 / 3)
 
 
-def test_ridge_is_scikit_learns() -> None:
-    from sklearn.linear_model import Ridge as Reference
+def test_the_regression_is_scikit_learns() -> None:
+    from sklearn.kernel_ridge import KernelRidge as Reference
+    from sklearn.metrics.pairwise import rbf_kernel
 
     rng = np.random.default_rng(0)
     table = rng.normal(size=(80, len(FEATURES)))
     target = table[:, 0] - 0.5 * table[:, 3] + rng.normal(size=80)
-    names = FEATURES[:6]
-    ours = fit_ridge(table, target, names, 10.0)
+    ours = fit_kernel_ridge(table, target, FEATURES[:6], width=0.05, penalty=2.0)
     used = table[:, :6]
     standard = np.clip((used - used.mean(axis=0)) / used.std(axis=0), -4, 4)
-    reference = Reference(alpha=10.0, fit_intercept=False).fit(standard, target - target.mean())
-    assert ours.weights == pytest.approx(reference.coef_)
-    again = Ridge.of(json.loads(json.dumps(ours.as_dict())))
-    assert again.predict(table) == pytest.approx(ours.predict(table), abs=1e-4)
+    kernel = rbf_kernel(standard, gamma=0.05) + LINEAR * standard @ standard.T / 6
+    reference = Reference(alpha=2.0, kernel="precomputed").fit(kernel, target - target.mean())
+    assert ours.predict(table) == pytest.approx(reference.predict(kernel) + target.mean())
+    again = KernelRidge.of(json.loads(json.dumps(ours.as_dict())))
+    assert again.predict(table) == pytest.approx(ours.predict(table), abs=0.01)
 
 
 def test_what_is_missing_counts_as_the_mean() -> None:
     table = np.random.default_rng(0).normal(size=(30, len(FEATURES)))
-    ridge = fit_ridge(table, table[:, 0], FEATURES, 1.0)
-    table[0] = math.nan
-    assert ridge.predict(table[:1])[0] == pytest.approx(ridge.intercept)
+    fit = fit_kernel_ridge(table, table[:, 0], FEATURES, width=0.02, penalty=1.0)
+    at_the_mean = fit.predict(fit.mean[None])
+    assert fit.predict(np.full((1, len(FEATURES)), math.nan)) == pytest.approx(at_the_mean)
 
 
 @pytest.fixture
@@ -127,13 +128,13 @@ def test_it_rates_and_says_what_it_has_seen(judge: ResponseJudge) -> None:
 
 def test_the_weights_are_plain_and_name_their_data() -> None:
     held = json.loads(WEIGHTS.read_bytes())
-    assert WEIGHTS.stat().st_size < 30_000
+    assert WEIGHTS.stat().st_size < 300_000
     assert held["licence"]
     assert 300 < len(held["trained_on"]) <= 360  # some systems said the same
     for name in ("with_knowledge", "without_knowledge"):
-        ridge = Ridge.of(held[name])
-        assert set(ridge.features) <= set(FEATURES)
-        assert np.isfinite(ridge.weights).all()
+        fit = KernelRidge.of(held[name])
+        assert set(fit.features) <= set(FEATURES)
+        assert np.isfinite(fit.weights).all()
     assert not set(held["without_knowledge"]["features"]) & set(ABOUT_KNOWLEDGE)
 
 

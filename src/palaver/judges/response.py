@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palaver.artefacts import digest
-from palaver.errors import UserError, require
+from palaver.errors import require
 from palaver.judges.meta import SEEN
 from palaver.judges.response_features import ABOUT_KNOWLEDGE, FEATURES, prompt_of
 from palaver.registry import Named
@@ -31,50 +31,75 @@ from palaver.schema.scale import Real
 
 Floats = NDArray[np.float64]
 WEIGHTS = Path(__file__).with_name("response_weights.json")
+LINEAR = 0.5
+_FARTHEST = 4.0
+"""Standard deviations; what lies farther counts as that far."""
+_ARRAYS = ("mean", "spread", "support", "weights")
 
 
 @dataclass(frozen=True, eq=False)
-class Ridge:
-    """A linear model of standardised features. What is missing counts as the mean."""
+class KernelRidge:
+    """Kernel ridge regression on standardised features. What is missing counts as the mean.
+
+    The kernel is a Gaussian of `width` plus `LINEAR` times the mean product of two rows.
+    """
 
     features: tuple[str, ...]
     mean: Floats
     spread: Floats
+    support: Floats
+    """The standardised rows it was fitted on."""
     weights: Floats
+    """One for each of them."""
     intercept: float
+    width: float
 
     def predict(self, table: Floats) -> Floats:
         """`table` has the columns `FEATURES`."""
-        columns = [FEATURES.index(name) for name in self.features]
-        standard = np.clip((table[:, columns] - self.mean) / self.spread, -4, 4)
-        scores: Floats = np.nan_to_num(standard) @ self.weights + self.intercept
+        rows = _standard(table[:, _columns(self.features)], self.mean, self.spread)
+        scores: Floats = _kernel(rows, self.support, self.width) @ self.weights + self.intercept
         return scores
 
     def as_dict(self) -> dict[str, Any]:
+        arrays = {name: np.round(getattr(self, name), 4).tolist() for name in _ARRAYS}
         return {
             "features": list(self.features),
-            "mean": [round(float(x), 6) for x in self.mean],
-            "spread": [round(float(x), 6) for x in self.spread],
-            "weights": [round(float(x), 6) for x in self.weights],
-            "intercept": round(float(self.intercept), 6),
+            "width": self.width,
+            "intercept": round(self.intercept, 6),
+            **arrays,
         }
 
     @classmethod
-    def of(cls, fields: dict[str, Any]) -> Ridge:
-        arrays = {name: np.array(fields[name]) for name in ("mean", "spread", "weights")}
-        return cls(tuple(fields["features"]), intercept=float(fields["intercept"]), **arrays)
+    def of(cls, fields: dict[str, Any]) -> KernelRidge:
+        arrays = {name: np.array(fields[name]) for name in _ARRAYS}
+        return cls(tuple(fields["features"]), intercept=fields["intercept"], width=fields["width"], **arrays)
 
 
-def fit_ridge(table: Floats, target: Floats, features: Sequence[str], penalty: float) -> Ridge:
-    """Ridge regression of `target` on those columns of `table` that `features` names."""
-    columns = [FEATURES.index(name) for name in features]
-    used = table[:, columns]
+def fit_kernel_ridge(
+    table: Floats, target: Floats, features: Sequence[str], *, width: float, penalty: float
+) -> KernelRidge:
+    """Of `target` on those columns of `table` that `features` names."""
+    used = table[:, _columns(features)]
     mean = np.nanmean(used, axis=0)
     spread = np.maximum(np.nanstd(used, axis=0), 1e-6)
-    standard = np.nan_to_num(np.clip((used - mean) / spread, -4, 4))
+    rows = _standard(used, mean, spread)
     level = float(target.mean())
-    gram = standard.T @ standard + penalty * np.eye(len(columns))
-    return Ridge(tuple(features), mean, spread, np.linalg.solve(gram, standard.T @ (target - level)), level)
+    weights = np.linalg.solve(_kernel(rows, rows, width) + penalty * np.eye(len(rows)), target - level)
+    return KernelRidge(tuple(features), mean, spread, rows, weights, level, width)
+
+
+def _columns(features: Sequence[str]) -> list[int]:
+    return [FEATURES.index(name) for name in features]
+
+
+def _standard(rows: Floats, mean: Floats, spread: Floats) -> Floats:
+    return np.nan_to_num(np.clip((rows - mean) / spread, -_FARTHEST, _FARTHEST))
+
+
+def _kernel(rows: Floats, others: Floats, width: float) -> Floats:
+    squares = (rows**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2 * rows @ others.T
+    kernel: Floats = np.exp(-width * np.maximum(squares, 0)) + LINEAR * rows @ others.T / rows.shape[1]
+    return kernel
 
 
 def text_digest(response: Response) -> str:
@@ -91,7 +116,7 @@ class ResponseJudge(Named):
     looks_at: frozenset[Judged] = frozenset({"responses"})
     needs: frozenset[Need] = frozenset()
     criteria: tuple[Criterion, ...] = (
-        Criterion(name="response_quality", scale=Real(), title="Quality of a response (ridge)"),
+        Criterion(name="response_quality", scale=Real(), title="Quality of a response"),
     )
 
     def __init__(self, device: str = "auto") -> None:
@@ -101,8 +126,8 @@ class ResponseJudge(Named):
 
         content = WEIGHTS.read_bytes()
         held = json.loads(content)
-        self._with_knowledge = Ridge.of(held["with_knowledge"])
-        self._without = Ridge.of(held["without_knowledge"])
+        self._with_knowledge = KernelRidge.of(held["with_knowledge"])
+        self._without = KernelRidge.of(held["without_knowledge"])
         self._seen = frozenset(held["trained_on"])
         self._features = ResponseFeatures.load(device)
         self.signature = f"response|{digest(content.decode())[:10]}"
@@ -128,11 +153,3 @@ class ResponseJudge(Named):
                 criterion="response_quality", value=score, kind=self.kind,
                 signature=self.signature + (SEEN if seen else ""),
             )  # fmt: skip
-
-
-def load_weights() -> dict[str, Any]:
-    """What is shipped: weights, where they come from, what they were trained on."""
-    if not WEIGHTS.is_file():
-        raise UserError("the weights of the judge `response` are missing", "install Palaver anew")
-    held: dict[str, Any] = json.loads(WEIGHTS.read_bytes())
-    return held
