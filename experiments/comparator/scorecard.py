@@ -4,7 +4,7 @@
 
 DATA holds the folder `rated`; WORK is the folder that ship.py was given with --work: the rater model is
 trained anew without each system. Where a language model is shipped, its scores are those language_model.py
-wrote: --prepared, --main and --systems. Also measured: pairs of ConvAI2 with one bot, from which the
+wrote: --prepared and --main. Also measured: pairs of ConvAI2 with one bot, from which the
 comparator has learnt nothing.
 """
 
@@ -94,10 +94,8 @@ def open_known(given: argparse.Namespace, dev: RatedDialogues, convai2: RatedDia
     return joined
 
 
-def unseen_systems(
-    given: argparse.Namespace, scorer: Scorer, ratings: RatedDialogues, dev: RatedDialogues
-) -> Any:
-    """(N,) the score of each development dialogue by models that have not seen its system."""
+def unseen_systems(given: argparse.Namespace, ratings: RatedDialogues, dev: RatedDialogues) -> Any:
+    """(N,) the score of each development dialogue by rater models that have not seen its system."""
     kept = given.work / "unseen-systems.npz"
     if not kept.is_file():
         x, dev_x = (
@@ -106,16 +104,7 @@ def unseen_systems(
         )
         systems, dev_systems = ([row.system for row in rated.rows] for rated in (ratings, dev))
         np.savez(kept, raw=left_out_scores(ratings, x, systems, dev_x, dev_systems))
-    raw = load_arrays(kept)["raw"]
-    if not isinstance(scorer, JoinedScorer):
-        return raw
-    if given.systems is None:
-        return None
-    of_language = load_arrays(given.systems / "predictions.npz")["held_out_development"]
-    fast = load_scorer("fast")
-    assert isinstance(fast, PalaverScorer)
-    w = scorer.weights
-    return w.raters * fast.model.unit * raw + w.language * of_language
+    return load_arrays(kept)["raw"]
 
 
 def within_bots(scorer: Scorer, rated: RatedDialogues) -> dict[str, Any]:
@@ -147,7 +136,6 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--prepared", type=Path, help="what language_model.py prepared")
     parser.add_argument("--main", type=Path)
-    parser.add_argument("--systems", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
     folder = given.data / "rated"
@@ -157,7 +145,7 @@ def main() -> None:
     convai2 = convai2.take([i for i, row in enumerate(convai2.rows) if row.system is not None])
     pairs = read_pairs(folder / "reliable_eval.dev_pairs.jsonl.gz", dialogues.index, every_vote=True)
     scorer = open_known(given, dialogues, convai2)
-    unseen = unseen_systems(given, scorer, ratings, dialogues)
+    unseen = unseen_systems(given, ratings, dialogues)
     card = evaluate_comparator(
         scorer,
         dialogues,
@@ -175,7 +163,7 @@ def main() -> None:
     )
     record = {
         "made_by": "python experiments/comparator/scorecard.py --data DATA --work WORK "
-        + ("--prepared PREPARED --main MAIN --systems SYSTEMS " if given.main is not None else "")
+        + ("--prepared PREPARED --main MAIN " if given.main is not None else "")
         + "--out docs/results/comparator-scorecard.json",
         "command": "palaver compare evaluate reliable_eval.dev_dialogues.jsonl.gz "
         f"--pairs reliable_eval.dev_pairs.jsonl.gz {tiers} --ratings reliable_eval.train.jsonl.gz",

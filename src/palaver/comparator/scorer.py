@@ -42,6 +42,7 @@ Floats = NDArray[np.float64]
 DEFAULT, FAST = "default", "fast"
 """The comparator that comes ready; `fast` is the same without its language model."""
 SHIPPED = Path(__file__).parent / "default"
+RATER_MODEL, LANGUAGE_MODEL = "its rater model", "its language model"
 SILENT = -5.0
 """The score of a dialogue whose system says nothing: an average one is better with 99%."""
 _CONFIDENCE = 0.95
@@ -245,7 +246,7 @@ class JoinedScorer(Scorer):
         spoken = [without_empty_turns(one) for one, quiet in zip(dialogues, silent, strict=True) if not quiet]
         of_language = np.full(len(dialogues), SILENT)
         of_language[~silent] = self.language.score(spoken)
-        return {"its rater model": self.raters.score(dialogues).score, "its language model": of_language}
+        return {RATER_MODEL: self.raters.score(dialogues).score, LANGUAGE_MODEL: of_language}
 
     def _score(self, dialogues: Sequence[Dialogue], progress: Progress) -> Scores:
         of_raters = self.raters._score(dialogues, progress)
