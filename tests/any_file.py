@@ -182,6 +182,8 @@ def workplace() -> Iterator[Path]:
         (folder / "echoing.py").write_text(ECHO)
         for module in (representation, scorer):
             stack.enter_context(mock.patch.object(module, "turn_encoder", return_value=toy_vectors))
+        without_language_model = mock.patch.object(scorer, "_joined", lambda raters, device: raters)
+        stack.enter_context(without_language_model)
         stack.enter_context(mock.patch.dict(os.environ, {"COLUMNS": "200", "HF_HUB_OFFLINE": "1"}))
         os.chdir(folder)
         try:

@@ -19,7 +19,8 @@ def record(name: str) -> dict[str, Any]:
 
 
 def number(value: float, digits: int = 2) -> str:
-    return f"{value:.{digits}f}".removeprefix("0")
+    text = f"{abs(value):.{digits}f}".removeprefix("0")
+    return f"−{text}" if value < 0 else text
 
 
 def table(head: str) -> list[str]:
@@ -55,7 +56,24 @@ def test_the_scorecard() -> None:
     calibration = card["calibration"]
     ece, brier = number(calibration["ece"], 3), number(calibration["brier"], 3)
     assert f"Calibration error {ece}, Brier score {brier}" in PAGE
+    nested = number(card["nested_calibration"]["ece"], 3)
+    assert f"with the unit chosen on other raters: calibration error {nested}" in PAGE
     assert card["seed"] == 0
+
+
+def test_pairs_of_one_bot() -> None:
+    bots = record("comparator-scorecard.json")["within_bots_of_convai2"]
+    ours, longer = (_with_interval(bots["results"][name]) for name in ("default", "longer wins"))
+    text = " ".join(PAGE.split())
+    assert f"{bots['results']['default']['n']:,} pairs of {bots['n_dialogues']} dialogues" in text
+    assert f"two stars apart: {ours}; longer wins {longer}." in text
+
+
+def test_the_features() -> None:
+    weights = record("comparator.json")["feature_weights"]
+    rows = [f"| `{name}` | {number(value, 3)} |" for name, value in list(weights.items())[:12]]
+    assert table("| feature | weight |") == rows
+    assert f"{len(weights)} named features" in PAGE
 
 
 def _with_interval(result: dict[str, float]) -> str:

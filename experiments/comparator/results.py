@@ -1,9 +1,10 @@
 """The figures of docs/results/comparator.md about the comparator that ships: docs/results/comparator.json.
 
-    python experiments/comparator/results.py --data DATA --out docs/results/comparator.json
+    python experiments/comparator/results.py --data DATA --work WORK --out docs/results/comparator.json
 
 What was measured when it was fitted (`ship.py`) is taken from the record beside its weights. Beside it stand
-what trivial rules reach on the same development pairs, and the weight of every named feature.
+what trivial rules reach on the same development pairs, the weight of every named feature, and how well the
+trust in raters (from the held-out scores that ship.py kept in WORK) finds those who failed quality control.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 
 from palaver.comparator.evaluation import evaluate_pairs
 from palaver.comparator.model import load_model
+from palaver.comparator.rater_effects import reliability, sittings
 from palaver.comparator.reading import read_pairs, read_rated
 from palaver.comparator.representation import NAMES
 from palaver.files import sha256_of
@@ -40,11 +42,27 @@ TRIVIAL: dict[str, Callable[[Dialogue], float]] = {
 }
 
 
+def find_failed_raters(data: Path, work: Path) -> dict[str, float]:
+    """AUC of finding the dialogues of raters who failed quality control; the mark is read here only."""
+    from scipy.stats import rankdata
+
+    rated = read_rated(data / "rated/reliable_eval.train.jsonl.gz")
+    held = [json.loads(line)["score"] for line in (work / "held_out.jsonl").open(encoding="utf-8")]
+    rater = rated.codes("rater")
+    sitting = sittings(rater, rated.codes("group"))
+    trust = reliability(rated.values, np.array(held), rater, sitting).of_rows(rater)
+    failed = np.array([not row.dialogue.labels["passed_qc"] for row in rated.rows])
+    ranks, n = rankdata(-trust), int(failed.sum())
+    auc = (ranks[failed].sum() - n * (n + 1) / 2) / (n * (len(ranks) - n))
+    return {"auc": float(auc), "n_dialogues": len(rated), "n_failed": n}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
     files = [given.data / f"rated/reliable_eval.dev_{kind}.jsonl.gz" for kind in ("dialogues", "pairs")]
@@ -59,12 +77,14 @@ def main() -> None:
     linear = np.mean([head.weights for head in model.heads], axis=0)[: len(NAMES)] * model.unit
     order = np.argsort(-np.abs(linear))
     content = {
-        "command": "python experiments/comparator/results.py --data DATA --out docs/results/comparator.json",
+        "command": "python experiments/comparator/results.py --data DATA --work WORK "
+        "--out docs/results/comparator.json",
         "date": datetime.now(UTC).date().isoformat(),
         "machine": f"{platform.machine()}, Python {platform.python_version()}",
         "data": {path.name: sha256_of(path) for path in files},
         "shipped": {key: record[key] for key in KEPT},
         "trivial_accuracy_on_pairs": trivial,
+        "failed_raters": find_failed_raters(given.data, given.work),
         "feature_weights": {NAMES[i]: round(float(linear[i]), 4) for i in order},
         "feature_weights_mean": "log-odds for one standard deviation more, in the linear part",
     }

@@ -3,9 +3,9 @@
     python experiments/comparator/scorecard.py --data DATA --work WORK --out RESULTS
 
 DATA holds the folder `rated`; WORK is the folder that ship.py was given with --work: the rater model is
-trained anew without each system. With --main and --systems, what language_model.py wrote, its scores are
-taken from there, those of unseen systems too. Also measured: pairs of ConvAI2 with one bot, none of which the
-comparator has learnt from.
+trained anew without each system. Where a language model is shipped, its scores are those language_model.py
+wrote: --prepared and --main. Also measured: pairs of ConvAI2 with one bot, from which the
+comparator has learnt nothing.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from palaver.comparator.evaluation import evaluate_differences  # noqa: E402
 from palaver.comparator.left_out import left_out_scores  # noqa: E402
 from palaver.comparator.method import rating_pairs  # noqa: E402
 from palaver.comparator.reading import read_pairs, read_rated  # noqa: E402
-from palaver.comparator.representation import Representation  # noqa: E402
+from palaver.comparator.representation import Representation, represent  # noqa: E402
 from palaver.comparator.scorecard import UNSEEN_SYSTEMS, evaluate_comparator  # noqa: E402
-from palaver.comparator.scorer import JoinedScorer, Scorer, load_scorer  # noqa: E402
+from palaver.comparator.scorer import JoinedScorer, PalaverScorer, Scorer, Scores, load_scorer  # noqa: E402
 from palaver.comparator.training_data import RatedDialogues, load_arrays  # noqa: E402
 from palaver.schema import Dialogue  # noqa: E402
 from palaver.schema.run import plain, record_run  # noqa: E402
@@ -42,7 +42,22 @@ GAP = 1.5
 """Ratings of ConvAI2, 1 to 5, that lie further apart than this make a pair."""
 
 
-class KnownScores:
+class KnownScorer(Scorer):
+    """The comparator's scores by dialogue, as they were computed from kept numbers."""
+
+    def __init__(self, name: str, signature: str, by_id: dict[str, float]) -> None:
+        self.name, self.by_id = name, by_id
+        self.__dict__["signature"] = signature  # that of the comparator, not of this
+
+    def _score(self, dialogues: Sequence[Dialogue], progress: Any) -> Scores:
+        score = np.array([self.by_id[dialogue.id] for dialogue in dialogues])
+        return Scores(score, score, score)
+
+    def _scores_without(self, dialogues: Any, places: Any) -> Any:
+        raise NotImplementedError
+
+
+class KnownLanguage:
     """The language model's scores, as they were computed where it was trained."""
 
     def __init__(self, by_id: dict[str, float]) -> None:
@@ -52,28 +67,48 @@ class KnownScores:
         return np.array([self.by_id[dialogue.id] for dialogue in dialogues])
 
 
-def unseen_systems(
-    given: argparse.Namespace, scorer: Scorer, ratings: RatedDialogues, dev: RatedDialogues
-) -> Any:
-    """(N,) the score of each development dialogue by models that have not seen its system."""
-    x, dev_x = (
-        Representation(**load_arrays(given.work / name))
-        for name in ("represented.npz", "represented-dev.npz")
-    )
-    systems, dev_systems = ([row.system for row in rated.rows] for rated in (ratings, dev))
-    raw = left_out_scores(ratings, x, systems, dev_x, dev_systems)
-    if not isinstance(scorer, JoinedScorer):
-        return raw
-    if given.systems is None:
-        return None
-    of_language = load_arrays(given.systems / "predictions.npz")["held_out_development"]
-    w = scorer.weights
-    return w.raters * scorer.raters.model.unit * raw + w.language * of_language
+def open_known(given: argparse.Namespace, dev: RatedDialogues, convai2: RatedDialogues) -> Scorer:
+    """The shipped comparator, with the scores of the development dialogues from what ship.py kept."""
+    shipped, fast = load_scorer(), load_scorer("fast")
+    assert isinstance(fast, PalaverScorer)
+    x = Representation(**load_arrays(given.work / "represented-dev.npz"))
+    by_id = dict(zip(dev.ids, fast.model.heads_of(x).mean(0), strict=True))
+    kept = given.work / "represented-convai2.npz"
+    if not kept.is_file():
+        x = represent(convai2.dialogues, fast.encode)
+        np.savez(kept, features=x.features, vectors=x.vectors)
+    x = Representation(**load_arrays(kept))
+    by_id |= dict(zip(convai2.ids, fast.model.heads_of(x).mean(0), strict=True))
+    raters = KnownScorer(shipped.name, shipped.signature, by_id)
+    if not isinstance(shipped, JoinedScorer):
+        return raters
+    predictions = load_arrays(given.main / "predictions.npz")
+    prepared = load_arrays(given.prepared)
+    of_language = {
+        str(name): float(score)
+        for source in ("development", "convai2")
+        for name, score in zip(prepared[f"{source}.ids"], predictions[f"{source}.0"], strict=True)
+    }
+    joined = JoinedScorer(raters, lambda: KnownLanguage(of_language), shipped.weights)  # type: ignore[arg-type, return-value]
+    joined.__dict__["signature"] = shipped.signature
+    return joined
+
+
+def unseen_systems(given: argparse.Namespace, ratings: RatedDialogues, dev: RatedDialogues) -> Any:
+    """(N,) the score of each development dialogue by rater models that have not seen its system."""
+    kept = given.work / "unseen-systems.npz"
+    if not kept.is_file():
+        x, dev_x = (
+            Representation(**load_arrays(given.work / name))
+            for name in ("represented.npz", "represented-dev.npz")
+        )
+        systems, dev_systems = ([row.system for row in rated.rows] for rated in (ratings, dev))
+        np.savez(kept, raw=left_out_scores(ratings, x, systems, dev_x, dev_systems))
+    return load_arrays(kept)["raw"]
 
 
 def within_bots(scorer: Scorer, rated: RatedDialogues) -> dict[str, Any]:
     """Pairs of ConvAI2 with the same bot; intervals resample the users of the first of each pair."""
-    rated = rated.take([i for i, row in enumerate(rated.rows) if row.system is not None])
     pairs = rating_pairs(rated.values, rated.codes("system"), gap=GAP)
     assert pairs is not None
     scores = scorer.score(rated.dialogues).score
@@ -99,33 +134,24 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--prepared", type=Path, help="what language_model.py prepared")
     parser.add_argument("--main", type=Path)
-    parser.add_argument("--systems", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
     folder = given.data / "rated"
     ratings = read_rated(folder / "reliable_eval.train.jsonl.gz")
-    dialogues = read_rated(
-        folder / "reliable_eval.dev_dialogues.jsonl.gz", need_rating=False, keep_empty=True
-    )
+    dialogues = read_rated(folder / "reliable_eval.dev_dialogues.jsonl.gz")
     convai2 = read_rated(folder / "convai2_rated.jsonl.gz")
+    convai2 = convai2.take([i for i, row in enumerate(convai2.rows) if row.system is not None])
     pairs = read_pairs(folder / "reliable_eval.dev_pairs.jsonl.gz", dialogues.index, every_vote=True)
-    scorer = load_scorer()
-    if given.main is not None and isinstance(scorer, JoinedScorer):
-        predictions = load_arrays(given.main / "predictions.npz")
-        known = {
-            name: float(score)
-            for source, rated in (("development", dialogues), ("convai2", convai2))
-            for name, score in zip(rated.ids, predictions[f"{source}.0"], strict=True)
-        }
-        scorer = JoinedScorer(scorer.raters, lambda: KnownScores(known), scorer.weights)  # type: ignore[arg-type, return-value]
-    unseen = unseen_systems(given, scorer, ratings, dialogues)
+    scorer = open_known(given, dialogues, convai2)
+    unseen = unseen_systems(given, ratings, dialogues)
     card = evaluate_comparator(
         scorer,
         dialogues,
         pairs,
         tiers=TIERS,
-        unseen={} if unseen is None else {UNSEEN_SYSTEMS: unseen},
+        unseen={UNSEEN_SYSTEMS: unseen},
         seed=0,
     )
     tiers = " ".join(f"--tier {','.join(tier)}" for tier in TIERS)
@@ -137,7 +163,7 @@ def main() -> None:
     )
     record = {
         "made_by": "python experiments/comparator/scorecard.py --data DATA --work WORK "
-        + ("--main MAIN --systems SYSTEMS " if given.main is not None else "")
+        + ("--prepared PREPARED --main MAIN " if given.main is not None else "")
         + "--out docs/results/comparator-scorecard.json",
         "command": "palaver compare evaluate reliable_eval.dev_dialogues.jsonl.gz "
         f"--pairs reliable_eval.dev_pairs.jsonl.gz {tiers} --ratings reliable_eval.train.jsonl.gz",

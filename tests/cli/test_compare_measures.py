@@ -23,6 +23,7 @@ def encode(texts: list[str], dim: int = 384) -> Any:
 @pytest.fixture(autouse=True)
 def _fake_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("palaver.comparator.scorer.turn_encoder", lambda name=None, device="cpu": encode)
+    monkeypatch.setattr("palaver.comparator.scorer._joined", lambda raters, device: raters)
 
 
 def test_audit_of_the_comparator(palaver: Any, tmp_path: Path) -> None:
@@ -111,3 +112,20 @@ def test_evaluate_says_what_is_wrong(palaver: Any, tmp_path: Path) -> None:
     ran = palaver(*command, "pairs.jsonl")
     assert ran.code == 0, ran.err
     assert "not every pair has a rater" in ran.out
+
+
+def test_ratings_that_people_left(palaver: Any, tmp_path: Path) -> None:
+    rows = [
+        {"id": f"d{i}", "turns": [{"spk": "user", "text": "hi"}, {"spk": "bot", "text": "hello"}], "rating": r}
+        for i, r in enumerate([1, 5, 5, 5, 4])
+    ]
+    (tmp_path / "chats.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    pairs = [{"a": "d0", "b": "d1", "better": "a"}, {"a": "d0", "b": "d9", "better": "a"}]
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in pairs))
+    ran = palaver("compare", "ratings", "chats.jsonl", "--pairs", "pairs.jsonl")
+    assert ran.code == 0, ran.err
+    assert "J-shaped: most are the highest there is" in ran.out
+    assert "names a dialogue that is not there" in ran.out
+    assert "no rating names its rater" in ran.out
+    answer = json.loads(palaver("compare", "ratings", "chats.jsonl", "--json").out)
+    assert answer["distribution"]["counts"] == [1, 0, 0, 1, 3]

@@ -31,6 +31,7 @@ def _fake_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(
             f"palaver.comparator.{module}.turn_encoder", lambda name=None, device="cpu": encode
         )
+    monkeypatch.setattr("palaver.comparator.scorer._joined", lambda raters, device: raters)
 
 
 def rows(n: int = 48, seed: int = 0) -> list[dict[str, Any]]:

@@ -23,6 +23,7 @@ def _fake_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
         return [np.random.default_rng(zlib.crc32(text.encode())).normal(size=384) for text in texts]
 
     monkeypatch.setattr("palaver.comparator.scorer.turn_encoder", lambda name=None, device="cpu": encode)
+    monkeypatch.setattr("palaver.comparator.scorer._joined", lambda raters, device: raters)
 
 
 TURNS = [("user", "hi"), ("bot", "hello"), ("user", "how are you?"), ("bot", "pizza pizza")]

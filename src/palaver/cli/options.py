@@ -83,7 +83,7 @@ Selector = Annotated[
 ]
 
 Comparator = Annotated[
-    str, typer.Option("--comparator", help="default, or a folder that `palaver compare train` wrote.")
+    str, typer.Option("--comparator", help="default, fast (no language model), or a folder of `palaver compare train`.")
 ]
 Encoder = Annotated[
     str, typer.Option("--encoder", help="minilm, or the folder or name of another sentence encoder.")

@@ -28,7 +28,7 @@ from palaver.comparator.evaluation import (
     evaluate_differences,
 )
 from palaver.comparator.method import log_odds_unit
-from palaver.comparator.scorer import JoinedScorer, Scorer
+from palaver.comparator.scorer import RATER_MODEL, JoinedScorer, Scorer
 from palaver.comparator.surface import read_turn, surface_features
 from palaver.comparator.training_data import USER, Pairs, RatedDialogues
 from palaver.errors import DataError, UserError, nearest, require
@@ -114,8 +114,8 @@ def evaluate_comparator(
 ) -> Scorecard:
     """Measure a comparator on compared pairs of dialogues. `tiers` are groups of systems of like quality.
 
-    `unseen` are, by column, the scores (N,) of its method trained without the system or the source of each
-    dialogue; nan where there are none.
+    `unseen` are, by column, the scores (N,) of its rater model trained without the system or the source of
+    each dialogue; nan where there are none.
     """
     require("sklearn", "models")
     raters = _raters(dialogues, pairs)
@@ -168,8 +168,9 @@ def evaluate_comparator(
         ("longer wins", UNSEEN_SYSTEMS): np.where(known, differences["longer wins"], math.nan),
         ("longer wins", UNSEEN_SOURCE): differences["longer wins"],
     }
+    trained_anew = RATER_MODEL if isinstance(scorer, JoinedScorer) else this
     for column, scores in (unseen or {}).items():
-        of_unseen[this, column] = scores[pairs.first] - scores[pairs.second]
+        of_unseen[trained_anew, column] = scores[pairs.first] - scores[pairs.second]
     card = []
     for method, difference in differences.items():
         results, reasons = {}, {}

@@ -42,9 +42,13 @@ Floats = NDArray[np.float64]
 DEFAULT, FAST = "default", "fast"
 """The comparator that comes ready; `fast` is the same without its language model."""
 SHIPPED = Path(__file__).parent / "default"
+RATER_MODEL, LANGUAGE_MODEL = "its rater model", "its language model"
 SILENT = -5.0
 """The score of a dialogue whose system says nothing: an average one is better with 99%."""
 _CONFIDENCE = 0.95
+_MOST_REMOVED = 200
+"""The costliest turn is looked for among so many, the last ones."""
+_TURNS_AT_ONCE = 20_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -187,8 +191,18 @@ class PalaverScorer(Scorer):
         self, dialogues: Sequence[Dialogue], places: Sequence[list[int]]
     ) -> tuple[Floats, Floats]:
         encoded = encode_dialogues(dialogues, self.encode)
-        shorter = [one.without(i) for one, turns in zip(encoded, places, strict=True) for i in turns]
-        return self._score_encoded(encoded).score, self._score_encoded(shorter).score
+        without: list[Floats] = []
+        shorter: list[EncodedDialogue] = []
+        n_turns = 0
+        for one, turns in zip(encoded, places, strict=True):
+            for i in turns:
+                shorter.append(one.without(i))
+                n_turns += len(one.turns)
+                if n_turns > _TURNS_AT_ONCE:  # each is a copy; long ones must not fill the memory
+                    without.append(self._score_encoded(shorter).score)
+                    shorter, n_turns = [], 0
+        without.append(self._score_encoded(shorter).score)
+        return self._score_encoded(encoded).score, np.concatenate(without)
 
     @property
     def _files(self) -> list[Path]:
@@ -232,7 +246,7 @@ class JoinedScorer(Scorer):
         spoken = [without_empty_turns(one) for one, quiet in zip(dialogues, silent, strict=True) if not quiet]
         of_language = np.full(len(dialogues), SILENT)
         of_language[~silent] = self.language.score(spoken)
-        return {"its rater model": self.raters.score(dialogues).score, "its language model": of_language}
+        return {RATER_MODEL: self.raters.score(dialogues).score, LANGUAGE_MODEL: of_language}
 
     def _score(self, dialogues: Sequence[Dialogue], progress: Progress) -> Scores:
         of_raters = self.raters._score(dialogues, progress)
@@ -344,9 +358,9 @@ def score(
 
 
 def _removable(dialogue: Dialogue) -> list[int]:
-    """The system's turns, if there is more than one: without any the dialogue would be a monologue."""
+    """The system's last turns, if there is more than one: without any the dialogue would be a monologue."""
     places = [i for i, turn in enumerate(dialogue.turns) if turn.speaker != "user"]
-    return places if len(places) > 1 else []
+    return places[-_MOST_REMOVED:] if len(places) > 1 else []
 
 
 def _without_interval(scores: Floats) -> Scores:

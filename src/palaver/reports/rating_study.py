@@ -28,8 +28,8 @@ def print_rating_study(
     lines.indented(console, f"{shape}; mean {d.mean:.2f}, standard deviation {d.sd:.2f}")
     lines.indented(console, f"{numbers.percent(d.ties)} of all pairs of dialogues have the same rating")
     if not math.isnan(study.level_share):
-        share = numbers.percent(study.level_share)
-        lines.indented(console, f"{share} of the variance lies between raters or their sittings")
+        between = numbers.percent(study.level_share)
+        lines.indented(console, f"{between} of the variance lies between raters or their sittings")
     if study.disagreement:
         lines.heading(console, "Comparisons that disagree with the ratings")
         table = lines.table(("ratings apart",), ("pairs", "disagree", "share", "95%"))
