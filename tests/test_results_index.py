@@ -15,7 +15,7 @@ def test_every_figure_is_on_its_page() -> None:
     rows = table_rows(read_page("index"), "| paper |")
     assert len(rows) >= 10
     for _, _, measured, data, _ in rows:
-        page = re.search(r"\]\((\w+)\.md\)", data)
+        page = re.search(r"\]\(([\w-]+)\.md\)", data)
         assert page is not None, data
         there = plain(read_page(page[1]))
         for number in re.findall(r"[−+]?\d*\.?\d+", plain(measured)):

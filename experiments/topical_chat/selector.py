@@ -200,7 +200,7 @@ def fit_network(examples: Examples, seed: int, device: str) -> torch.nn.Sequenti
             loss.backward()
             optimiser.step()
             schedule.step()
-            total += float(loss) * len(turns)
+            total += loss.item() * len(turns)
         print(
             f"network {seed}, epoch {epoch}: {total / n:.4f} ({time.perf_counter() - began:.0f} s)",
             flush=True,

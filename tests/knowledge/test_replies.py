@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from tests.knowledge.conftest import dialogue, reading_set
 
 from palaver.errors import UserError
 from palaver.knowledge.candidates import reading_sentences
 from palaver.knowledge.replies import NextTurn, ReplyKnowledge
 from palaver.knowledge.selector import make_selector
 from palaver.schema import Dialogue
-from tests.knowledge.conftest import dialogue, reading_set
 
 pytest.importorskip("sklearn")
 

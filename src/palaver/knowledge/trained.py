@@ -15,6 +15,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import IO, Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,7 +102,7 @@ def load_ranker(source: Path | IO[bytes]) -> Ranker:
             biases=(numbers["bias_0"], numbers["bias_1"], numbers["bias_2"]),
             card=json.loads(arrays["card"].tobytes()),
         )
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, BadZipFile) as error:
         raise DataError(f"{source} does not hold a trained selector: {error}") from error
     if ranker.mean.shape != (len(FEATURES),):
         raise DataError(f"{source} is of a version with other features")

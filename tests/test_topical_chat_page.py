@@ -1,0 +1,74 @@
+"""The page on Topical-Chat is what its results files make, and these come from those of the trainings."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from tests.results_pages import read_page, read_results
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def tables() -> ModuleType:
+    spec = importlib.util.spec_from_file_location(
+        "topical_chat_tables", ROOT / "experiments/topical_chat/tables.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["topical_chat_tables"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_is_what_the_results_make(tables: ModuleType) -> None:
+    page, results, knowledge = (
+        read_page("topical-chat"),
+        read_results("topical-chat"),
+        read_results("knowledge"),
+    )
+    assert page == tables.fill(page, results, knowledge), "run: python experiments/topical_chat/tables.py"
+    changed = copy.deepcopy(results)
+    reached = next(row for row in changed["rows"] if row["ours"])
+    reached["ours"]["test_freq"]["f1"]["value"] += 0.01
+    assert tables.fill(page, changed, knowledge) != page
+    changed = copy.deepcopy(knowledge)
+    changed["splits"]["valid_freq"][0]["top1"]["value"] += 0.01
+    assert tables.fill(page, results, changed) != page
+
+
+def test_the_rows_are_those_of_the_trainings() -> None:
+    """What responders.json has of a run is what the table has."""
+    responders = read_results("responders")
+    rows = {row["run"]: row for row in read_results("topical-chat")["rows"] if row["table"] == "table_3"}
+    reached = [run for run in responders if run in rows and "test" in responders[run]]
+    assert len(reached) >= 3
+    for run in reached:
+        for split, numbers in responders[run]["test"].items():
+            ours: dict[str, Any] = rows[run]["ours"][split]
+            assert ours["f1"]["value"] == numbers["unigram_f1"][0]
+            ppl = numbers["ppl_word"]
+            assert ours["ppl"]["value"] == (ppl[0] if isinstance(ppl, list) else ppl)
+            assert rows[run]["n"][split] == numbers["n"]
+    for run in ("modern-tf-knowledge", "modern-tf"):
+        best = min(responders[run]["epochs"], key=lambda epoch: epoch["valid_ppl"])
+        assert f"{best['valid_ppl_word']:.1f}" in read_page("topical-chat")
+
+
+def test_the_selectors_say_where_they_come_from() -> None:
+    knowledge = read_results("knowledge")
+    assert knowledge["command"]
+    assert knowledge["settings_chosen_on"] == "valid_freq"
+    assert "CDLA" in json.dumps(knowledge["card"])
+    assert [row["selector"] for row in knowledge["splits"]["valid_freq"]][-2:] == [
+        "trained",
+        "most common place",
+    ]
