@@ -121,14 +121,15 @@ def evaluate(
     _check_lengths(predictions, given)
     chosen = choose_metrics(metrics, {need for need, column in given.items() if column is not None}, device)
     n = len(predictions)
-    several = [()] * n if references is None else [_as_tuple(reference) for reference in references]
-    sentences = [""] * n if knowledge is None else knowledge
+    beside = [()] * n if references is None else references
     if any(metric.of_texts for metric in chosen):
         turns = [()] * n if context is None else [_as_turns(one) for one in context]
+        sentences = [""] * n if knowledge is None else knowledge
+        several = [_as_tuple(reference) for reference in beside]
         columns = zip(predictions, several, sentences, turns, strict=True)
         examples = Examples.of([Example(*row) for row in columns])
     else:
-        examples = Examples.of_columns(predictions, several, sentences)
+        examples = Examples.of_columns(predictions, beside, knowledge)
     rows, _ = measure([SystemResponses("", range(n), examples)], chosen, resampling)
     return Evaluation(rows, n, seed, n_replicates, confidence)
 
