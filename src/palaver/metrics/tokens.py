@@ -49,8 +49,10 @@ _NO_SPACES = (
 """Characters of the scripts that are written without spaces."""
 _CHARACTER = re.compile(f"([{_NO_SPACES}])")
 
+_13A_MARKS = str.maketrans(
+    {mark: f" {mark} " for mark in map(chr, range(128)) if re.match(r"[\{-\~\[-\` -\&\(-\+\:-\@\/]", mark)}
+)
 _13A = (
-    (re.compile(r"([\{-\~\[-\` -\&\(-\+\:-\@\/])"), r" \1 "),
     (re.compile(r"([^0-9])([\.,])"), r"\1 \2 "),
     (re.compile(r"([\.,])([^0-9])"), r" \1 \2"),
     (re.compile(r"([0-9])(-)"), r"\1 \2 "),
@@ -77,6 +79,7 @@ def _tokens_13a(text: str) -> list[list[str]]:
             text = text.replace(entity, mark)
     if not text.isascii():
         text = _CHARACTER.sub(r" \1 ", text)
+    text = text.translate(_13A_MARKS)
     for pattern, replacement in _13A:
         text = pattern.sub(replacement, text)
     return [line.split() for line in text.split("\n")]
