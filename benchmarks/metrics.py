@@ -12,8 +12,8 @@ case first checks that both sides give the same figure. The peers, which take a 
 best of three runs, of two for the replicates. Ends with 1 if a target was missed.
 
 `--only models` compares BERTScore with the package bert_score (requirements-bench.lock) on the same encoder,
-MiniLM on the CPU: precision, recall and F of four systems that share their references, on `--pairs` items. Both
-have loaded the model before. Each side is timed once, ours first.
+MiniLM on the CPU: precision, recall and F of four systems that share their references, on `--pairs` items.
+Both have loaded the model before. Each side is timed once, ours first.
 """
 
 from __future__ import annotations

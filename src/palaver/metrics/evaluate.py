@@ -201,7 +201,7 @@ def _replicates(systems: Sequence[SystemResponses], resampling: Resampling) -> l
 def _same_items(systems: Sequence[SystemResponses]) -> bool:
     """Whether all systems answered the same items, in the same order."""
     first = systems[0].items
-    return all(len(s.items) == len(first) and list(s.items) == list(first) for s in systems[1:])
+    return all(s.items == first for s in systems[1:])
 
 
 def _resample(tables_of_systems: Sequence[list[Floats]], resampling: Resampling) -> list[list[Floats]]:
