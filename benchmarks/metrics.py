@@ -1,6 +1,7 @@
 """`palaver.metrics` beside sacrebleu, rouge-score, ParlAI's F1 and a set of n-grams.
 
     python -m benchmarks.metrics [--out docs/results/metrics-speed.json] [--responses 100000] [--data FOLDER]
+    python -m benchmarks.metrics --only models --out docs/results/metrics-models-speed.json
 
 One process, the same 100,000 pairs of texts: turns of Topical-Chat (from the beginning again where there are
 not enough), each beside the turn 40,001 places further on. F1, BLEU, distinct-1 and -2, diversity-1 and -2
@@ -9,6 +10,10 @@ replicates of all of these for two systems, beside sacrebleu's paired test of BL
 replicates x responses x statistics in memory, so it is timed on `--peer-replicates` of them and scaled. Each
 case first checks that both sides give the same figure. The peers, which take a minute, run once; ours is the
 best of three runs, of two for the replicates. Ends with 1 if a target was missed.
+
+`--only models` compares BERTScore with the package bert_score (requirements-bench.lock) on the same encoder,
+MiniLM on the CPU: precision, recall and F of four systems that share their references, on `--pairs` items.
+Both have loaded the model before. Each side is timed once, ours first.
 """
 
 from __future__ import annotations
@@ -22,6 +27,7 @@ import sys
 import time
 from collections import Counter
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 
 if not __package__:
@@ -37,12 +43,12 @@ from benchmarks.harness import Table, best_of, machine
 from palaver.corpora.catalogue import read_corpus
 from palaver.metrics.bleu import bleu, bleu_statistics
 from palaver.metrics.evaluate import SystemResponses, choose_metrics, evaluate, measure
-from palaver.metrics.examples import Examples
+from palaver.metrics.examples import Example, Examples
 from palaver.statistics.bootstrap import Resampling
 from palaver.text.words import words
 
 METRICS = ["unigram_f1", "bleu", "distinct_1", "distinct_2", "diversity_1", "diversity_2", "rouge_l"]
-TARGET, TARGET_REPLICATES = 30, 50
+TARGET, TARGET_REPLICATES, TARGET_MODELS = 30, 50, 2
 _APART = 40_001
 
 
@@ -159,32 +165,88 @@ def paired(
     }  # fmt: skip
 
 
+def models(report: Table, every: list[str], n_items: int) -> dict[str, object]:
+    """BERTScore of four systems that share references, beside bert_score."""
+    from bert_score import BERTScorer
+
+    from palaver.metrics.metric import open_metric
+    from palaver.models.encoders.transformer import minilm_folder
+
+    n_systems = 4
+    references = every[:n_items]
+    said = [every[(n + 1) * n_items : (n + 2) * n_items] for n in range(n_systems)]
+    names = ["bertscore_precision", "bertscore_recall", "bertscore"]
+    metrics = [open_metric(name, "cpu") for name in names]
+    warm = [SystemResponses("w", range(2), Examples.of([Example("warm", ("up",)), Example("a b", ("c d",))]))]
+    measure(warm, metrics, Resampling.of(0.95, 0, None))
+
+    def with_ours() -> list[float]:
+        systems = []
+        for n, texts_of_system in enumerate(said):
+            rows = [Example(a, (b,)) for a, b in zip(texts_of_system, references, strict=True)]
+            systems.append(SystemResponses(str(n), range(n_items), Examples.of(rows)))
+        results, _ = measure(systems, metrics, Resampling.of(0.95, 0, None))
+        return [row.value for row in results]
+
+    scorer = BERTScorer(model_type=str(minilm_folder()), num_layers=6, device="cpu", batch_size=64)
+    scorer.score(["warm"], ["up"])
+
+    def with_theirs() -> list[float]:
+        scores = [scorer.score(texts_of_system, references) for texts_of_system in said]
+        return [float(part[column].mean()) for column in range(3) for part in scores]
+
+    # not after a run that leaves vectors behind
+    seconds, figures = best_of(with_ours, 1, warm_up=False)
+    peer, expected = best_of(with_theirs, 1, warm_up=False)
+    np.testing.assert_allclose(figures, expected, atol=2e-4)
+    report(
+        f"BERTScore of {n_systems} systems on {n_items:,} items",
+        peer=peer,
+        ours=seconds,
+        target=TARGET_MODELS,
+    )
+    by_metric = dict(zip(names, np.reshape(figures, (3, -1)).tolist(), strict=True))
+    return {
+        "peer_seconds": peer, "our_seconds": seconds, "ratio": peer / seconds, "target": TARGET_MODELS,
+        "n_items": n_items, "n_systems": n_systems, "figures": by_metric,
+    }  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--responses", type=int, default=100_000)
     parser.add_argument("--peer-replicates", type=int, default=50)
     parser.add_argument("--data", type=Path, help="Folder of corpora.")
     parser.add_argument("--out", type=Path, help="Results file to write.")
+    parser.add_argument("--only", choices=["texts", "models"], default="texts")
+    parser.add_argument("--pairs", type=int, default=1000, help="Items of each system with --only models.")
     given = parser.parse_args()
     every = texts(given.data, given.responses + 2 * _APART)
-    said, references = every[: given.responses], every[_APART : _APART + given.responses]
-    other = every[2 * _APART :]
     report = Table()
     print(f"{machine()}, one process")
-    results = {
-        "one_pass": one_pass(report, said, references),
-        "paired_replicates": paired(report, said, other, references, given.peer_replicates),
-    }
+    versions = {"sacrebleu": sacrebleu.__version__, "rouge-score": "0.1.2"}
+    sizes = f"--responses {given.responses} --peer-replicates {given.peer_replicates}"
+    command = f"python -m benchmarks.metrics {sizes}"
+    if given.only == "models":
+        command = f"python -m benchmarks.metrics --only models --pairs {given.pairs}"
+        versions = {name: version(name) for name in ("bert-score", "torch", "transformers")}
+        results = {"bertscore": models(report, every, given.pairs)}
+    else:
+        said, references = every[: given.responses], every[_APART : _APART + given.responses]
+        other = every[2 * _APART :]
+        results = {
+            "one_pass": one_pass(report, said, references),
+            "paired_replicates": paired(report, said, other, references, given.peer_replicates),
+        }
     if given.out is not None:
         content = {
-            "command": f"python -m benchmarks.metrics --responses {given.responses}"
-            f" --peer-replicates {given.peer_replicates}",
+            "command": command,
             "data": "turns of Topical-Chat",
             "n_responses": given.responses,
             "seed": 0,
             "hardware": machine(),
             "python": platform.python_version(),
-            "versions": {"sacrebleu": sacrebleu.__version__, "rouge-score": "0.1.2"},
+            "versions": versions,
             "date": datetime.now(UTC).date().isoformat(),
             "results": results,
         }

@@ -75,9 +75,35 @@ def test_judge_gives_the_same_scores(responses: Path, tmp_path: Path, palaver: P
     assert len(rows[0]) == 12
 
 
+def test_metrics_with_a_model_are_judges_too(responses: Path, tmp_path: Path, palaver: Palaver) -> None:
+    names = ("bertscore_idf=glove", "embedding_average=glove", "likelihood=default", "context_gain=default")
+    lines = [json.loads(line) for line in responses.open()]
+    for line in lines:
+        line["context"] = f"Did you like film {line['id']}?"
+    responses.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    by = [word for name in names for word in ("--by", name)]
+    told = palaver("metrics", responses, *by, "--out", tmp_path / "a.jsonl", "--replicates", "20", "--json")
+    assert told.code == 0, told.err
+    scores = json.loads(told.out)["scores"]
+    assert [row["metric"] for row in scores] == [name for name in names for _ in range(2)]
+    assert "bos:<s>" in scores[4]["signature"]
+    assert palaver("judge", responses, *by, "--out", tmp_path / "b.jsonl").code == 0
+    rows = [
+        {(r["criterion"], r["item"], r["system"]): r["value"] for r in map(json.loads, path.open())}
+        for path in (tmp_path / "a.jsonl", tmp_path / "b.jsonl")
+    ]
+    assert rows[0] == pytest.approx(rows[1], abs=1e-4)
+    assert len(rows[0]) == 4 * 10
+    judged = palaver("study", "analyse", tmp_path / "b.jsonl", "--replicates", "20", "--json")
+    assert judged.code == 0, judged.err
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
+        (("responses.jsonl", "--by", "bertscore=minlm"), 1, "there is no encoder 'minlm'"),
+        (("responses.jsonl", "--by", "perplexity=nowhere"), 1, "'nowhere' cannot be loaded"),
+        (("responses.jsonl", "--by", "bleu=4"), 1, "bleu takes nothing after '='"),
         ((), 2, "name the file to score"),
         (("responses.jsonl", "--by", "blue"), 1, "did you mean 'bleu'"),
         (("responses.jsonl", "--by", "copy_rate"), 1, "copy_rate needs knowledge"),

@@ -47,8 +47,8 @@ def metrics(
     """Compute BLEU, ROUGE, F1, diversity and more of responses.
 
     Each system's figure has an interval, and every pair of systems is tested. BLEU and chrF are those of
-    sacrebleu, from 0 to 100, ROUGE those of rouge-score. Metrics that need a model (bertscore, mauve,
-    perplexity …) are computed when they are named. --out writes the score of every response, as
+    sacrebleu, from 0 to 100, ROUGE those of rouge-score. Metrics that need a model, such as
+    bertscore and perplexity, are computed when they are named. --out writes the score of every response, as
     `palaver judge` does.
 
     Example: palaver metrics responses.jsonl --by bleu --by rouge_l --by distinct_2

@@ -18,6 +18,8 @@ Bytes = NDArray[np.uint8]
 Hashes = NDArray[np.uint64]
 
 
+SHORT = 7
+"""Bytes of a chunk that fit into its hash."""
 MARK = np.uint8(0x1E)  # stands behind each chunk; it is white space, so no chunk holds it
 
 
@@ -35,10 +37,12 @@ def _is_same(text: Bytes, begin: int, end: int, known: Bytes, known_begin: int, 
 def number_chunks(
     text: Bytes, starts: Ints, n: int, slots: Ids, hashes: Hashes, known: Bytes, ends: Ints
 ) -> tuple[Ids, Ints, int, Ids, Hashes, Bytes, Ints]:
-    """The chunk numbers of each text, and the table with the new chunks in it: open addressing, FNV-1a.
+    """The chunk numbers of each text, and the table with the new chunks in it: open addressing.
 
     Text i is text[starts[i] : starts[i + 1]]. Chunk c is known[ends[c - 1] : ends[c] - 1], its hash is
-    hashes[c]. A slot holds a chunk's number or -1.
+    hashes[c]. A slot holds a chunk's number or -1. Most chunks have seven bytes or fewer. Their hash is made
+    of these and their number by steps that can be undone, so equal hashes are equal chunks and nothing has to
+    be compared; longer ones go on as FNV-1a and never have the hash of a short one.
     """
     is_space = np.zeros(256, dtype=np.bool_)
     is_space[9:14] = True
@@ -50,25 +54,35 @@ def number_chunks(
         place, stop = starts[i], starts[i + 1]
         while place < stop:
             begin = place
-            code = np.uint64(0xCBF29CE484222325)
+            code = shift = np.uint64(0)
             while place < stop:
                 byte = text[place]
                 # a hyphen at the end of a line does not end a chunk
                 if is_space[byte] and not (byte == 10 and place > starts[i] and text[place - 1] == 45):
                     break
-                code = (code ^ np.uint64(byte)) * np.uint64(0x100000001B3)
+                if place - begin < SHORT:
+                    code |= np.uint64(byte) << shift
+                    shift += np.uint64(8)
+                else:
+                    code = (code ^ np.uint64(byte)) * np.uint64(0x100000001B3)
                 place += 1
             end = place
             place += 1
             if end == begin:
                 continue
-            code ^= code >> np.uint64(29)
+            is_short = end - begin <= SHORT
+            kind = np.uint64(end - begin if is_short else 0xFF) << np.uint64(56)
+            code = ((code & np.uint64(0x00FFFFFFFFFFFFFF)) | kind) * np.uint64(0x9E3779B97F4A7C15)
+            code ^= code >> np.uint64(32)
             slot = np.int64(code & np.uint64(slots.size - 1))
             chunk = slots[slot]
             while chunk >= 0:
-                known_begin = ends[chunk - 1] if chunk else 0
-                if hashes[chunk] == code and _is_same(text, begin, end, known, known_begin, ends[chunk] - 1):
-                    break
+                if hashes[chunk] == code:
+                    if is_short:
+                        break
+                    known_begin = ends[chunk - 1] if chunk else 0
+                    if _is_same(text, begin, end, known, known_begin, ends[chunk] - 1):
+                        break
                 slot = (slot + 1) & (slots.size - 1)
                 chunk = slots[slot]
             if chunk < 0:

@@ -80,6 +80,9 @@ def _pooled_counts(examples: Examples, n: int) -> Ints:
     from palaver.metrics._kernels import pack_ngrams
 
     tokens = examples.predictions.tokens("words")
+    if n == 1:
+        counts = np.bincount(tokens.ids)
+        return counts[counts > 0]
     n_tokens = int(tokens.ids.max(initial=0)) + 1
     if n_tokens**n >= 2**63:
         *_, (grams, _) = number_ngrams(tokens, n)

@@ -121,14 +121,15 @@ def evaluate(
     _check_lengths(predictions, given)
     chosen = choose_metrics(metrics, {need for need, column in given.items() if column is not None}, device)
     n = len(predictions)
-    several = [()] * n if references is None else [_as_tuple(reference) for reference in references]
-    sentences = [""] * n if knowledge is None else knowledge
+    beside = [()] * n if references is None else references
     if any(metric.of_texts for metric in chosen):
         turns = [()] * n if context is None else [_as_turns(one) for one in context]
+        sentences = [""] * n if knowledge is None else knowledge
+        several = [_as_tuple(reference) for reference in beside]
         columns = zip(predictions, several, sentences, turns, strict=True)
         examples = Examples.of([Example(*row) for row in columns])
     else:
-        examples = Examples.of_columns(predictions, several, sentences)
+        examples = Examples.of_columns(predictions, beside, knowledge)
     rows, _ = measure([SystemResponses("", range(n), examples)], chosen, resampling)
     return Evaluation(rows, n, seed, n_replicates, confidence)
 
@@ -200,7 +201,7 @@ def _replicates(systems: Sequence[SystemResponses], resampling: Resampling) -> l
 def _same_items(systems: Sequence[SystemResponses]) -> bool:
     """Whether all systems answered the same items, in the same order."""
     first = systems[0].items
-    return all(len(s.items) == len(first) and list(s.items) == list(first) for s in systems[1:])
+    return all(s.items == first for s in systems[1:])
 
 
 def _resample(tables_of_systems: Sequence[list[Floats]], resampling: Resampling) -> list[list[Floats]]:

@@ -52,18 +52,19 @@ class Examples:
     def of_columns(
         cls,
         predictions: Sequence[str],
-        references: Sequence[Sequence[str]],
-        knowledge: Sequence[str],
+        references: Sequence[str | Sequence[str]],
+        knowledge: Sequence[str] | None = None,
         vocabulary: Vocabulary | None = None,
     ) -> Examples:
-        """The same from a column each."""
+        """The same from a column each; a response may have one reference or several."""
         vocabulary = vocabulary or Vocabulary()
-        counts = np.array([len(several) for several in references], dtype=np.int64)
+        counts = [1 if isinstance(of_one, str) else len(of_one) for of_one in references]
+        several = ([of_one] if isinstance(of_one, str) else of_one for of_one in references)
         return cls(
             vocabulary.add(predictions),
-            vocabulary.add(chain.from_iterable(references)),
-            np.concatenate([np.zeros(1, np.int64), counts.cumsum()]),
-            vocabulary.add(knowledge),
+            vocabulary.add(chain.from_iterable(several)),
+            np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)]),
+            vocabulary.add_empty(len(predictions)) if knowledge is None else vocabulary.add(knowledge),
         )
 
     @classmethod

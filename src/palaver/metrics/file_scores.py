@@ -128,6 +128,8 @@ class _System:
 
     path: Path
     items: list[str] = field(default_factory=list)
+    """Their ids; left empty where the number of the line is the id."""
+    n_responses: int = 0
     waiting: list[Example] = field(default_factory=list)
     parts: list[Examples] = field(default_factory=list)
 
@@ -222,16 +224,18 @@ class _Reading:
                 problems=[f"{file}: {count_of(n, 'line')}" for file, n in n_lines.items()],
             )
         beside = [read_texts(file) for file in references]
-        for number, (said, *expected) in enumerate(zip(read_texts(path), *beside, strict=True), start=1):
+        for said, *expected in zip(read_texts(path), *beside, strict=True):
             self._n_read += 1
             example = Example(said.text, tuple(text.text for text in expected))
-            self._add(path, file_stem(path), str(number), example)
+            self._add(path, file_stem(path), None, example)
 
-    def _add(self, path: Path, name: str, item: str, example: Example) -> None:
+    def _add(self, path: Path, name: str, item: str | None, example: Example) -> None:
         system = self._systems.setdefault(name, _System(path))
         if system.path != path:
             raise DataError(f"{system.path} and {path} both hold responses of {name!r}", "rename one of them")
-        system.items.append(item)
+        if item is not None:
+            system.items.append(item)
+        system.n_responses += 1
         system.waiting.append(example)
         self.has["references"] += bool(example.references)
         self.has["knowledge"] += bool(example.knowledge)
@@ -257,7 +261,11 @@ class _Reading:
         if not self._systems:
             raise DataError("there is no response to score", "the systems gave none")
         return [
-            SystemResponses(name, system.items, Examples.join(self._vocabulary, system.parts))
+            SystemResponses(
+                name,
+                system.items or range(1, system.n_responses + 1),
+                Examples.join(self._vocabulary, system.parts),
+            )
             for name, system in self._systems.items()
         ]
 

@@ -49,8 +49,10 @@ _NO_SPACES = (
 """Characters of the scripts that are written without spaces."""
 _CHARACTER = re.compile(f"([{_NO_SPACES}])")
 
+_13A_MARKS = str.maketrans(
+    {mark: f" {mark} " for mark in map(chr, range(128)) if re.match(r"[\{-\~\[-\` -\&\(-\+\:-\@\/]", mark)}
+)
 _13A = (
-    (re.compile(r"([\{-\~\[-\` -\&\(-\+\:-\@\/])"), r" \1 "),
     (re.compile(r"([^0-9])([\.,])"), r"\1 \2 "),
     (re.compile(r"([\.,])([^0-9])"), r" \1 \2"),
     (re.compile(r"([0-9])(-)"), r"\1 \2 "),
@@ -77,6 +79,7 @@ def _tokens_13a(text: str) -> list[list[str]]:
             text = text.replace(entity, mark)
     if not text.isascii():
         text = _CHARACTER.sub(r" \1 ", text)
+    text = text.translate(_13A_MARKS)
     for pattern, replacement in _13A:
         text = pattern.sub(replacement, text)
     return [line.split() for line in text.split("\n")]
@@ -103,42 +106,11 @@ _TOKENISERS: dict[Rule, Callable[[str], list[str]]] = {
     "rouge": _tokens_rouge,
     "characters": _characters,
 }
-_MARKS = frozenset(".,!?;:")
-_PLAIN = re.compile(r"[A-Za-z]+[.,!?;:]?").fullmatch
-"""Most chunks are a word of letters, or one with a mark behind it: all rules agree on what that is."""
+_MARKS = ".,!?;:"
 
 
-def tokenise(chunks: Sequence[str], rule: Rule) -> tuple[list[str], list[int]]:
-    """The tokens of all chunks, one after the other, and how many each chunk has.
-
-    No list is made for a chunk: Python's garbage collector would go through all of them again and again.
-    """
-    plain = None if rule == "characters" else _PLAIN
-    hard = _tokenise_hard([chunk for chunk in chunks if plain is None or not plain(chunk)], rule)
-    tokens: list[str] = []
-    sizes: list[int] = []
-    for chunk in chunks:
-        if plain is None or not plain(chunk):
-            of_chunk = next(hard)
-            tokens += of_chunk
-            sizes.append(len(of_chunk))
-            continue
-        has_mark = chunk[-1] in _MARKS
-        word = chunk[:-1] if has_mark else chunk
-        if rule != "13a":
-            word = word.lower()
-        if rule == "f1" and word in _ARTICLE_WORDS:
-            sizes.append(0)
-        elif has_mark and rule in ("13a", "words"):
-            tokens += (word, chunk[-1])
-            sizes.append(2)
-        else:
-            tokens.append(word)
-            sizes.append(1)
-    return tokens, sizes
-
-
-def _tokenise_hard(chunks: Sequence[str], rule: Rule) -> Iterator[list[str]]:
+def tokenise(chunks: Sequence[str], rule: Rule) -> Iterator[list[str]]:
+    """The tokens of each chunk."""
     if rule != "13a":
         return map(_TOKENISERS[rule], chunks)
     # A pattern looks at one neighbour at most, so all chunks can be tokenised as the lines of one text.
@@ -147,12 +119,6 @@ def _tokenise_hard(chunks: Sequence[str], rule: Rule) -> Iterator[list[str]]:
 
 
 _ODD_SPACES = re.compile(r"[^\S\x00-\x7f]")
-
-
-def _with_plain_spaces(text: str) -> str:
-    """Without white space at its end, and with no white space inside but that of ASCII."""
-    text = text.rstrip()
-    return text if text.isascii() else _ODD_SPACES.sub(" ", text)
 
 
 class Tokens(NamedTuple):
@@ -166,24 +132,14 @@ class Tokens(NamedTuple):
         return np.diff(self.starts)
 
 
-class _RuleTable:
-    """The tokens of every chunk of a vocabulary under one rule; it grows with the vocabulary."""
+class _PlainWords(NamedTuple):
+    """Of each chunk: whether it is a plain word, and the numbers of the word and of the mark behind it."""
 
-    def __init__(self, rule: Rule) -> None:
-        self.rule = rule
-        self.numbers: defaultdict[str, int] = defaultdict()
-        self.numbers.default_factory = self.numbers.__len__
-        self._of_chunks = Tokens(np.empty(0, np.int32), np.zeros(1, np.int64))
-        self._n_chunks = 0
-
-    def tokens(self, chunks: Sequence[str]) -> Tokens:
-        """Of each chunk, those that are new included."""
-        if len(chunks) > self._n_chunks:
-            tokens, sizes = tokenise(chunks[self._n_chunks :], self.rule)
-            ids = np.fromiter(map(self.numbers.__getitem__, tokens), np.int32, len(tokens))
-            self._of_chunks = _joined([self._of_chunks, Tokens(ids, _starts(sizes))])
-            self._n_chunks = len(chunks)
-        return self._of_chunks
+    is_plain: NDArray[np.bool_]
+    cased: Ids
+    lower: Ids
+    marks: Ids
+    """-1 where there is none."""
 
 
 class Vocabulary:
@@ -196,19 +152,32 @@ class Vocabulary:
         self._ends = np.zeros(1 << 10, dtype=np.int64)
         self._n_chunks = 0
         self._chunks: list[str] = []
-        self._tables: dict[Rule, _RuleTable] = {}
+        self._words = _PlainWords(np.empty(0, bool), *(np.empty(0, np.int32) for _ in range(3)))
+        self._tables: dict[Rule, Tokens] = {}
+        self.numbers: defaultdict[str, int] = defaultdict()
+        """Of every token, whatever the rule."""
+        self.numbers.default_factory = self.numbers.__len__
+        self._articles = self._number(sorted(_ARTICLE_WORDS))
 
     def add(self, texts: Iterable[str]) -> Texts:
-        """The texts as numbers of chunks; the texts themselves are not kept."""
+        """The texts as numbers of chunks; the texts themselves are not kept.
+
+        White space at the end of a text goes, and what is not of ASCII becomes a space.
+        """
         from palaver.metrics._kernels import number_chunks
 
-        plain = [_with_plain_spaces(text) for text in texts]
-        buffer = np.frombuffer("".join(plain).encode(errors="surrogatepass"), np.uint8)
-        sizes = [len(t) if t.isascii() else len(t.encode(errors="surrogatepass")) for t in plain]
+        plain = [text if text.isascii() else _ODD_SPACES.sub(" ", text) for text in map(str.rstrip, texts)]
+        encoded = [text.encode("utf-8", "surrogatepass") for text in plain]
+        buffer = np.frombuffer(b"".join(encoded), np.uint8)
+        sizes = list(map(len, encoded))
         ids, starts, self._n_chunks, self._slots, self._hashes, self._bytes, self._ends = number_chunks(
             buffer, _starts(sizes), self._n_chunks, self._slots, self._hashes, self._bytes, self._ends
         )
         return Texts(self, Tokens(ids, starts))
+
+    def add_empty(self, n: int) -> Texts:
+        """So many texts without a chunk."""
+        return Texts(self, Tokens(np.empty(0, np.int32), np.zeros(n + 1, np.int64)))
 
     @property
     def chunks(self) -> list[str]:
@@ -224,9 +193,83 @@ class Vocabulary:
         """The tokens of texts that are given as chunk numbers."""
         from palaver.metrics._kernels import expand
 
-        table = self._tables.setdefault(rule, _RuleTable(rule))
-        of_chunk = table.tokens(self.chunks)
+        of_chunk = self._tokens_of_chunks(rule)
         return Tokens(*expand(texts.ids, texts.starts, of_chunk.ids, of_chunk.starts))
+
+    def _tokens_of_chunks(self, rule: Rule) -> Tokens:
+        """Of each chunk, those that are new included."""
+        table = self._tables.get(rule, Tokens(np.empty(0, np.int32), np.zeros(1, np.int64)))
+        n_done = len(table.starts) - 1
+        if n_done < len(self.chunks):
+            words = _PlainWords(*(column[n_done:] for column in self._plain_words()))
+            table = _joined([table, self._tokenise(self.chunks[n_done:], words, rule)])
+            self._tables[rule] = table
+        return table
+
+    def _plain_words(self) -> _PlainWords:
+        """Of each chunk. What a rule makes of plain words is then found without going through them again."""
+        known = self._words
+        n_known = len(known.is_plain)
+        chunks = self.chunks[n_known:]
+        if chunks:
+            is_plain, mark_bytes = self._find_plain(n_known)
+            cased, lower, marks = (np.full(len(chunks), -1, dtype=np.int32) for _ in range(3))
+            words = [
+                chunk[:-1] if mark else chunk
+                for chunk, mark, fits in zip(chunks, mark_bytes.tolist(), is_plain.tolist(), strict=True)
+                if fits
+            ]
+            cased[is_plain] = self._number(words)
+            lower[is_plain] = self._number([word.lower() for word in words])
+            for mark in _MARKS:
+                marks[mark_bytes == ord(mark)] = self.numbers[mark]
+            new = _PlainWords(is_plain, cased, lower, marks)
+            self._words = _PlainWords(*map(np.concatenate, zip(known, new, strict=True)))
+        return self._words
+
+    def _find_plain(self, first: int) -> tuple[NDArray[np.bool_], NDArray[np.uint8]]:
+        """Which chunks are letters with one of `_MARKS` behind them or none, and the mark, 0 for none.
+
+        Most chunks are, and all rules agree on what that is.
+        """
+        ends = self._ends[first : self._n_chunks]
+        begins = np.concatenate(
+            [self._ends[first - 1 : first] if first else np.zeros(1, np.int64), ends[:-1]]
+        )
+        of_chunks = self._bytes[: ends[-1]]
+        is_letter = ((of_chunks | 32) - np.uint8(ord("a"))) < 26
+        n_letters = np.add.reduceat(is_letter, begins, dtype=np.int64)
+        lengths = ends - begins - 1  # without the mark of the kernels behind each chunk
+        last = of_chunks[ends - 2]
+        has_mark = (n_letters == lengths - 1) & (lengths > 1) & np.isin(last, [ord(mark) for mark in _MARKS])
+        return has_mark | (n_letters == lengths), np.where(has_mark, last, np.uint8(0))
+
+    def _number(self, tokens: Sequence[str]) -> Ids:
+        return np.fromiter(map(self.numbers.__getitem__, tokens), np.int32, len(tokens))
+
+    def _tokenise(self, chunks: Sequence[str], words: _PlainWords, rule: Rule) -> Tokens:
+        is_plain = words.is_plain & (rule != "characters")
+        has_word, has_mark = is_plain, np.zeros(len(chunks), dtype=bool)
+        if rule == "f1":
+            has_word = is_plain & ~np.isin(words.lower, self._articles)
+        if rule in ("13a", "words"):
+            has_mark = is_plain & (words.marks >= 0)
+        others = np.flatnonzero(~is_plain)
+        tokens: list[str] = []
+        sizes_of_others = []
+        for of_chunk in tokenise([chunks[place] for place in others.tolist()], rule):
+            tokens += of_chunk  # no list is kept for a chunk: the garbage collector would go through them all
+            sizes_of_others.append(len(of_chunk))
+        sizes = has_word.astype(np.int64) + has_mark
+        sizes[others] = sizes_of_others
+        starts = _starts(sizes)
+        begins = starts[:-1]
+        ids = np.empty(starts[-1], dtype=np.int32)
+        ids[begins[has_word]] = (words.cased if rule == "13a" else words.lower)[has_word]
+        ids[begins[has_mark] + 1] = words.marks[has_mark]
+        shifts = begins[others] - _starts(sizes_of_others)[:-1]
+        ids[np.arange(len(tokens)) + np.repeat(shifts, sizes_of_others)] = self._number(tokens)
+        return Tokens(ids, starts)
 
 
 class Texts:
@@ -252,7 +295,7 @@ class Texts:
         return cls(vocabulary, _joined([part.chunks for part in parts]))
 
 
-def _starts(sizes: Sequence[int]) -> Ints:
+def _starts(sizes: Sequence[int] | Ints) -> Ints:
     starts = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=starts[1:])
     return starts

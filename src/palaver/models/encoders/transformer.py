@@ -191,7 +191,9 @@ class MeanPooling:
         torch = self._torch
         states: list[Vectors] = [np.empty((0, 0), np.float32)] * len(rows)
         lengths = [len(row) for row in rows]
-        for batch in batches_by_length(lengths, 64 * self._batch_size):
+        # a processor is fastest while a batch fits into its cache
+        is_cpu = torch.device(self._device).type == "cpu"
+        for batch in batches_by_length(lengths, 512 if is_cpu else 512 * self._batch_size):
             width = lengths[batch[0]]
             ids = torch.zeros(len(batch), width, dtype=torch.int64)  # (B, T)
             mask = torch.zeros_like(ids)
