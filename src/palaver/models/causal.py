@@ -43,13 +43,16 @@ class CausalConfig(ResponderConfig):
     """Which language model, and how much of it is trained."""
 
     model: ClassVar[str] = "causal"
-    base: Annotated[str, Field(min_length=1)] = SMOLLM2
-    """`smollm2`, or a folder of `transformers`."""
-    lora_rank: Annotated[int, Field(ge=0)] = 0
-    """0: all weights are trained; otherwise an adapter of this rank, and the base stays as it is."""
-    lora_alpha: Annotated[float, Field(gt=0)] = 16.0
-    lora_layers: Annotated[tuple[str, ...], Field(strict=False, min_length=1)] = (ALL_LINEAR,)
-    """Names of the layers that have an adapter."""
+    base: Annotated[
+        str, Field(min_length=1, description="the language model: `smollm2`, or a folder of `transformers`")
+    ] = SMOLLM2
+    lora_rank: Annotated[
+        int, Field(ge=0, description="0: all weights are trained; else an adapter of this rank (LoRA)")
+    ] = 0
+    lora_alpha: Annotated[float, Field(gt=0, description="the adapter counts alpha / rank")] = 16.0
+    lora_layers: Annotated[
+        tuple[str, ...], Field(strict=False, min_length=1, description="layers that have an adapter")
+    ] = (ALL_LINEAR,)
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     max_context: Size = 384
     max_response: Size = 96
@@ -62,6 +65,8 @@ class CausalConfig(ResponderConfig):
 
     def contradictions(self) -> list[str]:
         problems = super().contradictions()
+        if self.tied:
+            problems.append("tied follows from the language model; do not give it")
         if self.knowledge and self.max_knowledge < 1:
             problems.append(f"max_knowledge should be 1 or more, found {self.max_knowledge}")
         longest = self.architecture.get("max_position_embeddings") or self.architecture.get("n_positions")
