@@ -28,6 +28,7 @@ import gzip
 import importlib.util
 import json
 import lzma
+import math
 import os
 import platform
 import shutil
@@ -483,7 +484,7 @@ def report(folders: Sequence[Path], source: Path, out: Path, responses: Path | N
             figures |= {"ppl_token": perplexity.per_token, "n_conversations": len(talks)}
         if all(row["response"] is not None for row in own):  # else the run ended before it had replied
             result = evaluate([row["response"] for row in own], references, metrics=METRICS)
-            figures |= {one.name: [one.value, one.low, one.high] for one in result}
+            figures |= {one.name: [_known(x) for x in (one.value, one.low, one.high)] for one in result}
         table.append(figures)
         shown = {k: v[0] if isinstance(v, list) else v for k, v in figures.items()}
         print("  ".join(f"{k} {v:.3f}" if isinstance(v, float) else str(v) for k, v in shown.items()))
@@ -507,6 +508,11 @@ def report(folders: Sequence[Path], source: Path, out: Path, responses: Path | N
                     line |= {"reference": about["response"], "knowledge": about["knowledge"]}
                     line["context"] = about["history"][-1]
                     file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def _known(value: float) -> float | None:
+    """JSON has no nan."""
+    return None if math.isnan(value) else value
 
 
 def _listed(text: str) -> list[str]:

@@ -165,7 +165,7 @@ def find_system(name: str, file: str | Path | None = None) -> SystemSpec:
 
 
 def smollm2_system() -> SystemSpec:
-    """SmolLM2-135M-Instruct in its own chat format, drawn from as its makers advise, and asked to be short."""
+    """SmolLM2-135M-Instruct in its own chat format, sampled as its makers advise, asked to be short."""
     decoding = DecodingOptions(method="sample", temperature=0.2, top_p=0.9, no_repeat_ngram=4, max_length=70)
     options = HuggingFaceOptions(
         kind="huggingface",
