@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from palaver.generation.systems_file import open_system
+from palaver.generation.systems_file import best_system, open_system
 from palaver.readers.rating_files import write_frames
 from palaver.reports import print_analysis, write_report
 from palaver.schema import Dialogue, Request, Turn
@@ -19,20 +19,21 @@ SEED = 1
 
 
 def chat(console: Console) -> None:
-    """A few words with the checkpoint that comes with Palaver (`palaver chat default` goes on)."""
-    system = open_system("default")
+    """A few words with the best system that is here (`palaver chat` goes on)."""
+    name, about = best_system()
+    console.print(f"A chat with {about}:", highlight=False)
+    system = open_system(name)
     turns: list[Turn] = []
     for line in ("Hi! Do you like movies?", "What is your favorite one?"):
         turns.append(Turn(speaker="you", text=line))
         [reply] = system.reply([Request(Dialogue(id="demo", turns=tuple(turns)))])
-        turns.append(Turn(speaker="default", text=reply.text))
+        turns.append(Turn(speaker=name, text=reply.text))
     for turn in turns:
         console.print(f"  {turn.speaker}: {turn.text}", highlight=False)
 
 
 def main() -> None:
     console = Console()
-    console.print("A chat with the shipped model:", highlight=False)
     chat(console)
     console.print()
     OUT.mkdir(exist_ok=True)

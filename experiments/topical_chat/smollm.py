@@ -28,6 +28,7 @@ import gzip
 import importlib.util
 import json
 import lzma
+import math
 import os
 import platform
 import shutil
@@ -229,8 +230,8 @@ def test_rows(split: str, limit: int) -> list[dict[str, Any]]:
     return rows[: limit or None]
 
 
-def test_one(folder: Path, name: str, seed: int, limit: int) -> Iterator[str]:
-    """Lines about every turn of the test sets: what was said, and what the true response costs."""
+def test_one(folder: Path, name: str, seed: int, split: str, limit: int) -> Iterator[str]:
+    """Lines about every turn of a test set: what was said, and what the true response costs."""
     import torch
 
     from palaver.generation.decode import Decoding, decode, pad
@@ -243,41 +244,40 @@ def test_one(folder: Path, name: str, seed: int, limit: int) -> Iterator[str]:
     model, vocabulary = load(folder, device=device)
     model.merge()
     c = model.config
-    for split in TESTS:
-        began = time.perf_counter()
-        rows = test_rows(split, limit)
-        texts = list(dict.fromkeys(text for row in rows for text in (*row["history"], row["response"])))
-        ids = dict(zip(texts, encode_turns(vocabulary, texts), strict=True))
-        contexts = [
-            join_turns([ids[text] for text in row["history"]], c.max_context, c.frame).tokens for row in rows
-        ]
-        facts = [row["knowledge"] for row in rows]
-        knowledge = [fact.tokens for fact in encode_knowledge(vocabulary, facts, c.max_knowledge)]
-        if not c.knowledge:
-            knowledge = [[] for _ in rows]
-        responses = [[*ids[row["response"]], EOS] for row in rows]
-        nll = [0.0] * len(rows)
-        lengths = [sum(map(len, parts)) for parts in zip(contexts, knowledge, responses, strict=True)]
-        model.to(torch.float32)
-        with torch.inference_mode():
-            for batch in batches(lengths):
-                tensors = [pad([part[i] for i in batch], device) for part in (contexts, responses, knowledge)]
-                fact = {"knowledge": tensors[2]} if c.knowledge else {}
-                costs = model.response_nll(tensors[0], tensors[1], **fact).tolist()  # type: ignore[operator]
-                for i, cost in zip(batch, costs, strict=True):
-                    nll[i] = cost
-        scored = time.perf_counter()
-        if device.type == "cuda":
-            model.to(torch.bfloat16)
-        how = Decoding(method="greedy", max_length=MAX_NEW)
-        decoded = decode(model, contexts, how, knowledge=knowledge if c.knowledge else None)
-        said = vocabulary.decode_batch([one.tokens for one in decoded])
-        done = time.perf_counter()
-        print(f"{split}: scored in {scored - began:.0f} s, decoded in {done - scored:.0f} s", flush=True)
-        for row, text, tokens, cost in zip(rows, said, responses, nll, strict=True):
-            about = {"run": name, "seed": seed, "split": split, "id": f"{row['dialogue']}:{row['turn']}"}
-            line = {**about, "response": text, "nll": round(cost, 4), "n_tokens": len(tokens)}
-            yield json.dumps(line, ensure_ascii=False) + "\n"
+    began = time.perf_counter()
+    rows = test_rows(split, limit)
+    texts = list(dict.fromkeys(text for row in rows for text in (*row["history"], row["response"])))
+    ids = dict(zip(texts, encode_turns(vocabulary, texts), strict=True))
+    contexts = [
+        join_turns([ids[text] for text in row["history"]], c.max_context, c.frame).tokens for row in rows
+    ]
+    facts = [row["knowledge"] for row in rows]
+    knowledge = [fact.tokens for fact in encode_knowledge(vocabulary, facts, c.max_knowledge)]
+    if not c.knowledge:
+        knowledge = [[] for _ in rows]
+    responses = [[*ids[row["response"]], EOS] for row in rows]
+    nll = [0.0] * len(rows)
+    lengths = [sum(map(len, parts)) for parts in zip(contexts, knowledge, responses, strict=True)]
+    model.to(torch.float32)
+    with torch.inference_mode():
+        for batch in batches(lengths):
+            tensors = [pad([part[i] for i in batch], device) for part in (contexts, responses, knowledge)]
+            fact = {"knowledge": tensors[2]} if c.knowledge else {}
+            costs = model.response_nll(tensors[0], tensors[1], **fact).tolist()  # type: ignore[operator]
+            for i, cost in zip(batch, costs, strict=True):
+                nll[i] = cost
+    scored = time.perf_counter()
+    if device.type == "cuda":
+        model.to(torch.bfloat16)
+    how = Decoding(method="greedy", max_length=MAX_NEW)
+    decoded = decode(model, contexts, how, knowledge=knowledge if c.knowledge else None)
+    said = vocabulary.decode_batch([one.tokens for one in decoded])
+    done = time.perf_counter()
+    print(f"{split}: scored in {scored - began:.0f} s, decoded in {done - scored:.0f} s", flush=True)
+    for row, text, tokens, cost in zip(rows, said, responses, nll, strict=True):
+        about = {"run": name, "seed": seed, "split": split, "id": f"{row['dialogue']}:{row['turn']}"}
+        line = {**about, "response": text, "nll": round(cost, 4), "n_tokens": len(tokens)}
+        yield json.dumps(line, ensure_ascii=False) + "\n"
 
 
 def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
@@ -357,8 +357,11 @@ def run_one(name: str, seed: int, given: argparse.Namespace) -> None:
     if name in CHARACTERS:
         answer_as_characters(folder, name, given.out, given.limit)
     else:
-        with gzip.open(RUNS / f"{key}.jsonl.gz", "wt", encoding="utf-8") as file:
-            file.writelines(test_one(folder, label(name, given), seed, given.limit))
+        for split in TESTS:  # a file is whole or not there: what is stopped loses one test set
+            part = RUNS / f"{key}-{split}.jsonl.gz"
+            with gzip.open(part.with_suffix(".part"), "wt", encoding="utf-8") as file:
+                file.writelines(test_one(folder, label(name, given), seed, split, given.limit))
+            part.with_suffix(".part").rename(part)
     if given.lora:
         keep_adapter(folder, given.out / f"adapter-{key}")
     ended = {"train_seconds": round(trained - began), "test_seconds": round(time.perf_counter() - trained)}
@@ -386,6 +389,7 @@ def run_all(given: argparse.Namespace) -> None:
     paths = [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": ":".join(filter(None, paths)), "PYTHONUNBUFFERED": "1"}
     environment |= {"TOKENIZERS_PARALLELISM": "true", "HF_HUB_OFFLINE": "1"}
+    environment["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"  # batches differ in their shapes
     while waiting or running:
         late = time.time() > began + 60 * given.minutes
         while waiting and len(running) < given.processes and not late:
@@ -418,9 +422,7 @@ def gather(given: argparse.Namespace, jobs: Sequence[Any], ends: dict[str, str],
 
     with (given.out / "responses.jsonl.gz").open("wb") as joined:  # gzip files one after another are one
         for name, seed in jobs:
-            key = f"{label(name, given)}-{seed}"
-            part = RUNS / f"{key}.jsonl.gz"
-            if ends.get(key) == "exit 0" and part.exists():
+            for part in sorted(RUNS.glob(f"{label(name, given)}-{seed}-test_*.jsonl.gz")):
                 joined.write(part.read_bytes())
     runs = {}
     for name, seed in jobs:
@@ -455,6 +457,7 @@ def report(folders: Sequence[Path], source: Path, out: Path, responses: Path | N
             with lzma.open(source / f"{split}{kind}.jsonl.xz") as packed:
                 (MADE / f"{split}{kind}.jsonl").write_bytes(packed.read())
     true = {f"{r['dialogue']}:{r['turn']}": r for split in TESTS for r in test_rows(split, 0)}
+    counts = {split: sum(r["split"] == split for r in true.values()) for split in TESTS}
     rows: dict[tuple[str, int, str], list[dict[str, Any]]] = {}
     for folder in folders:
         with gzip.open(folder / "responses.jsonl.gz", "rt", encoding="utf-8") as file:
@@ -467,6 +470,7 @@ def report(folders: Sequence[Path], source: Path, out: Path, responses: Path | N
     for (name, seed, split), own in rows.items():
         references = [true[row["id"]]["response"] for row in own]
         figures: dict[str, Any] = {"run": name, "seed": seed, "split": split, "n": len(own)}
+        figures["is_complete"] = len(own) == counts[split]
         if "nll" in own[0]:
             talks: dict[str, list[float]] = {}
             for row, reference in zip(own, references, strict=True):
@@ -478,15 +482,15 @@ def report(folders: Sequence[Path], source: Path, out: Path, responses: Path | N
             assert interval is not None
             figures |= {"ppl_word": [perplexity.per_word, interval.low, interval.high]}
             figures |= {"ppl_token": perplexity.per_token, "n_conversations": len(talks)}
-        result = evaluate([row["response"] for row in own], references, metrics=METRICS)
-        figures |= {one.name: [one.value, one.low, one.high] for one in result}
+        if all(row["response"] is not None for row in own):  # else the run ended before it had replied
+            result = evaluate([row["response"] for row in own], references, metrics=METRICS)
+            figures |= {one.name: [_known(x) for x in (one.value, one.low, one.high)] for one in result}
         table.append(figures)
         shown = {k: v[0] if isinstance(v, list) else v for k, v in figures.items()}
         print("  ".join(f"{k} {v:.3f}" if isinstance(v, float) else str(v) for k, v in shown.items()))
     training = [json.loads((folder / "training.json").read_text(encoding="utf-8")) for folder in folders]
-    counts = {split: sum(r["split"] == split for r in true.values()) for split in TESTS}
     content = {
-        "command": "experiments/topical_chat/smollm.py report",
+        "command": f"experiments/topical_chat/smollm.py report {' '.join(f.name for f in folders)}",
         "data": "Topical-Chat, complete test sets; the oracle's sentences of reading sets partly recovered",
         "counts": counts,
         "decoding": f"greedy, at most {MAX_NEW} tokens",
@@ -498,12 +502,17 @@ def report(folders: Sequence[Path], source: Path, out: Path, responses: Path | N
     if responses is not None:
         with gzip.open(responses, "wt", encoding="utf-8") as file:
             for (name, seed, _), own in rows.items():
-                for row in own:
+                for row in (row for row in own if row["response"] is not None):
                     about = true[row["id"]]
                     line = {"id": row["id"], "system": f"{name}-{seed}", "response": row["response"]}
                     line |= {"reference": about["response"], "knowledge": about["knowledge"]}
                     line["context"] = about["history"][-1]
                     file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def _known(value: float) -> float | None:
+    """JSON has no nan."""
+    return None if math.isnan(value) else value
 
 
 def _listed(text: str) -> list[str]:

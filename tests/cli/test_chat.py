@@ -7,15 +7,16 @@ import io
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
 from palaver.cli import chat as module
 from palaver.readers import read_dialogues, write_dialogues
-from palaver.schema import Dialogue, Turn
+from palaver.schema import Dialogue, Reply, Request, Turn
 
 Palaver = Callable[..., Any]
 Typed = Callable[..., None]
@@ -380,3 +381,33 @@ def test_a_wrong_command_is_an_error_and_the_chat_goes_on(
     typed("hello", line, "hello")
     ran = palaver("chat", checkpoints / "knows")
     assert (ran.code, len(ran.out.splitlines())) == (1, 1)
+
+
+class _Streaming:
+    """Says its reply in two pieces."""
+
+    name = "slow"
+
+    def reply(self, requests: Sequence[Request]) -> list[Reply]:
+        return [Reply("one two") for _ in requests]
+
+    def stream(self, request: Request, say: Callable[[str], None]) -> Reply:
+        say("one ")
+        say("two")
+        return Reply("one two")
+
+
+def test_without_a_name_it_says_whom_one_talks_to_and_streams(
+    palaver: Palaver, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "best_system", lambda: ("slow", "slow, for a test"))
+    spec = MagicMock(return_value=_Streaming())
+    spec.name = "slow"
+    monkeypatch.setattr(module, "find_system", lambda name, file: spec)
+    typed("hello", "/retry", terminal=True)
+    ran = palaver("chat")
+    assert ran.code == 0
+    assert ran.out.count("slow › one two\n") == 2
+    assert "note: this is slow, for a test" in ran.err
+    typed("hello")
+    assert palaver("chat").out == "one two\n"

