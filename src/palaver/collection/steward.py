@@ -52,6 +52,10 @@ class Steward:
         # Whoever was here before we began gets as much time as somebody who has just been seen.
         return max(self._seen.get(visitor.id, self._started_at), visitor.joined_at)
 
+    def _elapsed(self, since: float, now: float) -> float:
+        """How long somebody has had: time in which we were not there does not count against anybody."""
+        return now - max(since, self._started_at)
+
     def tick(self, now: float) -> None:
         """Whatever time brings: who is away, who waited long enough, which bots are silent; and pairs."""
         self._notice_absence(now)
@@ -66,7 +70,7 @@ class Steward:
             visitor = self.lobby.visitors[person]
             if not visitor.is_away and now - self._last_seen(visitor) > self.rules.silence_seconds:
                 self._write(now, "away", None, person)
-            if visitor.is_away and now - visitor.away_since > self.rules.grace_seconds:
+            if visitor.is_away and self._elapsed(visitor.away_since, now) > self.rules.grace_seconds:
                 room = self.lobby.room_of(person)
                 if room is not None:
                     self._vacate(room, visitor, "lost", now)
@@ -76,19 +80,19 @@ class Steward:
     def _watch_rooms(self, now: float) -> None:
         rules = self.rules
         for room, seat in self.bots_to_speak():
-            if now - room.turn_began_at(seat.name) > rules.bot_seconds:
+            if self._elapsed(room.turn_began_at(seat.name), now) > rules.bot_seconds:
                 self.fail(room.number, seat.name, "it did not answer in time", now)
         for number in list(self.lobby.live):
             room = self.lobby.rooms[number]
             for seat in list(room.seats.values()):
                 if seat.person is None or room.phase == "ended":
                     continue
-                if not seat.is_ready and now - seat.since > rules.ready_seconds:
+                if not seat.is_ready and self._elapsed(seat.since, now) > rules.ready_seconds:
                     self._miss(room, seat.person, now)
                 elif self._is_idle(room, seat, now):
                     self._vacate(room, self.lobby.visitors[seat.person], "timed out", now)
             is_left_alone = room.free_since is not None and room.phase == "talking"
-            if is_left_alone and now - (room.free_since or now) > rules.wait_seconds:
+            if is_left_alone and self._elapsed(room.free_since or now, now) > rules.wait_seconds:
                 for person in room.people:
                     self._vacate(room, self.lobby.visitors[person], "partner left", now)
 
@@ -110,10 +114,10 @@ class Steward:
 
     def _is_idle(self, room: Room, seat: Seat, now: float) -> bool:
         if room.phase == "rating":
-            return now - (room.submitted_at or now) > self.rules.idle_seconds
+            return self._elapsed(room.submitted_at or now, now) > self.rules.idle_seconds
         if room.phase != "talking" or not seat.is_ready or not room.is_turn_of(seat.name):
             return False
-        return now - room.turn_began_at(seat.name) > self.rules.idle_seconds
+        return self._elapsed(room.turn_began_at(seat.name), now) > self.rules.idle_seconds
 
     def _end_waiting(self, now: float) -> None:
         """The stated time is over for those who wait."""
