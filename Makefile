@@ -2,6 +2,7 @@
 #   make demo    a simulated study from ratings to report
 #   make test    the test suite        make lint    ruff and mypy      (JOBS=2 processes test side by side)
 #   make bench   the speed claims      make docs    check that the documentation's commands run
+#   make soak    long simulations of conversations: crowds in the waiting room, 1,000 chats with killed servers
 #   make lock    pin the newest versions of all dependencies in requirements.lock
 
 PYTHON ?= python3
@@ -12,7 +13,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 
-.PHONY: demo test lint format bench docs lock clean
+.PHONY: demo test lint format bench soak docs lock clean
 
 demo: $(READY)
 	@$(BIN)/python examples/demo.py
@@ -31,6 +32,10 @@ format: $(READY)
 
 bench: $(BENCH_READY)
 	@$(BIN)/python -m benchmarks.statistics
+
+soak: $(READY)
+	@$(BIN)/python -m benchmarks.lobby --out docs/results/lobby.json
+	@$(BIN)/python -m benchmarks.chat --soak --out docs/results/chat-soak.json
 
 docs: $(READY)
 	@$(BIN)/python -m pytest tests/test_docs.py

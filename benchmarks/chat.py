@@ -266,7 +266,7 @@ def check(database: Database, tally: Tally) -> dict[str, int]:
         "out_of_order": order,
         "conversations": len(held),
         "complete": sum(conversation.ending == "complete" for conversation in held),
-        "people_unexplained": sum(person.pay == "open" for person in people_of(database)),
+        "people_unexplained": sum(p.pay == "open" and bool(p.conversations) for p in people_of(database)),
     }
 
 

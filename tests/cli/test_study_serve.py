@@ -188,17 +188,17 @@ def test_a_token_from_the_environment(serve: Callable[..., Server], study: Path)
     ],
 )
 def test_links(settings: dict[str, Any], address: str) -> None:
-    from palaver.cli.study_serve import _address
+    from palaver.cli.serving import address_of
     from palaver.server.settings import Settings
 
-    assert _address(Settings(database="sqlite:///x.db", **settings)) == address
+    assert address_of(Settings(database="sqlite:///x.db", **settings)) == address
 
 
 def test_the_link_of_a_server_on_all_networks_names_one_address() -> None:
-    from palaver.cli.study_serve import _address
+    from palaver.cli.serving import address_of
     from palaver.server.settings import Settings
 
-    assert "0.0.0.0" not in _address(Settings(database="sqlite:///x.db", host="0.0.0.0"))
+    assert "0.0.0.0" not in address_of(Settings(database="sqlite:///x.db", host="0.0.0.0"))
 
 
 def test_a_public_address_is_printed_as_it_is(

@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from chatting import ANNOTATED, PLAIN, WITH_BOT, Guest, is_my_turn, is_talking, meet
 from sqlalchemy import func, select
@@ -27,6 +28,7 @@ from palaver.server.chat_log import ChatLog, create_collection, read_events
 from palaver.server.chat_records import conversations_of, people_of, ratings_of
 from palaver.server.database import Database
 from palaver.server.migrations import migrate
+from palaver.server.oversight import arm_token
 from palaver.server.tables import chat_event, rater
 
 Serve = Callable[..., Any]
@@ -430,3 +432,21 @@ def test_the_rater_s_row_follows_the_log(server: Any) -> None:
         n_events = connection.execute(select(func.count()).select_from(chat_event)).scalar_one()
     assert states == {"working", "withdrawn"}
     assert n_events >= 8
+
+
+def test_the_admin_sees_conversations_and_pay(server: Any) -> None:
+    ann, bob = meet(server.url)
+    ann.say("one")
+    bob.wait(lambda view: view["n_turns"] == 1)
+    ann.http.post("/study/leave", data={"csrf": ann.token})
+    with httpx.Client(base_url=server.url, follow_redirects=True, timeout=30) as admin:
+        assert admin.get("/admin/conversations").status_code == 401
+        assert admin.get("/admin/people.jsonl").status_code == 401
+        token = arm_token(server.database)
+        page = admin.post("/admin/login", data={"token": token}).text
+        assert "Conversations and pay" in page
+        page = admin.get("/admin/conversations").text
+        assert "left after 1 messages" in page
+        lines = admin.get("/admin/people.jsonl").text.splitlines()
+        assert sorted(json.loads(line)["pay"] for line in lines) == ["open", "partial"]
+        assert len(admin.get("/admin/conversations.jsonl").text.splitlines()) == 1

@@ -157,6 +157,7 @@ def run_bots(database: str, names: list[str], systems_file: Path | None, parent:
     stopping = threading.Event()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+    threading.Thread(target=_end_with_parent, args=(stopping,), daemon=True).start()
     try:
         systems: dict[str, System] = {name: find_system(name, systems_file)() for name in names}
     except UserError as error:
@@ -166,6 +167,14 @@ def run_bots(database: str, names: list[str], systems_file: Path | None, parent:
         runner = BotRunner(ChatLog(base), systems)
         parent.send("")
         runner.run(stopping)
+
+
+def _end_with_parent(stopping: threading.Event) -> None:
+    """A server that is stopped by a signal has no time to say so."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        stopping.set()
 
 
 def status(collection: Served, as_json: options.Json = False) -> None:

@@ -22,6 +22,7 @@ from palaver.server.admin_sessions import (
     find_session,
     list_sessions,
 )
+from palaver.server.chat_log import read_collection
 from palaver.server.dashboard import Pages, as_data, look
 from palaver.server.entry import allow_resume
 from palaver.server.export import Selection, rater_lines, read_answers, stream
@@ -56,6 +57,8 @@ class AdminSite:
         self._signer = Signer(study_state.secret)
         self._cookie_name = self._signer.cookie_name("admin")
         self._wrong_tokens = RateLimit(30, 60)
+        with study_state.database.reading() as connection:
+            self.is_collection = read_collection(connection) is not None
         if settings.admin_token:
             arm_token(study_state.database, settings.admin_token)
 
@@ -149,6 +152,7 @@ def show(request: Request, site: SiteHere) -> Response:
             study_version=edition.version,
             version=__version__,
             link=f"{own_origin(request, site.settings)}{site.settings.root_path}/",
+            is_collection=site.is_collection,
         )
     )
 

@@ -20,7 +20,7 @@ from starlette.requests import Request
 from palaver import __version__
 from palaver.collection.settings import load_collection
 from palaver.errors import DataError, UserError
-from palaver.server import admin, amendment_page, assets, chat, chat_page, pages
+from palaver.server import admin, admin_conversations, amendment_page, assets, chat, chat_page, pages
 from palaver.server.chat_log import ChatLog, create_collection, read_collection
 from palaver.server.database import Database
 from palaver.server.migrations import migrate
@@ -70,6 +70,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.include_router(pages.router)
     app.include_router(chat.router)
     app.include_router(chat_page.router)
+    app.include_router(admin_conversations.router)
     app.include_router(admin.router)
     app.include_router(amendment_page.router)
 

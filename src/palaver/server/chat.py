@@ -108,7 +108,7 @@ class ChatHub:
         ticked_at = 0.0
         while True:
             wishes = await self._next_wishes()
-            is_due = time.monotonic() >= ticked_at + TICK_SECONDS and (self._connections or wishes)
+            is_due = time.monotonic() >= ticked_at + TICK_SECONDS and self._is_anybody_here()
             try:
                 if wishes or is_due:
                     ticked_at = time.monotonic()
@@ -121,6 +121,11 @@ class ChatHub:
                     if not wish.done.done():
                         wish.done.set_exception(NotSaved())
                 await asyncio.sleep(TICK_SECONDS)
+
+    def _is_anybody_here(self) -> bool:
+        """Also those who have gone without a word: somebody has to notice."""
+        lobby = self.log.host.lobby
+        return bool(self._connections or lobby.waiting or lobby.live)
 
     async def _next_wishes(self) -> list[Wish]:
         wishes: list[Wish] = []

@@ -67,7 +67,7 @@ async def chat_page(site: Site, chat: ChatHub, session: Session) -> tuple[HTMLRe
 router = APIRouter()
 
 
-@router.get("/api/chat/reading", tags=["chat"])
+@router.get("/api/chat/reading", include_in_schema=False)
 async def read(request: Request) -> Response:
     """What the reader's side of the conversation has been given to read; nothing where nothing is read."""
     site: Site = request.app.state.site

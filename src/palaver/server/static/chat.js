@@ -395,7 +395,7 @@ function refresh() {
   part("submit").textContent = view.leg + 1 < view.legs ? "Go on to the next partner" : "Submit the conversation";
   part("count").textContent = `${view.said} of at least ${view.fewest} messages`;
   const { is_away: isAway, is_bot: isBot, is_typing: isTyping } = view.partner;
-  const who = isBot && "disclosed" in root.dataset ? "You are talking with a chatbot." : "";
+  const who = isBot && "disclosed" in root.dataset ? (view.sides > 1 ? "You are talking with two chatbots." : "You are talking with a chatbot.") : "";
   part("partner").textContent = isAway ? "Your partner has lost the connection. Wait a moment." : who;
   const types = isTalking && (isTyping || Date.now() < page.typingUntil);
   part("typing").textContent = types ? (isBot && "disclosed" in root.dataset ? "The chatbot is typing…" : "Your partner is typing…") : "";
