@@ -141,6 +141,19 @@ class _PlainWords(NamedTuple):
     marks: Ids
     """-1 where there is none."""
 
+    def after(self, n: int) -> _PlainWords:
+        """Without the first `n` chunks."""
+        return _PlainWords(self.is_plain[n:], self.cased[n:], self.lower[n:], self.marks[n:])
+
+    def joined(self, other: _PlainWords) -> _PlainWords:
+        """These chunks, then the others."""
+        return _PlainWords(
+            np.concatenate([self.is_plain, other.is_plain]),
+            np.concatenate([self.cased, other.cased]),
+            np.concatenate([self.lower, other.lower]),
+            np.concatenate([self.marks, other.marks]),
+        )
+
 
 class Vocabulary:
     """The distinct chunks of all texts that were added, and the tokens of each by rule."""
@@ -201,7 +214,7 @@ class Vocabulary:
         table = self._tables.get(rule, Tokens(np.empty(0, np.int32), np.zeros(1, np.int64)))
         n_done = len(table.starts) - 1
         if n_done < len(self.chunks):
-            words = _PlainWords(*(column[n_done:] for column in self._plain_words()))
+            words = self._plain_words().after(n_done)
             table = _joined([table, self._tokenise(self.chunks[n_done:], words, rule)])
             self._tables[rule] = table
         return table
@@ -224,7 +237,7 @@ class Vocabulary:
             for mark in _MARKS:
                 marks[mark_bytes == ord(mark)] = self.numbers[mark]
             new = _PlainWords(is_plain, cased, lower, marks)
-            self._words = _PlainWords(*map(np.concatenate, zip(known, new, strict=True)))
+            self._words = known.joined(new)
         return self._words
 
     def _find_plain(self, first: int) -> tuple[NDArray[np.bool_], NDArray[np.uint8]]:
