@@ -55,7 +55,7 @@ SYSTEMS: Registry[Opener] = Registry(
 """How each kind is opened; `KINDS` says what may be said about it."""
 
 
-PROMPT = "You are a kind, helpful friend. Answer in one or two short sentences."
+PROMPT = "You are a helpful, friendly AI assistant. Keep your answers short."
 """What SmolLM2 is told before a chat."""
 
 

@@ -99,7 +99,8 @@ def make_language_model(architecture: dict[str, Any]) -> Any:
     with quiet_transformers():
         try:
             config = transformers.AutoConfig.for_model(architecture.get("model_type", ""), **fields)
-            return transformers.AutoModelForCausalLM.from_config(config).float()
+            model = transformers.AutoModelForCausalLM.from_config(config, trust_remote_code=False)
+            return model.float()
         except (ValueError, TypeError, KeyError) as error:
             raise DataError(f"this language model cannot be made: {error}") from error
 
