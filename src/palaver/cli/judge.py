@@ -26,15 +26,17 @@ LLM = "llm:"
 
 
 def judge(
-    file: Annotated[Path | None, typer.Argument(help=f"Responses or dialogues: {options.ANY_SHAPE}.")] = None,
+    file: Annotated[
+        Path | None, typer.Argument(help=f"Responses or dialogues: {options.ANY_SHAPE}; or study.toml.")
+    ] = None,
     by: Annotated[
         list[str] | None,
-        typer.Option("--by", help="A judge: NAME, NAME=WHICH, or MODULE:FUNCTION; repeat it."),
+        typer.Option("--by", help="A judge: NAME, NAME=WHICH, llm:NAME or MODULE:FUNCTION; repeat it."),
     ] = None,
     preset: Annotated[
         str | None,
         typer.Option(
-            "--preset", help="For llm:NAME, the study to make of responses: likert, pairwise, rankme …"
+            "--preset", help="For llm:NAME, what to make of responses: likert, pairwise, rankme or snippet."
         ),
     ] = None,
     repeats: Annotated[
@@ -43,12 +45,12 @@ def judge(
     one_order: Annotated[
         bool, typer.Option("--one-order", help="Ask llm:NAME about outputs side by side in one order only.")
     ] = False,
-    max_tokens: Annotated[
-        int | None, typer.Option("--max-tokens", min=1, help="Most tokens that llm:NAME may take and give.")
+    token_limit: Annotated[
+        int | None, typer.Option("--token-limit", min=1, help="Most tokens that llm:NAME may take and give.")
     ] = None,
-    max_cost: Annotated[
+    cost_limit: Annotated[
         float | None,
-        typer.Option("--max-cost", min=0, help="Most money that llm:NAME may cost; see --price."),
+        typer.Option("--cost-limit", min=0, help="Most money that llm:NAME may cost; see --price."),
     ] = None,
     price: Annotated[
         str | None, typer.Option("--price", metavar="IN,OUT", help="Of a million tokens read and written.")
@@ -88,7 +90,7 @@ def judge(
                 "other judges rate the responses themselves: palaver judge responses.jsonl --by NAME",
             )
         prices = _prices(price)
-        limits = Budget(tokens=max_tokens, money=max_cost, price_in=prices[0], price_out=prices[1])
+        limits = Budget(tokens=token_limit, money=cost_limit, price_in=prices[0], price_out=prices[1])
         _ask_models(
             file, models, preset=preset, repeats=repeats, both_orders=not one_order, budget=limits,
             systems=systems, device=device, columns=options.parse_columns(columns), out=out, as_json=as_json,

@@ -36,9 +36,11 @@ def meta(
     permutations: Annotated[
         int, typer.Option("--permutations", min=1, help="Of the tests between judges.")
     ] = 1000,
-    bias: Annotated[
+    habits: Annotated[
         bool,
-        typer.Option("--bias", help="Instead: what moves judges of pairs besides quality; needs no people."),
+        typer.Option(
+            "--habits", help="Instead: what moves judges of pairs besides quality; needs no people."
+        ),
     ] = False,
     out: options.OptionalOut = None,
     file_options: options.RatingFile = RatingOptions(),
@@ -56,7 +58,7 @@ def meta(
 
     Example: palaver meta people.csv judged.parquet --responses responses.jsonl --out meta.html
 
-    Example: palaver meta verdicts.parquet --bias --responses responses.jsonl
+    Example: palaver meta verdicts.parquet --habits --responses responses.jsonl
 
     Example: palaver meta people.csv scores.csv --kind scores.csv=llm --match quality=overall --json
     """
@@ -69,8 +71,8 @@ def meta(
     options.refuse_existing(out, force)
     if out is not None and out.suffix not in (".html", ".json"):
         raise UsageError(f"--out: expected a name that ends in .html or .json, found {out.name!r}")
-    if bias and (match or out):
-        raise UsageError("--bias takes neither --match nor --out")
+    if habits and (match or out):
+        raise UsageError("--habits takes neither --match nor --out")
     pairs = []
     for word in match or ():
         judges, equals, people = word.partition("=")
@@ -88,7 +90,7 @@ def meta(
             sheet=file_options.sheet,
             kinds=options.parse_kinds(kind),
         )
-        if bias:
+        if habits:
             report = bias_report(table, responses=responses, confidence=confidence)
             if as_json:
                 print_json(report.as_dict())

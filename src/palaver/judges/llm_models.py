@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -106,8 +106,7 @@ class EndpointModel:
                 raise
             return Answer(outcome="failed", why=error.message, seconds=time.monotonic() - begin)
         self._check_model(answer.model)
-        fields = {name: getattr(answer, name) for name in Answer.__dataclass_fields__}
-        return Answer(**{**fields, "seconds": time.monotonic() - begin})
+        return replace(answer, seconds=time.monotonic() - begin)
 
     def _body(self, prompt: Prompt, with_schema: bool) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -147,14 +146,15 @@ def _answer_in(body: bytes) -> Answer:
     except (KeyError, TypeError, AttributeError, IndexError):
         raise TryAgain("the answer is not a chat completion") from None
     usage = data.get("usage") if isinstance(data.get("usage"), dict) else {}
-    counts = {
-        "tokens_in": int(usage.get("prompt_tokens") or 0),
-        "tokens_out": int(usage.get("completion_tokens") or 0),
-    }
-    model = str(data.get("model") or "")
+    answer = Answer(
+        outcome="answered",
+        model=str(data.get("model") or ""),
+        tokens_in=int(usage.get("prompt_tokens") or 0),
+        tokens_out=int(usage.get("completion_tokens") or 0),
+    )
     if refusal or choice.get("finish_reason") == "content_filter" or not isinstance(content, str):
-        return Answer(outcome="refused", model=model, why=str(refusal or "")[:200], **counts)
-    return Answer(outcome="answered", text=content, model=model, probability=_probability(choice), **counts)
+        return replace(answer, outcome="refused", why=str(refusal or "")[:200])
+    return replace(answer, text=content, probability=_probability(choice))
 
 
 def _probability(choice: dict[str, Any]) -> float | None:
@@ -163,10 +163,9 @@ def _probability(choice: dict[str, Any]) -> float | None:
     tokens = given.get("content") if isinstance(given, dict) else None
     if not isinstance(tokens, list) or not tokens:
         return None
-    values = [token.get("logprob") for token in tokens if isinstance(token, dict)]
-    if not all(isinstance(value, int | float) for value in values):
-        return None
-    return float(np.exp(sum(values)))
+    given = [token.get("logprob") if isinstance(token, dict) else None for token in tokens]
+    values = [float(value) for value in given if isinstance(value, int | float)]
+    return float(np.exp(sum(values))) if len(values) == len(tokens) else None
 
 
 class LocalModel:
@@ -199,9 +198,8 @@ class LocalModel:
         begin = time.monotonic()
         text = prompt.text
         if getattr(self._tokenizer, "chat_template", None):
-            text = self._tokenizer.apply_chat_template(
-                prompt.messages, tokenize=False, add_generation_prompt=True
-            )
+            template = self._tokenizer.apply_chat_template
+            text = str(template(prompt.messages, tokenize=False, add_generation_prompt=True))
         written = "{"
         probability = 1.0
         n_in = len(self._ids(text))

@@ -81,7 +81,7 @@ def measure(
     h = np.where(known, h, np.nan)
     rows = np.flatnonzero(known.any(axis=1))
     columns = np.flatnonzero(known.any(axis=0))
-    h, judges = h[np.ix_(rows, columns)], judges[np.ix_(range(len(judges)), rows, columns)]
+    h, judges = h[np.ix_(rows, columns)], judges[:, rows][:, :, columns]
     people = _recoded(people, known, rows, columns)
     dialogue = rows if dialogue is None else dialogue[rows]
     fold = _groups(dialogue, np.random.default_rng([seed, 1])) % _FOLDS
@@ -97,7 +97,7 @@ def measure(
         intervals = [percentile_interval(of_judge, confidence) for of_judge in drawn.T]
         low[key] = np.array([one.low for one in intervals])
         high[key] = np.array([one.high for one in intervals])
-    signs = draw_signs(len(h), _PERMUTATIONS, [seed, 2])
+    signs = draw_signs(len(h), _PERMUTATIONS, np.random.default_rng([seed, 2]))
     sure = system_confidences(h, signs)
     cells = np.isfinite(h)
     return Measured(

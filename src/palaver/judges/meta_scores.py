@@ -166,9 +166,10 @@ def _check_sides(table: RatingTable, people: Sequence[PeopleScores], judges: Seq
             f"{files}: no ratings by a judge, only by people",
             "give the file that `palaver judge --out` wrote, or say who rated: --kind scores.csv=llm",
         )
-    rated = np.zeros(judges[0].scores.shape, dtype=bool)
+    n_items, n_systems = judges[0].scores.shape
+    rated = np.zeros((n_items, n_systems), dtype=bool)
     for one in people:
-        rated |= np.isfinite(one.means(*rated.shape))
+        rated |= np.isfinite(one.means(n_items, n_systems))
     strangers = [judge.name for judge in judges if not (rated & np.isfinite(judge.scores)).any()]
     if len(strangers) == len(judges):
         raise DataError(

@@ -84,7 +84,8 @@ def fit_kernel_ridge(
     spread = np.maximum(np.nanstd(used, axis=0), 1e-6)
     rows = _standard(used, mean, spread)
     level = float(target.mean())
-    weights = np.linalg.solve(_kernel(rows, rows, width) + penalty * np.eye(len(rows)), target - level)
+    gram = _kernel(rows, rows, width) + penalty * np.eye(len(rows))
+    weights = np.linalg.solve(gram, target - level).astype(np.float64)
     return KernelRidge(tuple(features), mean, spread, rows, weights, level, width)
 
 

@@ -203,4 +203,5 @@ def _run(words: Sequence[str], other: Sequence[str]) -> int:
 
 def _unit(vectors: Floats) -> Floats:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.maximum(lengths, 1e-12)
+    unit: Floats = vectors / np.maximum(lengths, 1e-12)
+    return unit

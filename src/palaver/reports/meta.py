@@ -47,11 +47,15 @@ def print_meta(result: MetaEvaluation, console: Console) -> None:
     lines.line(console, _LEGEND, "dim")
     if result.disagreements:
         lines.heading(console, "Where they differ most", "standard deviations, judge minus people")
-        table = lines.table(("criterion", "judge", "item", "system", "reply"), ("gap",))
-        largest = sorted(result.disagreements, key=lambda one: -abs(one.gap))
-        for one in largest[:_MOST_SHOWN]:
-            cells = (one.criterion, one.judge, one.item, one.system, shorten(clean(one.response), _TEXT))
-            table.add_row(*(Text(clean(cell)) for cell in cells), numbers.number(one.gap, 1))
+        largest = sorted(result.disagreements, key=lambda one: -abs(one.gap))[:_MOST_SHOWN]
+        has_texts = any(one.response for one in largest)
+        heads = ["criterion", "judge", "item", "system", *(["reply"] if has_texts else [])]
+        table = lines.table(heads, ("gap",))
+        for one in largest:
+            named = [one.criterion, one.judge, one.item, one.system]
+            if has_texts:
+                named.append(shorten(clean(one.response), _TEXT))
+            table.add_row(*(Text(clean(cell)) for cell in named), numbers.number(one.gap, 1))
         lines.print_table(console, table)
     lines.notes(console, [*result.reading.notes, *result.notes])
     console.print()
