@@ -24,9 +24,7 @@ def topical_chat(
         typer.Option(help="Results of trained models (JSON), as the experiments write them; repeat it."),
     ] = None,
     snippets: Annotated[Path | None, typer.Option(help="Ratings of a snippet study, for Table 4.")] = None,
-    study: Annotated[
-        Path | None, typer.Option(help="The study file of the snippets. [default: the preset's questions]")
-    ] = None,
+    study: Annotated[Path | None, typer.Option(help="The study file: scales, permitted values.")] = None,
     data: options.Data = None,
     seed: options.Seed = 0,
     replicates: options.Replicates = None,

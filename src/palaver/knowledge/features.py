@@ -103,9 +103,8 @@ class FeatureTable:
         self._priors = priors
         place = {term: i for i, term in enumerate(priors.terms)}
         known = [(column, place[term]) for column, term in enumerate(self._terms) if term in place]
-        columns, places = (
-            (np.array(part, np.intp) for part in zip(*known, strict=True)) if known else ([], [])
-        )
+        columns = np.array([column for column, _ in known], np.intp)
+        places = np.array([place for _, place in known], np.intp)
         self._columns = columns
         self._term_odds, self._mean_reply = priors.term_odds[places], priors.mean_reply[places]
         self._said, self._replied = priors.said[places], priors.replied[places]
@@ -143,7 +142,7 @@ class FeatureTable:
         def largest(first: int) -> Floats:
             return history[-first::-2].max(axis=0) if len(turns) >= first else nothing
 
-        fading = nothing if not turns else _FADING ** np.arange(len(turns)) @ history[::-1]
+        fading: Any = nothing if not turns else _FADING ** np.arange(len(turns)) @ history[::-1]
         one, two = last(said.cosines, 1), last(said.cosines, 2)
         columns: list[Any] = [
             one,
@@ -226,7 +225,7 @@ class _Said:
         self.cosines = _product(turns.tfidf[heard], vectors)
         self.bm25 = _product(turns.counts[heard], candidates.bm25[own])
         self.rare = _product(turns.rare[heard], candidates.holds[own])
-        self.best = first_best(self.cosines) if heard else np.zeros(0, np.intp)
+        self.best = first_best(self.cosines.astype(np.float64)) if heard else np.zeros(0, np.intp)
         self.top = self.cosines.max(axis=1) if heard else np.zeros(0, np.float32)
         self.alike = _product(vectors, vectors)
         np.fill_diagonal(self.alike, 0)

@@ -45,7 +45,8 @@ class Ranker:
 
     def normalise(self, features: Floats) -> Floats:
         """Features as the networks read them."""
-        return np.clip((features - self.mean) / self.deviation, -_LIMIT, _LIMIT).astype(np.float32)
+        units = (features - self.mean) / self.deviation
+        return np.asarray(np.clip(units, -_LIMIT, _LIMIT), np.float32)
 
     def scores(self, features: Floats) -> Floats:
         """One score for each row of `features`; differences are ln odds. (rows,)"""
@@ -66,15 +67,11 @@ class Ranker:
             **{f"bias_{i}": bias for i, bias in enumerate(self.biases)},
         }  # fmt: skip
         small = {name: _quantise(part) for name, part in (("said", p.said), ("replied", p.replied))}
-        np.savez_compressed(
-            path,
-            sentences=p.sentences,
-            terms=_bytes("\n".join(p.terms)),
-            card=_bytes(json.dumps(dict(self.card))),
-            **{name: array.astype(np.float16) for name, array in half.items()},
-            **{name: values for name, (values, _) in small.items()},
-            **{f"{name}_scale": scale for name, (_, scale) in small.items()},
-        )
+        arrays: dict[str, Any] = {name: array.astype(np.float16) for name, array in half.items()}
+        for name, (values, scale) in small.items():
+            arrays |= {name: values, f"{name}_scale": scale}
+        arrays |= {"sentences": p.sentences, "terms": _bytes("\n".join(p.terms))}
+        np.savez_compressed(path, **arrays, card=_bytes(json.dumps(dict(self.card))))
 
 
 def load_ranker(source: Path | IO[bytes]) -> Ranker:

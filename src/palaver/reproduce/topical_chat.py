@@ -59,7 +59,11 @@ class TopicalChatTables(Tabular):
 
     def to_json(self) -> str:
         """The rows as they are."""
-        content = {"paper": PAPER, "rows": [asdict(row) for row in self.rows], "remarks": self.remarks}
+        content: dict[str, Any] = {
+            "paper": PAPER,
+            "rows": [asdict(row) for row in self.rows],
+            "remarks": self.remarks,
+        }
         if self.snippets is not None:
             content["table_4"] = self.snippets.as_dict()
         return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
