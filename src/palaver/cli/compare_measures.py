@@ -96,7 +96,7 @@ def evaluate(
 
     Accuracy with an interval over raters, kappa and calibration; baselines: which system it is, a linear
     model of surface features, who says more. Also for pairs within a system, within a tier, of unseen systems
-    (--trained-on) and of an unseen source (--other-source). What is chosen on pairs is chosen on half of their
+    (--trained-on) and of an unseen source (--other-source). What is chosen on pairs is chosen on half of the
     raters and measured on the others. Every vote counts; what nobody could tell is left out and counted.
     --out writes a page.
 
