@@ -166,7 +166,7 @@ def main() -> None:
         + ("--prepared PREPARED --main MAIN " if given.main is not None else "")
         + "--out docs/results/comparator-scorecard.json",
         "command": "palaver compare evaluate reliable_eval.dev_dialogues.jsonl.gz "
-        f"--pairs reliable_eval.dev_pairs.jsonl.gz {tiers} --ratings reliable_eval.train.jsonl.gz",
+        f"--pairs reliable_eval.dev_pairs.jsonl.gz {tiers} --trained-on reliable_eval.train.jsonl.gz",
         "date": datetime.date.today().isoformat(),
         "seed": 0,
         "machine": machine(),

@@ -116,7 +116,11 @@ def test_evaluate_says_what_is_wrong(palaver: Any, tmp_path: Path) -> None:
 
 def test_ratings_that_people_left(palaver: Any, tmp_path: Path) -> None:
     rows = [
-        {"id": f"d{i}", "turns": [{"spk": "user", "text": "hi"}, {"spk": "bot", "text": "hello"}], "rating": r}
+        {
+            "id": f"d{i}",
+            "turns": [{"spk": "user", "text": "hi"}, {"spk": "bot", "text": "hello"}],
+            "rating": r,
+        }
         for i, r in enumerate([1, 5, 5, 5, 4])
     ]
     (tmp_path / "chats.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -74,7 +74,7 @@ def evaluate(
         list[str] | None,
         typer.Option("--tier", metavar="A,B,C", help="Systems of like quality; repeat it for more tiers."),
     ] = None,
-    ratings: Annotated[
+    trained_on: Annotated[
         list[Path] | None,
         typer.Option(help="What it was trained on: trains it anew without each system; repeat it for more."),
     ] = None,
@@ -96,7 +96,7 @@ def evaluate(
 
     Accuracy with an interval over raters, kappa and calibration; baselines: which system it is, a linear
     model of surface features, who says more. Also for pairs within a system, within a tier, of unseen systems
-    (--ratings) and of an unseen source (--other-source). What is chosen on pairs is chosen on half of their
+    (--trained-on) and of an unseen source (--other-source). What is chosen on pairs is chosen on half of the
     raters and measured on the others. Every vote counts; what nobody could tell is left out and counted.
     --out writes a page.
 
@@ -121,7 +121,7 @@ def evaluate(
         unseen = measure_unseen(
             scorer,
             rated,
-            ratings=read_rated(ratings) if ratings else None,
+            ratings=read_rated(trained_on) if trained_on else None,
             other_source=read_rated(other_source) if other_source else None,
             progress=tell,
         )

@@ -130,7 +130,7 @@ def pair(
         if is_silent(dialogue):
             notes.append(f"the system of {side} says nothing: put at the bottom by rule")
         if not is_english(dialogue):
-            notes.append(f"{side} does not look English: its score means nothing, and it cannot be compared")
+            notes.append(f"{side} does not look English: do not believe its score")
     names = (first.id, second.id) if first.id != second.id else (name_of(first), name_of(second))
     scorer = load_scorer(comparator, device=where)
     notes += scorer.notes

@@ -83,7 +83,10 @@ Selector = Annotated[
 ]
 
 Comparator = Annotated[
-    str, typer.Option("--comparator", help="default, fast (no language model), or a folder of `palaver compare train`.")
+    str,
+    typer.Option(
+        "--comparator", help="default, fast (no language model), or a folder of `palaver compare train`."
+    ),
 ]
 Encoder = Annotated[
     str, typer.Option("--encoder", help="minilm, or the folder or name of another sentence encoder.")

@@ -74,7 +74,7 @@ def measure_unseen(
     if not isinstance(raters, PalaverScorer):
         raise UserError(
             f"{scorer.name} cannot be trained anew here: it is not of the method palaver",
-            "leave out --ratings and --other-source",
+            "leave out --trained-on and --other-source",
         )
     spoken = [without_empty_turns(dialogue) for dialogue in dialogues.dialogues]
     keep = np.array([not is_silent(one) for one in spoken])

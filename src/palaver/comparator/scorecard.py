@@ -232,7 +232,7 @@ def _why_unmeasured(method: str, column: str) -> str:
         return "there are too few systems"
     if method == "longer wins":
         return "there are too few systems"
-    return "it would have to be trained anew without them: name its ratings with --ratings"
+    return "it would have to be trained anew without them: name its ratings with --trained-on"
 
 
 def _halves(groups: Ints, seed: int) -> Ints | None:

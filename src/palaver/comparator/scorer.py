@@ -149,8 +149,8 @@ class Scorer(Named, ABC):
         return worst
 
     def probability(self, a: Dialogue, b: Dialogue) -> float:
-        """P(a is better than b); the two orders add up to 1. One half where one does not look English."""
-        if not (is_english(a) and is_english(b)):
+        """P(a is better than b); the two orders add up to 1. One half where the two cannot be compared."""
+        if not can_compare(a, b):
             return 0.5
         first, second = self.score([a, b]).score
         return float(1 / (1 + np.exp(second - first)))
@@ -317,6 +317,11 @@ def is_english(dialogue: Dialogue) -> bool:
     """Whether the whole of it looks English, and so does what the system says."""
     of_system = "\n".join(turn.text for turn in dialogue.turns if turn.speaker != "user")
     return looks_english(of_system) and looks_english("\n".join(turn.text for turn in dialogue.turns))
+
+
+def can_compare(a: Dialogue, b: Dialogue) -> bool:
+    """Whether both look English, or one of the systems says nothing, which is bad in any language."""
+    return is_silent(a) or is_silent(b) or (is_english(a) and is_english(b))
 
 
 def _joined(raters: PalaverScorer, device: str) -> Scorer:

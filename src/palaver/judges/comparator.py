@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from palaver.comparator.reading import NOT_ENGLISH, SILENT_NOTE
-from palaver.comparator.scorer import is_english, load_scorer
+from palaver.comparator.scorer import can_compare, is_english, load_scorer
 from palaver.errors import require
 from palaver.judges.labels import sitting_of, system_of
 from palaver.readers.roles import is_silent, with_roles, without_empty_turns
@@ -44,7 +44,7 @@ class ComparatorJudge(Named):
 
     def has_opinion(self, a: Dialogue, b: Dialogue) -> bool:
         """Whether it can compare the two: both have to look English."""
-        return is_english(a) and is_english(b)
+        return can_compare(a, b)
 
     def judge(self, batch: Sequence[Response] | Sequence[Dialogue]) -> Iterator[Rating]:
         conversations = []

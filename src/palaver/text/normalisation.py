@@ -15,7 +15,7 @@ from palaver.text.words import EMOJI, STRAIGHT
 _EMOJI = re.compile(f"(?:{EMOJI}|[\\ufe0f\\u200d\\U0001f3fb-\\U0001f3ff])+")
 _EMOTICON = re.compile(r"(?<![\w:;=])(?:[:;=][-^']?[()\[\]dp/|*o3]+|\^_*\^|<3+|xd+)(?!\w)")
 _MARKS = re.compile("[\u0300-\u036f]")
-_DASHES = str.maketrans(dict.fromkeys("‐‑‒–—―", "-"))
+_DASHES = str.maketrans(dict.fromkeys("‐‑‒–—―", "-") | {"ı": "i"})  # the dotless i has a dot as a capital
 _NAME_NOISE = re.compile(
     r"\b(?:emoji|modifier|fitzpatrick|type|variation|selector|joiner|sign|symbol|face)\b|-?\d+"
 )
