@@ -313,8 +313,8 @@ def test_knowledge_goes_with_each_context(tmp_path: Path, lines: Path, echo: Mak
         Contexts(lines, limit=2),
         tmp_path / "out.jsonl",
         conditions=TWO,
-        knowledge=lambda dialogues: [
-            f"about {d.turns[-1].text}" if i else None for i, d in enumerate(dialogues)
+        knowledge=lambda contexts: [
+            f"about {c.dialogue.turns[-1].text}" if i else None for i, c in enumerate(contexts)
         ],
     )
     found = rows(tmp_path / "out.jsonl")

@@ -160,7 +160,7 @@ def test_the_budget_ends_the_run(serve: Serve) -> None:
     assert result.tally.not_asked == 40 - result.tally.asked > 0
     assert "budget" in " ".join(result.notes)
     model = serve()
-    paid = rate_study(study_of(Pairwise(), n=20), model, budget=Budget(money=0.001, price_in=1, price_out=2))
+    paid = rate_study(study_of(Pairwise(), n=20), model, budget=Budget(money=0.001, token_prices=(1, 2)))
     assert 0 < paid.tally.cost <= 0.001
     with pytest.raises(UserError, match="prices"):
         Budget(money=1.0)

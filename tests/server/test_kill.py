@@ -104,6 +104,7 @@ class Client(threading.Thread):
         self.unsent: dict[str, Any] | None = None
         self.cookie = ""
         self.csrf = ""
+        self.entries = 0
         self.resent = 0
         self.wrong: list[str] = []
 
@@ -132,7 +133,9 @@ class Client(threading.Thread):
 
     def step(self) -> None:
         if not self.cookie:
-            self.ask("GET", f"/?PROLIFIC_PID={self.person}")
+            # Whose first reply was lost is known, and would need the owner's leave: somebody else comes.
+            self.entries += 1
+            self.ask("GET", f"/?PROLIFIC_PID={self.person}-{self.entries}")
         if self.unsent is not None:
             self.resent += 1
         else:

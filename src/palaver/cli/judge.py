@@ -50,10 +50,11 @@ def judge(
     ] = None,
     cost_limit: Annotated[
         float | None,
-        typer.Option("--cost-limit", min=0, help="Most money that llm:NAME may cost; see --price."),
+        typer.Option("--cost-limit", min=0, help="Most money that llm:NAME may cost; see --token-prices."),
     ] = None,
-    price: Annotated[
-        str | None, typer.Option("--price", metavar="IN,OUT", help="Of a million tokens read and written.")
+    token_prices: Annotated[
+        str | None,
+        typer.Option("--token-prices", metavar="IN,OUT", help="Of a million tokens read and written."),
     ] = None,
     systems: options.SystemsFile = None,
     out: options.OptionalOut = None,
@@ -89,8 +90,7 @@ def judge(
                 "a study is answered by language models: --by llm:NAME for each",
                 "other judges rate the responses themselves: palaver judge responses.jsonl --by NAME",
             )
-        prices = _prices(price)
-        limits = Budget(tokens=token_limit, money=cost_limit, price_in=prices[0], price_out=prices[1])
+        limits = Budget(tokens=token_limit, money=cost_limit, token_prices=_prices(token_prices))
         _ask_models(
             file, models, preset=preset, repeats=repeats, both_orders=not one_order, budget=limits,
             systems=systems, device=device, columns=options.parse_columns(columns), out=out, as_json=as_json,
@@ -117,7 +117,7 @@ def _prices(words: str | None) -> tuple[float, float]:
     try:
         given, taken = (float(word) for word in words.split(","))
     except ValueError:
-        raise UsageError(f"--price: expected IN,OUT, such as 0.15,0.60, found {words!r}") from None
+        raise UsageError(f"--token-prices: expected IN,OUT, such as 0.15,0.60, found {words!r}") from None
     return given, taken
 
 

@@ -53,7 +53,7 @@ class HuggingFaceSystem(Named):
 
     @property
     def settings(self) -> dict[str, Any]:
-        kept = {"model", "revision", "system_prompt", "max_context"}
+        kept = {"model", "revision", "system_prompt", "examples", "max_context"}
         decoding = vars(self.decoding)
         return {"kind": "huggingface", **self._options.model_dump(include=kept), **decoding}
 
@@ -107,9 +107,11 @@ class HuggingFaceSystem(Named):
 
     def _input_ids(self, request: Request) -> list[int]:
         if self.templated:
-            messages = chat_messages(request, self._options.system_prompt, self.name)
+            shown = self._options.examples
+            messages = chat_messages(request, self._options.system_prompt, self.name, shown)
             return self._ids(self._rendered(self._fitting(messages)), special=False)
-        turns = [turn.text.strip() for turn in request.dialogue.turns if turn.text.strip()]
+        turns = [text for example in self._options.examples for text in example]
+        turns += [turn.text.strip() for turn in request.dialogue.turns if turn.text.strip()]
         prompt = system_prompt(self._options.system_prompt, request, self.name)
         text = self.separator.join([*([prompt] if prompt else []), *turns])
         return self._ids(text if self.seq2seq else text + self.separator, special=True)

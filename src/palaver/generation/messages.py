@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from palaver.corpora.personalities import TRAITS
 from palaver.errors import UserError, nearest
@@ -56,8 +56,11 @@ def system_prompt(template: str, request: Request, name: str) -> str:
     )
 
 
-def chat_messages(request: Request, template: str, name: str) -> list[Message]:
-    """System prompt, then the turns; neighbours with one role are one message, as templates insist on.
+def chat_messages(
+    request: Request, template: str, name: str, examples: Sequence[tuple[str, str]] = ()
+) -> list[Message]:
+    """System prompt and examples, then the turns; neighbours with one role are one message, as templates
+    insist on.
 
     The assistant is the speaker who was asked for, if that one has spoken; otherwise everybody but the one
     who spoke last.
@@ -69,6 +72,8 @@ def chat_messages(request: Request, template: str, name: str) -> list[Message]:
         own = {request.speaker}
     prompt = system_prompt(template, request, name).strip()
     messages: list[Message] = [{"role": "system", "content": prompt}] if prompt else []
+    for said, answer in examples:
+        messages += [{"role": "user", "content": said}, {"role": "assistant", "content": answer}]
     for turn in turns:
         role = "assistant" if turn.speaker in own else "user"
         if messages and messages[-1]["role"] == role:

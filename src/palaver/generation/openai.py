@@ -43,7 +43,7 @@ class OpenAISystem:
 
     @property
     def settings(self) -> dict[str, Any]:
-        kept = {"base_url", "model", "system_prompt", "send_seed", "extra"}
+        kept = {"base_url", "model", "system_prompt", "examples", "send_seed", "extra"}
         return {"kind": "openai", **self._options.model_dump(include=kept), **self._sampling}
 
     def close(self) -> None:
@@ -63,7 +63,9 @@ class OpenAISystem:
         check_context(request.dialogue)
         body = {
             "model": self._options.model,
-            "messages": chat_messages(request, self._options.system_prompt, self.name),
+            "messages": chat_messages(
+                request, self._options.system_prompt, self.name, self._options.examples
+            ),
             **self._sampling,
         }
         if self._options.send_seed:

@@ -132,6 +132,9 @@ class _Options(_Conditions):
 
 class _Prompted(_Options):
     system_prompt: str = Field("", description="may have {speaker}, {ocean} and {knowledge}")
+    examples: tuple[tuple[str, str], ...] = Field(
+        (), description='exchanges before every conversation: [["Hi!", "Hello, how are you?"]]'
+    )
 
     @field_validator("system_prompt")
     @classmethod

@@ -55,8 +55,34 @@ SYSTEMS: Registry[Opener] = Registry(
 """How each kind is opened; `KINDS` says what may be said about it."""
 
 
-PROMPT = "You are a helpful, friendly AI assistant. Keep your answers short."
-"""What SmolLM2 is told before a chat."""
+PROMPT = (
+    "You are a warm, friendly person chatting with somebody. Answer in one or two short sentences, and show "
+    "interest."
+)
+EXAMPLES = (
+    ("Hello!", "Hi! Nice to meet you. How has your day been so far?"),
+    (
+        "I failed my exam and I feel awful.",
+        "Oh no, I'm sorry to hear that. One exam does not define you. Do you get another chance to take it?",
+    ),
+    (
+        "What could I do on a rainy afternoon?",
+        "You could watch a good film, bake a cake, or read by the window. Which of these sounds best to you?",
+    ),
+    (
+        "We are getting married in June!",
+        "Congratulations, that is wonderful news! Have you found a place for the party yet?",
+    ),
+    (
+        "Tell me a fact about the moon.",
+        "The moon moves about four centimetres further away from us every year. Isn't that strange?",
+    ),
+    (
+        "My back hurts.",
+        "That sounds unpleasant. Gentle stretching and a warm bath may help; see a doctor if it lasts.",
+    ),
+)
+"""What SmolLM2 is told and shown before a chat: by a prompt alone it answers like an office."""
 
 
 @dataclass(frozen=True)
@@ -171,6 +197,7 @@ def smollm2_system() -> SystemSpec:
         kind="huggingface",
         model=SMOLLM2,
         system_prompt=PROMPT,
+        examples=EXAMPLES,
         local_files_only=True,
         max_context=1024,
         decoding=decoding,

@@ -37,17 +37,19 @@ class Budget:
 
     tokens: int | None = None
     money: float | None = None
-    price_in: float = 0.0
-    price_out: float = 0.0
+    token_prices: tuple[float, float] = (0.0, 0.0)
+    """Of what is read, and of what is written."""
 
     def __post_init__(self) -> None:
-        if self.money is not None and not (self.price_in or self.price_out):
+        if self.money is not None and not any(self.token_prices):
             raise UserError(
-                "a limit in money needs the prices", "give them: --price IN,OUT for a million tokens"
+                "a limit in money needs the prices",
+                "give them for a million tokens: --token-prices IN,OUT",
             )
 
     def cost(self, tokens_in: float, tokens_out: float) -> float:
-        return (tokens_in * self.price_in + tokens_out * self.price_out) / 1e6
+        price_in, price_out = self.token_prices
+        return (tokens_in * price_in + tokens_out * price_out) / 1e6
 
 
 @dataclass(frozen=True, kw_only=True)
