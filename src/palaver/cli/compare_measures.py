@@ -121,7 +121,7 @@ def evaluate(
         unseen = measure_unseen(
             scorer,
             rated,
-            ratings=read_rated(trained_on) if trained_on else None,
+            trained_on=read_rated(trained_on) if trained_on else None,
             other_source=read_rated(other_source) if other_source else None,
             progress=tell,
         )

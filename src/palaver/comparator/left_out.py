@@ -60,15 +60,15 @@ def measure_unseen(
     scorer: Scorer,
     dialogues: RatedDialogues,
     *,
-    ratings: RatedDialogues | None = None,
+    trained_on: RatedDialogues | None = None,
     other_source: RatedDialogues | None = None,
     progress: Progress = no_progress,
 ) -> dict[str, Floats]:
     """Column of a scorecard -> the scores of `dialogues` by models that have not seen their system or source.
 
-    `ratings` are those the comparator was trained on, `other_source` are ratings of other dialogues.
+    `trained_on` are the ratings it was trained on, `other_source` are ratings of other dialogues.
     """
-    if ratings is None and other_source is None:
+    if trained_on is None and other_source is None:
         return {}
     raters = scorer.raters if isinstance(scorer, JoinedScorer) else scorer
     if not isinstance(raters, PalaverScorer):
@@ -81,10 +81,10 @@ def measure_unseen(
     unseen_x = represent([one for one, kept in zip(spoken, keep, strict=True) if kept], raters.encode)
     systems = [row.system for row, kept in zip(dialogues.rows, keep, strict=True) if kept]
     columns: dict[str, Floats] = {}
-    if ratings is not None:
-        x = represent(ratings.dialogues, raters.encode, progress=progress)
-        names = [row.system for row in ratings.rows]
-        columns[UNSEEN_SYSTEMS] = left_out_scores(ratings, x, names, unseen_x, systems, progress=progress)
+    if trained_on is not None:
+        x = represent(trained_on.dialogues, raters.encode, progress=progress)
+        names = [row.system for row in trained_on.rows]
+        columns[UNSEEN_SYSTEMS] = left_out_scores(trained_on, x, names, unseen_x, systems, progress=progress)
     if other_source is not None:
         x = represent(other_source.dialogues, raters.encode, progress=progress)
         columns[UNSEEN_SOURCE] = fit_and_score(other_source, x, unseen_x)

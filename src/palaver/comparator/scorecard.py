@@ -274,11 +274,11 @@ def _tiers(tiers: Sequence[Sequence[str]], systems: Sequence[str]) -> Ints:
         for name in members:
             if name not in place:
                 raise UserError(
-                    f"--tier: there is no system {name!r}{nearest(name, list(systems))}",
+                    f"in a tier: there is no system {name!r}{nearest(name, list(systems))}",
                     f"the dialogues are of {', '.join(systems) or 'no named system'}",
                 )
             if tier[place[name]] >= 0:
-                raise UserError(f"--tier: {name!r} is in two tiers")
+                raise UserError(f"{name!r} is in two tiers")
             tier[place[name]] = number
     return tier
 
