@@ -37,7 +37,7 @@ def dialogue(id: str, facts: dict[str, list[str]]) -> dict[str, Any]:
 
 @pytest.fixture
 def talks(tmp_path: Path) -> Path:
-    (tmp_path / "mine.py").write_text(
+    (tmp_path / "own_selector.py").write_text(
         "def reply(text, knowledge=None):\n    return knowledge or 'nothing'\n"
         "def longest(history, sentences):\n    return [len(s) for s in sentences]\n"
     )
@@ -49,7 +49,9 @@ def talks(tmp_path: Path) -> Path:
 
 
 def run(palaver: Palaver, talks: Path, *words: str) -> Any:
-    return palaver("generate", "--system", "mine:reply", "--contexts", talks, "--out", "o.jsonl", *words)
+    return palaver(
+        "generate", "--system", "own_selector:reply", "--contexts", talks, "--out", "o.jsonl", *words
+    )
 
 
 def knowledge(talks: Path) -> dict[str, Any]:
@@ -75,7 +77,7 @@ def test_the_history_alone(name: str, palaver: Palaver, talks: Path) -> None:
 
 
 def test_a_function_and_whole_dialogues(palaver: Palaver, talks: Path) -> None:
-    ran = run(palaver, talks, "--selector", "mine:longest")
+    ran = run(palaver, talks, "--selector", "own_selector:longest")
     assert ran.code == 0, ran.err
     assert knowledge(talks) == {"t": "Octopuses have three hearts.", "bare": None}
 

@@ -117,16 +117,16 @@ def test_the_comparator_and_the_recogniser_rate_responses_and_dialogues(
 
 
 def test_a_function_is_a_judge(responses: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "mine.py").write_text(
+    (tmp_path / "judge_of_mine.py").write_text(
         "def politeness(response):\n    return 1.0 if 'like' in response.response else None\n"
         "def broken(response):\n    return 'good'\n"
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    frame = judge(responses, ["mine:politeness"]).frame
+    frame = judge(responses, ["judge_of_mine:politeness"]).frame
     assert frame["criterion"].to_list() == ["politeness"] * 4
     with pytest.raises(UserError, match="finite number, returned 'good' for response '0'"):
-        judge(responses, ["mine:broken"])
+        judge(responses, ["judge_of_mine:broken"])
 
 
 def test_wrong_names_are_told(responses: Path) -> None:
