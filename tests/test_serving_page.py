@@ -23,3 +23,11 @@ def test_what_was_not_reached_is_said() -> None:
     assert results["machine"] in page
     assert ("Not reached" in page) == bool(results["missed"])
     assert f"{results['times_potato']:.1f} times" in page
+
+
+def test_conversations() -> None:
+    record = read_results("chat-delivery")
+    (row,) = table_rows(read_page("serving"), "| conversations |")
+    assert row[0] == f"50 pairs, {record['messages_per_second']:.0f} messages a second"
+    assert row[1:4] == [f"{record['delivery_ms'][name]:.1f} ms" for name in ("p50", "p95", "p99")]
+    assert (record["lost"], record["doubled"], record["out_of_order"]) == (0, 0, 0)
