@@ -18,7 +18,7 @@ from palaver.cli import options
 from palaver.cli.messages import print_json
 from palaver.cli.serving import Greeting, check_keys, checked_url, named_database, start_serving
 from palaver.cli.study_database import open_database, open_study, url_beside
-from palaver.collection.records import Conversation, Person, write_conversations
+from palaver.collection.records import Person, write_conversations
 from palaver.collection.settings import PRESETS, Collection, load_collection, preset_text
 from palaver.collection.standards import read_standards
 from palaver.errors import UserError, count_of
@@ -248,11 +248,8 @@ def conversations(
         write_dialogues([conversation.dialogue for conversation in held], out)
     else:
         write_conversations(held, out)
-    typer.echo(f"wrote {count_of(len(held), 'conversation')} to {out}{_left_out(held, all_endings)}")
-
-
-def _left_out(held: list[Conversation], all_endings: bool) -> str:
-    return "" if all_endings else " (incomplete ones are left out: --all takes them)"
+    left_out = "" if all_endings else " (incomplete ones are left out: --all takes them)"
+    typer.echo(f"wrote {count_of(len(held), 'conversation')} to {out}{left_out}")
 
 
 def _write_people(people: list[Person], out: Path) -> None:

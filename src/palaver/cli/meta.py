@@ -11,10 +11,10 @@ from rich.console import Console
 from palaver.cli import options
 from palaver.cli.messages import print_json
 from palaver.cli.progress import progress
+from palaver.cli.rating_tables import read_table
 from palaver.errors import UsageError
 from palaver.files import write_atomically
 from palaver.readers.rating_options import RatingOptions
-from palaver.studies.ratings import read_ratings
 
 
 def meta(
@@ -80,16 +80,7 @@ def meta(
             raise UsageError(f"--match: expected A=B, such as quality=overall, found {word!r}")
         pairs.append((judges, people))
     with progress() as tell:
-        table = read_ratings(
-            list(files),
-            columns=file_options.columns,
-            shape=file_options.shape,
-            criteria=file_options.criteria,
-            labels=file_options.labels,
-            missing=file_options.missing,
-            sheet=file_options.sheet,
-            kinds=options.parse_kinds(kind),
-        )
+        table = read_table(list(files), file_options, kinds=options.parse_kinds(kind))
         if habits:
             report = bias_report(table, responses=responses, confidence=confidence)
             if as_json:

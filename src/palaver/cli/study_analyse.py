@@ -13,6 +13,7 @@ from rich.console import Console
 from palaver.cli import options
 from palaver.cli.messages import print_json
 from palaver.cli.progress import progress
+from palaver.cli.rating_tables import read_table
 from palaver.cli.study_database import database_url, open_study
 from palaver.files import check_readable, check_writable, write_atomically
 from palaver.judges import directions
@@ -23,7 +24,7 @@ from palaver.reports import lines, print_analysis, write_report
 from palaver.schema import Study
 from palaver.statistics.correlation import METHODS
 from palaver.statistics.normalise import NORMALISATIONS
-from palaver.studies import RatingTable, load_study, read_ratings, write_long
+from palaver.studies import RatingTable, load_study, write_long
 from palaver.studies import analyse as run_analysis
 from palaver.studies.describe import describe as run_description
 from palaver.studies.ratings import count_bad
@@ -92,15 +93,10 @@ def analyse(
     sources, served = rating_sources(ratings, include_excluded)
     design = design or served
     with _writable(folder) if folder is not None else nullcontext(), progress() as tell:
-        table = read_ratings(
+        table = read_table(
             sources,
+            file_options,
             study=design,
-            columns=file_options.columns,
-            shape=file_options.shape,
-            criteria=file_options.criteria,
-            labels=file_options.labels,
-            missing=file_options.missing,
-            sheet=file_options.sheet,
             kinds=options.parse_kinds(kind),
             skip_bad=skip_bad,
             progress=tell,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -10,13 +11,14 @@ from rich.console import Console
 
 from palaver.cli import options
 from palaver.cli.messages import print_json
+from palaver.cli.rating_tables import read_table
 from palaver.cli.study_analyse import rating_sources
 from palaver.errors import UsageError, UserError
 from palaver.files import write_atomically
 from palaver.judges import directions
 from palaver.readers.rating_options import RatingOptions
 from palaver.reports.trust import print_trust
-from palaver.studies import RatingTable, load_study, read_ratings
+from palaver.studies import RatingTable, load_study
 from palaver.studies.trust import TrustReport, trust_interval
 from palaver.studies.trust_alt import CLOSENESS, trust_alt_test
 from palaver.studies.trust_ppi import trust_ppi
@@ -208,7 +210,7 @@ def one_criterion(file_options: RatingOptions) -> str | None:
 def read_people(named: str, study: Path | None, file_options: RatingOptions) -> RatingTable:
     """The ratings of a file or a served study."""
     sources, served = rating_sources([named], include_excluded=False)
-    return _read(sources, load_study(study) if study else served, file_options)  # type: ignore[arg-type]
+    return read_table(sources, file_options, study=load_study(study) if study else served)
 
 
 def read_judges(named: list[Path], file_options: RatingOptions) -> RatingTable:
@@ -216,22 +218,7 @@ def read_judges(named: list[Path], file_options: RatingOptions) -> RatingTable:
     for path in named:
         if not path.exists():
             raise UserError(f"there is no file {path}")
-    from dataclasses import replace
-
-    return _read(list(named), None, replace(file_options, criteria=None, sheet=None))
-
-
-def _read(sources: list[Path], study: object, file_options: RatingOptions) -> RatingTable:
-    return read_ratings(
-        sources,
-        study=study,  # type: ignore[arg-type]
-        columns=file_options.columns,
-        shape=file_options.shape,
-        criteria=file_options.criteria,
-        labels=file_options.labels,
-        missing=file_options.missing,
-        sheet=file_options.sheet,
-    )
+    return read_table(list(named), replace(file_options, criteria=None, sheet=None))
 
 
 def finish(report: TrustReport, out: Path | None, as_json: bool) -> None:
