@@ -43,6 +43,7 @@ _HOMES = {
     "palaver.probes.probe": ("probe",),
     "palaver.knowledge.selector": ("make_selector",),
     "palaver.reports": ("write_report",),
+    "palaver.evaluation.run": ("run_experiment",),
 }  # fmt: skip
 """This is the only list of front doors: what a room has besides is imported from its module."""
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

@@ -104,7 +104,7 @@ def test_an_option_of_one_name_is_one_option() -> None:
 
 
 NO_TABLE = {
-    *("chat", "generate", "study new", "study convert", "study serve", "study amend", "study export"),
+    *("init", "chat", "generate", "study new", "study convert", "study serve", "study amend", "study export"),
     *("study backup", "study restore", "compare train", "corpus get", "corpus convert", "probe transform"),
     *("probe triplets", "train responder", "train new"),
     *("collect new", "collect serve", "collect conversations", "collect ratings"),

@@ -49,6 +49,8 @@ COMMANDS: dict[str, Noun | str] = {
             "calibrate": "palaver.cli.trust_plan:calibrate",
         },
     ),
+    "init": "palaver.cli.init:init",
+    "evaluate": "palaver.cli.evaluate:evaluate",
     "chat": "palaver.cli.chat:chat",
     "generate": "palaver.cli.generate:generate",
     "judge": "palaver.cli.judge:judge",

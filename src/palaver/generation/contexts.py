@@ -25,6 +25,8 @@ class Context:
     reference: str | tuple[str, ...] | None = None
     speaker: str | None = None
     """Who said the reference, where that is known."""
+    knowledge: str | None = None
+    """The sentence to draw on, where the file has one."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ class Contexts:
                 knowledge=None,
                 labels=response.labels,
             )
-            yield Context(response.id, dialogue, response.reference)
+            yield Context(response.id, dialogue, response.reference, knowledge=response.knowledge)
 
     def _from_dialogues(self) -> Iterator[Context]:
         from palaver.corpora.catalogue import read_corpus

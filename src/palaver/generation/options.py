@@ -210,7 +210,12 @@ class OpenAIOptions(_Prompted):
 
 class ReplayOptions(Strict):
     kind: Literal["replay"]
-    path: str = Field(min_length=1, description="a dialogue file")
+    path: str = Field(min_length=1, description="a dialogue file, or a file of responses")
+    system: str | None = Field(
+        None,
+        min_length=1,
+        description="of responses of several systems: whose; default: those under the table's own name",
+    )
     missing: Literal["error", "skip"] = Field(
         "error", description="when the log has no next turn: stop, or leave that reply out and say so"
     )

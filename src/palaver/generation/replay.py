@@ -1,7 +1,7 @@
-"""A log of dialogues as a system: what was said at that point is said again.
+"""A log as a system: what was said at that point is said again.
 
 The point is found by the dialogue's id and the number of turns so far; for a dialogue the log does not know,
-by the very same turns before it.
+by the very same turns before it. A file of responses is a log of what one system replied to each context.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from palaver.errors import UserError
+from palaver.errors import DataError, UserError, nearest
 from palaver.files import sha256_of
 from palaver.generation.options import ReplayOptions
 from palaver.generation.system import Notes, check_takes
-from palaver.readers import read_dialogues
+from palaver.readers import read_dialogues, read_responses
+from palaver.readers.responses import is_responses
 from palaver.registry import Named
 from palaver.schema import Dialogue, Reply, Request, Turn
+from palaver.schema.response import SYSTEM
 
 
 class ReplaySystem(Named):
@@ -84,4 +86,28 @@ def _histories(turns: Sequence[Turn]) -> Iterator[bytes]:
 def open_replay(name: str, options: ReplayOptions, folder: Path) -> ReplaySystem:
     """The system that `systems.toml` describes."""
     path = folder / options.path
-    return ReplaySystem(name, read_dialogues(path), missing=options.missing, source=sha256_of(path))
+    source = sha256_of(path)
+    if path.is_file() and is_responses(path):
+        whose, dialogues = _replies_in(path, name, options.system)
+        return ReplaySystem(name, dialogues, missing=options.missing, source=f"{source}|{whose}")
+    if options.system is not None:
+        raise UserError(f"{name}: `system` says whose responses are meant, but {path} holds dialogues")
+    return ReplaySystem(name, read_dialogues(path), missing=options.missing, source=source)
+
+
+def _replies_in(path: Path, name: str, wanted: str | None) -> tuple[str, list[Dialogue]]:
+    """Whose responses of a file are meant, and each of them as the last turn of its context."""
+    responses = list(read_responses(path, skip_repeats=True))
+    systems = list(dict.fromkeys(response.judged_system for response in responses))
+    whose = wanted or (systems[0] if len(systems) == 1 else name)
+    if whose not in systems:
+        raise DataError(
+            f"{path} holds no responses of {whose!r}{nearest(whose, systems)}",
+            f"it has those of {', '.join(systems)}; say whose are meant: system = {systems[0]!r}",
+        )
+    dialogues = []
+    for response in responses:
+        if response.judged_system == whose and response.response is not None:
+            turns = (*response.context, Turn(speaker=SYSTEM, text=response.response))
+            dialogues.append(Dialogue(id=response.id, turns=turns))
+    return whose, dialogues

@@ -128,25 +128,30 @@ def load_systems(path: str | Path) -> dict[str, SystemSpec]:
         for key in data
         if key != "systems"
     ]
-    tables = data.get("systems", {})
+    specs, wrong = parse_systems(data.get("systems", {}), path.parent)
+    if mistakes or wrong:
+        raise config_error(path, lines, [*mistakes, *wrong])
+    return specs
+
+
+def parse_systems(tables: Any, folder: Path) -> tuple[dict[str, SystemSpec], list[tuple[Location, str]]]:
+    """The tables [systems.NAME] of a file, and every mistake in them. Relative paths start from `folder`."""
+    mistakes: list[tuple[Location, str]] = []
     if not isinstance(tables, dict) or not tables:
-        mistakes.append((("systems",), "expected at least one table [systems.NAME]"))
-        tables = {}
+        return {}, [(("systems",), "expected at least one table [systems.NAME]")]
     specs = {}
     for name, table in tables.items():
         place = ("systems", name)
         if name.startswith(PREFIX):
             mistakes.append((place, f"names that begin with {PREFIX!r} are those of the shipped checkpoints"))
         try:
-            specs[name] = SystemSpec(name, _options(table), path.parent)
+            specs[name] = SystemSpec(name, _options(table), folder)
         except ValidationError as error:
             options_class = _options_class(table["kind"])
             mistakes += [((*place, *inner), text) for inner, text in explain(error, options_class)]
         except UserError as error:
             mistakes.append(((*place, "kind"), error.message))
-    if mistakes:
-        raise config_error(path, lines, mistakes)
-    return specs
+    return specs, mistakes
 
 
 def _options(table: Any) -> Strict:

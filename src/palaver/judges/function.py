@@ -7,7 +7,8 @@ from typing import Any
 
 from palaver import __version__
 from palaver.errors import UserError
-from palaver.registry import Named, call_plugin
+from palaver.files import sha256_of
+from palaver.registry import Named, call_plugin, source_file
 from palaver.schema import Criterion, Dialogue, Rating, Response
 from palaver.schema.judge import Judged, Need
 from palaver.schema.rating import Kind
@@ -24,7 +25,9 @@ class FunctionJudge(Named):
     def __init__(self, function: Callable[[Response], Any], name: str) -> None:
         self.function = function
         self.name = name.partition(":")[2] or name
-        self.signature = f"{name}|palaver:{__version__}"
+        file = source_file(function)
+        source = f"|{sha256_of(file)[:10]}" if file is not None else ""
+        self.signature = f"{name}{source}|palaver:{__version__}"
         self.criteria: tuple[Criterion, ...] = (Criterion(name=self.name, scale=Real()),)
 
     def judge(self, batch: Sequence[Response] | Sequence[Dialogue]) -> Iterator[Rating]:

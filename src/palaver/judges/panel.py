@@ -170,7 +170,7 @@ class Panel:
             return batch
         able = []
         for response in responses:
-            reason = _why_not(judge, response)
+            reason = why_not(judge, response)
             if reason:
                 self.left_out[f"{judge.name}: {reason}"] += 1
             else:
@@ -191,7 +191,8 @@ class Panel:
         return dialogue.model_copy(update={"labels": FrozenDict(labels)})
 
 
-def _why_not(judge: Judge, response: Response) -> str:
+def why_not(judge: Judge, response: Response) -> str:
+    """Why a judge cannot rate a response; empty where it can."""
     if response.response is None:
         return "responses that the system did not give"
     if "references" in judge.needs and not response.references:

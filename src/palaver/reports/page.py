@@ -34,7 +34,7 @@ def _environment(signature: str) -> Environment:
         lstrip_blocks=True,
         finalize=lambda value: names.scrub(value) if type(value) is str else value,
     )
-    script, _, _ = loader.get_source(environment, "sort.js")
+    script, _, _ = loader.get_source(environment, "page.js")
     ids = itertools.count(1)
     for filter_name in ("number", "p_value", "percent", "count", "seconds", "statistic", "hundred"):
         environment.filters[filter_name] = getattr(numbers, filter_name)

@@ -25,3 +25,26 @@ for (const table of document.querySelectorAll("table.sortable")) {
 addEventListener("beforeprint", () => {
   for (const more of document.querySelectorAll("details.more")) more.open = true;
 });
+// Examples can be filtered; without scripts all of them are shown.
+for (const form of document.querySelectorAll("form[data-filters]")) {
+  const section = document.getElementById(form.dataset.filters);
+  const examples = [...section.querySelectorAll(".example")];
+  const filter = () => {
+    const wanted = Object.fromEntries(
+      [...form.querySelectorAll("[data-filter]")].map((field) => [field.dataset.filter, field.value.toLowerCase()]),
+    );
+    for (const example of examples) {
+      const fits =
+        (!wanted.why || example.dataset.why === wanted.why) &&
+        (!wanted.system || example.dataset.system === wanted.system) &&
+        (!wanted.text || example.textContent.toLowerCase().includes(wanted.text));
+      example.hidden = !fits;
+    }
+    const shown = examples.filter((example) => !example.hidden).length;
+    form.querySelector("output").textContent = `${shown} of ${examples.length} shown`;
+  };
+  form.hidden = false;
+  form.addEventListener("input", filter);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  filter();
+}

@@ -1,0 +1,285 @@
+"""The second step: every judge rates every response, and `ratings.parquet` is written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from palaver.errors import UserError
+from palaver.evaluation.cells import Failures, make_cells
+from palaver.evaluation.experiment import Experiment, LlmJudge
+from palaver.evaluation.replies import ResponseRow
+from palaver.evaluation.store import Store, cell_key, owner_of
+from palaver.generation.options import OpenAIOptions
+from palaver.judges.catalogue import open_judge
+from palaver.judges.llm import LlmRatings, rate_study
+from palaver.judges.llm_models import EndpointModel, LanguageModel, open_language_model
+from palaver.judges.panel import Panel, why_not
+from palaver.progress import Progress, no_progress
+from palaver.readers.rating_files import ratings_frame
+from palaver.registry import import_object, is_object_name
+from palaver.schema import Judge, Rating, Response
+from palaver.schema.judge import Direction
+from palaver.schema.rating import Kind
+from palaver.studies.draft import draft_study
+
+BATCH = 256
+"""Responses that a judge is given at once."""
+ANSWERS = "answers"
+"""The folder in which answers of language models are kept."""
+
+
+@dataclass
+class JudgeOutcome:
+    """What became of one judge's ratings."""
+
+    judge: str
+    kind: Kind
+    signature: str
+    directions: Mapping[str, Direction]
+    """Criterion -> which end is better."""
+    frame: pl.DataFrame
+    n_cells: int
+    n_there: int = 0
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    error: str = ""
+    """What went wrong, in a sentence; empty where every rating is there."""
+
+
+def open_judges(experiment: Experiment, device: str = "auto") -> list[Judge]:
+    """All judges of `by`, opened; what is wrong with any of them is told together, before the work."""
+    judges: list[Judge] = []
+    problems, hints = [], []
+    for name in experiment.judges:
+        try:
+            if is_object_name(name):
+                import_object(name, experiment.folder)  # its module may lie beside the file
+            judges.append(open_judge(name, device=device))
+        except UserError as error:
+            problems.append(f"{name}: {error.message}")
+            hints.append(error.hint)
+    if problems:
+        raise UserError("these judges cannot be opened:", next(filter(None, hints), ""), problems)
+    return judges
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line of responses.jsonl under the key of what the judge says about it."""
+
+    key: bytes
+    text: bytes
+
+    def response(self) -> Response:
+        fields = json.loads(self.text)
+        skipped = fields.pop("skipped", None)
+        labels = {} if skipped is None else {"skipped": skipped}
+        return Response.model_validate({**fields, "labels": labels})
+
+
+def judge_keys(judge: Judge, lines: Iterable[bytes]) -> list[bytes]:
+    """The keys of all that a judge is asked about the lines of `responses.jsonl`."""
+    owner = owner_of(judge.name, judge.signature)
+    if not getattr(judge, "whole", False):
+        return [cell_key(owner, line) for line in lines]
+    whole = hashlib.blake2b()
+    for line in lines:
+        whole.update(line)
+    return [cell_key(owner, whole.digest())]
+
+
+def ask_judge(
+    judge: Judge,
+    path: Path,
+    rows: Sequence[ResponseRow],
+    store: Store,
+    tell: Callable[[int, int], None],
+) -> JudgeOutcome:
+    """Let one judge rate whatever it has not rated yet."""
+    failures = Failures()
+    if getattr(judge, "whole", False):
+        frame, n_there, n_cells = _ask_whole(judge, path, store, failures)
+        tell(1, 1)
+    else:
+        frame, n_there, n_cells = _ask_rows(judge, path, len(rows), store, failures, tell)
+    outcome = JudgeOutcome(
+        judge=judge.name,
+        kind=judge.kind,
+        signature=judge.signature,
+        directions={criterion.name: criterion.better for criterion in judge.criteria},
+        frame=frame,
+        n_cells=n_cells,
+        n_there=n_there,
+        left_out=_left_out(judge, rows),
+        notes=store.notes(judge.name),
+    )
+    if failures.rows:
+        why = failures.given_up or next(reversed(failures.rows.values()))
+        n_missing = n_cells if failures.given_up and not n_there else failures.count
+        outcome.error = f"ratings of {n_missing:,} of {n_cells:,} responses are missing: {why}"
+    return outcome
+
+
+def _ask_rows(
+    judge: Judge, path: Path, n: int, store: Store, failures: Failures, tell: Callable[[int, int], None]
+) -> tuple[pl.DataFrame, int, int]:
+    owner = owner_of(judge.name, judge.signature)
+    frames = []
+    n_there = done = 0
+    for batch in _line_batches(path, owner):
+        kept = store.judgements([line.key for line in batch])
+        n_there += len(kept)
+        missing = [line for line in batch if line.key not in kept]
+        if missing and not failures.given_up:
+            made = make_cells(
+                missing, lambda line: line.response().id, lambda lines: _rate(judge, path, lines), failures
+            )
+            store.put_judgements(judge.name, made, _notes_of(judge))
+            kept |= store.judgements(list(made))  # as they will be read later
+        fields = [fields for line in batch for fields in kept.get(line.key, ())]
+        if fields:
+            frames.append(ratings_frame([Rating.model_validate(one) for one in fields]))
+        done += len(batch)
+        tell(done, n)
+    return _joined(frames), n_there, n
+
+
+def _ask_whole(judge: Judge, path: Path, store: Store, failures: Failures) -> tuple[pl.DataFrame, int, int]:
+    """A judge whose figure is about all responses together has one cell."""
+    with path.open("rb") as file:
+        [key] = judge_keys(judge, file)
+    kept = store.judgements([key])
+    n_there = len(kept)
+    if not kept:
+
+        def rate_all(_: Sequence[bytes]) -> Mapping[bytes, list[Rating]]:
+            with path.open("rb") as file:
+                responses = [_Line(b"", line).response() for line in file]
+            return {key: [rating for some in _panel_ratings(judge, path, responses) for rating in some]}
+
+        made = make_cells([key], lambda _: "all responses", rate_all, failures)
+        store.put_judgements(judge.name, made, _notes_of(judge))
+        kept = store.judgements([key])
+    ratings = [Rating.model_validate(fields) for fields in kept.get(key, ())]
+    return _joined([ratings_frame(ratings)] if ratings else []), n_there, 1
+
+
+def _rate(judge: Judge, path: Path, lines: Sequence[_Line]) -> Mapping[bytes, list[Rating]]:
+    """What the judge says about each line; nothing where it cannot rate the response."""
+    responses = [line.response() for line in lines]
+    key_of = {(r.id, r.judged_system): line.key for r, line in zip(responses, lines, strict=True)}
+    made: dict[bytes, list[Rating]] = {line.key: [] for line in lines}
+    for ratings in _panel_ratings(judge, path, responses):
+        for rating in ratings:
+            made[key_of[rating.item, rating.system]].append(rating)
+    return made
+
+
+def _panel_ratings(judge: Judge, path: Path, responses: Sequence[Response]) -> Iterator[list[Rating]]:
+    try:
+        yield from Panel([judge], path).rate(responses, no_progress)
+    except UserError:
+        raise
+    except Exception as error:  # somebody else's judge may raise anything
+        raise UserError(f"{type(error).__name__}: {error}") from error
+
+
+def _line_batches(path: Path, owner: bytes) -> Iterator[list[_Line]]:
+    with path.open("rb") as file:
+        while lines := list(islice(file, BATCH)):
+            yield [_Line(cell_key(owner, line), line) for line in lines]
+
+
+def _notes_of(judge: Judge) -> list[str]:
+    """Without counts: those of an earlier run cannot be known, and the same cells give the same report."""
+    told: Counter[str] = Counter(getattr(judge, "notes", {}))
+    told.update(getattr(judge, "left_out", {}))
+    return [text for text, n in told.items() if n]
+
+
+def _left_out(judge: Judge, rows: Sequence[ResponseRow]) -> dict[str, int]:
+    """Why responses were not rated, counted."""
+    reasons: Counter[str] = Counter()
+    for row in rows:
+        like_it = Response.model_construct(
+            id=row.id, system=row.system, response="x" if row.is_given else None,
+            reference="x" if row.has_reference else None, knowledge="x" if row.has_knowledge else None,
+            context=("x",) if row.has_context else (),
+        )  # fmt: skip
+        reason = why_not(judge, like_it)
+        if reason:
+            reasons[reason] += 1
+    return dict(reasons)
+
+
+def _joined(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    return pl.concat(frames) if frames else ratings_frame([])
+
+
+# Language models -----------------------------------------------------------------------------------------
+
+
+def open_llm(experiment: Experiment, name: str, device: str = "auto") -> LanguageModel:
+    """A system of the experiment that is a server, or what `palaver judge --by llm:NAME` takes."""
+    spec = experiment.systems.get(name)
+    if spec is not None and isinstance(spec.options, OpenAIOptions):
+        return EndpointModel(name, spec.options)
+    beside = experiment.folder / "systems.toml"
+    return open_language_model(name, systems=beside if beside.is_file() else None, device=device)
+
+
+def ask_llm(
+    settings: LlmJudge, model: LanguageModel, path: Path, seed: int, progress: Progress
+) -> JudgeOutcome:
+    """Let a language model answer a study of the responses; what it answered before is not asked again."""
+    draft = draft_study(
+        path, preset=settings.preset, sample=settings.sample, pairs=settings.pairs,
+        distinct_by=settings.distinct_by, layout=settings.layout, seed=seed,
+    )  # fmt: skip
+    result = rate_study(
+        draft.study, model, repeats=settings.repeats, both_orders=settings.both_orders,
+        budget=settings.budget(), cache=path.parent / ANSWERS, progress=progress,
+    )  # fmt: skip
+    tally = result.tally
+    outcome = JudgeOutcome(
+        judge=model.name,
+        kind="llm",
+        signature=_signature(result),
+        directions={question.criterion: "higher" for question in draft.study.questions},
+        frame=_without_times(result.frame),
+        n_cells=tally.planned,
+        n_there=tally.from_cache,
+        left_out=_unanswered(result),
+    )
+    if tally.failed or tally.not_asked:
+        n, why = tally.failed + tally.not_asked, "; ".join(result.notes[:1])
+        outcome.error = f"{n:,} of {tally.planned:,} questions were not answered: {why}"
+    return outcome
+
+
+def _signature(result: LlmRatings) -> str:
+    return str(result.frame["signature"][0]) if result.frame.height else ""
+
+
+def _unanswered(result: LlmRatings) -> dict[str, int]:
+    tally = result.tally
+    reasons = {
+        "answers that could not be read": tally.unparsed,
+        "questions that it refused": tally.refused,
+    }
+    return {reason: n for reason, n in reasons.items() if n}
+
+
+def _without_times(frame: pl.DataFrame) -> pl.DataFrame:
+    """The same answers give the same file, whenever they were given."""
+    empty: dict[str, Any] = {name: pl.lit(None, dtype=frame.schema[name]) for name in ("given_at", "seconds")}
+    return frame.with_columns(**empty)

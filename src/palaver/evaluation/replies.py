@@ -1,0 +1,235 @@
+"""The first step of an evaluation: every system answers every context, and `responses.jsonl` is written."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from palaver.errors import UserError
+from palaver.evaluation.cells import Failures, batches, make_cells
+from palaver.evaluation.experiment import Experiment
+from palaver.evaluation.store import Store, cell_key, owner_of
+from palaver.files import write_atomically
+from palaver.generation.contexts import Context, Contexts
+from palaver.generation.system import chunk_size, request_key, settings, takes
+from palaver.schema import Reply, Request, System
+
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
+
+class Knowledge(Protocol):
+    """Chooses the sentence for each context's reply."""
+
+    def choose_for(self, contexts: Sequence[Context]) -> list[str | None]: ...
+
+
+OpenKnowledge = Callable[[Experiment, Contexts], Knowledge | None]
+"""Opens what [test] says about knowledge; it needs rooms that the evaluation does not know."""
+
+
+@dataclass
+class SystemOutcome:
+    """What became of one system's replies."""
+
+    system: str
+    n_contexts: int
+    n_there: int = 0
+    """Replies that were kept from before."""
+    n_replies: int = 0
+    n_skipped: int = 0
+    """Replies that the system left out, saying why."""
+    failures: Failures = field(default_factory=Failures)
+
+    @property
+    def error(self) -> str:
+        """What went wrong, in a sentence; empty where every reply is there."""
+        if not self.failures.rows:
+            return ""
+        why = next(reversed(self.failures.rows.values()))
+        missing = self.n_contexts - self.n_replies - self.n_skipped
+        return f"{missing:,} of {self.n_contexts:,} replies are missing: {why}"
+
+
+@dataclass(frozen=True)
+class Question:
+    """One context put to one system, and the key of its reply."""
+
+    context: Context
+    request: Request
+    key: bytes
+
+
+def read_contexts(experiment: Experiment, data: Path | None = None) -> Contexts:
+    """The test contexts of an experiment; none is read yet."""
+    test = experiment.test
+    return Contexts(
+        experiment.contexts_source,
+        split=test.split,
+        every_turn=test.every_turn,
+        limit=test.limit,
+        root=data,
+        columns=test.columns or None,
+    )
+
+
+def open_systems(experiment: Experiment, device: str = "auto") -> dict[str, System]:
+    """All systems, opened; what is wrong with any of them is told together, before the work."""
+    where = None if device == "auto" else device
+    defaults = {} if experiment.seed is None else {"seed": experiment.seed}
+    systems: dict[str, System] = {}
+    problems, hints = [], []
+    for name, spec in experiment.systems.items():
+        try:
+            systems[name] = spec(device=where, defaults=defaults)
+        except UserError as error:
+            problems += [f"{name}: {error.message}", *(f"{name}: {text}" for text in error.problems)]
+            hints.append(error.hint)
+    if problems:
+        raise UserError("these systems cannot be opened:", next(filter(None, hints), ""), problems)
+    return systems
+
+
+class TestSet:
+    """The contexts of an experiment, each once, with the knowledge that goes with it."""
+
+    __test__ = False  # it is no test of ours
+
+    def __init__(self, contexts: Sequence[Context], chosen: Sequence[str | None] | None) -> None:
+        self.contexts = contexts
+        own = [context.knowledge for context in contexts]
+        self.knowledge = list(chosen) if chosen is not None else own
+
+    def __len__(self) -> int:
+        return len(self.contexts)
+
+    def questions(self, system: System) -> Iterator[Question]:
+        """Every context as this system is asked; a reply's key holds all that the reply may depend on."""
+        owner = owner_of(settings(system))
+        takes_knowledge = "knowledge" in takes(system)
+        for context, sentence in zip(self.contexts, self.knowledge, strict=True):
+            request = Request(context.dialogue, knowledge=sentence if takes_knowledge else None)
+            turns = [(turn.speaker, turn.text) for turn in context.dialogue.turns]
+            asked = (context.dialogue.id, turns, request.knowledge, request_key(request))
+            yield Question(context, request, cell_key(owner, json.dumps(asked).encode()))
+
+
+def read_test_set(contexts: Contexts, knowledge: Knowledge | None) -> TestSet:
+    """All contexts, read and checked."""
+    contexts.survey()  # an empty file and broken rows are told here
+    listed = list(contexts)
+    chosen = None
+    if knowledge is not None:
+        chosen = [one for batch in batches(listed, 1024) for one in knowledge.choose_for(batch)]
+    return TestSet(listed, chosen)
+
+
+def ask_system(
+    system: System, test_set: TestSet, store: Store, tell: Callable[[int, int], None]
+) -> SystemOutcome:
+    """Let one system answer whatever it has not answered yet."""
+    outcome = SystemOutcome(system.name, len(test_set))
+    done = 0
+    for batch in batches(test_set.questions(system), chunk_size(system)):
+        replies = store.replies([question.key for question in batch])
+        outcome.n_there += len(replies)
+        missing = [question for question in batch if question.key not in replies]
+        if missing and not outcome.failures.given_up:
+            made = make_cells(
+                missing,
+                lambda question: question.context.id,
+                lambda some: _ask(system, some),
+                outcome.failures,
+            )
+            store.put_replies(made)
+            replies |= made
+        done += len(batch)
+        outcome.n_skipped += sum(reply.skipped is not None for reply in replies.values())
+        outcome.n_replies += sum(reply.skipped is None for reply in replies.values())
+        tell(done, len(test_set))
+    return outcome
+
+
+def _ask(system: System, questions: Sequence[Question]) -> Mapping[bytes, Reply]:
+    try:
+        replies = system.reply([question.request for question in questions])
+    except UserError:
+        raise
+    except Exception as error:  # somebody else's system may raise anything
+        raise UserError(f"{type(error).__name__}: {error}") from error
+    if len(replies) != len(questions):
+        raise UserError(f"{system.name} gave {len(replies)} replies to {len(questions)} requests")
+    for reply in replies:
+        if not isinstance(reply, Reply):
+            raise UserError(f"{system.name} should return a Reply, returned {type(reply).__name__}")
+        try:
+            reply.text.encode()
+        except UnicodeEncodeError:
+            raise UserError(f"{system.name} returned what is no text: half of a surrogate pair") from None
+    return {question.key: reply for question, reply in zip(questions, replies, strict=True)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseRow:
+    """What is known of a line of `responses.jsonl` without reading it again."""
+
+    id: str
+    system: str
+    is_given: bool
+    has_reference: bool
+    has_knowledge: bool
+    has_context: bool
+
+
+def response_lines(
+    systems: Mapping[str, System], test_set: TestSet, store: Store
+) -> Iterator[tuple[bytes, ResponseRow]]:
+    """Every reply that is there, system by system in the order of the contexts: always the same bytes."""
+    for name, system in systems.items():
+        place = 0
+        for batch in batches(test_set.questions(system), 1000):
+            replies = store.replies([question.key for question in batch])
+            for question in batch:
+                sentence = test_set.knowledge[place]
+                place += 1
+                reply = replies.get(question.key)
+                if reply is None:
+                    continue
+                context = question.context
+                line = _line(name, context, sentence, reply)
+                row = ResponseRow(
+                    id=context.id, system=name, is_given=reply.skipped is None,
+                    has_reference=bool(context.reference), has_knowledge=bool(sentence),
+                    has_context=bool(line["context"]),
+                )  # fmt: skip
+                yield _encode(line).encode() + b"\n", row
+
+
+def write_responses(
+    systems: Mapping[str, System], test_set: TestSet, store: Store, path: Path
+) -> list[ResponseRow]:
+    """Write `responses.jsonl`; what is known of each of its lines."""
+    rows = []
+    with write_atomically(path, "wb") as file:
+        for line, row in response_lines(systems, test_set, store):
+            file.write(line)
+            rows.append(row)
+    return rows
+
+
+def _line(system: str, context: Context, knowledge: str | None, reply: Reply) -> dict[str, Any]:
+    turns = [{"speaker": turn.speaker, "text": turn.text} for turn in context.dialogue.turns]
+    line: dict[str, Any] = {"id": context.id, "system": system, "context": turns}
+    if knowledge is not None:
+        line["knowledge"] = knowledge
+    if context.reference is not None:
+        line["reference"] = context.reference
+    if reply.skipped is not None:
+        return {**line, "response": None, "skipped": reply.skipped}
+    line["response"] = reply.text
+    if reply.logprob is not None and math.isfinite(reply.logprob):
+        line["logprob"] = reply.logprob
+    return line

@@ -1,0 +1,248 @@
+"""The report of an evaluation: one HTML page that asks for nothing else, or Markdown. It computes nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from markupsafe import Markup
+
+from palaver.evaluation.results import Evaluation, Verdict
+from palaver.files import write_atomically
+from palaver.reports import numbers, page, wording
+from palaver.reports.methods import Method, methods_of
+from palaver.reports.names import clean
+from palaver.studies.results import SystemScore
+
+_MOST_PLOTS = 6
+
+
+@dataclass(frozen=True)
+class VerdictView:
+    """One verdict as the page shows it."""
+
+    verdict: Verdict
+
+    @property
+    def places(self) -> dict[str, str]:
+        return wording.places(self.verdict.ranking) if self.verdict.ranking else {}
+
+    @property
+    def digits(self) -> int:
+        return wording.score_digits(self.verdict.ranking) if self.verdict.ranking else 2
+
+    @property
+    def note(self) -> str:
+        return "lower is better" if self.verdict.direction == "lower" else ""
+
+    @property
+    def basis(self) -> str:
+        ranking = self.verdict.ranking
+        if ranking is None:
+            return ""
+        many = numbers.some(ranking.n_items, "item")
+        return f"{wording.ranking_basis(ranking)}; {many}"
+
+    def interval(self, score: SystemScore) -> str:
+        return wording.score_interval(score, self.digits)
+
+    def starts_group(self, system: str) -> bool:
+        """Whether the system is the first of a group below the first one, in the order of the scores."""
+        ranking = self.verdict.ranking
+        if ranking is None:
+            return False
+        order = [score.system for score in ranking.scores]
+        firsts = [min(group, key=order.index) for group in ranking.groups[1:]]
+        return system in firsts
+
+
+@dataclass(frozen=True)
+class BesideReference:
+    """How sure each judge is that a system is better than the reference."""
+
+    systems: Sequence[str]
+    rows: Sequence[tuple[str, Sequence[float]]]
+
+
+def write_report(evaluation: Evaluation, folder: Path, form: Literal["html", "md", "json"]) -> Path:
+    """Write the report into `folder`; results.json is there already."""
+    if form == "json":
+        return folder / "results.json"
+    if form == "md":
+        with write_atomically(folder / "report.md") as file:
+            file.write(render_markdown(evaluation))
+        return folder / "report.md"
+    return page.write_page(render_page(evaluation), folder / "report.html")
+
+
+def render_page(evaluation: Evaluation) -> str:
+    """The page as HTML text; the same evaluation gives the same text."""
+    views = [VerdictView(verdict) for verdict in evaluation.verdicts]
+    who = "simulated people" if evaluation.is_simulated else "people"
+    return page.render(
+        "evaluation.html.j2",
+        evaluation.run,
+        e=evaluation,
+        views=views,
+        facts=list(_facts(evaluation)),
+        who=who,
+        by_whom=who if evaluation.n_raters else "the mean of the judges",
+        plots=list(_plots(evaluation)),
+        beside_reference=_beside_reference(evaluation),
+        people_sentences=list(_people_sentences(evaluation)),
+        place_of={row.system: number for number, row in enumerate(evaluation.systems)},
+        paragraph=methods_paragraph(evaluation),
+        methods=list(_methods(evaluation)),
+    )
+
+
+def _facts(evaluation: Evaluation) -> Iterator[str]:
+    yield numbers.some(len(evaluation.systems), "system")
+    yield numbers.some(max((row.n_contexts for row in evaluation.systems), default=0), "context")
+    yield numbers.some(evaluation.n_responses, "response")
+    yield numbers.some(len(evaluation.judges), "judge")
+    if evaluation.n_raters:
+        raters = numbers.some(evaluation.n_raters, "person", "people")
+        yield f"{raters}, simulated" if evaluation.is_simulated else raters
+
+
+def _plots(evaluation: Evaluation) -> Iterator[tuple[Markup, str]]:
+    ranked = [verdict for verdict in evaluation.verdicts if verdict.ranking and verdict.ranking.scores]
+    if not ranked:
+        return
+    from palaver.reports import figures  # matplotlib takes a third of a second to import
+
+    for number, verdict in enumerate(ranked[:_MOST_PLOTS], start=1):
+        assert verdict.ranking is not None
+        yield Markup(figures.rank_plot(verdict.ranking, f"f{number}")), verdict.title
+
+
+def _beside_reference(evaluation: Evaluation) -> BesideReference | None:
+    reference = evaluation.reference
+    others = [row.system for row in evaluation.systems if row.system != reference]
+    if reference is None or not others:
+        return None
+    rows = []
+    for verdict in evaluation.verdicts:
+        ranking = verdict.ranking
+        if ranking is None or not ranking.better:
+            continue
+        place = {score.system: number for number, score in enumerate(ranking.scores)}
+        if reference not in place:
+            continue
+        shares = [
+            ranking.better[place[system]][place[reference]] if system in place else math.nan
+            for system in others
+        ]
+        rows.append((verdict.title, shares))
+    return BesideReference(others, rows) if rows else None
+
+
+def _people_sentences(evaluation: Evaluation) -> Iterator[str]:
+    for row in evaluation.people_agreement:
+        yield f"{clean(row.criterion)}, people among themselves: {wording.agreement_sentence(row)}."
+    for criterion in dict.fromkeys(row.criterion for row in evaluation.agreement):
+        rows = [row for row in evaluation.agreement if row.criterion == criterion]
+        best = next((row for row in rows if math.isfinite(row.spearman)), None)
+        if best is None:
+            continue
+        judge, value = clean(best.judge), numbers.number(best.spearman)
+        told = f"On {clean(criterion)}, {judge} is closest to people: {value}"
+        told += f" {numbers.interval(best.low, best.high)}".rstrip()
+        if math.isfinite(best.one_person):
+            beside = "less than" if best.spearman < best.one_person else "as much as"
+            told += f", {beside} one person is to the others ({numbers.number(best.one_person)})"
+        if not best.low > 0:
+            told += ". It is not shown to agree with people at all"
+        yield f"{told}."
+
+
+def _methods(evaluation: Evaluation) -> Iterator[Method]:
+    used = {verdict.ranking.method for verdict in evaluation.verdicts if verdict.ranking}
+    used |= {
+        convention.measure
+        for row in evaluation.people_agreement
+        if (convention := wording.convention_for(row.measure)) is not None
+    }
+    if evaluation.differences:
+        used.add("clusters")
+    yield from methods_of("analysis", used)
+    if evaluation.agreement:
+        yield from methods_of("compare", ["meta"])
+
+
+def methods_paragraph(evaluation: Evaluation) -> str:
+    """What was done, ready to paste: systems, contexts, judges with signatures, statistics with citations."""
+    n_contexts = max((row.n_contexts for row in evaluation.systems), default=0)
+    systems = ", ".join(clean(row.system) for row in evaluation.systems)
+    parts = [
+        f"{numbers.some(len(evaluation.systems), 'system').capitalize()} ({systems}) answered "
+        f"{numbers.some(n_contexts, 'context')} ({numbers.some(evaluation.n_responses, 'response')})."
+    ]
+    if evaluation.n_raters:
+        raters = numbers.some(evaluation.n_raters, "person", "people")
+        raters = f"{raters} (simulated)" if evaluation.is_simulated else raters
+        criteria = [clean(verdict.criterion) for verdict in evaluation.verdicts if verdict.is_by_people]
+        parts.append(f"{raters} rated them on {', '.join(criteria)}.")
+        for row in evaluation.people_agreement:
+            parts.append(f"Agreement on {clean(row.criterion)}: {wording.agreement_sentence(row)}.")
+    if evaluation.judges:
+        judges = [f"{clean(row.judge)} [{row.signature}]" for row in evaluation.judges]
+        parts.append(f"They were also rated by {'; '.join(judges)}.")
+    methods = [f"{method.title} ({method.reference.rstrip('.')})" for method in _methods(evaluation)]
+    if methods:
+        parts.append(
+            f"Methods, at {numbers.percent(evaluation.confidence)} confidence: {'; '.join(methods)}."
+        )
+    parts.append(f"Computed with {evaluation.run}.")
+    return " ".join(parts)
+
+
+# Markdown ------------------------------------------------------------------------------------------------
+
+
+def render_markdown(evaluation: Evaluation) -> str:
+    """The same in short, for an issue or a wiki."""
+    lines = [
+        f"# {_cell(evaluation.title)}",
+        "",
+        " · ".join(_facts(evaluation)),
+        "",
+        f"**{evaluation.answer}**",
+        "",
+    ]
+    for caveat in evaluation.caveats:
+        lines += [f"> {caveat}", ""]
+    lines += ["| judge | criterion | place | system | score | interval |", "|---|---|---|---|---:|---|"]
+    for verdict in evaluation.verdicts:
+        view = VerdictView(verdict)
+        for score in verdict.ranking.scores if verdict.ranking else ():
+            cells = (
+                verdict.judge, verdict.criterion, view.places.get(score.system, ""), score.system,
+                numbers.number(score.score, view.digits), view.interval(score),
+            )  # fmt: skip
+            lines.append(f"| {' | '.join(map(_cell, cells))} |")
+    lines.append("")
+    if evaluation.agreement:
+        lines += [
+            "## Judges beside people",
+            "",
+            "| people's criterion | judge | Spearman | interval | pairs right |",
+        ]
+        lines.append("|---|---|---:|---|---:|")
+        for row in evaluation.agreement:
+            cells = (
+                row.criterion, row.judge, numbers.number(row.spearman), numbers.interval(row.low, row.high),
+                numbers.percent(row.pairs_right),
+            )  # fmt: skip
+            lines.append(f"| {' | '.join(map(_cell, cells))} |")
+        lines.append("")
+    lines += ["## Methods", "", methods_paragraph(evaluation), ""]
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    return clean(text).replace("|", "\\|") if text else ""

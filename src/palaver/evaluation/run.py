@@ -1,0 +1,224 @@
+"""A run of an experiment: replies, judgements, people, findings, report.
+
+Every cell is kept in the store under what it depends on, and everything else is written from the store in the
+order of the experiment: a run that was killed ends, when it is started again, in the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from palaver.artefacts import lock_folder
+from palaver.errors import DataError, UserError
+from palaver.evaluation import inputs
+from palaver.evaluation.conclusion import Material, conclude, worst_turns
+from palaver.evaluation.experiment import Experiment, load_experiment
+from palaver.evaluation.inputs import RATINGS, RESPONSES, RESULTS
+from palaver.evaluation.judging import JudgeOutcome, ask_judge, ask_llm, open_judges, open_llm
+from palaver.evaluation.people import hear_people
+from palaver.evaluation.replies import (
+    OpenKnowledge,
+    ResponseRow,
+    SystemOutcome,
+    TestSet,
+    ask_system,
+    open_systems,
+    read_contexts,
+    read_test_set,
+    write_responses,
+)
+from palaver.evaluation.report import write_report
+from palaver.evaluation.results import Evaluation
+from palaver.evaluation.store import FILE, Store
+from palaver.files import write_atomically
+from palaver.generation.system import notes as system_notes
+from palaver.generation.system import takes
+from palaver.progress import Progress, no_progress
+from palaver.readers.rating_files import ratings_frame, write_frames
+from palaver.schema import Judge, RunRecord, System
+
+Form = Literal["html", "md", "json"]
+REPORTS: dict[Form, str] = {"html": "report.html", "md": "report.md", "json": RESULTS}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How an experiment is run; none of it changes what comes out."""
+
+    device: str = "auto"
+    data: Path | None = None
+    """The folder of corpora."""
+    form: Form = "html"
+    command: str = "palaver evaluate"
+    """What goes on with this run; told to whoever has to wait for people."""
+    open_knowledge: OpenKnowledge | None = None
+
+
+def run_experiment(
+    experiment: Experiment | str | Path,
+    out: str | Path,
+    *,
+    fresh: bool = False,
+    options: Options | None = None,
+    progress: Progress = no_progress,
+) -> Evaluation:
+    """Run an experiment file into the folder `out`, or go on with it; `fresh` begins anew.
+
+    The folder gets responses.jsonl, ratings.parquet, results.json and report.html. What is there already is
+    not asked for again. A system or judge that fails is marked, and the others go on.
+    """
+    if not isinstance(experiment, Experiment):
+        experiment = load_experiment(experiment)
+    options = options or Options()
+    folder = Path(out)
+    claim(folder)
+    record = inputs.record_of(experiment, options.data)
+    with lock_folder(folder), Store(folder, fresh=fresh) as store:
+        inputs.unfinish(folder)
+        run = Run(experiment, folder, store, record, options, progress)
+        return run.run()
+
+
+def claim(folder: Path) -> None:
+    """A folder that holds something else is not touched."""
+    if folder.is_dir() and not (folder / FILE).is_file():
+        others = [path.name for path in folder.iterdir() if not path.name.startswith(".")]
+        if others:
+            raise UserError(
+                f"{folder} is there already and is no run of an evaluation",
+                "choose another folder with --out",
+            )
+
+
+def finished_results(experiment: Experiment, folder: Path, options: Options) -> str | None:
+    """The text of results.json where nothing is left to do; this takes no model and no store."""
+    names = [RESPONSES, RATINGS, RESULTS, REPORTS[options.form]]
+    record = inputs.record_of(experiment, options.data)
+    if not inputs.is_finished(folder, record, [name for name in names if name != RATINGS]):
+        return None
+    return (folder / RESULTS).read_text(encoding="utf-8")
+
+
+class Run:
+    """The steps of one run."""
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        folder: Path,
+        store: Store,
+        record: RunRecord,
+        options: Options,
+        progress: Progress,
+    ) -> None:
+        self.experiment = experiment
+        self.folder = folder
+        self.store = store
+        self.record = record
+        self.options = options
+        self._progress = progress
+        self.responses = folder / RESPONSES
+        self.notes: list[str] = []
+
+    def open(self) -> tuple[dict[str, System], TestSet]:
+        """The systems and the test set."""
+        contexts = read_contexts(self.experiment, self.options.data)
+        systems = open_systems(self.experiment, self.options.device)
+        knowledge = None
+        if self.options.open_knowledge is not None:
+            knowledge = self.options.open_knowledge(self.experiment, contexts)
+        if knowledge is not None and not any("knowledge" in takes(system) for system in systems.values()):
+            self.notes.append("no system takes knowledge: judges see the sentence, systems do not")
+        test_set = read_test_set(contexts, knowledge)
+        if contexts.n_repeated:
+            self.notes.append(
+                f"{contexts.n_repeated:,} dialogues have the id of an earlier one; ~2, ~3 … tell them apart"
+            )
+        return systems, test_set
+
+    # The steps -------------------------------------------------------------------------------------------
+
+    def run(self) -> Evaluation:
+        """All steps; what cannot be done is marked, and the rest goes on."""
+        self.store.begin_steps()
+        systems, test_set = self.open()
+        judges = open_judges(self.experiment, self.options.device)
+        replies = [self._ask_system(system, test_set) for system in systems.values()]
+        for system in systems.values():
+            self.notes += system_notes(system)
+        rows = write_responses(systems, test_set, self.store, self.responses)
+        if not any(row.is_given for row in rows):
+            problems = [f"{outcome.system}: {outcome.error}" for outcome in replies if outcome.error]
+            raise DataError("no system gave a reply", problems=problems)
+        outcomes = [self._ask_judge(judge, rows) for judge in judges]
+        outcomes += self._ask_llms()
+        self._write_ratings(outcomes)
+        people = hear_people(self.experiment, self.folder, self.responses, self.store, self.options.command)
+        self._progress("findings", 0, 1)
+        evaluation = conclude(
+            Material(
+                experiment=self.experiment, record=self.record, responses=self.responses, replies=replies,
+                rows=rows, outcomes=outcomes, people=people, notes=self.notes,
+            ),
+            lambda wanted: worst_turns(judges, self.responses, self.store, wanted),
+        )  # fmt: skip
+        with write_atomically(self.folder / RESULTS) as file:
+            file.write(evaluation.to_json())
+        report = write_report(evaluation, self.folder, self.options.form)
+        if not evaluation.errors and not evaluation.waiting:
+            names = [RESPONSES, RATINGS, RESULTS, report.name]
+            inputs.finish(self.folder, self.record, names)
+        self.store.tell("report", 1, 1)
+        return evaluation
+
+    @contextmanager
+    def _told(self, name: str) -> Iterator[Progress]:
+        """How far a step is, for the caller and for those who watch."""
+
+        def tell(_: str, done: int, total: int) -> None:
+            self._progress(name, done, total)
+            self.store.tell(name, done, total)
+
+        yield tell
+
+    def _ask_system(self, system: System, test_set: TestSet) -> SystemOutcome:
+        name = f"replies of {system.name}"
+        with self._told(name) as tell:
+            outcome = ask_system(system, test_set, self.store, lambda done, total: tell("", done, total))
+        if outcome.error:
+            self.store.tell(name, outcome.n_replies + outcome.n_skipped, len(test_set), outcome.error)
+        return outcome
+
+    def _ask_judge(self, judge: Judge, rows: Sequence[ResponseRow]) -> JudgeOutcome:
+        name = f"ratings of {judge.name}"
+        with self._told(name) as tell:
+            outcome = ask_judge(
+                judge, self.responses, rows, self.store, lambda done, total: tell("", done, total)
+            )
+        if outcome.error:
+            self.store.tell(name, outcome.frame.height, outcome.n_cells, outcome.error)
+        return outcome
+
+    def _ask_llms(self) -> Iterator[JudgeOutcome]:
+        for llm in self.experiment.llm_judges:
+            name = f"answers of {llm.name}"
+            with self._told(name) as tell:
+                try:
+                    model = open_llm(self.experiment, llm.name, self.options.device)
+                    outcome = ask_llm(llm, model, self.responses, self.experiment.seed or 0, tell)
+                except UserError as error:
+                    outcome = JudgeOutcome(llm.name, "llm", "", {}, ratings_frame([]), 0, error=error.message)
+            if outcome.error:
+                self.store.tell(name, 0, outcome.n_cells, outcome.error)
+            yield outcome
+
+    def _write_ratings(self, outcomes: Sequence[JudgeOutcome]) -> None:
+        frames = [outcome.frame for outcome in outcomes if outcome.frame.height]
+        if frames:
+            write_frames(frames, self.folder / RATINGS)
+        else:
+            (self.folder / RATINGS).unlink(missing_ok=True)
