@@ -56,8 +56,15 @@ def evaluate(
     if watch:
         _watch(folder, as_json)
         return
+    report = folder / ("results.json" if form == "json" else f"report.{form}")
+    if not force and not dry_run:
+        from palaver.evaluation.finished import is_finished
+
+        if is_finished(folder, file, report.name):
+            _tell_finished(folder, report, as_json)
+            return
     from palaver.evaluation.experiment import load_experiment
-    from palaver.evaluation.run import Options, finished_results, run_experiment
+    from palaver.evaluation.run import Options, run_experiment
 
     experiment = load_experiment(file)
     place = f" --out {out}" if out is not None else ""
@@ -71,10 +78,6 @@ def evaluate(
     if dry_run:
         _print_plan(experiment, folder, settings, fresh=force, as_json=as_json)
         return
-    kept = None if force else finished_results(experiment, folder, settings)
-    if kept is not None:
-        _tell_finished(kept, folder, form, as_json)
-        return
     try:
         with progress() as tell:
             result = run_experiment(experiment, folder, fresh=force, options=settings, progress=tell)
@@ -87,7 +90,7 @@ def evaluate(
         from palaver.evaluation.terminal import print_evaluation
 
         print_evaluation(result, Console())
-        typer.echo(f"report: {_report(folder, form)}")
+        typer.echo(f"report: {report}")
         for number, command in enumerate(result.next_commands):
             typer.echo(f"{'next' if number == 0 else 'then'}: {command}")
     if result.errors:
@@ -98,11 +101,8 @@ def evaluate(
         )
 
 
-def _report(folder: Path, form: str) -> Path:
-    return folder / ("results.json" if form == "json" else f"report.{form}")
-
-
-def _tell_finished(kept: str, folder: Path, form: str, as_json: bool) -> None:
+def _tell_finished(folder: Path, report: Path, as_json: bool) -> None:
+    kept = (folder / "results.json").read_text(encoding="utf-8")
     if as_json:
         typer.echo(kept.rstrip("\n"))
         return
@@ -111,7 +111,7 @@ def _tell_finished(kept: str, folder: Path, form: str, as_json: bool) -> None:
     for caveat in results["caveats"]:
         typer.echo(caveat)
     typer.echo("nothing to do: everything is there and unchanged")
-    typer.echo(f"report: {_report(folder, form)}")
+    typer.echo(f"report: {report}")
 
 
 def _print_plan(experiment: Experiment, folder: Path, settings: Any, *, fresh: bool, as_json: bool) -> None:

@@ -1,7 +1,4 @@
-"""Everything that an evaluation reads, by content: a run whose inputs and outputs are unchanged is finished.
-
-Nothing is opened for it: a model is its files, a function the file of its module, a server its options.
-"""
+"""Everything that an evaluation reads: a model is its files, a function the file of its module."""
 
 from __future__ import annotations
 
@@ -9,112 +6,87 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from palaver.artefacts import (
-    RECORD,
-    compare_records,
-    digest_files,
-    make_record,
-    read_fields,
-    read_record,
-    write_record,
-)
-from palaver.errors import UserError
+from palaver.artefacts import digest_files, make_record
 from palaver.evaluation.experiment import Experiment
+from palaver.evaluation.finished import PACKAGES
 from palaver.evaluation.replies import read_contexts
 from palaver.generation.options import CheckpointOptions, HuggingFaceOptions, PythonOptions, ReplayOptions
+from palaver.models.shipped import PREFIX, shipped_checkpoint
 from palaver.registry import is_object_name
 from palaver.schema import RunRecord
 
 RESPONSES = "responses.jsonl"
 RATINGS = "ratings.parquet"
 RESULTS = "results.json"
-PACKAGES = ("palaver", "numpy", "scipy", "polars", "torch", "transformers")
 
 
 def record_of(experiment: Experiment, data: Path | None = None) -> RunRecord:
     """The record of a run of this experiment, now."""
-    inputs = dict(_inputs(experiment, data))
+    inputs = {name: digest_files(files) for name, files in _files(experiment)}
+    if "contexts" not in inputs:
+        inputs["contexts"] = read_contexts(experiment, data).survey().digest
     return make_record(
         "palaver evaluate", experiment.settings(), seed=experiment.seed, data=inputs, packages=PACKAGES
     )
 
 
-def _inputs(experiment: Experiment, data: Path | None) -> Iterator[tuple[str, str]]:
+def input_files(experiment: Experiment) -> list[Path] | None:
+    """All files that a run reads; None where a corpus is read by name, whose files are not known."""
+    files = dict(_files(experiment))
+    if "contexts" not in files:
+        return None
+    beside = [experiment.folder / "systems.toml", Path("systems.toml")]
+    read = [experiment.path, *(path for path in beside if path.is_file())]
+    return [*read, *(path for paths in files.values() for path in paths)]
+
+
+def _files(experiment: Experiment) -> Iterator[tuple[str, list[Path]]]:
+    """What is read -> the files it is read from; nothing for a name on a hub and an address."""
     source = Path(experiment.contexts_source)
     if source.is_file():
-        yield "contexts", digest_files([source])
-    else:
-        yield "contexts", read_contexts(experiment, data).survey().digest
+        yield "contexts", [source]
     if experiment.test.knowledge is not None:
-        yield "knowledge", digest_files([experiment.folder / experiment.test.knowledge])
+        yield "knowledge", [experiment.folder / experiment.test.knowledge]
     for path in experiment.rating_files:
-        yield f"ratings: {path.name}", digest_files([path])
+        yield f"ratings: {path.name}", [path]
     for name, spec in experiment.systems.items():
         options = spec.options
+        files: list[Path] = []
         if isinstance(options, PythonOptions):
-            yield f"system: {name}", _module_digest(options.function, spec.folder)
-        elif isinstance(options, CheckpointOptions | ReplayOptions):
-            yield from _files(f"system: {name}", spec.folder / options.path)
+            files = _module_file(options.function, spec.folder)
+        elif isinstance(options, ReplayOptions):
+            files = _all_files(spec.folder / options.path)
+        elif isinstance(options, CheckpointOptions):
+            is_shipped = options.path.startswith(PREFIX)
+            files = _all_files(shipped_checkpoint(options.path) if is_shipped else spec.folder / options.path)
         elif isinstance(options, HuggingFaceOptions):
-            yield from _files(f"system: {name}", Path(options.model))
+            files = _all_files(Path(options.model))
+        if files:
+            yield f"system: {name}", files
     for name in experiment.judges:
         which = name.partition("=")[2]
-        if is_object_name(name):
-            yield f"judge: {name}", _module_digest(name, experiment.folder)
-        elif which:
-            yield from _files(f"judge: {name}", Path(which))
+        files = _module_file(name, experiment.folder) if is_object_name(name) else []
+        files = files or (_all_files(Path(which)) if which else [])
+        if files:
+            yield f"judge: {name}", files
 
 
-def _files(name: str, path: Path) -> Iterator[tuple[str, str]]:
-    """A file, or all files of a folder; nothing for a name on a hub."""
-    if path.is_file():
-        yield name, digest_files([path])
-    elif path.is_dir():
-        yield name, digest_files([file for file in path.rglob("*") if file.is_file()])
+def _all_files(path: Path) -> list[Path]:
+    if path.is_dir():
+        return sorted(file for file in path.rglob("*") if file.is_file())
+    return [path] if path.is_file() else []
 
 
-def _module_digest(function: str, folder: Path) -> str:
-    """Of the file of MODULE in MODULE:FUNCTION; the module is not run."""
+def _module_file(function: str, folder: Path) -> list[Path]:
+    """The file of MODULE in MODULE:FUNCTION; the module is not run."""
     module = function.partition(":")[0]
     relative = Path(*module.split("."))
     for place in (Path.cwd(), folder):
         for file in (place / relative.with_suffix(".py"), place / relative / "__init__.py"):
             if file.is_file():
-                return digest_files([file])
+                return [file]
     try:
         spec = find_spec(module)
     except (ImportError, ValueError):
         spec = None
-    return digest_files([Path(spec.origin)]) if spec is not None and spec.origin else ""
-
-
-def outputs_of(folder: Path, names: list[str]) -> dict[str, str]:
-    """Name -> digest of the files that a run wrote."""
-    return {name: digest_files([folder / name]) for name in names if (folder / name).is_file()}
-
-
-def is_finished(folder: Path, record: RunRecord, names: list[str]) -> bool:
-    """Whether the folder holds the whole outcome of a run with this record, untouched."""
-    if not (folder / RECORD).is_file():
-        return False
-    try:
-        before, fields = read_record(folder), read_fields(folder)
-    except UserError:
-        return False  # it is written again
-    if before.versions != record.versions or compare_records(before, record):
-        return False
-    outputs = fields.get("outputs")
-    wanted = set(names)
-    return (
-        isinstance(outputs, dict) and wanted <= set(outputs) and outputs == outputs_of(folder, list(outputs))
-    )
-
-
-def finish(folder: Path, record: RunRecord, names: list[str]) -> None:
-    """Write down that the run is complete."""
-    write_record(folder, record, outputs=outputs_of(folder, names))
-
-
-def unfinish(folder: Path) -> None:
-    """What the folder holds is no longer the outcome of a whole run."""
-    (folder / RECORD).unlink(missing_ok=True)
+    return [Path(spec.origin)] if spec is not None and spec.origin and Path(spec.origin).is_file() else []

@@ -131,6 +131,13 @@ def _studied(
     return PeopleOutcome(_write(served, folder, study), study, notes=draft.notes)
 
 
+def study_files(folder: Path) -> list[Path]:
+    """Whatever people's answers to the study are read from."""
+    path = folder / STUDY
+    names = [path.name, items_file_of(path), path.with_suffix(".db").name, *_EXPORTS]
+    return [folder / name for name in names if (folder / name).is_file()]
+
+
 def _write_study(draft: StudyDraft, path: Path, store: Store) -> None:
     """Write the study once. One that its owner has changed, or that is served, is never written over."""
     items = path.with_name(items_file_of(path))

@@ -14,12 +14,12 @@ from typing import Literal
 
 from palaver.artefacts import lock_folder
 from palaver.errors import DataError, UserError
-from palaver.evaluation import inputs
 from palaver.evaluation.conclusion import Material, conclude, worst_turns
 from palaver.evaluation.experiment import Experiment, load_experiment
-from palaver.evaluation.inputs import RATINGS, RESPONSES, RESULTS
+from palaver.evaluation.finished import finish, unfinish
+from palaver.evaluation.inputs import RATINGS, RESPONSES, RESULTS, input_files, record_of
 from palaver.evaluation.judging import JudgeOutcome, ask_judge, ask_llm, open_judges, open_llm
-from palaver.evaluation.people import hear_people
+from palaver.evaluation.people import hear_people, study_files
 from palaver.evaluation.replies import (
     OpenKnowledge,
     ResponseRow,
@@ -76,9 +76,9 @@ def run_experiment(
     options = options or Options()
     folder = Path(out)
     claim(folder)
-    record = inputs.record_of(experiment, options.data)
+    record = record_of(experiment, options.data)
     with lock_folder(folder), Store(folder, fresh=fresh) as store:
-        inputs.unfinish(folder)
+        unfinish(folder)
         run = Run(experiment, folder, store, record, options, progress)
         return run.run()
 
@@ -92,15 +92,6 @@ def claim(folder: Path) -> None:
                 f"{folder} is there already and is no run of an evaluation",
                 "choose another folder with --out",
             )
-
-
-def finished_results(experiment: Experiment, folder: Path, options: Options) -> str | None:
-    """The text of results.json where nothing is left to do; this takes no model and no store."""
-    names = [RESPONSES, RATINGS, RESULTS, REPORTS[options.form]]
-    record = inputs.record_of(experiment, options.data)
-    if not inputs.is_finished(folder, record, [name for name in names if name != RATINGS]):
-        return None
-    return (folder / RESULTS).read_text(encoding="utf-8")
 
 
 class Run:
@@ -170,10 +161,18 @@ class Run:
             file.write(evaluation.to_json())
         report = write_report(evaluation, self.folder, self.options.form)
         if not evaluation.errors and not evaluation.waiting:
-            names = [RESPONSES, RATINGS, RESULTS, report.name]
-            inputs.finish(self.folder, self.record, names)
+            self._finish(report.name)
         self.store.tell("report", 1, 1)
         return evaluation
+
+    def _finish(self, report: str) -> None:
+        """Write down what was read and written, where all of it is known."""
+        read = input_files(self.experiment)
+        if read is None:
+            return
+        if self.experiment.people is not None and self.experiment.people.study is not None:
+            read += study_files(self.folder)
+        finish(self.folder, self.record, read, [RESPONSES, RATINGS, RESULTS, report])
 
     @contextmanager
     def _told(self, name: str) -> Iterator[Progress]:

@@ -113,7 +113,7 @@ class Store:
         if version != VERSION:
             raise UserError(
                 f"{self.path} was written by another version of Palaver: format {version}, not {VERSION}",
-                "choose another folder with --out, or add --force to begin anew: every reply is asked for again",
+                "choose another folder with --out, or add --force to ask for every reply again",
             )
 
     @contextlib.contextmanager
