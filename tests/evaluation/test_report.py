@@ -16,8 +16,8 @@ from palaver.evaluation.findings import answer, with_stances
 from palaver.evaluation.report import methods_paragraph, render_markdown, render_page
 from palaver.evaluation.results import (
     AgreementWithPeople,
-    Evaluation,
     Example,
+    ExperimentResult,
     JudgedValue,
     JudgeRow,
     SystemRow,
@@ -48,7 +48,7 @@ def verdict(judge: str, *groups: tuple[str, ...], criterion: str = "quality", **
     )  # fmt: skip
 
 
-def an_evaluation(**more: Any) -> Evaluation:
+def an_evaluation(**more: Any) -> ExperimentResult:
     verdicts = with_stances(
         [
             verdict("people", ("new",), ("old", NASTY)),
@@ -89,7 +89,7 @@ def an_evaluation(**more: Any) -> Evaluation:
         "n_responses": 30,
         "n_raters": 12,
     }  # fmt: skip
-    return Evaluation(**{**fields, **more})
+    return ExperimentResult(**{**fields, **more})
 
 
 def test_the_answer_stands_first_and_nothing_from_the_data_is_markup() -> None:

@@ -85,3 +85,30 @@ def test_every_turn_of_the_log_comes_back(log: list[list[str]]) -> None:
                 said[place] for said in log if [t.strip() for t in said[:place]] == same and len(said) > place
             )
             assert system.reply([Request(stranger)])[0].text == first
+
+
+def test_a_file_of_responses_is_a_log_of_each_system(tmp_path: Path, talk: Talk) -> None:
+    rows = [
+        '{"id": "1", "system": "a", "context": "hello", "response": "hi"}',
+        '{"id": "1", "system": "b", "context": "hello", "response": "yo"}',
+        '{"id": "2", "system": "a", "context": "bye", "response": null}',
+    ]
+    (tmp_path / "said.jsonl").write_text("\n".join(rows) + "\n")
+    tables = [
+        '[systems.a]\nkind = "replay"\npath = "said.jsonl"\nmissing = "skip"',
+        '[systems.other]\nkind = "replay"\npath = "said.jsonl"\nsystem = "b"',
+        '[systems.nobody]\nkind = "replay"\npath = "said.jsonl"',
+        '[systems.log]\nkind = "replay"\npath = "log.jsonl"\nsystem = "b"',
+    ]
+    file = tmp_path / "systems.toml"
+    file.write_text("\n".join(tables))
+    write_dialogues([talk("hello", "hi")], tmp_path / "log.jsonl")
+    a, other = open_system("a", file), open_system("other", file)
+    assert [reply.text for reply in a.reply([Request(talk("hello", id="1"))])] == ["hi"]
+    assert a.reply([Request(talk("bye", id="2"))])[0].skipped, "it gave no reply then, and gives none now"
+    assert other.reply([Request(talk("hello", id="1"))])[0].text == "yo"
+    assert a.settings != other.settings  # type: ignore[attr-defined]
+    with pytest.raises(UserError, match="holds no responses of 'nobody'"):
+        open_system("nobody", file)
+    with pytest.raises(UserError, match="holds dialogues"):
+        open_system("log", file)

@@ -1,4 +1,4 @@
-"""From everything that was said to the `Evaluation`: verdicts, agreement, examples, the answer."""
+"""From everything that was said to the `ExperimentResult`: verdicts, agreement, examples, the answer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,15 @@ from palaver.evaluation.findings import (
 from palaver.evaluation.judging import JudgeOutcome
 from palaver.evaluation.people import PeopleOutcome, restrict
 from palaver.evaluation.replies import ResponseRow, SystemOutcome
-from palaver.evaluation.results import PEOPLE, SIMULATED, Evaluation, Example, JudgeRow, SystemRow, Verdict
+from palaver.evaluation.results import (
+    PEOPLE,
+    SIMULATED,
+    Example,
+    ExperimentResult,
+    JudgeRow,
+    SystemRow,
+    Verdict,
+)
 from palaver.evaluation.store import Store, cell_key, owner_of
 from palaver.schema import Judge, Rating, Response, RunRecord
 from palaver.studies import Analysis, RatingTable
@@ -49,7 +57,7 @@ class Material:
     notes: Sequence[str]
 
 
-def conclude(material: Material, worst_turns: WorstTurns) -> Evaluation:
+def conclude(material: Material, worst_turns: WorstTurns) -> ExperimentResult:
     """All findings. The same material gives the same evaluation."""
     experiment, people = material.experiment, material.people
     settings = Settings(experiment.report.confidence, experiment.seed or 0)
@@ -79,7 +87,7 @@ def conclude(material: Material, worst_turns: WorstTurns) -> Evaluation:
     is_simulated = people is not None and people.is_simulated
     n_raters = int(table.frame["rater"].n_unique()) if table is not None else 0
     notes += people.notes if people is not None else ()
-    evaluation = Evaluation(
+    evaluation = ExperimentResult(
         title=experiment.title,
         run=material.record,
         answer=answer(verdicts, n_raters),
@@ -143,7 +151,7 @@ def _mean_words(responses: Path) -> dict[str, float]:
     return {system: words[system] / n for system, n in counts.items()}
 
 
-def _caveats(evaluation: Evaluation) -> Iterator[str]:
+def _caveats(evaluation: ExperimentResult) -> Iterator[str]:
     if evaluation.is_simulated:
         yield "The people are simulated, to try the experiment out: this is no finding about the systems."
     if evaluation.waiting:

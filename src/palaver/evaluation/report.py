@@ -10,7 +10,7 @@ from typing import Literal
 
 from markupsafe import Markup
 
-from palaver.evaluation.results import Evaluation, Verdict
+from palaver.evaluation.results import ExperimentResult, Verdict
 from palaver.files import write_atomically
 from palaver.reports import numbers, page, wording
 from palaver.reports.methods import Method, methods_of
@@ -67,7 +67,7 @@ class BesideReference:
     rows: Sequence[tuple[str, Sequence[float]]]
 
 
-def write_report(evaluation: Evaluation, folder: Path, form: Literal["html", "md", "json"]) -> Path:
+def write_report(evaluation: ExperimentResult, folder: Path, form: Literal["html", "md", "json"]) -> Path:
     """Write the report into `folder`; results.json is there already."""
     if form == "json":
         return folder / "results.json"
@@ -78,7 +78,7 @@ def write_report(evaluation: Evaluation, folder: Path, form: Literal["html", "md
     return page.write_page(render_page(evaluation), folder / "report.html")
 
 
-def render_page(evaluation: Evaluation) -> str:
+def render_page(evaluation: ExperimentResult) -> str:
     """The page as HTML text; the same evaluation gives the same text."""
     views = [VerdictView(verdict) for verdict in evaluation.verdicts]
     who = "simulated people" if evaluation.is_simulated else "people"
@@ -99,7 +99,7 @@ def render_page(evaluation: Evaluation) -> str:
     )
 
 
-def _facts(evaluation: Evaluation) -> Iterator[str]:
+def _facts(evaluation: ExperimentResult) -> Iterator[str]:
     yield numbers.some(len(evaluation.systems), "system")
     yield numbers.some(max((row.n_contexts for row in evaluation.systems), default=0), "context")
     yield numbers.some(evaluation.n_responses, "response")
@@ -109,7 +109,7 @@ def _facts(evaluation: Evaluation) -> Iterator[str]:
         yield f"{raters}, simulated" if evaluation.is_simulated else raters
 
 
-def _plots(evaluation: Evaluation) -> Iterator[tuple[Markup, str]]:
+def _plots(evaluation: ExperimentResult) -> Iterator[tuple[Markup, str]]:
     ranked = [verdict for verdict in evaluation.verdicts if verdict.ranking and verdict.ranking.scores]
     if not ranked:
         return
@@ -120,7 +120,7 @@ def _plots(evaluation: Evaluation) -> Iterator[tuple[Markup, str]]:
         yield Markup(figures.rank_plot(verdict.ranking, f"f{number}")), verdict.title
 
 
-def _beside_reference(evaluation: Evaluation) -> BesideReference | None:
+def _beside_reference(evaluation: ExperimentResult) -> BesideReference | None:
     reference = evaluation.reference
     others = [row.system for row in evaluation.systems if row.system != reference]
     if reference is None or not others:
@@ -141,7 +141,7 @@ def _beside_reference(evaluation: Evaluation) -> BesideReference | None:
     return BesideReference(others, rows) if rows else None
 
 
-def _people_sentences(evaluation: Evaluation) -> Iterator[str]:
+def _people_sentences(evaluation: ExperimentResult) -> Iterator[str]:
     for row in evaluation.people_agreement:
         yield f"{clean(row.criterion)}, people among themselves: {wording.agreement_sentence(row)}."
     for criterion in dict.fromkeys(row.criterion for row in evaluation.agreement):
@@ -160,7 +160,7 @@ def _people_sentences(evaluation: Evaluation) -> Iterator[str]:
         yield f"{told}."
 
 
-def _methods(evaluation: Evaluation) -> Iterator[Method]:
+def _methods(evaluation: ExperimentResult) -> Iterator[Method]:
     used = {verdict.ranking.method for verdict in evaluation.verdicts if verdict.ranking}
     used |= {
         convention.measure
@@ -174,7 +174,7 @@ def _methods(evaluation: Evaluation) -> Iterator[Method]:
         yield from methods_of("compare", ["meta"])
 
 
-def methods_paragraph(evaluation: Evaluation) -> str:
+def methods_paragraph(evaluation: ExperimentResult) -> str:
     """What was done, ready to paste: systems, contexts, judges with signatures, statistics with citations."""
     n_contexts = max((row.n_contexts for row in evaluation.systems), default=0)
     systems = ", ".join(clean(row.system) for row in evaluation.systems)
@@ -204,7 +204,7 @@ def methods_paragraph(evaluation: Evaluation) -> str:
 # Markdown ------------------------------------------------------------------------------------------------
 
 
-def render_markdown(evaluation: Evaluation) -> str:
+def render_markdown(evaluation: ExperimentResult) -> str:
     """The same in short, for an issue or a wiki."""
     lines = [
         f"# {_cell(evaluation.title)}",

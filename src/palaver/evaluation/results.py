@@ -128,7 +128,7 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Evaluation(Tabular):
+class ExperimentResult(Tabular):
     """Which system is better, by whom, and how sure that is. Tables: verdicts, systems, judges, agreement."""
 
     title: str

@@ -32,7 +32,7 @@ from palaver.evaluation.replies import (
     write_responses,
 )
 from palaver.evaluation.report import write_report
-from palaver.evaluation.results import Evaluation
+from palaver.evaluation.results import ExperimentResult
 from palaver.evaluation.store import FILE, Store
 from palaver.files import write_atomically
 from palaver.generation.system import notes as system_notes
@@ -65,7 +65,7 @@ def run_experiment(
     fresh: bool = False,
     options: Options | None = None,
     progress: Progress = no_progress,
-) -> Evaluation:
+) -> ExperimentResult:
     """Run an experiment file into the folder `out`, or go on with it; `fresh` begins anew.
 
     The folder gets responses.jsonl, ratings.parquet, results.json and report.html. What is there already is
@@ -133,7 +133,7 @@ class Run:
 
     # The steps -------------------------------------------------------------------------------------------
 
-    def run(self) -> Evaluation:
+    def run(self) -> ExperimentResult:
         """All steps; what cannot be done is marked, and the rest goes on."""
         self.store.begin_steps()
         systems, test_set = self.open()

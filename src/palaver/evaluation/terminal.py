@@ -11,7 +11,7 @@ from rich.text import Text
 from palaver.artefacts import lock_file
 from palaver.evaluation.plan import Plan
 from palaver.evaluation.report import VerdictView
-from palaver.evaluation.results import Evaluation
+from palaver.evaluation.results import ExperimentResult
 from palaver.evaluation.store import Step
 from palaver.reports import lines, numbers
 from palaver.reports.names import clean
@@ -19,7 +19,7 @@ from palaver.reports.names import clean
 _STANCES = {"agrees": "agrees", "undecided": "undecided", "disagrees": "disagrees", "": ""}
 
 
-def print_evaluation(evaluation: Evaluation, console: Console) -> None:
+def print_evaluation(evaluation: ExperimentResult, console: Console) -> None:
     """The answer first, then who says what."""
     lines.line(console, clean(evaluation.title), "bold")
     lines.line(console, clean(evaluation.answer), "bold green")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from palaver.errors import DataError, UserError, nearest
-from palaver.files import sha256_of
+from palaver.files import check_readable, sha256_of
 from palaver.generation.options import ReplayOptions
 from palaver.generation.system import Notes, check_takes
 from palaver.readers import read_dialogues, read_responses
@@ -86,8 +86,9 @@ def _histories(turns: Sequence[Turn]) -> Iterator[bytes]:
 def open_replay(name: str, options: ReplayOptions, folder: Path) -> ReplaySystem:
     """The system that `systems.toml` describes."""
     path = folder / options.path
+    check_readable(path)
     source = sha256_of(path)
-    if path.is_file() and is_responses(path):
+    if is_responses(path):
         whose, dialogues = _replies_in(path, name, options.system)
         return ReplaySystem(name, dialogues, missing=options.missing, source=f"{source}|{whose}")
     if options.system is not None:
