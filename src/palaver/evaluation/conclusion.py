@@ -26,6 +26,7 @@ from palaver.evaluation.replies import ResponseRow, SystemOutcome
 from palaver.evaluation.results import (
     PEOPLE,
     SIMULATED,
+    AgreementWithPeople,
     Example,
     ExperimentResult,
     JudgeRow,
@@ -76,7 +77,8 @@ def conclude(material: Material, worst_turns: WorstTurns) -> ExperimentResult:
         verdicts += judge_verdicts(outcome, settings)
     verdicts = with_stances(verdicts)
     ratings = [outcome.frame for outcome in material.outcomes if outcome.frame.height]
-    agreement, worth = [], []
+    agreement: list[AgreementWithPeople] = []
+    worth: list[str] = []
     if table is not None and ratings:
         agreement, told = agreement_with_people(table, pl.concat(ratings), settings)
         notes += told
@@ -211,7 +213,7 @@ def worst_turns(
         if key not in kept:
             turns, text = fields["context"], fields["response"]
             dialogue = Response(id=item, system=system, context=turns, response=text).as_dialogue()
-            [turn] = judge.scorer.worst_turns([dialogue])  # type: ignore[attr-defined]
+            [turn] = judge.scorer.worst_turns([dialogue])
             ratings = []
             if turn is not None:
                 ratings.append(

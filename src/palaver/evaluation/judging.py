@@ -26,11 +26,12 @@ from palaver.judges.panel import Panel, why_not
 from palaver.progress import Progress, no_progress
 from palaver.readers.rating_files import ratings_frame
 from palaver.registry import import_object, is_object_name
-from palaver.schema import Judge, Rating, Response
+from palaver.schema import Judge, Rating, Response, Turn
 from palaver.schema.judge import Direction
 from palaver.schema.rating import Kind
 from palaver.studies.draft import draft_study
 
+_A_TURN = (Turn(speaker="user", text="x"),)
 BATCH = 256
 """Responses that a judge is given at once."""
 ANSWERS = "answers"
@@ -213,7 +214,7 @@ def _left_out(judge: Judge, rows: Sequence[ResponseRow]) -> dict[str, int]:
         like_it = Response.model_construct(
             id=row.id, system=row.system, response="x" if row.is_given else None,
             reference="x" if row.has_reference else None, knowledge="x" if row.has_knowledge else None,
-            context=("x",) if row.has_context else (),
+            context=_A_TURN if row.has_context else (),
         )  # fmt: skip
         reason = why_not(judge, like_it)
         if reason:

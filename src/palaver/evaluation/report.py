@@ -234,11 +234,11 @@ def render_markdown(evaluation: ExperimentResult) -> str:
         ]
         lines.append("|---|---|---:|---|---:|")
         for row in evaluation.agreement:
-            cells = (
+            agreement = (
                 row.criterion, row.judge, numbers.number(row.spearman), numbers.interval(row.low, row.high),
                 numbers.percent(row.pairs_right),
             )  # fmt: skip
-            lines.append(f"| {' | '.join(map(_cell, cells))} |")
+            lines.append(f"| {' | '.join(map(_cell, agreement))} |")
         lines.append("")
     lines += ["## Methods", "", methods_paragraph(evaluation), ""]
     return "\n".join(lines)
