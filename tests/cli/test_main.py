@@ -84,7 +84,7 @@ def test_the_line_in_the_list_is_the_first_of_the_help(palaver: Palaver) -> None
 
 
 OWN_SENSE = {"--batch-size", "--by", "--check", "--items", "--k", "--method", "--preset", "--raters"}
-OWN_SENSE |= {"--from", "--pairs", "--selector", "--system", "--systems"}
+OWN_SENSE |= {"--format", "--people", "--from", "--pairs", "--selector", "--system", "--systems"}
 """Words that mean something else to another noun."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -199,6 +200,31 @@ def test_what_a_judge_cannot_rate_is_counted(tmp_path: Path, bot: Bots) -> None:
         outcome = ask_judge(open_judge("unigram_f1"), path, rows, store, no_news)
         assert outcome.left_out == {"responses without a reference": 10}
         assert outcome.frame.height == 0
+
+
+def test_what_is_the_reference_is_not_judged_against_it(tmp_path: Path, bot: Bots) -> None:
+    rows = [
+        {"id": str(n), "system": "person", "context": f"question {n}", "response": f"QUESTION {n}"}
+        for n in range(3)
+    ]
+    rows.append(
+        {**rows[0], "system": "bot", "response": "x", "reference": "QUESTION 0", "knowledge": "Fact."}
+    )
+    rows += [{**row, "system": "bot", "response": "y", "reference": row["response"]} for row in rows[1:3]]
+    (tmp_path / "said.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with Store(tmp_path) as store:
+        test_set = read_test_set(Contexts(tmp_path / "said.jsonl"), None)
+        assert [context.reference for context in test_set.contexts] == [
+            "QUESTION 0",
+            "QUESTION 1",
+            "QUESTION 2",
+        ]
+        assert test_set.knowledge == ["Fact.", None, None], "a later response may say it"
+        systems = {"person": bot(name="person"), "bot": bot(name="bot", say=str.title, settings={"b": 1})}
+        for system in systems.values():
+            ask_system(system, test_set, store, no_news)
+        lines = [json.loads(line) for line, _ in response_lines(systems, test_set, store)]
+        assert ["reference" in line for line in lines] == [False] * 3 + [True] * 3
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 100])

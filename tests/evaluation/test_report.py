@@ -95,7 +95,7 @@ def an_evaluation(**more: Any) -> ExperimentResult:
 def test_the_answer_stands_first_and_nothing_from_the_data_is_markup() -> None:
     page = render_page(an_evaluation())
     assert (
-        "new is the best of 3, 12 people say (quality); 0 of 2 judges agree, 1 put another system first."
+        "new is the best of 3, 12 people say (quality); 0 of 2 judges agree, 1 puts another system first."
         in page
     )
     assert page.index("12 people say") < page.index("How far the judges agree")

@@ -27,9 +27,7 @@ _LOOK = 1.0
 def evaluate(
     file: Annotated[Path, typer.Argument(help="The experiment file (TOML); `palaver init` writes one.")],
     out: options.OptionalOut = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be done and what it may cost; do nothing.")
-    ] = False,
+    dry_run: options.DryRun = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="Show how far a run is that another process is working on.")
     ] = False,

@@ -26,6 +26,7 @@ Data = Annotated[
 Workers = Annotated[
     int, typer.Option("--workers", min=0, help="Processes or threads; 0 for as many as suit the work.")
 ]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 ListNames = Annotated[bool, typer.Option("--list", help="List the names that --by takes.")]
 ANY_SHAPE = "JSON, CSV or Parquet in any usual shape, packed or not"

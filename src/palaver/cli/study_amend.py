@@ -18,9 +18,7 @@ from palaver.studies.design import load_study
 def amend(
     file: Annotated[Path, typer.Argument(help="The study file, changed.")],
     database: options.Database = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would change, and change nothing.")
-    ] = False,
+    dry_run: options.DryRun = False,
 ) -> None:
     """Take changes of the study file over into a study that is being served.
 

@@ -78,14 +78,14 @@ def conclude(material: Material, worst_turns: WorstTurns) -> ExperimentResult:
     verdicts = with_stances(verdicts)
     ratings = [outcome.frame for outcome in material.outcomes if outcome.frame.height]
     agreement: list[AgreementWithPeople] = []
-    worth: list[str] = []
+    worth: tuple[str, ...] = ()
     if table is not None and ratings:
-        agreement, told = agreement_with_people(table, pl.concat(ratings), settings)
-        notes += told
         deciding = verdicts[0].criterion
-        closest = next((row.judge for row in agreement if row.criterion == deciding), "")
-        best = [outcome for outcome in material.outcomes if closest.startswith(outcome.judge)]
-        worth = list(worth_of_judges(table, best[:1], deciding, settings))
+        agreement, told = agreement_with_people(table, pl.concat(ratings), deciding, settings)
+        notes += told
+        closest = [row.judge for row in agreement if row.criterion == deciding]
+        judges = [o for name in closest for o in material.outcomes if name.startswith(o.judge)]
+        worth = worth_of_judges(table, judges, deciding, settings)
     is_simulated = people is not None and people.is_simulated
     n_raters = int(table.frame["rater"].n_unique()) if table is not None else 0
     notes += people.notes if people is not None else ()
@@ -102,7 +102,7 @@ def conclude(material: Material, worst_turns: WorstTurns) -> ExperimentResult:
         people_agreement=tuple(row for row in analysis.agreement if row.headline) if analysis else (),
         differences=tuple(row for row in analysis.intervals if row.against) if analysis else (),
         agreement=tuple(agreement),
-        worth=tuple(worth),
+        worth=worth,
         examples=tuple(_examples(material, verdicts, ratings, table, worst_turns)),
         n_responses=len(material.rows),
         n_raters=n_raters,

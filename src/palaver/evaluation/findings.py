@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -19,7 +20,7 @@ from palaver.reports import wording
 from palaver.schema.judge import Direction
 from palaver.studies import Analysis, RatingTable, analyse, ratings_from_frame
 from palaver.studies.ratings import names_in_files
-from palaver.studies.trust_ppi import trust_ppi
+from palaver.studies.trust_ppi import describe_worth, trust_ppi
 
 N_REPLICATES = 1000
 _OVERALL = ("overall", "quality", "preference", "preferred", "better")
@@ -37,12 +38,23 @@ class Settings:
 def judge_verdicts(outcome: JudgeOutcome, settings: Settings) -> list[Verdict]:
     """One judge's rankings, a criterion each."""
     frame = outcome.frame
+    if not frame.height:
+        return [_silent(outcome, criterion) for criterion in outcome.directions or [outcome.judge]]
     verdicts = []
     for criterion in frame["criterion"].unique(maintain_order=True).to_list():
         rows = frame.filter(pl.col("criterion") == criterion)
         direction = outcome.directions.get(criterion, "higher")
         verdicts.append(_judge_verdict(outcome, criterion, rows, direction, settings))
     return verdicts
+
+
+def _silent(outcome: JudgeOutcome, criterion: str) -> Verdict:
+    """A judge that rated nothing is not left out in silence."""
+    reasons = [outcome.error] if outcome.error else [f"{n:,} {text}" for text, n in outcome.left_out.items()]
+    return Verdict(
+        judge=outcome.judge, kind=outcome.kind, criterion=criterion, direction="higher", ranking=None,
+        reason=f"it rated nothing: {'; '.join(reasons) or 'no response could be rated'}",
+    )  # fmt: skip
 
 
 def _judge_verdict(
@@ -161,18 +173,23 @@ def answer(verdicts: Sequence[Verdict], n_raters: int) -> str:
         told += f", {source}"
     else:
         told = f"{_and(best)} are better than the rest and not told apart, {source}"
-    counts = {stance: sum(v.stance == stance for v in judges) for stance in ("agrees", "disagrees")}
     if judges:
-        told += f"; {_share(counts['agrees'], len(judges))}"
-        if counts["disagrees"]:
-            told += f", {counts['disagrees']} put another system first"
+        told += f"; {_share(judges)}"
     return f"{told}."
 
 
-def _share(n: int, total: int) -> str:
-    if total == 1:
-        return "the judge agrees" if n else "the judge does not say so"
-    return f"all {total} judges agree" if n == total else f"{n} of {total} judges agree"
+def _share(judges: Sequence[Verdict]) -> str:
+    """How many judges agree with the verdict that decides, and how many contradict it."""
+    counts = Counter(verdict.stance for verdict in judges)
+    if len(judges) == 1:
+        words = {"agrees": "agrees", "undecided": "is undecided", "disagrees": "puts another system first"}
+        return f"the judge {words[judges[0].stance]}"
+    if counts["agrees"] == len(judges):
+        return f"all {len(judges)} judges agree"
+    told = f"{counts['agrees']} of {len(judges)} judges agree"
+    if counts["disagrees"]:
+        told += f", {counts['disagrees']} put{'s' if counts['disagrees'] == 1 else ''} another system first"
+    return told
 
 
 def _and(names: Sequence[str]) -> str:
@@ -183,9 +200,9 @@ def _and(names: Sequence[str]) -> str:
 
 
 def agreement_with_people(
-    people: RatingTable, ratings: pl.DataFrame, settings: Settings
+    people: RatingTable, ratings: pl.DataFrame, deciding: str, settings: Settings
 ) -> tuple[list[AgreementWithPeople], list[str]]:
-    """How far each judge agrees with people, and what is to be said about that."""
+    """How far each judge agrees with people, the deciding criterion first, and notes on that."""
     frame = names_in_files(people)
     columns = [name for name in ratings.columns if name in frame.columns and name != "value"]
     words = frame["text"].cast(pl.String).str.replace_all("\n", "|")
@@ -197,7 +214,7 @@ def agreement_with_people(
     except UserError as error:
         return [], [f"Judges could not be put beside people: {error.message}"]
     rows = []
-    for criterion in meta.criteria:
+    for criterion in sorted(meta.criteria, key=lambda name: name != deciding):
         ceiling = meta.ceiling_of(criterion).get((OUTPUTS, "spearman"))
         for row in meta.ranked(criterion):
             pairs = meta.of(criterion, row.judge).get((WITHIN, "accuracy"))
@@ -213,21 +230,24 @@ def agreement_with_people(
 
 def worth_of_judges(
     people: RatingTable, outcomes: Sequence[JudgeOutcome], criterion: str, settings: Settings
-) -> Iterator[str]:
-    """What the judge that is closest to people adds to what people say: prediction-powered inference."""
+) -> tuple[str, ...]:
+    """What the first judge that can help adds to what people say: prediction-powered inference."""
     for outcome in outcomes:
         numbers = outcome.frame.filter(pl.col("against").is_null())
-        if not numbers.height:
-            continue
-        table = ratings_from_frame(numbers, name=outcome.judge)
-        own = [name for name in table.criteria if outcome.directions.get(table.names[name]) != "neither"]
-        if not own:
+        ranked = [name for name, direction in outcome.directions.items() if direction != "neither"]
+        if not numbers.height or not ranked:
             continue
         try:
+            table = ratings_from_frame(numbers, name=outcome.judge)
             report = trust_ppi(
-                people, table, criterion=criterion, judge=outcome.judge, judge_criterion=own[0],
+                people, table, criterion=criterion, judge=outcome.judge, judge_criterion=ranked[0],
                 confidence=settings.confidence,
             )  # fmt: skip
         except UserError:
             continue  # it has no verdicts on what people rated
-        yield from report.words
+        if not any(row.weight for row in report.rows):
+            reasons = dict.fromkeys(row.reason for row in report.rows if row.reason)
+            return (f"{outcome.judge} adds nothing to what people say: {'; '.join(reasons)}.",)
+        compared = [row for row in report.rows if row.against]
+        return tuple(text for row in compared or report.rows for text in describe_worth(row, outcome.judge))
+    return ()

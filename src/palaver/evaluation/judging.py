@@ -210,15 +210,15 @@ def _notes_of(judge: Judge) -> list[str]:
 def _left_out(judge: Judge, rows: Sequence[ResponseRow]) -> dict[str, int]:
     """Why responses were not rated, counted."""
     reasons: Counter[str] = Counter()
-    for row in rows:
-        like_it = Response.model_construct(
-            id=row.id, system=row.system, response="x" if row.is_given else None,
-            reference="x" if row.has_reference else None, knowledge="x" if row.has_knowledge else None,
-            context=_A_TURN if row.has_context else (),
+    for facts, n in Counter(row.facts for row in rows).items():
+        like_it = Response(
+            id="x", system="x", response="x" if facts.is_given else None,
+            reference="x" if facts.has_reference else None, knowledge="x" if facts.has_knowledge else None,
+            context=_A_TURN if facts.has_context else (),
         )  # fmt: skip
         reason = why_not(judge, like_it)
         if reason:
-            reasons[reason] += 1
+            reasons[reason] += n
     return dict(reasons)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from palaver.errors import UserError
 from palaver.evaluation.cells import Failures, batches, make_cells
@@ -16,6 +16,7 @@ from palaver.evaluation.store import Store, cell_key, owner_of
 from palaver.files import write_atomically
 from palaver.generation.contexts import Context, Contexts
 from palaver.generation.system import chunk_size, request_key, settings, takes
+from palaver.readers import read_responses
 from palaver.schema import Reply, Request, System
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
@@ -120,11 +121,30 @@ class TestSet:
 def read_test_set(contexts: Contexts, knowledge: Knowledge | None) -> TestSet:
     """All contexts, read and checked."""
     contexts.survey()  # an empty file and broken rows are told here
-    listed = list(contexts)
+    listed = _filled(contexts) if contexts.of_responses else list(contexts)
     chosen = None
     if knowledge is not None:
         chosen = [one for batch in batches(listed, 1024) for one in knowledge.choose_for(batch)]
     return TestSet(listed, chosen)
+
+
+def _filled(contexts: Contexts) -> list[Context]:
+    """Contexts of responses: where the first response has no reference or knowledge, another one may."""
+    references: dict[str, str | tuple[str, ...]] = {}
+    knowledge: dict[str, str] = {}
+    for response in read_responses(contexts.source, skip_repeats=True):
+        if response.reference:
+            references.setdefault(response.id, response.reference)
+        if response.knowledge:
+            knowledge.setdefault(response.id, response.knowledge)
+    return [
+        replace(
+            context,
+            reference=context.reference or references.get(context.id),
+            knowledge=context.knowledge or knowledge.get(context.id),
+        )
+        for context in contexts
+    ]
 
 
 def ask_system(
@@ -172,16 +192,22 @@ def _ask(system: System, questions: Sequence[Question]) -> Mapping[bytes, Reply]
     return {question.key: reply for question, reply in zip(questions, replies, strict=True)}
 
 
+class ResponseFacts(NamedTuple):
+    """What decides whether a judge can rate a response."""
+
+    is_given: bool
+    has_reference: bool
+    has_knowledge: bool
+    has_context: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseRow:
     """What is known of a line of `responses.jsonl` without reading it again."""
 
     id: str
     system: str
-    is_given: bool
-    has_reference: bool
-    has_knowledge: bool
-    has_context: bool
+    facts: ResponseFacts
 
 
 def response_lines(
@@ -190,6 +216,7 @@ def response_lines(
     """Every reply that is there, system by system in the order of the contexts: always the same bytes."""
     for name, system in systems.items():
         place = 0
+        has_reference = not is_the_reference(system, test_set, store)
         for batch in batches(test_set.questions(system), 1000):
             replies = store.replies([question.key for question in batch])
             for question in batch:
@@ -199,12 +226,15 @@ def response_lines(
                 if reply is None:
                     continue
                 context = question.context
-                line = _line(name, context, sentence, reply)
-                row = ResponseRow(
-                    id=context.id, system=name, is_given=reply.skipped is None,
-                    has_reference=bool(context.reference), has_knowledge=bool(sentence),
+                reference = context.reference if has_reference else None
+                line = _line(name, context, reference, sentence, reply)
+                facts = ResponseFacts(
+                    is_given=reply.skipped is None,
+                    has_reference=bool(reference),
+                    has_knowledge=bool(sentence),
                     has_context=bool(line["context"]),
-                )  # fmt: skip
+                )
+                row = ResponseRow(id=context.id, system=name, facts=facts)
                 yield _encode(line).encode() + b"\n", row
 
 
@@ -220,13 +250,33 @@ def write_responses(
     return rows
 
 
-def _line(system: str, context: Context, knowledge: str | None, reply: Reply) -> dict[str, Any]:
+def is_the_reference(system: System, test_set: TestSet, store: Store) -> bool:
+    """Whether a system says nothing but the references: it cannot be judged against what it is."""
+    n_given = 0
+    for batch in batches(test_set.questions(system), 100):
+        replies = store.replies([question.key for question in batch])
+        for question in batch:
+            reply = replies.get(question.key)
+            if reply is not None and reply.skipped is None:
+                n_given += 1
+                if reply.text.strip() != str(question.context.reference or "").strip() or not reply.text:
+                    return False
+    return n_given > 0
+
+
+def _line(
+    system: str,
+    context: Context,
+    reference: str | tuple[str, ...] | None,
+    knowledge: str | None,
+    reply: Reply,
+) -> dict[str, Any]:
     turns = [{"speaker": turn.speaker, "text": turn.text} for turn in context.dialogue.turns]
     line: dict[str, Any] = {"id": context.id, "system": system, "context": turns}
     if knowledge is not None:
         line["knowledge"] = knowledge
-    if context.reference is not None:
-        line["reference"] = context.reference
+    if reference is not None:
+        line["reference"] = reference
     if reply.skipped is not None:
         return {**line, "response": None, "skipped": reply.skipped}
     line["response"] = reply.text

@@ -26,6 +26,7 @@ from palaver.evaluation.replies import (
     SystemOutcome,
     TestSet,
     ask_system,
+    is_the_reference,
     open_systems,
     read_contexts,
     read_test_set,
@@ -141,8 +142,10 @@ class Run:
         replies = [self._ask_system(system, test_set) for system in systems.values()]
         for system in systems.values():
             self.notes += system_notes(system)
+            if is_the_reference(system, test_set, self.store):
+                self.notes.append(f"{system.name} says the references: it is not judged against them")
         rows = write_responses(systems, test_set, self.store, self.responses)
-        if not any(row.is_given for row in rows):
+        if not any(row.facts.is_given for row in rows):
             problems = [f"{outcome.system}: {outcome.error}" for outcome in replies if outcome.error]
             raise DataError("no system gave a reply", problems=problems)
         outcomes = [self._ask_judge(judge, rows) for judge in judges]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -43,9 +44,10 @@ def print_evaluation(evaluation: ExperimentResult, console: Console) -> None:
                 numbers.number(score.score, view.digits),
                 view.interval(score),
             )
-        if not scores:
-            means = ", ".join(f"{clean(system)} {numbers.number(mean)}" for system, mean in verdict.means)
-            table.add_row(Text(clean(verdict.title)), "", Text(means), Text(verdict.reason), "", "")
+        for number, (system, mean) in enumerate(verdict.means or ((("", math.nan),) if not scores else ())):
+            reason = Text(verdict.reason) if number == 0 else ""
+            title = Text(clean(verdict.title)) if number == 0 else ""
+            table.add_row(title, "", Text(clean(system) if system else ""), reason, numbers.number(mean), "")
     lines.print_table(console, table)
     if evaluation.agreement:
         lines.heading(console, "Judges beside people", "Spearman over single responses")

@@ -1,0 +1,190 @@
+"""How fast an evaluation answers when nothing is left to do, and what kills cost it.
+
+    python -m benchmarks.evaluate --out docs/results/evaluate.json
+    python -m benchmarks.evaluate --soak --out docs/results/evaluate-soak.json
+
+The first makes 100,000 cells (two systems, one judge, 25,000 contexts) and runs the same command again: the
+limit is one second. The second kills runs at 20 moments drawn at random and compares every byte of the
+outcome with that of a run nobody killed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness import machine
+
+LIMIT = 1.0
+OUTPUTS = ("responses.jsonl", "ratings.parquet", "results.json", "report.html")
+BOTS = """
+import os
+from palaver.schema import Reply
+
+class Bot:
+    chunk = {chunk}
+
+    def __init__(self, word):
+        self.word = word
+
+    def reply(self, requests):
+        asked("reply", len(requests))
+        return [Reply(f"{{self.word}} {{request.dialogue.turns[-1].text}}") for request in requests]
+
+def judge(response):
+    asked("judge", 1)
+    return float(len(response.response))
+
+def asked(what, n):
+    if "CALLS" in os.environ:
+        with open(os.environ["CALLS"], "a") as file:
+            file.write(f"{{what}} {{n}}\\n")
+"""
+EXPERIMENT = """
+seed = 0
+[test]
+contexts = "questions.txt"
+[systems.one]
+kind = "python"
+function = "bots:Bot"
+word = "one"
+[systems.two]
+kind = "python"
+function = "bots:Bot"
+word = "two"
+[judges]
+by = ["bots:judge"]
+"""
+
+
+def prepare(folder: Path, n_contexts: int, chunk: int = 64) -> None:
+    (folder / "bots.py").write_text(BOTS.format(chunk=chunk))
+    (folder / "experiment.toml").write_text(EXPERIMENT)
+    (folder / "questions.txt").write_text("".join(f"What about number {n}?\n" for n in range(n_contexts)))
+
+
+def start(folder: Path, out: str, calls: str = "") -> subprocess.Popen[bytes]:
+    environment = {**os.environ, **({"CALLS": str(folder / calls)} if calls else {})}
+    words = [sys.executable, "-m", "palaver", "evaluate", "experiment.toml", "--out", out]
+    return subprocess.Popen(words, cwd=folder, env=environment, stdout=subprocess.DEVNULL)
+
+
+def timed(folder: Path, out: str) -> float:
+    began = time.perf_counter()
+    assert start(folder, out).wait() == 0
+    return time.perf_counter() - began
+
+
+def processor_seconds() -> float:
+    """Of all children so far."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def measure_speed(n_cells: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        n_contexts = n_cells // 4  # two systems, one judge: four cells a context
+        prepare(folder, n_contexts)
+        first = timed(folder, "out")
+        before = processor_seconds()
+        again = min(timed(folder, "out") for _ in range(3))
+        processor = (processor_seconds() - before) / 3
+        (folder / "experiment.toml").write_text(f'title = "Another title"\n{EXPERIMENT}')
+        changed = timed(folder, "out")
+        size = sum((folder / "out" / name).stat().st_size for name in OUTPUTS)
+        page = (folder / "out" / "report.html").stat().st_size
+    return {
+        "cells": 4 * n_contexts,
+        "first_seconds": round(first, 2),
+        "nothing_to_do_seconds": round(again, 2),
+        "nothing_to_do_processor_seconds": round(processor, 2),
+        "limit_seconds": LIMIT,
+        "all_cells_there_but_a_new_title_seconds": round(changed, 2),
+        "bytes_of_outputs": size,
+        "bytes_of_report": page,
+    }
+
+
+def soak(n_kills: int, seed: int) -> dict[str, Any]:
+    """Kill runs at random moments. One that comes to its end is compared, and begins anew."""
+    rng = random.Random(seed)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        prepare(folder, n_contexts=2000, chunk=16)
+        assert start(folder, "whole", "whole.calls").wait() == 0
+        whole_seconds = timed(folder, "warm")
+        killed = folder / "killed"
+        kills = rounds = n_equal = 0
+        while kills < n_kills or (killed / "cells.db").exists():
+            process = start(folder, "killed", "killed.calls")
+            limit = rng.uniform(0.1, 0.9) * whole_seconds if kills < n_kills else None
+            try:
+                process.wait(timeout=limit)
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+                kills += 1
+                continue
+            rounds += 1
+            n_equal += all(
+                (killed / name).read_bytes() == (folder / "whole" / name).read_bytes() for name in OUTPUTS
+            )
+            shutil.rmtree(killed)
+        paid, once = _paid(folder / "killed.calls"), _paid(folder / "whole.calls")
+    batches = {"reply": 16, "judge": 256}
+    return {
+        "kills": kills,
+        "runs_that_ended": rounds,
+        "of_these_byte_equal": n_equal,
+        "files_compared": list(OUTPUTS),
+        "cells_paid_twice": {what: paid[what] - rounds * once[what] for what in once},
+        "one_batch_a_kill_would_be": {what: kills * size for what, size in batches.items()},
+    }
+
+
+def _paid(path: Path) -> dict[str, int]:
+    paid: dict[str, int] = {}
+    for line in path.read_text().splitlines():
+        what, n = line.split()
+        paid[what] = paid.get(what, 0) + int(n)
+    return paid
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--cells", type=int, default=100_000)
+    parser.add_argument("--soak", action="store_true")
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path)
+    asked = parser.parse_args()
+    result = soak(asked.kills, asked.seed) if asked.soak else measure_speed(asked.cells)
+    print(json.dumps(result, indent=1))
+    words = "--soak " if asked.soak else ""
+    record = {
+        "command": f"python -m benchmarks.evaluate {words}--out {asked.out}",
+        "seed": asked.seed,
+        "machine": machine(),
+        "results": result,
+    }
+    if asked.out is not None:
+        asked.out.write_text(json.dumps(record, indent=1) + "\n")
+    if asked.soak:
+        return 0 if result["of_these_byte_equal"] == result["runs_that_ended"] else 1
+    return 0 if result["nothing_to_do_seconds"] <= LIMIT else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
