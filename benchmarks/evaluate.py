@@ -122,7 +122,7 @@ def soak(n_kills: int, seed: int) -> dict[str, Any]:
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        prepare(folder, n_contexts=2000, chunk=16)
+        prepare(folder, n_contexts=400, chunk=16)
         assert start(folder, "whole", "whole.calls").wait() == 0
         whole_seconds = timed(folder, "warm")
         killed = folder / "killed"

@@ -13,7 +13,7 @@ import polars as pl
 from palaver.evaluation.results import Example, JudgedValue, Verdict
 from palaver.tabular import few
 
-_TURNS = 6
+_TURNS = 4
 """So many of the last turns of a context are shown."""
 _LONGEST = 2000
 KEYS = ["item", "system"]

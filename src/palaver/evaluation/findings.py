@@ -246,8 +246,8 @@ def worth_of_judges(
         except UserError:
             continue  # it has no verdicts on what people rated
         if not any(row.weight for row in report.rows):
-            reasons = dict.fromkeys(row.reason for row in report.rows if row.reason)
-            return (f"{outcome.judge} adds nothing to what people say: {'; '.join(reasons)}.",)
+            reason = next((row.reason for row in report.rows if row.reason), "it goes another way")
+            return (f"{outcome.judge} adds nothing to what people say: {reason}.",)
         compared = [row for row in report.rows if row.against]
         return tuple(text for row in compared or report.rows for text in describe_worth(row, outcome.judge))
     return ()

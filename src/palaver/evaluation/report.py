@@ -15,7 +15,8 @@ from palaver.files import write_atomically
 from palaver.reports import numbers, page, wording
 from palaver.reports.methods import Method, methods_of
 from palaver.reports.names import clean
-from palaver.studies.results import SystemScore
+from palaver.reports.trust_words import first_ahead
+from palaver.studies.results import IntervalRow, SystemScore
 
 _MOST_PLOTS = 6
 
@@ -39,24 +40,17 @@ class VerdictView:
         return "lower is better" if self.verdict.direction == "lower" else ""
 
     @property
-    def basis(self) -> str:
+    def cells(self) -> dict[str, SystemScore]:
+        """System -> its score in the ranking."""
         ranking = self.verdict.ranking
-        if ranking is None:
-            return ""
-        many = numbers.some(ranking.n_items, "item")
-        return f"{wording.ranking_basis(ranking)}; {many}"
+        return {s.system: s for s in ranking.scores} if ranking is not None and ranking.groups else {}
+
+    @property
+    def means(self) -> dict[str, float]:
+        return dict(self.verdict.means)
 
     def interval(self, score: SystemScore) -> str:
         return wording.score_interval(score, self.digits)
-
-    def starts_group(self, system: str) -> bool:
-        """Whether the system is the first of a group below the first one, in the order of the scores."""
-        ranking = self.verdict.ranking
-        if ranking is None:
-            return False
-        order = [score.system for score in ranking.scores]
-        firsts = [min(group, key=order.index) for group in ranking.groups[1:]]
-        return system in firsts
 
 
 @dataclass(frozen=True)
@@ -86,13 +80,16 @@ def render_page(evaluation: ExperimentResult) -> str:
         "evaluation.html.j2",
         evaluation.run,
         e=evaluation,
+        wording=wording,
         views=views,
+        systems=_systems_in_order(evaluation),
         facts=list(_facts(evaluation)),
         who=who,
         by_whom=who if evaluation.n_raters else "the mean of the judges",
         plots=list(_plots(evaluation)),
         beside_reference=_beside_reference(evaluation),
-        people_sentences=list(_people_sentences(evaluation)),
+        differences=_differences(evaluation),
+        people_sentence=_people_sentence(evaluation),
         place_of={row.system: number for number, row in enumerate(evaluation.systems)},
         paragraph=methods_paragraph(evaluation),
         methods=list(_methods(evaluation)),
@@ -110,7 +107,9 @@ def _facts(evaluation: ExperimentResult) -> Iterator[str]:
 
 
 def _plots(evaluation: ExperimentResult) -> Iterator[tuple[Markup, str]]:
-    ranked = [verdict for verdict in evaluation.verdicts if verdict.ranking and verdict.ranking.scores]
+    ranked = [verdict for verdict in evaluation.verdicts if verdict.best]
+    deciding, others = ranked[:1], ranked[1:]
+    ranked = [*deciding, *sorted(others, key=lambda verdict: verdict.is_by_people)]
     if not ranked:
         return
     from palaver.reports import figures  # matplotlib takes a third of a second to import
@@ -141,23 +140,34 @@ def _beside_reference(evaluation: ExperimentResult) -> BesideReference | None:
     return BesideReference(others, rows) if rows else None
 
 
-def _people_sentences(evaluation: ExperimentResult) -> Iterator[str]:
-    for row in evaluation.people_agreement:
-        yield f"{clean(row.criterion)}, people among themselves: {wording.agreement_sentence(row)}."
-    for criterion in dict.fromkeys(row.criterion for row in evaluation.agreement):
-        rows = [row for row in evaluation.agreement if row.criterion == criterion]
-        best = next((row for row in rows if math.isfinite(row.spearman)), None)
-        if best is None:
-            continue
-        judge, value = clean(best.judge), numbers.number(best.spearman)
-        told = f"On {clean(criterion)}, {judge} is closest to people: {value}"
-        told += f" {numbers.interval(best.low, best.high)}".rstrip()
-        if math.isfinite(best.one_person):
-            beside = "less than" if best.spearman < best.one_person else "as much as"
-            told += f", {beside} one person is to the others ({numbers.number(best.one_person)})"
-        if not best.low > 0:
-            told += ". It is not shown to agree with people at all"
-        yield f"{told}."
+def _systems_in_order(evaluation: ExperimentResult) -> list[str]:
+    """As the verdict that decides has them, then the others."""
+    deciding = next((verdict.ranking for verdict in evaluation.verdicts if verdict.best), None)
+    ranked = [score.system for score in deciding.scores] if deciding is not None else []
+    return list(dict.fromkeys([*ranked, *(row.system for row in evaluation.systems)]))
+
+
+def _differences(evaluation: ExperimentResult) -> list[IntervalRow]:
+    """People's differences on the criterion that decides, the better system first."""
+    deciding = next((verdict for verdict in evaluation.verdicts if verdict.is_by_people), None)
+    rows = [row for row in evaluation.differences if deciding and row.criterion == deciding.criterion]
+    return [first_ahead(row) for row in rows]
+
+
+def _people_sentence(evaluation: ExperimentResult) -> str:
+    """How close the closest judge is to people, on the criterion that decides."""
+    best = next((row for row in evaluation.agreement if math.isfinite(row.spearman)), None)
+    if best is None:
+        return "No judge rated what people rated."
+    judge, value = clean(best.judge), numbers.number(best.spearman)
+    told = f"On {clean(best.criterion)}, {judge} is closest to people: {value}"
+    told += f" {numbers.interval(best.low, best.high)}".rstrip()
+    if math.isfinite(best.one_person):
+        beside = "less than" if best.spearman < best.one_person else "as much as"
+        told += f", {beside} one person is to the others ({numbers.number(best.one_person)})"
+    if not best.low > 0:
+        told += ". It is not shown to agree with people at all"
+    return f"{told}."
 
 
 def _methods(evaluation: ExperimentResult) -> Iterator[Method]:
