@@ -75,3 +75,22 @@ def test_wrong_words(here: Path, palaver: Palaver) -> None:
     assert "--contexts is missing" in palaver("init", "--system", "my_bots:reply").err
     ran = palaver("init", "--system", "said.jsonl", "--by", "unigram_f")
     assert "there is no judge 'unigram_f' (did you mean 'unigram_f1'?)" in ran.err
+
+
+def test_knowledge_of_a_text(here: Path, palaver: Palaver) -> None:
+    (here / "facts.txt").write_text("Rome is the capital of Italy. Cats are mammals.\n")
+    (here / "questions.txt").write_text("Tell me about Rome.\nDo you like cats?\n")
+    functions = ["def fact(text, knowledge=None):", "    return f'I read: {knowledge}'"]
+    functions += ["def plain(text):", "    return 'Hm.'"]
+    (here / "knowing_bots.py").write_text("\n".join(functions) + "\n")
+    tables = [f'[systems.{n}]\nkind = "python"\nfunction = "knowing_bots:{n}"\n' for n in ("fact", "plain")]
+    (here / "experiment.toml").write_text(
+        '[test]\ncontexts = "questions.txt"\nknowledge = "facts.txt"\n'
+        + "".join(tables)
+        + '[judges]\nby = ["diversity_1"]\n'
+    )
+    ran = palaver("evaluate", "experiment.toml", "--out", "out", "--format", "json")
+    assert ran.code == 0, ran.err
+    rows = [json.loads(line) for line in (here / "out" / "responses.jsonl").read_text().splitlines()]
+    assert rows[0]["response"] == "I read: Rome is the capital of Italy."
+    assert rows[2]["knowledge"] == "Rome is the capital of Italy.", "judges see it, whoever takes it"

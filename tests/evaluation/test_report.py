@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from palaver.evaluation.conclusion import _other_people
 from palaver.evaluation.examples import choose_examples, read_lines, standard_scores
 from palaver.evaluation.findings import answer, with_stances
 from palaver.evaluation.report import methods_paragraph, render_markdown, render_page
@@ -24,7 +25,7 @@ from palaver.evaluation.results import (
     Verdict,
 )
 from palaver.schema import record_run
-from palaver.studies.results import RankingRow, SystemScore
+from palaver.studies.results import IntervalRow, RankingRow, SystemScore
 
 NASTY = "<script>alert(1)</script>|"
 
@@ -207,8 +208,25 @@ def test_the_page_in_a_browser(browser: Any, tmp_path: Path) -> None:
     page.fill("[data-filter=text]", "no such words")
     assert page.locator(".example:visible").count() == 0
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    violations = axe.run(page).response["violations"]
+    assert [v["id"] for v in violations if v["impact"] in ("serious", "critical")] == []
     assert problems == []
     context.close()
+
+
+def test_what_other_people_might_decide_is_said() -> None:
+    row = IntervalRow(
+        criterion="quality", system="old", against="new", value=-0.5, low=-1.1, high=0.1, p=0.07,
+        adjusted_p=0.21, se=0.3, df=4, n=60, n_dialogues=20, n_raters=3, se_rows=0.1, dialogue_share=0.3,
+        rater_share=0.7, confidence=0.95,
+    )  # fmt: skip
+    sure = replace(row, adjusted_p=0.01)
+    elsewhere = replace(row, criterion="fluency")
+    among_the_rest = replace(row, against=NASTY)
+    [caveat] = _other_people(an_evaluation(differences=(row, elsewhere, among_the_rest)))
+    assert caveat.endswith("these are not told apart: new and old (p .210).")
+    assert list(_other_people(an_evaluation(differences=(sure,)))) == []
 
 
 def test_results_hold_no_nan() -> None:

@@ -34,6 +34,7 @@ from palaver.evaluation.results import (
     Verdict,
 )
 from palaver.evaluation.store import Store, cell_key, owner_of
+from palaver.reports import numbers
 from palaver.schema import Judge, Rating, Response, RunRecord
 from palaver.studies import Analysis, RatingTable
 from palaver.studies.draft import PERSON
@@ -163,8 +164,26 @@ def _caveats(evaluation: ExperimentResult) -> Iterator[str]:
     against = [verdict.title for verdict in evaluation.verdicts if verdict.stance == "disagrees"]
     if against:
         yield f"Another system is first for: {', '.join(against)}."
+    yield from _other_people(evaluation)
     if not evaluation.n_raters and not evaluation.waiting:
         yield "No people were asked: how far these judges can be believed is not known from this run."
+
+
+def _other_people(evaluation: ExperimentResult) -> Iterator[str]:
+    """Groups are drawn over items; where raters count as a sample, too, less may be sure."""
+    deciding = evaluation.verdicts[0] if evaluation.verdicts else None
+    if deciding is None or not deciding.is_by_people or deciding.ranking is None:
+        return
+    firsts = set(deciding.best)
+    unsure = []
+    for row in evaluation.differences:
+        pair = {row.system, row.against}
+        is_told_apart = len(pair & firsts) == 1
+        if row.criterion == deciding.criterion and is_told_apart and not row.excludes_equality:
+            unsure.append(f"{' and '.join(sorted(pair))} (p {numbers.p_value(row.adjusted_p)})")
+    if unsure:
+        told = "Other people might decide otherwise. With raters as a sample, too, and all pairs counted"
+        yield f"{told}, these are not told apart: {'; '.join(unsure)}."
 
 
 def _examples(

@@ -181,7 +181,12 @@ def _rate(judge: Judge, path: Path, lines: Sequence[_Line]) -> Mapping[bytes, li
     made: dict[bytes, list[Rating]] = {line.key: [] for line in lines}
     for ratings in _panel_ratings(judge, path, responses):
         for rating in ratings:
-            made[key_of[rating.item, rating.system]].append(rating)
+            key = key_of.get((rating.item, rating.system))
+            if key is None:
+                raise UserError(
+                    f"{judge.name} rated {rating.item!r} of {rating.system}, which it was not given"
+                )
+            made[key].append(rating)
     return made
 
 

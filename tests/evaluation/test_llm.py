@@ -1,0 +1,59 @@
+"""A language model as a judge of an evaluation: asked once, kept, and its failures are marked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from palaver.evaluation.run import Options, run_experiment
+
+from ..judges.scripted_server import Script, ScriptedServer
+
+pytest.importorskip("httpx")
+Write = Callable[..., Path]
+JSON = Options(form="json")
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
+    monkeypatch.setattr("palaver.http._FIRST_PAUSE", 0.001)
+    server = ScriptedServer(Script(prefers=lambda text: 5.0 if "see" in text else 2.0))
+    yield server
+    server.stop()
+
+
+def test_a_model_rates_and_is_asked_once(
+    experiment_file: Write, bots_folder: Path, server: ScriptedServer
+) -> None:
+    table = f'[systems.mini]\nkind = "openai"\nbase_url = "{server.url}"\nmodel = "scripted-1"\nretries = 0\n'
+    (bots_folder / "systems.toml").write_text(table)
+    llm = '[[judges.llm]]\nname = "mini"\npreset = "likert"\nsample = 3\ntoken_prices = [1.0, 2.0]'
+    path = experiment_file("good", "bad", more=llm)
+    out = bots_folder / "out"
+    result = run_experiment(path, out, options=JSON)
+    asked = len(server.script.requests)
+    assert asked > 0
+    assert result.errors == ()
+    by_mini = [verdict for verdict in result.verdicts if verdict.judge == "mini"]
+    assert {verdict.criterion for verdict in by_mini} == {"relevance", "naturalness", "quality"}
+    assert all(verdict.best == ("good",) for verdict in by_mini)
+    ratings = pl.read_parquet(out / "ratings.parquet").filter(pl.col("rater") == "mini")
+    assert ratings["seconds"].null_count() == ratings["given_at"].null_count() == ratings.height
+    before = [(out / name).read_bytes() for name in ("ratings.parquet", "results.json")]
+    run_experiment(path, out, options=JSON)
+    assert len(server.script.requests) == asked, "what was answered is not asked again"
+    assert [(out / name).read_bytes() for name in ("ratings.parquet", "results.json")] == before
+
+
+def test_a_model_that_is_not_there_is_marked(experiment_file: Write, bots_folder: Path) -> None:
+    table = '[systems.mini]\nkind = "openai"\nbase_url = "http://127.0.0.1:9"\nmodel = "m"\nretries = 0\n'
+    (bots_folder / "systems.toml").write_text(table)
+    path = experiment_file("good", "bad", more='[[judges.llm]]\nname = "mini"\nsample = 2')
+    result = run_experiment(path, bots_folder / "out", options=JSON)
+    assert result.answer.startswith("good is better than bad, length says")
+    assert result.judges[1].error
+    assert any(caveat.startswith("mini: ") for caveat in result.caveats)
+    assert next(v.reason for v in result.verdicts if v.judge == "mini").startswith("it rated nothing")
