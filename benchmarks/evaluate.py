@@ -29,7 +29,7 @@ from benchmarks.harness import machine
 LIMIT = 1.0
 OUTPUTS = ("responses.jsonl", "ratings.parquet", "results.json", "report.html")
 BOTS = """
-import os
+import os, time
 from palaver.schema import Reply
 
 class Bot:
@@ -40,6 +40,7 @@ class Bot:
 
     def reply(self, requests):
         asked("reply", len(requests))
+        time.sleep({pause})
         return [Reply(f"{{self.word}} {{request.dialogue.turns[-1].text}}") for request in requests]
 
 def judge(response):
@@ -68,8 +69,8 @@ by = ["bots:judge"]
 """
 
 
-def prepare(folder: Path, n_contexts: int, chunk: int = 64) -> None:
-    (folder / "bots.py").write_text(BOTS.format(chunk=chunk))
+def prepare(folder: Path, n_contexts: int, chunk: int = 64, pause: float = 0.0) -> None:
+    (folder / "bots.py").write_text(BOTS.format(chunk=chunk, pause=pause))
     (folder / "experiment.toml").write_text(EXPERIMENT)
     (folder / "questions.txt").write_text("".join(f"What about number {n}?\n" for n in range(n_contexts)))
 
@@ -122,7 +123,7 @@ def soak(n_kills: int, seed: int) -> dict[str, Any]:
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        prepare(folder, n_contexts=400, chunk=16)
+        prepare(folder, n_contexts=400, chunk=16, pause=0.1)  # half of a run is replies
         assert start(folder, "whole", "whole.calls").wait() == 0
         whole_seconds = timed(folder, "warm")
         killed = folder / "killed"
