@@ -27,6 +27,7 @@ from palaver.generation.system import (
     request_key,
 )
 from palaver.models.devices import choose_device, choose_dtype
+from palaver.models.int16 import round_weights
 from palaver.models.pretrained import load
 from palaver.models.shipped import PREFIX, shipped_checkpoint
 from palaver.models.turns import encode_knowledge, encode_turns, first_turn_seen, join_turns
@@ -56,6 +57,8 @@ class CheckpointSystem(Named):
         where = choose_device(device)
         self.model, self.vocabulary = load(self.folder, device=where, dtype=choose_dtype(dtype, where))
         self.model.merge()
+        if dtype == "int16" and where.type == "cpu":
+            round_weights(self.model)
         self.config = self.model.config
         self.speakers: tuple[str, ...] = self.config.speakers
         takes = set()
