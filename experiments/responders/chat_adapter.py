@@ -32,16 +32,9 @@ from palaver.training.experiment_file import load_experiment
 HERE = Path(__file__).resolve().parent
 EXPERIMENT = HERE / "default-chat.toml"
 SETTINGS = {
-    f"rank{rank}-rate{rate:g}-batch{batch}": (
-        f"model.lora_rank={rank}",
-        f"model.lora_alpha={2 * rank}",
-        f"optimiser.learning_rate={rate}",
-        f"optimiser.batch_tokens={batch}",
-        f"optimiser.epochs={epochs}",
-    )
-    for rank in (8,)
-    for rate in (3e-4, 6e-4, 1.2e-3)
-    for batch, epochs in ((1024, 4), (4096, 6))
+    f"rate{rate:g}-batch{batch}": (f"optimiser.learning_rate={rate}", f"optimiser.batch_tokens={batch}")
+    for rate in (6e-4, 1.2e-3, 2.4e-3)
+    for batch in (1024, 2048)
 }
 DEVELOPMENT = (
     "Hi! Nice weather today.",
