@@ -36,29 +36,8 @@ SETTINGS = {
     for rate in (6e-4, 1.2e-3, 2.4e-3)
     for batch in (1024, 2048)
 }
-DEVELOPMENT = (
-    "Hi! Nice weather today.",
-    "My cat is sick and I'm worried.",
-    "I got into university!",
-    "What can I bake with apples?",
-    "I had an argument with my wife.",
-    "Tell me something about elephants.",
-    "I'm learning to cook.",
-    "Do you like rain?",
-    "I feel a bit down today.",
-    "Any tips for a long flight?",
-    "Know any good films for tonight?",
-    "My brother is coming to visit me.",
-    "I can't concentrate at work.",
-    "Are you a real person?",
-    "What is your favourite food?",
-    "Can you turn on the light?",
-    "I'm planning a trip to Spain.",
-    "My shoulder hurts.",
-    "Nobody understands me.",
-    "Thanks, bye!",
-)
-"""Looked at while the adapter was made; none of them is in the training data or the evaluation."""
+DEVELOPMENT = (HERE / "everyday-development.txt").read_text(encoding="utf-8").splitlines()
+"""Prompts that were looked at while the adapter was made; neither taught nor part of the evaluation."""
 HALF = "model.safetensors"
 
 
