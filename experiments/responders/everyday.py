@@ -1,42 +1,51 @@
-"""Ten everyday prompts to `palaver chat`, and what it replies; beside it, the small model that is shipped.
+"""Ten everyday conversations of two turns with `palaver chat`; beside it SmolLM2 as published, and `default`.
 
-    python experiments/responders/everyday.py --out docs/results/chat.json
+    python experiments/responders/everyday.py --out docs/results/everyday.json
 
 Each prompt begins a conversation of its own, with the settings and the seed of `palaver chat`. Nothing is
-chosen: the replies are kept as they came. The tokens a second are those of the machine as it was; measure
-them where nothing else runs.
+chosen: the replies are kept as they came. None of the prompts is near what the adapter was taught with
+(tests/experiments/test_everyday.py holds that).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import platform
-import time
 from pathlib import Path
+from typing import Any
 
 import torch
 import transformers
 
 from palaver.cli.chat import DEFAULTS
+from palaver.files import sha256_of
 from palaver.generation.conversation import Conversation
-from palaver.generation.systems_file import open_system
+from palaver.generation.systems_file import CHAT, open_system
 from palaver.models.packages import PACKAGES
+from palaver.models.shipped import shipped_checkpoint
 
-PROMPTS = (
-    "Hi, how are you?",
-    "I lost my job today.",
-    "What should I cook for dinner tonight?",
-    "I can't sleep. Any ideas?",
-    "Tell me something interesting about the sea.",
-    "My best friend moved to another city and I miss her.",
-    "Can you recommend a book?",
-    "I passed my driving test!",
-    "Do you like music?",
-    "What should I do this weekend?",
-)
-SYSTEMS = ("smollm2", "default")
+PROMPTS = {
+    "Hi, how are you?": "I'm fine, too, just a bit tired.",
+    "I lost my job today.": "I don't know how to tell my wife.",
+    "What should I cook for dinner tonight?": "I have chicken and rice.",
+    "I can't sleep. Any ideas?": "I have tried that already.",
+    "Tell me something interesting about the sea.": "Wow, I didn't know that.",
+    "My best friend moved to another city and I miss her.": "Her name is Laura.",
+    "Can you recommend a book?": "I like crime stories.",
+    "I passed my driving test!": "At the third attempt!",
+    "Do you like music?": "I listen to jazz a lot.",
+    "What should I do this weekend?": "I'd rather stay at home.",
+}
+"""Prompt -> what is said next, whatever the reply."""
+SYSTEMS = (CHAT, "smollm2", "default")
+SEED = 0
+
+
+def converse(system: Any, *lines: str) -> list[str]:
+    """The reply to each line."""
+    conversation = Conversation([system], seed=SEED)
+    return [conversation.say(line)[0].reply.text for line in lines]
 
 
 def main() -> None:
@@ -44,31 +53,21 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--threads", type=int, default=2)
     given = parser.parse_args()
-    torch.set_num_threads(given.threads)
-    replies: list[dict[str, str]] = [{"prompt": prompt} for prompt in PROMPTS]
-    speed = {}
+    rows: list[dict[str, Any]] = [{"prompt": p, "follow_up": f} for p, f in PROMPTS.items()]
     for name in SYSTEMS:
         system = open_system(name, device="cpu", defaults=DEFAULTS)
-        Conversation([system]).say("Hello.")  # the first reply of a process is slower
-        n_tokens, began = 0, time.perf_counter()
-        for row in replies:
-            (said,) = Conversation([system], seed=0).say(row["prompt"])
-            row[name] = said.reply.text
-            n_tokens += said.reply.n_tokens or 0
-            print(f"{name}  {row['prompt']}  ->  {said.reply.text}", flush=True)
-        speed[name] = round(n_tokens / (time.perf_counter() - began), 1)
-        print(f"{name}: {speed[name]} tokens a second, prompts included", flush=True)
-    machine = {"processor": platform.machine(), "cores": os.cpu_count(), "threads": given.threads}
-    versions = {"torch": torch.__version__, "transformers": transformers.__version__}
+        for row in rows:
+            row[name] = converse(system, row["prompt"], row["follow_up"])
+            print(f"{name}  {row['prompt']}  ->  {'  ->  '.join(row[name])}", flush=True)
     content = {
         "command": "experiments/responders/everyday.py",
+        "seed": SEED,
         "model": PACKAGES["smollm2"].provenance,
-        "seed": 0,
-        "machine": machine | versions,
-        "tokens_per_second": speed,
-        "replies": replies,
+        "adapter": sha256_of(shipped_checkpoint(CHAT) / "model.safetensors"),
+        "machine": platform.machine(),
+        "versions": {"torch": torch.__version__, "transformers": transformers.__version__},
+        "conversations": rows,
     }
     given.out.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 

@@ -249,7 +249,11 @@ def test_the_best_system_that_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
     package = PACKAGES["smollm2"]
     monkeypatch.setattr(systems_file, "find_spec", lambda module: object())
     monkeypatch.setattr(systems_file, "installed_version", lambda package: package.version)
-    assert best_system()[0] == "smollm2"
+    name, about = best_system()
+    assert (name, about.split(",")[0]) == ("default-chat", "default-chat")
+    options = find_system(name).options
+    assert (options.dtype, options.decoding.method) == ("int16", "sample")
+    assert find_system("default").options.dtype == "auto"
     monkeypatch.setattr(systems_file, "installed_version", lambda package: None)
     assert best_system() == (
         "default",

@@ -131,6 +131,30 @@ def test_stepping_scores_as_the_whole_response_does(base: Path, conditioning: st
         assert torch.allclose(summed, model.response_nll(**given, response=response, **who), rtol=1e-9)
 
 
+def test_what_was_read_of_a_conversation_is_not_read_again(base: Path) -> None:
+    model, vocabulary = model_of(base)
+    lengths = []
+    model.language_model.base_model.register_forward_pre_hook(
+        lambda module, args, kwargs: lengths.append(kwargs["inputs_embeds"].shape[1]), with_kwargs=True
+    )
+    turns = ["Hello.", "A cup of tea!", "With milk?", "I love it.", "abc xyz"]
+    texts = [turns[:1], turns[:3], turns, ["Hello, you.", *turns[1:]], turns[:1]]
+    contexts = [join_turns(encode_turns(vocabulary, t), 300, model.config.frame).tokens for t in texts]
+    with torch.inference_mode():
+        known = [model.encode(padded([context])) for context in contexts]
+        n_read, lengths[:] = list(lengths), []
+        for context, memory in zip(contexts, known, strict=True):
+            model.eval()  # forgets
+            fresh = model.encode(padded([context]))
+            assert torch.equal(fresh.visible, memory.visible)
+            for (keys, values), (fresh_keys, fresh_values) in zip(memory.cache, fresh.cache, strict=True):
+                assert torch.allclose(keys, fresh_keys, atol=1e-9)
+                assert torch.allclose(values, fresh_values, atol=1e-9)
+    assert sum(n_read[:3]) == lengths[2]
+    assert lengths[3] / 2 < n_read[3] < lengths[3]  # only the mark in front is the same
+    assert n_read[4] < lengths[4]
+
+
 def test_a_speaker_changes_the_answer_and_must_be_named(base: Path) -> None:
     model, vocabulary = model_of(base, conditioning="speaker", speakers=("a", "b"))
     given = tensors(model, vocabulary) | {"knowledge": None}

@@ -15,8 +15,9 @@ from palaver.artefacts import digest
 from palaver.corpora.personalities import TRAITS
 from palaver.errors import UserError
 from palaver.files import sha256_of
-from palaver.generation.decode import Decoded, Decoding, decode
+from palaver.generation.decode import Decoded, Decoding, Hear, decode
 from palaver.generation.options import CheckpointOptions
+from palaver.generation.streaming import TokenPieces
 from palaver.generation.system import (
     Notes,
     check_context,
@@ -26,11 +27,12 @@ from palaver.generation.system import (
     request_key,
 )
 from palaver.models.devices import choose_device, choose_dtype
+from palaver.models.int16 import round_weights
 from palaver.models.pretrained import load
 from palaver.models.shipped import PREFIX, shipped_checkpoint
 from palaver.models.turns import encode_knowledge, encode_turns, first_turn_seen, join_turns
 from palaver.registry import Named
-from palaver.schema import Dialogue, Reply, Request
+from palaver.schema import Dialogue, Reply, Request, Say
 from palaver.text.vocabulary import UNK
 
 
@@ -55,6 +57,8 @@ class CheckpointSystem(Named):
         where = choose_device(device)
         self.model, self.vocabulary = load(self.folder, device=where, dtype=choose_dtype(dtype, where))
         self.model.merge()
+        if dtype == "int16" and where.type == "cpu":
+            round_weights(self.model)
         self.config = self.model.config
         self.speakers: tuple[str, ...] = self.config.speakers
         takes = set()
@@ -81,6 +85,16 @@ class CheckpointSystem(Named):
 
     def reply(self, requests: Sequence[Request]) -> list[Reply]:
         """Replies that depend on each request alone."""
+        return self._reply(requests)
+
+    def stream(self, request: Request, say: Say) -> Reply:
+        """The reply to one request; `say` is told each piece of it as soon as it is there."""
+        pieces = TokenPieces(self.vocabulary.decode, say)
+        (reply,) = self._reply([request], pieces.hear)
+        pieces.finish(reply.text)
+        return reply
+
+    def _reply(self, requests: Sequence[Request], hear: Hear | None = None) -> list[Reply]:
         for request in {(r.speaker, r.ocean, r.knowledge is None): r for r in requests}.values():
             check_takes(self, request)
         for dialogue in {id(r.dialogue): r.dialogue for r in requests}.values():
@@ -101,6 +115,7 @@ class CheckpointSystem(Named):
                 knowledge=[knowledge[i] for i in rows] if informed else None,
                 keys=[keys[i] for i in rows],
                 batch_size=self.batch_size,
+                hear=hear,
                 **{name: [values[i] for i in rows] for name, values in who.items()},
             )
             for i, one in zip(rows, decoded, strict=True):

