@@ -36,7 +36,7 @@ WIDTHS = {"context": (32, 64, 128, 256, 512), "knowledge": (32, 64, 128), "respo
 """Batches are as wide as one of these, so that there are few graphs."""
 CHUNK = 32
 """Steps that are started before another training has its turn."""
-VALID_BATCH = 64
+VALID_BATCH = 16
 
 
 def pad_rows(column: Ragged, ids: np.ndarray, width: int, *, end: bool, device: torch.device) -> Tensor:
@@ -219,6 +219,14 @@ class Training:
         self.model.train(is_training)
         self._learn(widths) if is_training else self._judge(widths)
 
+    def _record_all(self, batches: Batches) -> None:
+        """The widest first: the memory of later ones is then found among what those have used."""
+        shapes = [(True, widths) for widths in set(batches.widths)]
+        shapes += [(False, widths) for widths in set(self.valid_batches.widths)]
+        for is_training, widths in sorted(shapes, key=lambda shape: (shape[0], sum(shape[1])), reverse=True):
+            if self.records:
+                self._record(is_training, widths)
+
     def _record(self, is_training: bool, widths: Widths) -> None:
         """Warming up and recording change the weights, so they are put back."""
         work = self._learn if is_training else self._judge
@@ -258,6 +266,8 @@ class Training:
             if self.batches is None:
                 plan = {"bucket": s.bucket, "seed": self.experiment.seed, "epoch": len(self.epochs)}
                 self.batches, self.batch = Batches(self.train, s.batch_size or 1, self.device, **plan), 0
+                if self.records and not self.graphs:
+                    self._record_all(self.batches)
             for i in range(CHUNK):
                 self.step += 1
                 self.rate.fill_(self.schedule.rate(self.step, len(self.epochs) + 1))
