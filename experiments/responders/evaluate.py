@@ -1,138 +1,114 @@
-"""Perplexity and generated responses on Topical-Chat's test sets (Table 3 of Gopalakrishnan et al. 2019).
+"""The figures of Topical-Chat's Tables 3 and 5 from what `topical_chat.py test` wrote.
 
-python experiments/responders/evaluate.py runs/tf runs/tf-knowledge --data DATA --out results.json
+    python experiments/responders/evaluate.py --from OUT --carried carry/tables --out results.json
 
-Knowledge is the oracle's sentence; with --selectors oracle,tfidf,trained also what the others choose from the
-history alone, as runs called tf-knowledge/tfidf. `palaver reproduce topical-chat` prints the table.
+Perplexity per token and per word: the end of a response counts as one of each, unknown words cost their
+spelling. Intervals are over conversations for perplexity and over responses for the rest. Replies to the
+sentences of another selector than the oracle are rows called tf-knowledge/tfidf. `palaver reproduce
+topical-chat --runs results.json` prints the tables.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import time
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
+import numpy as np
+from topical_chat import LIMITS, ROWS, SELECTORS, TESTS, read_rows
 
-from palaver.corpora.catalogue import read_corpus
-from palaver.generation.decode import Decoding, decode, pad
-from palaver.knowledge.candidates import reading_sentences
-from palaver.knowledge.corpus import select_for
-from palaver.knowledge.selector import make_selector
 from palaver.metrics.evaluate import evaluate
-from palaver.models.pretrained import Responder, load
-from palaver.models.turns import encode_knowledge, encode_turns, join_turns
 from palaver.statistics.perplexity import corpus_perplexity
 from palaver.text.spelling import Spelling
 from palaver.text.vocabulary import EOS, UNK, Vocabulary
 from palaver.text.words import count_words
 
-SPLITS = ("test_freq", "test_rare")
 METRICS = ["unigram_f1", "diversity_1", "diversity_2", "distinct_1", "distinct_2", "words"]
 
 
-class Example(NamedTuple):
+class Turn(NamedTuple):
+    """A response of the test set."""
+
     dialogue: str
     history: tuple[str, ...]
     response: str
-    knowledge: str
+    knowledge: dict[str, str]
+    """Selector -> its sentence."""
 
 
-def examples(data: Path, split: str, selector: str) -> list[Example]:
-    """Every turn but the first of each conversation, with the sentence that `selector` finds for it."""
-    sentences = reading_sentences(read_corpus("topical-chat", root=data))
-    chosen = select_for(
-        read_corpus("topical-chat", root=data, split=split), make_selector(selector, sentences)
-    )
-    rows = []
-    for dialogue, picks in chosen:
-        texts = [turn.text.strip() for turn in dialogue.turns]
+def read_turns(carried: Path, split: str) -> list[Turn]:
+    """In the order of the examples that were tested."""
+    turns = []
+    for row in read_rows(carried / f"{split}.jsonl.xz"):
+        texts = [text.strip() for text in row["turns"]]
         for i in range(1, len(texts)):
             if texts[i] and any(texts[:i]):
-                pick = picks[i]
-                rows.append(Example(dialogue.id, tuple(texts[:i]), texts[i], pick.sentence if pick else ""))
-    return rows
+                sentences = {name: own[i] for name, own in row["knowledge"].items()}
+                turns.append(Turn(row["id"], tuple(texts[max(0, i - 2) : i]), texts[i], sentences))
+    return turns
 
 
-@torch.inference_mode()
-def score(model: Responder, vocabulary: Vocabulary, some: list[Example]) -> dict[str, object]:
-    """Perplexity per token and per word; the end counts as one of each, unknown words cost their spelling.
+class Words:
+    """How many tokens and words of each response were scored, and what its unknown words cost on top."""
 
-    The interval is that over conversations.
-    """
-    limits = model.config
-    spelling = Spelling(vocabulary)
-    nll, spelled, n_tokens, n_words = [], [], [], []
-    n_unknown = 0
-    for _, conversation in groupby(some, key=lambda e: e.dialogue):
-        rows, costs, words = [], 0.0, 0
-        for e in conversation:
-            response = [*vocabulary.encode(e.response), EOS]
-            words += 1 + count_words(e.response)
-            if len(response) > limits.max_response:  # its end is not seen: neither are the words that are cut
-                response = response[: limits.max_response]
-                words += count_words(vocabulary.decode(response)) - count_words(e.response) - 1
-            knowledge = encode_knowledge(vocabulary, [e.knowledge], limits.max_knowledge)[0].tokens
-            history = join_turns(encode_turns(vocabulary, e.history), limits.max_context)
-            rows.append((history.tokens, response, knowledge if limits.knowledge else []))
-            costs += spelling.unknown(e.response, response)
-            n_unknown += sum(token == UNK for token in response)
-        context, said, knowledge_ids = (pad([row[k] for row in rows], model.device) for k in range(3))
-        cost = model(context, said, knowledge=knowledge_ids if limits.knowledge else None)
-        nll.append(float(cost.nll))
-        n_tokens.append(int(cost.n_tokens))
-        spelled.append(costs)
-        n_words.append(words)
-    with_spelling = [cost + more for cost, more in zip(nll, spelled, strict=True)]
-    per_word = corpus_perplexity(with_spelling, n_tokens, n_words)
+    def __init__(self, turns: list[Turn], vocabulary: Vocabulary, longest: int) -> None:
+        spelling = Spelling(vocabulary)
+        self.n_tokens, self.n_words, self.spelled, self.n_unknown = [], [], [], 0
+        for turn in turns:
+            response = [*vocabulary.encode(turn.response), EOS]
+            n_words = 1 + count_words(turn.response)
+            if len(response) > longest:  # neither its end nor the words behind are scored
+                response = response[:longest]
+                n_words = count_words(vocabulary.decode(response))
+            self.n_tokens.append(len(response))
+            self.n_words.append(n_words)
+            self.spelled.append(spelling.unknown(turn.response, response))
+            self.n_unknown += sum(token == UNK for token in response)
+
+
+def measure_perplexity(nll: np.ndarray, turns: list[Turn], words: Words) -> dict[str, Any]:
+    """Over conversations."""
+    n_tokens, n_words, n_unknown = words.n_tokens, words.n_words, words.n_unknown
+    table = np.column_stack([nll, nll + np.array(words.spelled), n_tokens, n_words])  # (turns, 4)
+    sizes = [len(list(own)) for _, own in groupby(turns, key=lambda turn: turn.dialogue)]
+    sums = np.add.reduceat(table, np.cumsum([0, *sizes[:-1]]))  # (conversations, 4)
+    per_word = corpus_perplexity(sums[:, 1], sums[:, 2], sums[:, 3])
     interval = per_word.per_word_interval
     assert interval is not None
     return {
         "ppl_word": [per_word.per_word, interval.low, interval.high],
-        "ppl_token": corpus_perplexity(nll, n_tokens, n_words).per_token,
+        "ppl_token": corpus_perplexity(sums[:, 0], sums[:, 2], sums[:, 3]).per_token,
         "unknown_share": n_unknown / sum(n_tokens),
-        "n_conversations": len(nll),
+        "n_conversations": len(sizes),
     }
 
 
-def training(run: Path) -> dict[str, object]:
-    """The epochs of a run, and why it ended, as its log beside its folder says."""
-    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    keys = ("epoch", "step", "seconds", "ppl_word", "valid_ppl", "valid_ppl_word", "lr")
-    epochs = [{key: row[key] for key in keys if key in row} for row in rows if row["kind"] == "epoch"]
-    log = run.with_suffix(".log")
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else []
-    ends = [line for line in lines if line.startswith(("finished:", "stopped after"))]
-    return {"epochs": epochs, "end": ends[-1].partition("; ")[0] if ends else ""}
-
-
-def answers(model: Responder, vocabulary: Vocabulary, some: list[Example], how: Decoding) -> list[str]:
-    limits = model.config
-    contexts = [join_turns(encode_turns(vocabulary, e.history), limits.max_context).tokens for e in some]
-    knowledge = None
-    if limits.knowledge:
-        facts = encode_knowledge(vocabulary, [e.knowledge for e in some], limits.max_knowledge)
-        knowledge = [fact.tokens for fact in facts]
-    return [
-        vocabulary.decode(d.tokens) for d in decode(model, contexts, how, knowledge=knowledge, batch_size=512)
-    ]
-
-
-def test(model: Responder, vocabulary: Vocabulary, some: list[Example]) -> dict[str, Any]:
-    """All columns of the table from one checkpoint."""
-    began = time.perf_counter()
-    numbers: dict[str, Any] = dict(score(model, vocabulary, some))
-    how = Decoding(method="beam", beam_size=5, max_length=model.config.max_response)
-    said = answers(model, vocabulary, some, how)
-    table = evaluate(said, [e.response for e in some], metrics=METRICS)
+def measure(
+    arrays: Any, key: str, selector: str, turns: list[Turn], words: Words, vocabulary: Vocabulary
+) -> dict[str, Any]:
+    """All columns of one row and test set."""
+    nll = arrays[f"{key}.nll"]
+    turns = turns[: len(nll)]
+    if len(turns) < len(nll) or len(words.n_tokens) < len(nll):
+        raise SystemExit(f"{key}: {len(nll)} responses were scored, the test set has {len(turns)}")
+    lengths = arrays[f"{key}.lengths"]
+    tokens = np.split(arrays[f"{key}.tokens"], np.cumsum(lengths)[:-1])
+    replies = [vocabulary.decode(own.tolist()) for own in tokens]
+    numbers = measure_perplexity(nll, turns, words)
+    table = evaluate(replies, [turn.response for turn in turns], metrics=METRICS)
     numbers |= {row.name: [row.value, row.low, row.high] for row in table}
-    numbers |= {"n": len(some), "seconds": time.perf_counter() - began}
+    numbers |= {"n": len(turns), "seconds": float(arrays[f"{key}.seconds"])}
+    chosen = list(zip(turns, replies, strict=True))[:: max(1, len(turns) // 8)]
     numbers["samples"] = [
-        {"history": list(e.history[-2:]), "knowledge": e.knowledge, "true": e.response, "said": s}
-        for e, s in list(zip(some, said, strict=True))[:: max(1, len(some) // 8)]
+        {
+            "history": list(turn.history),
+            "knowledge": turn.knowledge[selector],
+            "true": turn.response,
+            "said": reply,
+        }
+        for turn, reply in chosen
     ]
     return numbers
 
@@ -141,33 +117,41 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("runs", type=Path, nargs="+")
-    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--from", type=Path, required=True, dest="tested")
+    parser.add_argument("--carried", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument(
-        "--selectors", default="oracle", help="who chooses the knowledge, several with commas"
-    )
-    parser.add_argument("--limit", type=int, default=0, help="only so many examples of each set")
     given = parser.parse_args()
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    selectors = given.selectors.split(",")
-    sets = {(name, split): examples(given.data, split, name) for name in selectors for split in SPLITS}
+    turns = {split: read_turns(given.carried, split) for split in TESTS}
+    words: dict[tuple[str, str], Words] = {}
     results: dict[str, dict[str, Any]] = {}
-    for run in given.runs:
-        if not (run / "best").exists():
-            print(f"{run}: no model, left out")
+    for name in ROWS:
+        about, tested = given.tested / f"{name}.json", given.tested / f"{name}.npz"
+        if not about.is_file():
+            print(f"{name}: no training, left out")
             continue
-        model, vocabulary = load(run / "best", device=device)
-        for name in selectors if model.config.knowledge else ["oracle"]:
-            row = run.name if name == "oracle" else f"{run.name}/{name}"
-            tests = {
-                split: test(model, vocabulary, sets[name, split][: given.limit or None]) for split in SPLITS
-            }
-            results[row] = {**training(run), "test": tests}
-            for split, numbers in tests.items():
+        training = json.loads(about.read_text(encoding="utf-8"))
+        results[name] = {**training, "test": {}}
+        if not tested.is_file():
+            continue
+        vocabulary = Vocabulary.load(given.tested / ROWS[name])
+        arrays = np.load(tested)
+        for selector in SELECTORS:
+            row = name if selector == "oracle" else f"{name}/{selector}"
+            for split in TESTS:
+                key = split if selector == "oracle" else f"{selector}.{split}"
+                if f"{key}.seconds" not in arrays:
+                    continue
+                known = (ROWS[name], split)
+                if known not in words:
+                    n_tested = len(arrays[f"{key}.nll"])
+                    longest = LIMITS[ROWS[name]].response
+                    words[known] = Words(turns[split][:n_tested], vocabulary, longest)
+                numbers = measure(arrays, key, selector, turns[split], words[known], vocabulary)
+                results.setdefault(row, {"epochs": training["epochs"], "end": training["end"], "test": {}})
+                results[row]["test"][split] = numbers
                 shown = {k: v[0] if isinstance(v, list) else v for k, v in numbers.items() if k != "samples"}
                 print(row, split, " ".join(f"{k}={v:.3f}" for k, v in shown.items()), flush=True)
-    given.out.write_text(json.dumps(results, indent=1), encoding="utf-8")
+    given.out.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
