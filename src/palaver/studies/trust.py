@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from palaver.errors import DataError, UserError, nearest
 from palaver.schema import RunRecord, record_run
@@ -90,6 +91,10 @@ class People:
     @property
     def is_pair(self) -> bool:
         return self.judged.treatment.kind == "pair"
+
+    def sampling(self, rows: NDArray[Any]) -> Floats | None:
+        """The probability with which these ratings' items were drawn; None where all had the same."""
+        return None if self.judged.sampling is None else self.judged.sampling[rows]
 
 
 def criteria_of_people(table: RatingTable) -> list[str]:
@@ -178,12 +183,13 @@ class Verdicts:
         else:
             rows = judged.system == codes[0]
         rated = {people.dialogues[code] for code in people.dialogue[rows]}
+        scores = self.scored(people, *systems)
+        return {name: score for name, score in scores.items() if name not in rated}
+
+    def scored(self, people: People, *systems: str) -> dict[str, float]:
+        """Dialogue -> score, for all outputs of these systems (a pair's of both)."""
         wanted = tuple(sorted(systems)) if people.is_pair else systems
-        return {
-            key[0]: score
-            for key, score in self.scores.items()
-            if key[1:] == wanted and key[0] not in rated
-        }  # fmt: skip
+        return {key[0]: score for key, score in self.scores.items() if key[1:] == wanted}
 
 
 def verdicts_of(

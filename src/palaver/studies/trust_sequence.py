@@ -188,6 +188,7 @@ def watch(
                     planned=planned,
                     prediction=own,
                     unrated=[*unrated, *later],
+                    sampling=people.sampling(part),
                     within=within,
                     alpha=share,
                 )
