@@ -16,6 +16,7 @@ from palaver.statistics.clusters import clustered_mean
 from palaver.statistics.prediction_powered import prediction_powered_mean
 from palaver.statistics.prediction_powered_pairs import Comparisons, Verdicts, prediction_powered_strengths
 from palaver.statistics.sampling import draw_sample, fit_residuals, sampling_probabilities
+from palaver.statistics.sequences import FIRST_LOOK, clustered_look
 
 PILOT = 60
 AVAILABLE = 500
@@ -118,7 +119,7 @@ def sampled_strength_grid(n_studies: int, seed: int = 0) -> Iterator[Row]:
         yield {"dialogues": n, "raters": 8, "each": 2, "available": AVAILABLE, "coverage": rates}
 
 
-def _strengths(n: int, available: int, rng: Generator, corrected: bool):  # noqa: ANN202
+def _strengths(n: int, available: int, rng: Generator, corrected: bool):
     unsure = rng.random(available)
     chances = sampling_probabilities((0.2 + 2 * unsure) ** 2, n)
     drawn = np.arange(n) if n == available else draw_sample(chances, rng)
@@ -136,9 +137,56 @@ def _strengths(n: int, available: int, rng: Generator, corrected: bool):  # noqa
     sampling = chances[dialogue[rows]] if corrected else None
     given = np.ones(dialogue.size, bool) if corrected else ~np.isin(dialogue, drawn)
     return prediction_powered_strengths(
-        Comparisons(
-            first[rows], second[rows], won, judge[rows], dialogue[rows], rater, position, sampling
-        ),
+        Comparisons(first[rows], second[rows], won, judge[rows], dialogue[rows], rater, position, sampling),
         Verdicts(first[given], second[given], judge[given], dialogue[given]),
         ["a", "b", "c"],
     )
+
+
+SEQUENCES = (
+    {"difference": 0.0, "uneven": 0.0},
+    {"difference": 0.0, "uneven": 2.0},
+    {"difference": 0.5, "uneven": 2.0},
+)
+
+
+def sampled_sequence_grid(n_studies: int, seed: int = 0) -> Iterator[Row]:
+    """A served study with a judge: 60 of 300 dialogues drawn unequally, watched after every dialogue."""
+    for design in SEQUENCES:
+        rng = stream(seed, "sampled sequence", design)
+        found = {"corrected": 0, "people alone": 0}
+        stopped: dict[str, list[int]] = {name: [] for name in found}
+        for _ in range(n_studies):
+            for name, at in _watched(design, rng).items():
+                found[name] += at is not None
+                stopped[name].append(60 if at is None else at)
+        yield {
+            **design, "dialogues": 60, "available": 300, "raters": 10, "each": 3,
+            "any_difference": {name: rate(hits, n_studies) for name, hits in found.items()},
+            "mean_dialogues": {name: float(np.mean(at)) for name, at in stopped.items()},
+        }  # fmt: skip
+
+
+def _watched(design: Row, rng: Generator) -> dict[str, int | None]:
+    """After how many dialogues some difference was found, with and without the judge; None: never."""
+    difference, judge, unsure = _population(300, design["uneven"], rng)
+    difference = difference + design["difference"]
+    chances = sampling_probabilities((0.3 + design["uneven"] * unsure) ** 2, 60)
+    drawn = rng.permutation(draw_sample(chances, rng))
+    value, dialogue, rater = _rate(difference[drawn], 10, 3, 0.1 * rng.standard_normal(10), rng)
+    sampling, scores = chances[drawn][dialogue], judge[drawn][dialogue]
+    others = np.delete(judge, drawn)
+    at: dict[str, int | None] = {"corrected": None, "people alone": None}
+    for t in range(FIRST_LOOK, 61):
+        upto = slice(0, 3 * t)
+        rows = (value[upto], None, dialogue[upto], rater[upto])
+        for name in [name for name, when in at.items() if when is None]:
+            with_judge = name == "corrected"
+            look = clustered_look(
+                *rows, planned=60, sampling=sampling[upto],
+                prediction=scores[upto] if with_judge else None,
+                unrated=np.r_[others, judge[drawn[t:]]] if with_judge else (),
+            )  # fmt: skip
+            if look.decision != "go on":
+                at[name] = t
+    return at

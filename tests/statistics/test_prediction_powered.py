@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import dataclasses
+import json
 import math
 from pathlib import Path
 
@@ -175,7 +175,9 @@ def test_a_system_that_lost_everything_has_no_strength() -> None:
 def test_with_equal_probabilities_a_sample_is_what_it_is_without_them() -> None:
     people, judge, dialogue, rater, unrated = two_way_data()
     plain = prediction_powered_mean(people, judge, dialogue, rater, unrated)
-    drawn = prediction_powered_mean(people, judge, dialogue, rater, unrated, sampling=np.full(people.size, 0.1))
+    drawn = prediction_powered_mean(
+        people, judge, dialogue, rater, unrated, sampling=np.full(people.size, 0.1)
+    )
     assert drawn.people == plain.people
     assert drawn.together.value == pytest.approx(plain.together.value, abs=0.02)
     assert drawn.together.se == pytest.approx(plain.together.se, rel=0.03)

@@ -17,6 +17,7 @@ from palaver.server.database import Database
 from palaver.server.export import FOR_ANALYSIS, read_answers
 from palaver.server.records import count_answers, log, stop_reason
 from palaver.studies.ratings import read_ratings
+from palaver.studies.stop_judge import verdicts_in
 from palaver.studies.trust import people_of
 from palaver.studies.trust_sequence import Watch, watch
 
@@ -31,7 +32,8 @@ def watch_study(database: Database, study: Study) -> list[Watch]:
         people = people_of(table, study.deciding_criterion)
     except DataError:  # nobody has answered yet
         return []
-    return watch(people, within=study.equivalent_within, planned=len(study.items))
+    verdicts = verdicts_in(study.stop_judge) if study.stop_judge is not None else None
+    return watch(people, verdicts, within=study.equivalent_within, planned=len(study.items))
 
 
 def describe_decisions(watches: list[Watch]) -> str:

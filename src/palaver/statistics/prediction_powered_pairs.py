@@ -239,7 +239,9 @@ def _tuned_weight(rated: _Design, unrated: _Design, theta: Floats) -> float:
     if spread == 0:
         return 0.0
     if rated.is_sample:
-        counts = _sums(rated.share[:, None], rated.dialogue) / _sums(np.ones((rated.y.size, 1)), rated.dialogue)
+        counts = _sums(rated.share[:, None], rated.dialogue) / _sums(
+            np.ones((rated.y.size, 1)), rated.dialogue
+        )
         counts = counts * n_unrated / counts.sum()
         squares = np.maximum(counts * (counts - 1), 1e-12)
         return float(np.clip(np.sum(squares * own * judge) / np.sum(squares * judge**2), 0.0, 1.0))
