@@ -100,7 +100,7 @@ STRENGTHS = np.array([0.6, 0.0, -0.4])
 
 
 def sampled_strength_grid(n_studies: int, seed: int = 0) -> Iterator[Row]:
-    """Coverage of Bradley-Terry strengths where dialogues on which systems differ more are drawn more often."""
+    """Coverage of Bradley-Terry strengths; dialogues on which systems differ more are drawn more often."""
     truth = [pair.people.value for pair in _strengths(40_000, 40_000, stream(seed, "truth"), False).pairs]
     for n in (40, 120):
         rng = stream(seed, "sampled strengths", n)

@@ -19,6 +19,7 @@ from palaver.server.records import count_answers, log, stop_reason
 from palaver.studies.ratings import read_ratings
 from palaver.studies.stop_judge import verdicts_in
 from palaver.studies.trust import people_of
+from palaver.studies.trust_plan import dialogues_of
 from palaver.studies.trust_sequence import Watch, watch
 
 _LONGEST_SHARE = 4.0
@@ -33,7 +34,7 @@ def watch_study(database: Database, study: Study) -> list[Watch]:
     except DataError:  # nobody has answered yet
         return []
     verdicts = verdicts_in(study.stop_judge) if study.stop_judge is not None else None
-    return watch(people, verdicts, within=study.equivalent_within, planned=len(study.items))
+    return watch(people, verdicts, within=study.equivalent_within, planned=len(dialogues_of(study)))
 
 
 def describe_decisions(watches: list[Watch]) -> str:
