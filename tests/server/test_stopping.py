@@ -72,6 +72,15 @@ def test_it_goes_on_until_it_is_sure_and_stays_stopped_after_a_restart(state: St
     assert stop_if_sure(again.database, again.study, 2.0) == why  # written down once
 
 
+def test_before_the_question_that_decides_was_answered_it_goes_on(sqlite: Database) -> None:
+    base = example_study(preset_study("likert", layout="separate"), 2, 6)
+    fields = {**base.model_dump(), "stop": "when-sure", "stop_criterion": "quality"}
+    state = StudyState.create(sqlite, Study.model_validate(fields), "")
+    sham.work(state, sham.come_in(state), random.Random(1), screens=1)  # of another question
+    assert stop_if_sure(sqlite, state.study, 1.0) is None
+    assert not Live(sqlite).wait().problem
+
+
 def test_somebody_at_work_leaves_with_the_code(state: StudyState) -> None:
     good = state.study.systems[0]
     rate(state, 3, good)

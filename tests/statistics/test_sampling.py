@@ -55,9 +55,9 @@ def test_the_residual_model_finds_what_uncertainty_foretells() -> None:
     assert low < model.mean < high
     assert model.variance([np.nan])[0] == pytest.approx(model.mean)  # unknown: as the average
     noise = fit_residuals(np.random.default_rng(2).standard_normal(200), unsure)
-    assert "does not foretell" in noise.reason
+    assert "foretells where it is wrong" in noise.reason
     assert np.ptp(noise.variance([0.0, 1.0])) == 0
-    assert "equally unsure" in fit_residuals(rng.standard_normal(9), np.ones(9)).reason
+    assert "nothing tells dialogues apart" in fit_residuals(rng.standard_normal(9), np.ones(9)).reason
 
 
 def test_what_cannot_be_drawn_is_refused() -> None:

@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 
-from palaver.errors import DataError
+from palaver.errors import UserError
 from palaver.schema import Study
 from palaver.server.database import Database
 from palaver.server.export import FOR_ANALYSIS, read_answers
@@ -31,7 +31,7 @@ def watch_study(database: Database, study: Study) -> list[Watch]:
     try:
         table = read_ratings(read_answers(database, FOR_ANALYSIS), study=study, skip_bad=True)
         people = people_of(table, study.deciding_criterion)
-    except DataError:  # nobody has answered yet
+    except UserError:  # nobody has answered yet, or not this question
         return []
     verdicts = verdicts_in(study.stop_judge) if study.stop_judge is not None else None
     return watch(people, verdicts, within=study.equivalent_within, planned=len(dialogues_of(study)))

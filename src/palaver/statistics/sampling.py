@@ -16,56 +16,64 @@ from numpy.typing import ArrayLike
 
 from palaver.statistics.bootstrap import Floats, Rng
 from palaver.statistics.clusters import Codes
+from palaver.statistics.prediction_powered import FEWEST_DIALOGUES
 
 EVEN_PART = 0.5
 """The part of the sampling probability that all dialogues share alike."""
-_LEAST_CORRELATION = 2.0
-"""In standard errors (1 / sqrt(n)): what foretells less is taken for noise."""
+_CHANCE = 0.05
+"""How often a signal that foretells nothing is used all the same."""
 _WIDEST = 4.0
 """A dialogue is expected to differ at most so many times as much as the average, in variance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResidualModel:
-    """How far people and the judge are expected to differ, from how unsure the judge is: a straight line."""
+    """How far people and the judge are expected to differ, from a signal of the judge's: a straight line."""
 
     mean: float
     """The mean squared difference in the pilot."""
     slope: float
-    """By how much it rises from the surest to the least sure dialogue."""
+    """By how much it rises with the signal."""
     correlation: float
-    """Of the size of the difference with the judge's uncertainty, in the pilot."""
+    """Of the size of the difference with the signal, in the pilot."""
     centre: float
     reason: str = ""
     """Why all dialogues are expected to differ alike; empty where they are not."""
 
-    def variance(self, uncertainty: ArrayLike) -> Floats:
+    def variance(self, signal: ArrayLike) -> Floats:
         """The expected squared difference of dialogues."""
-        unsure = np.asarray(uncertainty, dtype=np.float64)
+        values = np.asarray(signal, dtype=np.float64)
         if self.reason:
-            return np.full(unsure.shape, self.mean)
-        expected = self.mean + self.slope * (np.nan_to_num(unsure, nan=self.centre) - self.centre)
+            return np.full(values.shape, self.mean)
+        expected = self.mean + self.slope * (np.nan_to_num(values, nan=self.centre) - self.centre)
         return np.asarray(np.clip(expected, self.mean / _WIDEST, self.mean * _WIDEST))
 
 
-def fit_residuals(residual: ArrayLike, uncertainty: ArrayLike) -> ResidualModel:
-    """Fit a pilot's squared differences (people minus judge, one a dialogue) to the judge's uncertainty."""
-    rest, unsure = np.asarray(residual, dtype=np.float64), np.asarray(uncertainty, dtype=np.float64)
-    known = np.isfinite(rest) & np.isfinite(unsure)
-    rest, unsure = rest[known] - rest[known].mean() if known.any() else rest[known], unsure[known]
+def fit_residuals(residual: ArrayLike, signal: ArrayLike, n_tried: int = 1) -> ResidualModel:
+    """Fit a pilot's squared differences (people minus judge, one a dialogue) to a signal of the judge's.
+
+    A signal that foretells no more than chance is not used; of `n_tried` signals, by chance one looks good.
+    """
+    from scipy.special import ndtri
+
+    rest, values = np.asarray(residual, dtype=np.float64), np.asarray(signal, dtype=np.float64)
+    known = np.isfinite(rest) & np.isfinite(values)
+    rest, values = rest[known], values[known]
+    if rest.size:
+        rest = rest - rest.mean()
     squares = rest**2
     mean = float(squares.mean()) if squares.size else math.nan
-    centre = float(unsure.mean()) if unsure.size else math.nan
+    centre = float(values.mean()) if values.size else math.nan
     reason, rho, slope = "", math.nan, 0.0
-    if unsure.size < 5 or unsure.std() == 0 or np.abs(rest).std() == 0:
-        reason = "the judge is equally unsure of everything"
+    if values.size < FEWEST_DIALOGUES or values.std() == 0 or np.abs(rest).std() == 0:
+        reason = "nothing tells dialogues apart on which the judge is sure from others"
     else:
-        rho = float(np.corrcoef(np.abs(rest), unsure)[0, 1])
-        slope = float(np.cov(squares, unsure)[0, 1] / unsure.var(ddof=1))
-        least = _LEAST_CORRELATION / math.sqrt(unsure.size)
+        rho = float(np.corrcoef(np.abs(rest), values)[0, 1])
+        slope = float(np.cov(squares, values)[0, 1] / values.var(ddof=1))
+        least = float(ndtri(1 - _CHANCE / 2 / n_tried)) / math.sqrt(values.size)
         if abs(rho) < least:
-            reason = f"how unsure the judge is does not foretell where it is wrong ({rho:.2f}; {least:.2f} "
-            reason += "would be more than chance)"
+            reason = f"nothing that the judge says foretells where it is wrong (correlation {rho:.2f}; "
+            reason += f"{least:.2f} would be more than chance)"
     return ResidualModel(mean=mean, slope=slope, correlation=rho, centre=centre, reason=reason)
 
 

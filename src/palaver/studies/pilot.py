@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Literal
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from palaver.studies.judgements import Floats, Ints
 from palaver.studies.trust import People, Verdicts
 
 Pair = tuple[int, int]
+Signal = Literal["doubt", "closeness", "level"]
+"""Where a judge may be wrong: by its own doubt, where it finds two systems alike, or by how well it rates."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +45,8 @@ class Foretold:
     variance: float
     correlation: float
     residuals: ResidualModel
+    signal: Signal
+    """What the residuals are foretold by."""
 
 
 def pairs_of(people: People) -> list[Pair]:
@@ -99,7 +104,7 @@ def _rows_of_pair(people: People, pair: Pair) -> np.ndarray:
 def foretold_by(people: People, verdicts: Verdicts, pair: Pair) -> Foretold:
     """How much of the difference the judge knows, and where it is likely to be wrong."""
     judged, predictions = people.judged, verdicts.of_people(people)
-    residuals = _residuals(people, verdicts, predictions, pair)
+    residuals, signal = _residuals(people, verdicts, predictions, pair)
     shift = 0.5 if people.is_pair else 0.0
     rows = (
         _rows_of_pair(people, pair)
@@ -111,14 +116,18 @@ def foretold_by(people: People, verdicts: Verdicts, pair: Pair) -> Foretold:
         is_second=None if people.is_pair else judged.system[rows] == pair[1],
     )  # fmt: skip
     if found.reason_off or math.isnan(found.correlation):
-        return Foretold(variance=0.0, correlation=0.0, residuals=residuals)
+        return Foretold(variance=0.0, correlation=0.0, residuals=residuals, signal=signal)
     spread = found.people.se**2 * found.n_rated
     return Foretold(
-        variance=found.correlation**2 * spread, correlation=found.correlation, residuals=residuals
-    )
+        variance=found.correlation**2 * spread, correlation=found.correlation, residuals=residuals,
+        signal=signal,
+    )  # fmt: skip
 
 
-def _residuals(people: People, verdicts: Verdicts, predictions: Floats, pair: Pair) -> ResidualModel:
+def _residuals(
+    people: People, verdicts: Verdicts, predictions: Floats, pair: Pair
+) -> tuple[ResidualModel, Signal]:
+    """What foretells best where people and the judge differ."""
     dialogues, means = differences_of(people, people.judged.score, pair).by_dialogue()
     judged_dialogues, scores = differences_of(people, predictions, pair).by_dialogue()
     _, ours, theirs = np.intersect1d(dialogues, judged_dialogues, return_indices=True)
@@ -127,22 +136,29 @@ def _residuals(people: People, verdicts: Verdicts, predictions: Floats, pair: Pa
     slope = float(np.cov(means, scores, ddof=0)[0, 1]) / spread if spread else 0.0
     names = [people.dialogues[code] for code in dialogues[ours]]
     systems = [people.judged.systems[k] for k in pair]
-    return fit_residuals(means - slope * scores, uncertainty_of(verdicts, names, systems, people.is_pair))
-
-
-def uncertainty_of(
-    verdicts: Verdicts, dialogues: Sequence[str], systems: Sequence[str], is_pair: bool
-) -> Floats:
-    """How unsure the judge is of each dialogue's difference; nan where it did not rate it.
-
-    What it says itself (`probability`), or else how near to equal it finds the two systems.
-    """
-    keys = [
-        [(name, *sorted(systems))] if is_pair else [(name, system) for system in systems]
-        for name in dialogues
-    ]
+    signals: tuple[Signal, ...] = ("closeness",) if people.is_pair else ("closeness", "level")
     if verdicts.certainty:
-        said = [[verdicts.certainty.get(key, math.nan) for key in own] for own in keys]
-        return np.array([1 - float(np.mean(values)) for values in said])
-    scores = [[verdicts.scores.get(key, math.nan) for key in own] for own in keys]
-    return np.array([-abs(own[0] - (0.5 if is_pair else own[1])) for own in scores])
+        signals = ("doubt",)
+    fits = []
+    for signal in signals:
+        values = signal_of(signal, verdicts, names, systems, people.is_pair)
+        fits.append((fit_residuals(means - slope * scores, values, n_tried=len(signals)), signal))
+    return max(fits, key=lambda fit: np.nan_to_num(abs(fit[0].correlation)))
+
+
+def signal_of(
+    signal: Signal, verdicts: Verdicts, dialogues: Sequence[str], systems: Sequence[str], is_pair: bool
+) -> Floats:
+    """The signal of each dialogue's difference; nan where the judge did not rate it."""
+    known = verdicts.certainty if signal == "doubt" else verdicts.scores
+    values = []
+    for name in dialogues:
+        keys = [(name, *sorted(systems))] if is_pair else [(name, system) for system in systems]
+        scores = [known.get(key, math.nan) for key in keys]
+        if signal == "doubt":
+            values.append(1 - float(np.mean(scores)))
+        elif signal == "closeness":
+            values.append(-abs(scores[0] - (0.5 if is_pair else scores[1])))
+        else:
+            values.append(float(np.mean(scores)))
+    return np.array(values)

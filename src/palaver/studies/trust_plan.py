@@ -19,7 +19,7 @@ from palaver.studies.pilot import (
     differences_of,
     foretold_by,
     pairs_of,
-    uncertainty_of,
+    signal_of,
     variances_of,
 )
 from palaver.studies.ratings import RatingTable
@@ -195,8 +195,8 @@ def _expected(
     systems = people.judged.systems
     variances = []
     for (i, j), one in zip(pairs_of(people), known, strict=True):
-        unsure = uncertainty_of(verdicts, population, (systems[i], systems[j]), people.is_pair)
-        variances.append(one.residuals.variance(unsure))
+        values = signal_of(one.signal, verdicts, population, (systems[i], systems[j]), people.is_pair)
+        variances.append(one.residuals.variance(values))
     return np.asarray(np.mean(variances, axis=0))
 
 

@@ -239,9 +239,7 @@ def _moments(dialogue: Ints, is_first: Sides | None) -> list[int]:
         moments.append(int(dialogue.size))
     longest = max(LONGEST_GAP, int(dialogue.size) // 40)
     between = [
-        moment
-        for before, after in pairwise(moments)
-        for moment in range(before + longest, after, longest)
+        moment for before, after in pairwise(moments) for moment in range(before + longest, after, longest)
     ]
     moments = sorted([*moments, *between])
     step = -(-len(moments) // MOST_LOOKS)
