@@ -117,21 +117,9 @@ def cheapest_plan(
     best: Plan | None = None
     for each in range(1, _MOST_RATERS_EACH + 1):
         for n in _sizes(available):
-            people = max(each, math.ceil(n * each / each_person), 3)
-            judged = available if with_judge else 0
-            cost = n * each * prices.rating + judged * prices.judge
-            if budget is not None and cost > budget:
+            plan = plan_of(variances, prices, n, each, each_person, available if with_judge else 0)
+            if budget is not None and plan.cost > budget:
                 continue
-            se = math.sqrt(max(0.0, variances.variance(n, each, people, judged)))
-            plan = Plan(
-                n_dialogues=n,
-                raters_each=each,
-                n_people=people,
-                n_judged=judged,
-                cost=cost,
-                se=se,
-                df=variances.df(n, each, people, judged),
-            )
             if reach is not None and plan.reach > reach:
                 continue
             if difference is not None and plan.power(difference) < power:
@@ -139,6 +127,31 @@ def cheapest_plan(
             if best is None or _is_better(plan, best, by_cost=budget is None):
                 best = plan
     return best
+
+
+def plan_of(
+    variances: DifferenceVariances, prices: Prices, n: int, each: int, each_person: int, n_judged: int = 0
+) -> Plan:
+    """The study of `n` dialogues by `each` people, and how sure it is."""
+    people = max(each, math.ceil(n * each / each_person), 3)
+    return Plan(
+        n_dialogues=n,
+        raters_each=each,
+        n_people=people,
+        n_judged=n_judged,
+        cost=n * each * prices.rating + n_judged * prices.judge,
+        se=math.sqrt(max(0.0, variances.variance(n, each, people, n_judged))),
+        df=variances.df(n, each, people, n_judged),
+    )
+
+
+def plan_curve(
+    plan: Plan, variances: DifferenceVariances, prices: Prices, *, available: int, each_person: int
+) -> list[tuple[float, float]]:
+    """Cost and reach of smaller and larger studies of the same kind."""
+    sizes = np.unique(np.geomspace(min(FEWEST_DIALOGUES, available), available, 40).round().astype(int))
+    plans = [plan_of(variances, prices, int(n), plan.raters_each, each_person, plan.n_judged) for n in sizes]
+    return [(one.cost, one.reach) for one in plans]
 
 
 def _is_better(plan: Plan, best: Plan, *, by_cost: bool) -> bool:

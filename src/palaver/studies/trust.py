@@ -39,6 +39,8 @@ class TrustReport(Tabular):
     notes: tuple[str, ...] = ()
     sampling: Mapping[str, float] = field(default_factory=dict)
     """Of a plan that draws dialogues unequally: the probability of each."""
+    curves: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
+    """Of a plan: cost and reach of smaller and larger studies, for its picture."""
 
     def _headline(self) -> str:
         return f"{self.method}: {len(self.rows)} rows; signature {self.run.signature}"
@@ -60,6 +62,7 @@ class TrustReport(Tabular):
             "words": self.words,
             "notes": self.notes,
             **({"sampling": dict(self.sampling)} if self.sampling else {}),
+            **({"curves": plain(self.curves)} if self.curves else {}),
         }
         return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 

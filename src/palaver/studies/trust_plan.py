@@ -12,7 +12,14 @@ import numpy as np
 from palaver.errors import UserError
 from palaver.schema import Item, Study
 from palaver.schema.rating import pair_context
-from palaver.statistics.budget import FEWEST_DIALOGUES, DifferenceVariances, Plan, Prices, cheapest_plan
+from palaver.statistics.budget import (
+    FEWEST_DIALOGUES,
+    DifferenceVariances,
+    Plan,
+    Prices,
+    cheapest_plan,
+    plan_curve,
+)
 from palaver.statistics.sampling import draw_sample, sampling_gain, sampling_probabilities
 from palaver.studies.pilot import (
     Foretold,
@@ -116,8 +123,16 @@ def trust_plan(
             with_judge=with_judge, **goal.options(),
         )  # fmt: skip
 
+    curves: dict[str, list[tuple[float, float]]] = {}
+
+    def add(name: str, plan: Plan | None, variances: DifferenceVariances, ceiling: float) -> None:
+        rows.append(_row(name, plan, ceiling, goal, n_screens))
+        if plan is not None:
+            curves[name] = plan_curve(plan, variances, paid, available=available, each_person=each_person)
+
+    rows: list[PlanRow] = []
     alone = max((variances_of(people, pair) for pair in pairs), key=lambda v: v.variance(50, 3, 10))
-    rows = [_row(ALONE, cheapest(alone), 1.0, goal, n_screens)]
+    add(ALONE, cheapest(alone), alone, 1.0)
     notes = [
         f"variances of a difference in the pilot: dialogues {alone.dialogue:.3g}, people {alone.people:.3g}, "
         f"the rest {alone.cell:.3g}; a pilot says these roughly"
@@ -131,7 +146,7 @@ def trust_plan(
         helped = replace(alone, foretold=min(least.variance, alone.dialogue))
         ceiling = 1 / (1 - least.correlation**2) if least.correlation < 1 else math.inf
         plan = cheapest(helped, with_judge=True)
-        rows.append(_row(TOGETHER, plan, ceiling, goal, n_screens))
+        add(TOGETHER, plan, helped, ceiling)
         population = list(dialogues) or _judged_dialogues(verdicts, people)
         reasons = [one.residuals.reason for one in known]
         if all(reasons):
@@ -139,8 +154,9 @@ def trust_plan(
         elif plan is not None and plan.n_dialogues < len(population):
             expected = _expected(people, verdicts, known, population)
             gain = sampling_gain(expected, sampling_probabilities(expected, plan.n_dialogues))
-            chosen = cheapest(replace(helped, gain=min(1.0, gain)), with_judge=True)
-            rows.append(_row(CHOSEN, chosen, ceiling, goal, n_screens))
+            gained = replace(helped, gain=min(1.0, gain))
+            chosen = cheapest(gained, with_judge=True)
+            add(CHOSEN, chosen, gained, ceiling)
             if chosen is not None:
                 chances = sampling_probabilities(expected, min(chosen.n_dialogues, len(population)))
                 sampling = dict(zip(population, chances.round(6).tolist(), strict=True))
@@ -157,7 +173,7 @@ def trust_plan(
     tables = [pilot] if judges is None else [pilot, judges]
     words = list(_words(rows, name, difference, sampling))
     report = make_report("plan", rows, PlanRow, tables, config, words=words, notes=notes)
-    return replace(report, sampling=sampling)
+    return replace(report, sampling=sampling, curves=curves)
 
 
 def best_difference(pilot: RatingTable, criterion: str | None = None) -> float:
