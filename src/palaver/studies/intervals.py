@@ -55,7 +55,10 @@ def raters_cross_dialogues(dialogue: Ints, rater: Codes) -> bool:
 def crossed_intervals(
     table: RatingTable, judged: Judgements, confidence: float, better: Mapping[str, Direction]
 ) -> tuple[IntervalRow, ...]:
-    """Intervals for an analysis: of people's ratings, where raters cross dialogues; none otherwise."""
+    """Intervals for an analysis: of people's ratings, where raters cross dialogues; none otherwise.
+
+    Where items were drawn with unequal probabilities they are always there: nothing else is corrected.
+    """
     direction = better[judged.criterion]
     if (
         table.kinds[judged.criterion] not in ASKED
@@ -64,7 +67,7 @@ def crossed_intervals(
     ):
         return ()
     dialogue = dialogue_codes(table, judged)
-    if not raters_cross_dialogues(dialogue, judged.rater):
+    if judged.sampling is None and not raters_cross_dialogues(dialogue, judged.rater):
         return ()
     return clustered_intervals(judged, dialogue, confidence, -1.0 if direction == "lower" else 1.0)
 
