@@ -80,6 +80,45 @@ def test_the_tables_are_the_results_file() -> None:
         ]
         for row in RESULTS["sequences"]["rows"]
     ]
+    expected["| drawn dialogues, raters"] = [
+        [
+            f"{row['dialogues']}, {row['raters']}",
+            str(row["uneven"]),
+            interval(row["coverage"]["corrected"]),
+            *rates(row["coverage"], "people alone, corrected", "not corrected", "drawn alike"),
+            percent(row["drawn_unequally"]),
+            f"{row['length']:.2f}",
+        ]
+        for row in RESULTS["sampling"]["rows"]
+    ]
+    expected["| drawn dialogues, strengths"] = [
+        [
+            str(row["dialogues"]),
+            interval(row["coverage"]["corrected"]),
+            *rates(row["coverage"], "people alone, corrected", "not corrected"),
+        ]
+        for row in RESULTS["sampled_strengths"]["rows"]
+    ]
+    expected["| served, true difference"] = [
+        [
+            str(row["difference"]),
+            str(row["uneven"]),
+            interval(row["any_difference"]["corrected"]),
+            *rates(row["any_difference"], "people alone"),
+            f"{row['mean_dialogues']['corrected']:.1f}",
+            f"{row['mean_dialogues']['people alone']:.1f}",
+        ]
+        for row in RESULTS["sampled_sequences"]["rows"]
+    ]
+    expected["| prompts, people"] = [
+        [
+            f"{row['prompts']}, {row['people']}",
+            f"{row['votes']:,}",
+            interval(row["coverage"]["clustered"]),
+            *rates(row["coverage"], "votes as independent"),
+        ]
+        for row in RESULTS["arena"]["rows"]
+    ]
     expected["| file |"] = [
         [
             row["file"],
@@ -138,13 +177,34 @@ def test_what_was_reached_is_in_the_results_file() -> None:
     assert reached["z-test with 30 looks: 29 %"] == " to ".join(spread(peeked))
 
 
-@pytest.mark.parametrize("name", ["ppi", "strengths", "alternative"])
+def test_what_unequal_draws_and_the_judge_reached() -> None:
+    reached = {row[0]: row[1] for row in table_rows(PAGE, "| asked for |")}
+    rows = [row["coverage"] for row in RESULTS["sampling"]["rows"]]
+    covered, forgotten = ([row[name]["rate"] for row in rows] for name in ("corrected", "not corrected"))
+    assert min(covered) >= 0.94
+    line = reached["sampling probability per item, corrected in the analysis"]
+    assert line == f"covers {' to '.join(spread(covered))}; forgotten {' to '.join(spread(forgotten))}"
+    looked = [row for row in RESULTS["sequences"]["rows"] if row["judge"] and not row["difference"]]
+    alarms = [row["any_difference"]["rate"] for row in looked]
+    drawn = [row for row in RESULTS["sampled_sequences"]["rows"] if not row["difference"]]
+    alarms += [row["any_difference"]["corrected"]["rate"] for row in drawn]
+    assert max(alarms) <= 0.05
+    line = reached["the judge as control variate of the live study, Type I at most 5 %"]
+    assert line == " to ".join(spread(alarms))
+    votes = [row["coverage"]["votes as independent"]["rate"] for row in RESULTS["arena"]["rows"]]
+    line = reached["the usual arena interval covers 58 % where it says 90 %"]
+    assert line == " to ".join(spread(votes))
+
+
+@pytest.mark.parametrize("name", ["ppi", "strengths", "alternative", "sampling"])
 def test_the_short_form_of_the_simulations(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A few studies of the smallest cell: the scripts that made the file still run."""
     import grids
     import run
+    import sampling_grids
 
     monkeypatch.setattr(grids, "PPI_DESIGNS", grids.PPI_DESIGNS[:1])
+    monkeypatch.setattr(sampling_grids, "DESIGNS", sampling_grids.DESIGNS[:1])
     monkeypatch.setattr(grids, "_noise_at_epsilon", lambda *_: 1.1)
     monkeypatch.setattr(grids, "_true_differences", lambda *_: [0.5, 0.9, 0.4])
     first: dict[str, Any] = next(iter(run.GRIDS[name](4, 0)))

@@ -16,9 +16,11 @@ from importlib.metadata import version
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+import arena_grid
 import grids
+import sampling_grids
 
-SIMULATED = "simulated, as experiments/trust/grids.py says"
+SIMULATED = "simulated, as the files in experiments/trust say"
 OUT = Path(__file__).parents[2] / "docs/results/trust.json"
 
 RANKME = Path(__file__).parents[3] / "shared/data/rankme"
@@ -50,6 +52,10 @@ GRIDS: dict[str, Callable[[int, int], Iterator[grids.Row]]] = {
     "strengths": grids.strength_grid,
     "alternative": grids.alternative_grid,
     "sequences": grids.sequence_grid,
+    "sampling": sampling_grids.sampling_grid,
+    "sampled_strengths": sampling_grids.sampled_strength_grid,
+    "sampled_sequences": sampling_grids.sampled_sequence_grid,
+    "arena": arena_grid.arena_grid,
     "rankme": rankme_rows,
 }
 

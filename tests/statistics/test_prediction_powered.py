@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -53,7 +54,8 @@ def design(rows: str) -> pairs_module._Design:
     x = np.c_[pairs_module._columns(first, second, 3), data[f"position{ending}"]]
     verdict = np.array(data[f"verdict{ending}"])
     won = np.array(data["won"]) if rows == "rated" else verdict
-    return pairs_module._Design(x, won, verdict, np.arange(len(x)), None, 3)
+    share = np.full(len(x), 1 / len(x))
+    return pairs_module._Design(x, won, verdict, np.arange(len(x)), None, 3, share)
 
 
 @pytest.mark.parametrize("case", ORACLE["pairs"]["results"], ids=lambda case: f"weight {case['weight']}")
@@ -168,3 +170,45 @@ def test_a_system_that_lost_everything_has_no_strength() -> None:
     found = prediction_powered_strengths(lost, verdicts, ["a", "b", "c"])
     assert "won or lost" in found.reason
     assert all(math.isnan(x) for x in found.strength)
+
+
+def test_with_equal_probabilities_a_sample_is_what_it_is_without_them() -> None:
+    people, judge, dialogue, rater, unrated = two_way_data()
+    plain = prediction_powered_mean(people, judge, dialogue, rater, unrated)
+    drawn = prediction_powered_mean(
+        people, judge, dialogue, rater, unrated, sampling=np.full(people.size, 0.1)
+    )
+    assert drawn.people == plain.people
+    assert drawn.together.value == pytest.approx(plain.together.value, abs=0.02)
+    assert drawn.together.se == pytest.approx(plain.together.se, rel=0.03)
+    assert drawn.together.n_dialogues == plain.together.n_dialogues
+
+    rows, verdicts = comparisons()
+    equal = dataclasses.replace(rows, sampling=np.full(rows.won.size, 0.2))
+    everything = Verdicts(
+        np.r_[rows.first, verdicts.first], np.r_[rows.second, verdicts.second],
+        np.r_[rows.prediction, verdicts.prediction], np.r_[rows.dialogue, verdicts.dialogue],
+    )  # fmt: skip
+    together = prediction_powered_strengths(rows, verdicts, "abc")
+    sampled = prediction_powered_strengths(equal, everything, "abc")
+    assert sampled.n_unrated == together.n_unrated
+    for a, b in zip(together.pairs, sampled.pairs, strict=True):
+        assert b.people.se == pytest.approx(a.people.se)
+        assert b.interval.value == pytest.approx(a.interval.value, abs=0.05)
+        assert b.interval.se == pytest.approx(a.interval.se, rel=0.1)
+
+
+def test_probabilities_put_right_what_unequal_drawing_shifts() -> None:
+    """Good dialogues are drawn four times as often: the mean of the rated ones is too high."""
+    rng = np.random.default_rng(3)
+    quality = rng.standard_normal(4000)
+    judge = quality + 0.5 * rng.standard_normal(quality.size)
+    chance = np.where(quality > 0, 0.2, 0.05)
+    drawn = rng.random(quality.size) < chance
+    rated = np.flatnonzero(drawn)
+    given = (quality[rated], judge[rated], np.arange(rated.size), None, judge[~drawn])
+    naive = prediction_powered_mean(*given)
+    right = prediction_powered_mean(*given, sampling=chance[rated])
+    assert not naive.together.low <= quality.mean() <= naive.together.high
+    assert right.together.low <= quality.mean() <= right.together.high
+    assert right.together.se < right.people.se

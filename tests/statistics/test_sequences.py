@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -146,3 +148,22 @@ def test_a_judge_decides_earlier() -> None:
         unrated=(judge[:, 0] - judge[:, 1])[30:],
     )  # fmt: skip
     assert helped.high - helped.low < alone.high - alone.low
+
+
+ORACLE = json.loads((Path(__file__).parents[1] / "data/confseq.json").read_text())
+"""Written by experiments/trust/confseq_oracle.py with confseq 0.0.11."""
+
+
+def test_bets_are_those_of_confseq() -> None:
+    data = ORACLE["betting"]
+    low, high = betting_sequence(data["values"], lowest=0, highest=1, alpha=ORACLE["alpha"])
+    assert low == pytest.approx(np.array(data["low"]), abs=1e-9)
+    assert high == pytest.approx(np.array(data["high"]), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "case", ORACLE["normal_mixture"], ids=lambda case: f"{case['n']} of {case['planned']}"
+)
+def test_the_widening_is_confseqs_normal_mixture(case: dict[str, float]) -> None:
+    reach = widening(case["n"], ORACLE["alpha"], case["planned"]) * math.sqrt(case["n"])
+    assert reach == pytest.approx(case["bound"], rel=1e-9)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,21 +16,21 @@ from palaver.cli import options
 from palaver.cli.fields import Fields
 from palaver.cli.messages import print_json
 from palaver.cli.progress import progress
-from palaver.cli.study_database import database_url, open_study
-from palaver.errors import UsageError, UserError, count_of, nearest
+from palaver.cli.trust import finish, read_people
+from palaver.errors import UsageError, count_of, nearest
 from palaver.files import write_atomically
 from palaver.readers.rating_files import write_frames
+from palaver.readers.rating_options import RatingOptions
 from palaver.reports import lines
 from palaver.schema import Study
+from palaver.statistics.budget import Prices
 from palaver.statistics.power import Draw, power_grid, smallest_design
 from palaver.studies.design import PRESETS, load_study, preset_study, preset_text, study_toml
 from palaver.studies.draft import StudyDraft, draft_study, items_file_of
-from palaver.studies.pilot import Pilot, read_pilot
-from palaver.studies.ratings import read_ratings
 from palaver.studies.screens import plan_screens
 from palaver.studies.simulate import Habits, difference_of_points, example_study, power_draw
 from palaver.studies.simulate import simulate as run_simulation
-from palaver.tables import TableSource
+from palaver.studies.trust_plan import best_difference, trust_plan
 
 Preset = Annotated[str, typer.Option(help="Which kind of study.", **options.choices(PRESETS))]
 Layout = Annotated[
@@ -249,42 +249,53 @@ def power(
     ] = None,
     study: Annotated[Path | None, typer.Option(help="The study file: scales, permitted values.")] = None,
     column: options.Columns = None,
-    items: Annotated[str, typer.Option(help="Numbers of items to try.")] = "25,50,100,200",
-    raters: Annotated[str, typer.Option(help="Numbers of raters per item to try.")] = "1,2,3,5",
+    items: Annotated[
+        str | None, typer.Option(help="Numbers of items to try. [default: 25,50,100,200]")
+    ] = None,
+    raters: Annotated[
+        str | None, typer.Option(help="Numbers of raters per item to try. [default: 1,2,3,5]")
+    ] = None,
     target: Annotated[float, typer.Option(min=0.01, max=0.999, help="Wanted power.")] = 0.8,
     confidence: options.Confidence = 0.95,
-    studies: Annotated[int, typer.Option(min=10, help="Simulated studies per design.")] = 200,
+    studies: Annotated[
+        int | None, typer.Option(min=10, help="Simulated studies per design. [default: 200]")
+    ] = None,
     habits: RaterHabits = Habits(),
     seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
     """How many items and raters does it take to separate two systems?
 
-    Each design is simulated many times, with made-up raters or, with --from, with the variances of real
-    ratings. Of a pilot the difference of its two best systems is taken, unless you give one.
+    Each design is simulated many times, with made-up raters. With --from it is planned with the variances of
+    real ratings: the same plan as that of `palaver trust plan --difference`, without a judge. Of a pilot the
+    difference of its two best systems is taken, unless you give one with --points.
 
     Example: palaver study power --preset likert --difference 0.3 --items 50,100,200 --raters 1,3,5
 
     With a pilot: palaver study power --from pilot.csv --points 0.5
     """
     _check_difference(difference, points)
-    if pilot is None:
-        if study is not None or column:
-            raise UsageError(f"{'--study' if study else '--column'} is about a pilot", "give it with --from")
-        plan = _plan_of_preset(preset, criterion, difference, points, habits)
-    else:
-        if habits != Habits():
-            raise UsageError("with --from the raters are those of the pilot", "leave out the raters' habits")
-        ratings, served = _pilot_ratings(pilot)
-        design = load_study(study) if study else served
-        table = read_ratings(ratings, study=design, columns=options.parse_columns(column))
-        plan = _plan_of_pilot(read_pilot(table, criterion), difference, points)
+    if pilot is not None:
+        made_up = {"--items": items, "--raters": raters, "--studies": studies, "--difference": difference}
+        _refuse_made_up(made_up, habits)
+        table = read_people(pilot, study, RatingOptions(columns=options.parse_columns(column) or {}))
+        wanted = best_difference(table, criterion) if points is None else points
+        report = trust_plan(
+            table, prices=Prices(rating=1.0), available=1000, criterion=criterion, difference=wanted,
+            power=target,
+        )  # fmt: skip
+        finish(report, None, as_json)
+        return
+    if study is not None or column:
+        raise UsageError(f"{'--study' if study else '--column'} is about a pilot", "give it with --from")
+    plan = _plan_of_preset(preset, criterion, difference, points, habits)
+    n_studies = studies or 200
     with progress() as tell:
         grid = power_grid(
             plan.draw,
-            items=_whole_numbers(items, "--items"),
-            raters=_whole_numbers(raters, "--raters"),
-            n_studies=studies,
+            items=_whole_numbers(items or "25,50,100,200", "--items"),
+            raters=_whole_numbers(raters or "1,2,3,5", "--raters"),
+            n_studies=n_studies,
             confidence=confidence,
             rng=seed,
             progress=tell,
@@ -292,7 +303,7 @@ def power(
     best = smallest_design(grid, target)
     if as_json:
         print_json(
-            {"difference": plan.difference, "unit": plan.unit, "basis": plan.basis, "pilot": plan.pilot}
+            {"difference": plan.difference, "unit": plan.unit, "basis": plan.basis}
             | {"designs": grid.results, "target": target, "smallest": best.design, "reason": best.reason}
             | {"seed": seed}
         )
@@ -304,8 +315,6 @@ def power(
     for n, row in zip(grid.items, grid.power, strict=True):
         grid_table.add_row(str(n), *("–" if power != power else f"{power:.2f}" for power in row))
     lines.print_table(console, grid_table)
-    for note in plan.notes:
-        lines.line(console, note, "yellow")
     if best.design is None:
         lines.line(console, f"No design reaches {target:.0%}: {best.reason}")
     else:
@@ -313,17 +322,17 @@ def power(
         text = f"Fewest judgements for {target:.0%}: {d.n_items} items, {d.n_raters} rating each "
         text += f"= {d.judgements} per system (power {d.power:.2f}, 95% interval {d.low:.2f} to {d.high:.2f})"
         lines.line(console, text)
-    lines.line(console, f"{studies} simulated studies per design, seed {seed}", "dim")
+    lines.line(console, f"{n_studies} simulated studies per design, seed {seed}", "dim")
 
 
-def _pilot_ratings(name: str) -> tuple[Path | TableSource, Study | None]:
-    """A rating file, or the answers in a served study's database with the study."""
-    if database_url(name) is None:
-        return Path(name), None
-    from palaver.server.export import FOR_ANALYSIS, read_answers, study_of
-
-    with open_study(name) as database:
-        return read_answers(database, FOR_ANALYSIS), study_of(database)
+def _refuse_made_up(given: Mapping[str, object], habits: Habits) -> None:
+    """With a pilot nothing is simulated."""
+    if habits != Habits():
+        raise UsageError("with --from the raters are those of the pilot", "leave out the raters' habits")
+    for option, value in given.items():
+        if value is not None:
+            hint = "give --points" if option == "--difference" else "leave it out: every size is tried"
+            raise UsageError(f"{option} is about made-up raters, not about a pilot", hint)
 
 
 @dataclass(frozen=True)
@@ -335,8 +344,6 @@ class _Plan:
     unit: str
     basis: str
     """Whose ratings they are."""
-    pilot: Pilot | None = None
-    notes: tuple[str, ...] = ()
 
 
 def _check_difference(difference: float | None, points: float | None) -> None:
@@ -365,37 +372,6 @@ def _plan_of_preset(
         draw = power_draw(scale, difference=units, habits=habits)
     shown, unit = (points, "points") if points is not None else (units, "rater units")
     return _Plan(draw, shown, unit, scale.kind)
-
-
-def _plan_of_pilot(pilot: Pilot, difference: float | None, points: float | None) -> _Plan:
-    parts = pilot.components
-    if points is not None and pilot.is_ratio:
-        raise UsageError(
-            f"{pilot.criterion} was rated by magnitudes, which have no points", "give --difference instead"
-        )
-    deviations = ", ".join(
-        f"{name} {value:.2f}"
-        for name, value in (
-            ("items", parts.item), ("raters", parts.rater),
-            ("a system from item to item", parts.item_system), ("noise", parts.noise),
-        )
-        if value == value
-    )  # fmt: skip
-    notes = [f"standard deviations in {count_of(parts.n_ratings, 'rating')}: {deviations}"]
-    notes += [f"{pilot.criterion} is taken as {pilot.scale}", *pilot.notes]
-    unit = "log units" if pilot.is_ratio else "points"
-    if difference is not None:
-        shown, unit, own = difference, "rater units", difference * pilot.rater_unit
-        notes.append(f"a rater unit is {pilot.rater_unit:.2f} here: a rater's noise is 0.7 of it")
-    else:
-        shown = own = pilot.best_difference if points is None else points
-    if points is None and difference is None:
-        notes.append("the difference is that of the pilot's two best systems, which is itself uncertain")
-        if not own > 0:
-            raise UserError(
-                "the pilot's two best systems have the same mean", "say what is to be found: --points 0.5"
-            )
-    return _Plan(pilot.draw(own), shown, unit, f"{pilot.criterion}, as in the pilot", pilot, tuple(notes))
 
 
 def _whole_numbers(text: str, option: str) -> list[int]:

@@ -17,6 +17,7 @@ from palaver.errors import UsageError, UserError
 from palaver.files import write_atomically
 from palaver.judges import directions
 from palaver.readers.rating_options import RatingOptions
+from palaver.reports.page import write_page
 from palaver.reports.trust import print_trust
 from palaver.studies import RatingTable, load_study
 from palaver.studies.trust import TrustReport, trust_interval
@@ -222,8 +223,12 @@ def read_judges(named: list[Path], file_options: RatingOptions) -> RatingTable:
 
 
 def finish(report: TrustReport, out: Path | None, as_json: bool) -> None:
-    """Write the report where --out says, and print it."""
-    if out is not None:
+    """Write the report where --out says, as a page (.html) or for programs, and print it."""
+    if out is not None and out.suffix.lower() in (".html", ".htm"):
+        from palaver.reports.trust_page import trust_page
+
+        write_page(trust_page(report), out)
+    elif out is not None:
         with write_atomically(out) as file:
             file.write(report.to_json())
     if as_json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -22,11 +23,13 @@ from palaver.cli.trust import (
 from palaver.errors import UsageError
 from palaver.files import write_atomically
 from palaver.readers.rating_options import RatingOptions
+from palaver.schema.delivery import StopJudge
 from palaver.statistics.budget import Prices
 from palaver.studies import load_study
 from palaver.studies.design import study_toml
+from palaver.studies.trust import TrustReport
 from palaver.studies.trust_calibrate import trust_calibrate
-from palaver.studies.trust_plan import planned_study, trust_plan
+from palaver.studies.trust_plan import dialogues_of, planned_study, trust_plan
 
 
 def plan(
@@ -45,6 +48,12 @@ def plan(
         float | None, typer.Option(help="How far the interval of a difference may reach, in points.")
     ] = None,
     budget: Annotated[float | None, typer.Option(help="Instead: what the study may cost.")] = None,
+    difference: Annotated[
+        float | None, typer.Option(help="Instead: the difference to be found, in points, with --power.")
+    ] = None,
+    power: Annotated[
+        float, typer.Option(min=0.01, max=0.999, help="How surely --difference is to be found.")
+    ] = 0.8,
     available: Annotated[int, typer.Option(help="Dialogues that could be rated.")] = 1000,
     each_person: Annotated[int, typer.Option(min=1, help="Dialogues that one person rates.")] = 20,
     study: StudyFile = None,
@@ -60,8 +69,10 @@ def plan(
 ) -> None:
     """How many people, dialogues and judge calls does it take?
 
-    From a pilot's ratings and your prices: the cheapest study of a wanted reach, or the most certain one of a
-    budget, with people alone and with a judge.
+    From a pilot's ratings and your prices: the cheapest study of a wanted reach, or that finds a difference,
+    or the most certain one of a budget; with people alone, with a judge, and with dialogues drawn more often
+    where the judge is likely to be wrong. With --study-for-plan it becomes a study file, which the judge's
+    ratings help to stop early.
 
     Example: palaver trust plan pilot.csv judged.parquet --price 0.4 --judge-price 0.002 --reach 0.3
     """
@@ -71,26 +82,39 @@ def plan(
     options.refuse_existing(out, force)
     options.refuse_existing(study_for_plan, force)
     design = load_study(study) if study else None
+    population = dialogues_of(design) if design and study_for_plan else []
     report = trust_plan(
         read_people(people, study, file_options),
         read_judges(judges, file_options) if judges else None,
         prices=Prices(rating=price, judge=judge_price),
-        available=len(design.items) if design and study_for_plan else available,
+        available=len(population) or available,
+        dialogues=population,
         criterion=criterion,
         judge=judge,
         judge_criterion=judge_criterion,
         reach=reach,
         budget=budget,
+        difference=difference,
+        power=power,
         each_person=each_person,
     )
     if study_for_plan is not None and design is not None:
+        chosen = report.run.config["criterion"]
+        planned = planned_study(design, report.rows[-1], str(chosen), seed, report.sampling)
+        if judges and len(judges) == 1:
+            named = _stop_judge(judges[0], study_for_plan, report, judge_criterion)
+            planned = planned.model_copy(update={"stop_judge": named})
         with write_atomically(study_for_plan) as file:
-            file.write(
-                study_toml(planned_study(design, report.rows[-1], str(report.run.config["criterion"]), seed))
-            )
+            file.write(study_toml(planned))
     finish(report, out, as_json)
     if study_for_plan is not None:
         typer.echo(f"wrote {study_for_plan}; next: palaver study serve {study_for_plan}", err=as_json)
+
+
+def _stop_judge(file: Path, study_file: Path, report: TrustReport, criterion: str | None) -> StopJudge:
+    """The judge as the study file names it: by the way from there."""
+    way = Path(os.path.relpath(file.resolve(), study_file.resolve().parent)).as_posix()
+    return StopJudge(file=way, judge=str(report.run.config["judge"]), criterion=criterion)
 
 
 def calibrate(

@@ -38,7 +38,7 @@ SCHEMA: dict[str, Any] = {
     **dict.fromkeys(("kind", "signature", "context"), pl.String),
     **dict.fromkeys(("turn", "repeat"), pl.Int32),
     "version": pl.String,
-    "probability": pl.Float64,
+    **dict.fromkeys(("probability", "sampling_probability"), pl.Float64),
 }
 """The columns of the long format and their types, as they are written."""
 FIELDS = (*REQUIRED, *(name for name in SCHEMA if name not in REQUIRED))

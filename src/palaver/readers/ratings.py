@@ -300,6 +300,8 @@ def _typed_columns(frame: pl.DataFrame) -> Iterator[pl.Series | pl.Expr]:
             yield from _moments(column)
         elif name in ("turn", "repeat"):
             yield _whole(column)
+        elif name == "sampling_probability":
+            yield _chance(column)
         else:
             yield _number(column).cast(kind, strict=False)
 
@@ -335,6 +337,15 @@ def _whole(column: pl.Series) -> pl.Series:
     given = column.is_not_null() if column.dtype.is_numeric() else _clean(column).is_not_null()
     whole = pl.when(given & wrong).then(-1.0).otherwise(number).alias(column.name)
     return pl.select(whole).to_series().cast(pl.Int32, strict=False)
+
+
+def _chance(column: pl.Series) -> pl.Series:
+    """As a number above 0 up to 1; -1 for what is none, so that a wrong one can be told from none."""
+    number = _number(column)
+    right = ((number > 0) & (number <= 1)).fill_null(False)
+    given = column.is_not_null() if column.dtype.is_numeric() else _clean(column).is_not_null()
+    chance = pl.when(given & ~right).then(-1.0).otherwise(number).alias(column.name)
+    return pl.select(chance).to_series().cast(TYPES[column.name])
 
 
 def _value_and_text(column: pl.Series) -> tuple[pl.Series, pl.Series]:
@@ -399,6 +410,8 @@ def _check_fields(frame: pl.DataFrame, layout: Layout, file: str) -> tuple[pl.Da
     checks.append(("kind", ~pl.col("kind").is_in(KINDS), pl.col("kind"), f"kind: {_WHO}"))
     for name in ("turn", "repeat"):
         checks.append((name, pl.col(name) < 0, nothing, f"{name}: {_WHOLE}"))
+    chance = "sampling_probability"
+    checks.append((chance, pl.col(chance) < 0, nothing, f"{chance}: expected a number above 0, at most 1"))
     failed = frame.select(fails.fill_null(False).alias(name) for name, fails, _, _ in checks)
     if not any(column.any() for column in failed.iter_columns()):
         return frame, []

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from rich.cells import cell_len
 
 from palaver.reports.svg import INK, LINE, MUTED
@@ -86,3 +87,25 @@ def spread_labels(values: Sequence[float], gap: float, high: float) -> list[floa
         places[i] = min(places[i], places[i + 1] - gap)
     by_value = dict(zip(order, places, strict=True))
     return [by_value[i] for i in range(len(places))]
+
+
+def frame(axes: Axes, x: tuple[float, float], y: tuple[float, float]) -> None:
+    """Limits, and lines with their numbers at round values."""
+    axes.set_xlim(*x)
+    axes.set_ylim(*y)
+    for value in MaxNLocator(5).tick_values(*y):
+        if y[0] <= value <= y[1]:
+            axes.axhline(value, color=LINE, linewidth=0.7, zorder=0)
+            write(axes, -6, value, f"{value:g}", ha="right", size=SMALL, color=MUTED)
+    for value in MaxNLocator(5).tick_values(*x):
+        if x[0] <= value <= x[1]:
+            write_below(axes, value, y[0], f"{value:g}")
+
+
+def titles(axes: Axes, x: str, y: str) -> None:
+    """What the two axes show."""
+    write_below(axes, 0.5, 0, x, drop=24, color=INK, xycoords="axes fraction")
+    axes.annotate(
+        y, (0, 0.5), xycoords="axes fraction", xytext=(-52, 0), textcoords="offset pixels", ha="left",
+        va="center", rotation=90, fontsize=SMALL, color=INK, annotation_clip=False,
+    )  # fmt: skip

@@ -6,16 +6,14 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from palaver.comparator.cleaning import Cleaning
 from palaver.comparator.cmade.removal import RemovalCurves
 from palaver.comparator.evaluation import Calibration
-from palaver.reports.canvas import DASHED, PALETTE, SMALL, WIDTH, canvas, spread_labels, write, write_below
+from palaver.reports.canvas import DASHED, PALETTE, SMALL, WIDTH, canvas, frame, spread_labels, titles, write
 from palaver.reports.numbers import count, number, percent
-from palaver.reports.svg import ACCENT, INK, LINE, MUTED, inline_svg
+from palaver.reports.svg import ACCENT, LINE, MUTED, inline_svg
 
 VERDICTS = {"keep": ("#0072b2", "o"), "suspicious": ("#e69f00", "^"), "drop": ("#d55e00", "X")}
 """Colour (Okabe & Ito 2008) and mark of each verdict: neither alone carries the meaning."""
@@ -28,7 +26,7 @@ def rater_cloud(cleaning: Cleaning, prefix: str) -> str:
     spread = np.array([rater.spread for rater in cleaning.raters])
     size = np.array([rater.n for rater in cleaning.raters])
     low, high = _range(trust)
-    _frame(axes, (low, high), (0.0, max(1e-9, float(spread.max(initial=1.0)) * 1.08)))
+    frame(axes, (low, high), (0.0, max(1e-9, float(spread.max(initial=1.0)) * 1.08)))
     for verdict, (colour, mark) in VERDICTS.items():
         rows = [i for i, rater in enumerate(cleaning.raters) if rater.verdict == verdict]
         if rows:
@@ -42,7 +40,7 @@ def rater_cloud(cleaning: Cleaning, prefix: str) -> str:
         text = f"{verdict} {count(cleaning.counts[verdict])} ratings"
         write(axes, place, axes.get_ylim()[1], text, size=SMALL, color=colour, rise=9)
         place += 8 + round(6.2 * len(text))
-    _titles(axes, "trust (1: as the common rater)", "spread of the rater’s ratings")
+    titles(axes, "trust (1: as the common rater)", "spread of the rater’s ratings")
     raters = {v: sum(r.verdict == v for r in cleaning.raters) for v in VERDICTS}
     said = ", ".join(f"{verdict} {n}" for verdict, n in raters.items())
     return inline_svg(figure, prefix=prefix, label=f"Raters by trust and spread of their ratings: {said}")
@@ -51,7 +49,7 @@ def rater_cloud(cleaning: Cleaning, prefix: str) -> str:
 def reliability_curve(calibrated: Calibration, prefix: str) -> str:
     """How often what was said with each probability came true; the diagonal is an honest comparator."""
     figure, axes = canvas(54, 14, 12, 44, 250)
-    _frame(axes, (0.0, 1.0), (0.0, 1.0))
+    frame(axes, (0.0, 1.0), (0.0, 1.0))
     axes.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=DASHED, zorder=1)
     bins = [b for b in calibrated.bins if b.n]
     largest = max((b.n for b in bins), default=1)
@@ -65,7 +63,7 @@ def reliability_curve(calibrated: Calibration, prefix: str) -> str:
         color=ACCENT, zorder=4, clip_on=False,
     )  # fmt: skip
     write(axes, 8, 0.93, f"ECE {number(calibrated.ece, 3)}, {count(calibrated.n)} pairs", size=SMALL)
-    _titles(axes, "probability that the first is better", "share in which it was")
+    titles(axes, "probability that the first is better", "share in which it was")
     said = "; ".join(f"{percent(b.probability)} came true {percent(b.rate)}" for b in bins)
     label = f"Reliability curve, expected calibration error {number(calibrated.ece, 3)}: {said}"
     return inline_svg(figure, prefix=prefix, label=label)
@@ -80,7 +78,7 @@ def removal_plot(curves: RemovalCurves, prefix: str, ks: Sequence[int] = (1, 10,
     random = curves.at_random.mean(0) if len(curves.at_random) else None  # (S, K)
     drawn = [curves.by_value] if random is None else [curves.by_value, random]
     low, high = _range(np.concatenate([values[:, columns] for values in drawn]))
-    _frame(axes, (0.0, 1.0), (low, high))
+    frame(axes, (0.0, 1.0), (low, high))
     ends = spread_labels(curves.by_value[-1, columns].tolist(), (high - low) * 13 / 250, math.inf)
     for i, (k, column) in enumerate(zip(shown, columns, strict=True)):
         colour = PALETTE[i % len(PALETTE)]
@@ -88,7 +86,7 @@ def removal_plot(curves: RemovalCurves, prefix: str, ks: Sequence[int] = (1, 10,
         if random is not None:
             axes.plot(share, random[:, column], color=colour, linewidth=1, linestyle=DASHED)
         write(axes, WIDTH - 54 - 62 + 5, ends[i], f"K = {k}", size=SMALL, color=colour)
-    _titles(axes, "share of the training dialogues removed", "accuracy")
+    titles(axes, "share of the training dialogues removed", "accuracy")
     best = [float(curves.by_value[:, c].max()) for c in columns]
     said = "; ".join(f"K {k} at best {number(b, 3)}" for k, b in zip(shown, best, strict=True))
     label = f"Accuracy on {count(curves.n_pairs)} pairs as low Shapley values are removed: {said}"
@@ -101,24 +99,3 @@ def _range(values: NDArray[np.float64]) -> tuple[float, float]:
     low, high = float(values.min()), float(values.max())
     room = 0.06 * (high - low) or 0.5
     return low - room, high + room
-
-
-def _frame(axes: Axes, x: tuple[float, float], y: tuple[float, float]) -> None:
-    """Limits, and lines with their numbers at round values."""
-    axes.set_xlim(*x)
-    axes.set_ylim(*y)
-    for value in MaxNLocator(5).tick_values(*y):
-        if y[0] <= value <= y[1]:
-            axes.axhline(value, color=LINE, linewidth=0.7, zorder=0)
-            write(axes, -6, value, f"{value:g}", ha="right", size=SMALL, color=MUTED)
-    for value in MaxNLocator(5).tick_values(*x):
-        if x[0] <= value <= x[1]:
-            write_below(axes, value, y[0], f"{value:g}")
-
-
-def _titles(axes: Axes, x: str, y: str) -> None:
-    write_below(axes, 0.5, 0, x, drop=24, color=INK, xycoords="axes fraction")
-    axes.annotate(
-        y, (0, 0.5), xycoords="axes fraction", xytext=(-52, 0), textcoords="offset pixels", ha="left",
-        va="center", rotation=90, fontsize=SMALL, color=INK, annotation_clip=False,
-    )  # fmt: skip

@@ -30,16 +30,19 @@ def print_trust(report: TrustReport, console: Console) -> None:
     lines.line(console, clean(str(report.run)), "dim")
 
 
-def _table(report: TrustReport) -> Any:
+def shown_columns(report: TrustReport) -> tuple[list[str], list[str]]:
+    """The columns that say anything: those of words, then those of figures."""
     fields = [f for f in dataclasses.fields(report.row_type) if f.name not in _HIDDEN]
-    words = [f.name for f in fields if f.type in ("str", str)]
-    figures = [f.name for f in fields if f.name not in words]
-    shown = [name for name in (*words, *figures) if _tells(report, name)]
-    heads = [name.replace("_", " ") for name in shown]
-    n_words = sum(name in words for name in shown)
-    table = lines.table(heads[:n_words], heads[n_words:])
+    telling = [f for f in fields if _tells(report, f.name)]
+    words = [f.name for f in telling if f.type in ("str", str)]
+    return words, [f.name for f in telling if f.name not in words]
+
+
+def _table(report: TrustReport) -> Any:
+    words, figures = shown_columns(report)
+    table = lines.table(*([name.replace("_", " ") for name in names] for names in (words, figures)))
     for row in report.rows:
-        cells = [show_value(getattr(row, name)) for name in shown]
+        cells = [show_value(getattr(row, name)) for name in (*words, *figures)]
         table.add_row(*(lines.name_cell(cell) if cell else "" for cell in cells))
     return table
 

@@ -62,6 +62,34 @@ class Checks(Noun):
     """Show an item again with one output broken: it must be rated lower than before."""
 
 
+class Verdict(Noun):
+    """A judge's score of one system's output in a dialogue; of two systems: the first one's share of wins."""
+
+    dialogue: Name
+    systems: tuple[Name, ...] = Field(min_length=1, max_length=2)
+    score: float = Field(allow_inf_nan=False)
+
+
+class StopJudge(Noun):
+    """A judge whose scores make a study sure earlier: they are corrected by people's answers.
+
+    A study file names `file`; its scores are taken into the study when it is read.
+    """
+
+    file: Text | None = None
+    judge: Text | None = None
+    """Of several judges in the file the one to use."""
+    criterion: Text | None = None
+    """What the judge measures, where it is not called as the study's criterion."""
+    verdicts: tuple[Verdict, ...] = ()
+
+    @model_validator(mode="after")
+    def _check(self) -> StopJudge:
+        if self.file is None and not self.verdicts:
+            raise ValueError("say where the judge's ratings are: file")
+        return self
+
+
 class SurveyQuestion(Noun):
     """Asked once at the end: a choice among `options`, or free text without them."""
 

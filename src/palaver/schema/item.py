@@ -57,4 +57,6 @@ class Item(Noun):
     """The sentence the outputs should draw on."""
     reference: Text | None = None
     """The standard of a magnitude estimation."""
+    sampling_probability: float | None = Field(default=None, gt=0, le=1)
+    """With which the item was drawn for the study, where not all had the same; ratings count 1 / this."""
     outputs: tuple[Output, ...] = Field(min_length=1)

@@ -46,6 +46,8 @@ class Rating(Noun):
     """Of the study under which it was given."""
     probability: float | None = Field(default=None, ge=0, le=1)
     """How sure the judge was of `value`."""
+    sampling_probability: float | None = Field(default=None, gt=0, le=1)
+    """With which the item was drawn for the study, where not all had the same."""
 
     @field_serializer("value", when_used="json")
     def _plain(self, value: Value) -> float | int | str | list[str]:

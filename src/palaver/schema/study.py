@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from palaver.errors import UserError, count_of, nearest
 from palaver.schema.base import Name, Noun, Text
-from palaver.schema.delivery import Checks, Completion, KnownItem, SurveyQuestion, Training
+from palaver.schema.delivery import Checks, Completion, KnownItem, StopJudge, SurveyQuestion, Training
 from palaver.schema.dialogue import Dialogue
 from palaver.schema.item import Item, Question
 from palaver.tabular import Tabular, few
@@ -38,6 +38,8 @@ class Study(Tabular, Noun):
     """The question that decides; the first with numbers or pairs if not given."""
     equivalent_within: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """Systems that differ by less count as equivalent, which is a decision, too."""
+    stop_judge: StopJudge | None = None
+    """A judge whose scores help to be sure earlier."""
     items_per_rater: int | None = Field(default=None, ge=1, strict=True)
     lease_minutes: float = Field(default=30, gt=0)
     """How long a screen stays reserved for somebody who does not answer."""
@@ -132,6 +134,8 @@ def stop_problems(study: Study) -> Iterator[tuple[Location, str]]:
         yield ("stop",), "stopping when sure needs a question whose answers are numbers or pairs"
     elif study.stop == "when-sure" and len(study.systems) < 2:
         yield ("stop",), "stopping when sure compares systems: there is only one"
+    elif study.stop_judge is not None and study.stop != "when-sure":
+        yield ("stop_judge",), 'a judge helps a study that stops by itself: say stop = "when-sure"'
     elif study.equivalent_within is not None and deciding is not None:
         scale = asked[deciding].scale
         span = 0.5 if scale.form == "pair" else scale.bounds.high - scale.bounds.low

@@ -21,9 +21,9 @@ from palaver.server.database import Database
 from palaver.server.entry import code_of, resume_requests
 from palaver.server.live import Findings, Live, Point
 from palaver.server.oversight import Status, rater_table, status
+from palaver.server.sequence_view import MOST_DRAWN, describe_stop, forecast, sequence_chart, watch_data
 from palaver.studies.raters import FLAGS
 from palaver.studies.results import RaterRow
-from palaver.studies.trust_sequence import Watch
 
 SECTIONS = ("progress", "results", "raters")
 MOST_RATERS = 500
@@ -128,7 +128,7 @@ def as_data(board: Dashboard) -> dict[str, Any]:
             "up_to_date": board.fresh,
             "median_seconds_per_screen": findings.screen_seconds,
             "problem": findings.problem,
-            "sequence": [_watch_data(pair) for pair in findings.watches],
+            "sequence": [watch_data(pair) for pair in findings.watches],
             "stopped": findings.stopped,
             "criteria": [
                 {**asdict(c), "in_words": wording.in_words_by(c.agreement) if c.agreement else ""}
@@ -136,24 +136,6 @@ def as_data(board: Dashboard) -> dict[str, Any]:
             ],
         }
     return {key: plain(value) for key, value in data.items()}
-
-
-def _watch_data(pair: Watch) -> dict[str, Any]:
-    look = pair.decided or pair.looks[-1]
-    named = {"system": pair.system, "against": pair.against, "decision": pair.decision}
-    return {**named, "value": look.value, "low": look.low, "high": look.high, "forecast": forecast(pair)}
-
-
-def forecast(pair: Watch) -> int | None:
-    """After about how many dialogues the pair would be decided if its difference stayed as it is.
-
-    Intervals shrink about as the square root of the dialogues; None where that says nothing.
-    """
-    last = pair.looks[-1]
-    if pair.decided or not math.isfinite(last.low) or not last.value:
-        return None
-    reach = (last.high - last.low) / 2
-    return math.ceil(last.n_dialogues * (reach / abs(last.value)) ** 2)
 
 
 # --- the page -----------------------------------------------------------------------------------------------
@@ -182,6 +164,9 @@ class Pages:
             rank_labels=wording.rank_labels,
             isfinite=math.isfinite,
             forecast=forecast,
+            describe_stop=describe_stop,
+            sequence_chart=sequence_chart,
+            most_drawn=MOST_DRAWN,
             nan=math.nan,
             chart=chart,
             ago=ago,

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from sqlalchemy import Row, func, select
+from sqlalchemy import Connection, Row, func, select
 
 from palaver.errors import DataError
 from palaver.files import Format
@@ -68,6 +68,7 @@ def frames(database: Database, selection: Selection = EVERYBODY) -> Iterator[pl.
     """The answers in the order of arrival, a few thousand at a time; nothing for a study without any."""
     with database.settled() as connection:
         name = connection.execute(select(study_table.c.name)).scalar_one()
+        chances = _sampling_probabilities(connection)
         last = connection.execute(select(func.coalesce(func.max(answer.c.number), 0))).scalar_one()
     wanted = []
     if not selection.all_screens:
@@ -103,6 +104,7 @@ def frames(database: Database, selection: Selection = EVERYBODY) -> Iterator[pl.
                 "kind": "human",
                 "context": pair_context(row.item, row.system, row.against),
                 "version": str(row.version),
+                "sampling_probability": chances.get(row.item),
                 "given_at": datetime.fromtimestamp(row.given_at, UTC).replace(tzinfo=None),
             }
             for row in rows
@@ -113,6 +115,15 @@ def frames(database: Database, selection: Selection = EVERYBODY) -> Iterator[pl.
             frame = frame.with_columns(pl.col("rater").replace_strict(names, return_dtype=pl.String))
         yield without_formulas(frame) if selection.excel else frame
         done = rows[-1].number
+
+
+def _sampling_probabilities(connection: Connection) -> dict[str, float]:
+    """Item -> the probability with which it was drawn, where the study says one."""
+    document = connection.execute(select(study_table.c.document)).scalar_one()
+    if '"sampling_probability":' not in document:  # a large study is not parsed for nothing
+        return {}
+    items = json.loads(document)["items"]
+    return {item["id"]: item["sampling_probability"] for item in items if item.get("sampling_probability")}
 
 
 def pseudonym(rater_id: str) -> str:

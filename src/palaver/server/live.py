@@ -32,11 +32,14 @@ from palaver.studies.rankings import rank_systems
 from palaver.studies.raters import describe_raters
 from palaver.studies.ratings import RatingTable, read_ratings
 from palaver.studies.results import AgreementRow, RankingRow, RaterRow
+from palaver.studies.trust_plan import dialogues_of
 from palaver.studies.trust_sequence import Watch
 
 CONFIDENCE = 0.95
 REPLICATES = 400
 """Fewer than in a report: these numbers are looked at, not published."""
+MOST_WATCHED, MOST_ANSWERS = 5, 5000
+"""Systems and answers of a study that is watched although it does not stop by itself."""
 POINTS = 8
 """How many earlier moments the course of the agreement shows."""
 PAUSE = 4.0
@@ -76,7 +79,13 @@ class Findings:
     """Median active time on one screen."""
     problem: str = ""
     watches: tuple[Watch, ...] = ()
-    """Every two systems of a study that stops when it is sure."""
+    """Every two systems, with intervals that hold at all looks."""
+    planned: int = 0
+    """Dialogues that the whole study has."""
+    judge: str = ""
+    """Whose scores help these intervals."""
+    stops: bool = False
+    """Whether the study stops when it is sure."""
     stopped: str | None = None
     """Why it stopped, if it did."""
 
@@ -88,14 +97,16 @@ def compute_findings(database: Database, study: Study, answers: int = 0, *, out:
     everybody = _table(database, study, EVERYBODY) if out else table
     criteria = tuple(_criterion(table, name) for name in table.criteria) if table else ()
     judged = [judgements_of(everybody, name) for name in everybody.criteria] if everybody else []
-    watches: tuple[Watch, ...] = ()
+    stops = study.stop == "when-sure"
     stopped = None
-    if study.stop == "when-sure":
-        watches = tuple(watch_study(database, study))
+    if stops:
         with database.reading() as connection:
             stopped = stop_reason(connection)
     return Findings(
-        watches=watches,
+        watches=tuple(watch_study(database, study)) if _is_watched(study, answers) else (),
+        planned=len(dialogues_of(study)),
+        judge=(study.stop_judge.judge or "") if study.stop_judge is not None else "",
+        stops=stops,
         stopped=stopped,
         answers=answers,
         took=time.perf_counter() - began,
@@ -103,6 +114,14 @@ def compute_findings(database: Database, study: Study, answers: int = 0, *, out:
         raters={row.rater: row for row in describe_raters(judged)} if judged else {},
         screen_seconds=_screen_seconds(database),
     )
+
+
+def _is_watched(study: Study, answers: int) -> bool:
+    """A study that stops by itself; another one while that costs little."""
+    if study.stop == "when-sure":
+        return True
+    small = len(study.systems) <= MOST_WATCHED and answers <= MOST_ANSWERS
+    return small and study.deciding_criterion is not None and len(study.systems) > 1
 
 
 def _table(database: Database, study: Study, selection: Selection) -> RatingTable | None:

@@ -11,13 +11,15 @@ import logging
 import threading
 import time
 
-from palaver.errors import DataError
+from palaver.errors import UserError
 from palaver.schema import Study
 from palaver.server.database import Database
 from palaver.server.export import FOR_ANALYSIS, read_answers
 from palaver.server.records import count_answers, log, stop_reason
 from palaver.studies.ratings import read_ratings
+from palaver.studies.stop_judge import verdicts_in
 from palaver.studies.trust import people_of
+from palaver.studies.trust_plan import dialogues_of
 from palaver.studies.trust_sequence import Watch, watch
 
 _LONGEST_SHARE = 4.0
@@ -29,9 +31,10 @@ def watch_study(database: Database, study: Study) -> list[Watch]:
     try:
         table = read_ratings(read_answers(database, FOR_ANALYSIS), study=study, skip_bad=True)
         people = people_of(table, study.deciding_criterion)
-    except DataError:  # nobody has answered yet
+    except UserError:  # nobody has answered yet, or not this question
         return []
-    return watch(people, within=study.equivalent_within, planned=len(study.items))
+    verdicts = verdicts_in(study.stop_judge) if study.stop_judge is not None else None
+    return watch(people, verdicts, within=study.equivalent_within, planned=len(dialogues_of(study)))
 
 
 def describe_decisions(watches: list[Watch]) -> str:

@@ -174,8 +174,9 @@ def cluster_variance(
     rest = parts["rest"]
     terms = [(rest, partitions[0].df)]
     if len(partitions) > 1:
-        terms = [(rest, max(1.0, partitions[0].df - sum(p.df for p in partitions[1:])))]
-        terms += [(parts[part.name] + rest, part.df) for part in partitions[1:]]
+        above = [(part, part.df) for part in partitions[1:]]
+        terms = [(rest, max(1.0, terms[0][1] - sum(df for _, df in above)))]
+        terms += [(parts[part.name] + rest, df) for part, df in above]
     variance = float(sum(parts.values()))
     df = variance**2 / sum(term**2 / df for term, df in terms)
     is_one_way = by_rater is None or n_dialogues == n_cells
@@ -223,6 +224,8 @@ class _Partition:
     code: Codes
     by_group: Floats
     """(clusters, groups): the share of each group that lies in each cluster."""
+    total: Floats
+    """The share of all groups together in each cluster."""
     squares: float
     """Of the clusters' sums of influence."""
 
@@ -230,12 +233,9 @@ class _Partition:
     def of(cls, name: str, code: Codes, n: int, influence: Floats, share: Floats, group: Codes) -> _Partition:
         n_groups = int(group.max()) + 1
         shares = np.bincount(code.astype(np.int64) * n_groups + group, share, minlength=n * n_groups)
+        by_group = shares.astype(np.float64).reshape(n, n_groups)
         sums = np.bincount(code, influence, minlength=n)
-        return cls(name, code, shares.astype(np.float64).reshape(n, n_groups), float(sums @ sums))
-
-    @property
-    def total(self) -> Floats:
-        return np.asarray(self.by_group.sum(axis=1))
+        return cls(name, code, by_group, by_group.sum(axis=1), float(sums @ sums))
 
     @property
     def size(self) -> float:
@@ -249,8 +249,10 @@ class _Partition:
 
         Groups that share all clusters alike, as paired systems do, take away one mean together.
         """
-        n_means = int(np.linalg.matrix_rank(self.by_group.T @ self.by_group, tol=1e-9 * self.size))
-        return max(1.0, float(self.size**2 / np.sum(self.total**4)) - n_means)
+        size = self.size
+        spreads = np.linalg.eigvalsh(self.by_group.T @ self.by_group)
+        n_means = int((spreads > 1e-9 * size).sum())
+        return max(1.0, float(size**2 / np.sum(self.total**4)) - n_means)
 
 
 def _expectation(a: _Partition, b: _Partition, cells: _Partition, first: Codes) -> float:

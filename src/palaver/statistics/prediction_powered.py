@@ -9,6 +9,10 @@ Whatever the judge does, the estimate is right on average; a good judge makes it
 that makes it most certain is cov(Y, f) / ((1 + n / N) var(f)). Three things are ours: variances are clustered
 by dialogue and rater (`clusters`), quantiles are those of t, and the judge is left out where the correlation
 with people is below 1 / sqrt(n - 2): there, estimating the weight costs more than the judge gives.
+
+Where dialogues were drawn with unequal probabilities (`sampling`), those that nobody rated are not like those
+that somebody did. Ratings then count 1 / probability, and the judge's mean is that of all dialogues (Zrnic &
+Candès 2024, "Active statistical inference"): with equal probabilities this is the same estimate.
 """
 
 from __future__ import annotations
@@ -64,6 +68,7 @@ def prediction_powered_mean(
     unrated: ArrayLike,
     *,
     is_second: ArrayLike | None = None,
+    sampling: ArrayLike | None = None,
     weight: float | None = None,
     confidence: float = 0.95,
 ) -> PredictionPowered:
@@ -71,7 +76,8 @@ def prediction_powered_mean(
 
     One entry per rating: `prediction` is the judge's score of what was rated. `unrated` are the judge's
     scores (of two systems: first minus second) of dialogues that no person rated. `weight` fixes how far the
-    judge is believed, otherwise the ratings tell.
+    judge is believed, otherwise the ratings tell. `sampling` is the probability with which each rating's
+    dialogue was drawn, where it was not the same for all.
     """
     check_fraction("confidence", confidence)
     values, scores = np.asarray(value, dtype=np.float64), np.asarray(prediction, dtype=np.float64)
@@ -83,20 +89,27 @@ def prediction_powered_mean(
     known = np.isfinite(values) & np.isfinite(scores)
     values, scores, codes, group = values[known], scores[known], codes[known], group[known]
     raters = None if rater is None else np.asarray(rater)[known]
-    people = contrast(values, group, signs, codes, raters, None, confidence)
+    counts = None if sampling is None else 1 / np.asarray(sampling, dtype=np.float64)[known]
+    people = contrast(values, group, signs, codes, raters, counts, confidence)
     n_rated, n_unrated = np.unique(codes).size, others.size
-    by_people, by_judge = _by_dialogue(values, scores, codes, group, len(signs))
+    by_people, by_judge, by_count = _by_dialogue(values, scores, codes, group, len(signs), counts)
     rho = _correlation(by_people, by_judge)
     off = "" if weight is not None else _why_off(by_people, by_judge, rho, n_unrated)
     tuned = weight is None and not off
     if off:
         weight = 0.0
-    elif weight is None:
+    elif weight is None and counts is None:
         weight = _tuned_weight(by_people, by_judge, others)
+    elif weight is None:
+        weight = _tuned_weight_of_sample(by_people, by_judge, by_count, others.size)
     together = people
     if weight and not people.reason:
-        rest = contrast(values - weight * scores, group, signs, codes, raters, None, confidence)
-        together = _together(rest, weight, others, by_people.size if tuned else 0, confidence)
+        rest = contrast(values - weight * scores, group, signs, codes, raters, counts, confidence)
+        shared = None
+        if counts is not None:
+            others = np.r_[by_judge, others]
+            shared = 2 * weight * _covariance(by_people - weight * by_judge, by_judge, by_count) / others.size
+        together = _together(rest, weight, others, by_people.size if tuned else 0, confidence, shared)
     return PredictionPowered(
         together=together,
         people=people,
@@ -109,9 +122,12 @@ def prediction_powered_mean(
 
 
 def _by_dialogue(
-    value: Floats, prediction: Floats, dialogue: Codes, group: Codes, n_groups: int
-) -> tuple[Floats, Floats]:
-    """People's and the judge's mean (of two systems: difference) of each dialogue that has all of them."""
+    value: Floats, prediction: Floats, dialogue: Codes, group: Codes, n_groups: int, counts: Floats | None
+) -> tuple[Floats, Floats, Floats]:
+    """People's and the judge's mean (of two systems: difference) of each dialogue that has all of them.
+
+    Beside them for how many dialogues each counts.
+    """
     _, code = np.unique(dialogue, return_inverse=True)
     cell = code * n_groups + group
     n = (int(code.max(initial=-1)) + 1) * n_groups
@@ -122,7 +138,10 @@ def _by_dialogue(
     for values in (value, prediction):
         sums = np.bincount(cell, values, minlength=n).reshape(-1, n_groups)
         means.append((sums[whole] / count[whole]) @ sign)
-    return means[0], means[1]
+    by_count = np.ones(n // n_groups)
+    if counts is not None:
+        by_count[code] = counts
+    return means[0], means[1], by_count[whole]
 
 
 def _correlation(a: Floats, b: Floats) -> float:
@@ -155,28 +174,48 @@ def _tuned_weight(people: Floats, judge: Floats, unrated: Floats) -> float:
     return covariance / (spread * (1 + judge.size / unrated.size))
 
 
+def _tuned_weight_of_sample(people: Floats, judge: Floats, counts: Floats, n_unrated: int) -> float:
+    """Least variance where dialogues count unequally: that of the sampled sum of (1 / p - 1) residual^2."""
+    counts = counts * (judge.size + n_unrated) / counts.sum()
+    squares = np.maximum(counts * (counts - 1), 1e-12)
+    return _covariance(people, judge, squares) / _covariance(judge, judge, squares)
+
+
+def _covariance(a: Floats, b: Floats, counts: Floats) -> float:
+    share = counts / counts.sum()
+    return float(share @ ((a - share @ a) * (b - share @ b)))
+
+
 def _together(
-    rest: ClusterInterval, weight: float, unrated: Floats, n_tuned: int, confidence: float
+    rest: ClusterInterval,
+    weight: float,
+    judged: Floats,
+    n_tuned: int,
+    confidence: float,
+    shared: float | None = None,
 ) -> ClusterInterval:
-    """The rectified mean plus the judge's: variances add, degrees of freedom are Satterthwaite's."""
-    estimate = rest.value + weight * float(unrated.mean())
+    """The rectified mean plus the judge's: variances add, degrees of freedom are Satterthwaite's.
+
+    `shared` is twice the covariance of the two, where the rated dialogues are in both.
+    """
+    estimate = rest.value + weight * float(judged.mean())
     if rest.reason:
         return replace(rest, value=estimate)
-    by_judge = weight**2 * float(unrated.var(ddof=1)) / unrated.size
+    by_judge = max(0.0, weight**2 * float(judged.var(ddof=1)) / judged.size + (shared or 0.0))
     by_people = rest.se**2
     df = rest.df
     if n_tuned:  # the weight was fitted to these dialogues: one degree of freedom
         by_people *= (n_tuned - 1) / (n_tuned - 2)
         df = max(1.0, df * (n_tuned - 2) / (n_tuned - 1))
     variance = by_people + by_judge
-    parts = by_people**2 / df + by_judge**2 / (unrated.size - 1)
+    parts = by_people**2 / df + by_judge**2 / (judged.size - 1)
     found = ClusterVariance(
         variance=variance,
         df=variance**2 / parts,
         dialogue=rest.dialogue_share * by_people + by_judge,
         rater=rest.rater_share * by_people,
         rest=(1 - rest.dialogue_share - rest.rater_share) * by_people,
-        n_dialogues=rest.n_dialogues + unrated.size,
+        n_dialogues=judged.size + (rest.n_dialogues if shared is None else 0),
         n_raters=rest.n_raters,
         notes=rest.notes,
     )

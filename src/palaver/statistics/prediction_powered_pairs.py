@@ -5,6 +5,9 @@ first), a tie counting half. People's comparisons and the judge's enter the esti
 (Angelopoulos, Duchi & Zrnic 2023, section 4, logistic regression); its sandwich variance is taken per
 comparison of two systems and clustered by dialogue and rater. Because of the sandwich, ties need no model of
 their own: the intervals are right whatever a tie is.
+
+Where dialogues were drawn with unequal probabilities, people's comparisons count 1 / probability and the
+judge's are those of all dialogues, as in `prediction_powered`.
 """
 
 from __future__ import annotations
@@ -38,11 +41,16 @@ class Comparisons:
     rater: Codes
     position: Floats
     """1 where the first was shown first, -1 where it was second, 0 where that is not known."""
+    sampling: Floats | None = None
+    """The probability with which each dialogue was drawn, where it was not the same for all."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdicts:
-    """What the judge compared and people did not."""
+    """What the judge compared and people did not; all that it compared where `sampling` is given.
+
+    Dialogues have the codes that they have in `Comparisons`.
+    """
 
     first: Codes
     second: Codes
@@ -93,15 +101,18 @@ def prediction_powered_strengths(
     unrated = _Design.of_verdicts(judge, len(systems), has_position)
     rho = _correlation(people.won, people.prediction)
     n_dialogues = np.unique(people.dialogue).size
+    n_unrated = judge.first.size
+    if people.sampling is not None:
+        n_unrated = int((~np.isin(judge.dialogue, people.dialogue)).sum())
     names = tuple(systems)
     alone = _solve(rated, unrated, 0.0)
     if isinstance(alone, str):
         nans = tuple(math.nan for _ in names)
         return PredictionPoweredStrengths(
             systems=names, strength=nans, position=math.nan, pairs=(), weight=0.0, correlation=rho,
-            n_rated=rated.y.size, n_unrated=judge.first.size, reason=alone,
+            n_rated=rated.y.size, n_unrated=n_unrated, reason=alone,
         )  # fmt: skip
-    off = "" if weight is not None else _why_off(rho, n_dialogues, judge.first.size)
+    off = "" if weight is not None else _why_off(rho, n_dialogues, n_unrated)
     if off:
         weight = 0.0
     elif weight is None:
@@ -127,7 +138,7 @@ def prediction_powered_strengths(
         weight=float(weight),
         correlation=rho,
         n_rated=rated.y.size,
-        n_unrated=judge.first.size,
+        n_unrated=n_unrated,
         reason_off=off,
     )
 
@@ -142,13 +153,20 @@ class _Design:
     dialogue: Codes
     rater: Codes | None
     n_systems: int
+    share: Floats
+    """How far each row counts; all of them together 1."""
+    is_sample: bool = False
+    """Whether rows count unequally, because their dialogues were drawn so."""
 
     @classmethod
     def of(cls, rows: Comparisons, n: int, has_position: bool) -> _Design:
         x = _columns(rows.first, rows.second, n)
         if has_position:
             x = np.c_[x, rows.position]
-        return cls(x, rows.won, rows.prediction, rows.dialogue, rows.rater, n)
+        counts = np.ones(rows.won.size) if rows.sampling is None else 1 / rows.sampling
+        share = counts / counts.sum()
+        is_sample = rows.sampling is not None
+        return cls(x, rows.won, rows.prediction, rows.dialogue, rows.rater, n, share, is_sample)
 
     @classmethod
     def of_verdicts(cls, rows: Verdicts, n: int, has_position: bool) -> _Design:
@@ -158,7 +176,8 @@ class _Design:
             ones = np.ones(len(x))
             x = np.r_[np.c_[x, ones], np.c_[x, -ones]]
             prediction, dialogue = np.r_[prediction, prediction], np.r_[dialogue, dialogue]
-        return cls(x, prediction, prediction, dialogue, None, n)
+        share = np.full(prediction.size, 1 / max(1, prediction.size))
+        return cls(x, prediction, prediction, dialogue, None, n, share)
 
 
 def _columns(first: Codes, second: Codes, n: int) -> Floats:
@@ -191,17 +210,17 @@ def _solve(rated: _Design, unrated: _Design, weight: float) -> Floats | str:
 def _equation(rated: _Design, unrated: _Design, weight: float, theta: Floats) -> tuple[Floats, Floats]:
     fitted = _sigmoid(rated.x @ theta)
     residual = (1 - weight) * fitted - rated.y + weight * rated.prediction
-    gradient = rated.x.T @ residual / rated.y.size
-    hessian = (1 - weight) * _curvature(rated.x, fitted)
+    gradient = rated.x.T @ (rated.share * residual)
+    hessian = (1 - weight) * _curvature(rated, fitted)
     if weight:
         others = _sigmoid(unrated.x @ theta)
-        gradient = gradient + weight * unrated.x.T @ (others - unrated.prediction) / unrated.y.size
-        hessian = hessian + weight * _curvature(unrated.x, others)
+        gradient = gradient + weight * unrated.x.T @ (unrated.share * (others - unrated.prediction))
+        hessian = hessian + weight * _curvature(unrated, others)
     return gradient, hessian
 
 
-def _curvature(x: Floats, fitted: Floats) -> Floats:
-    return np.asarray((x * (fitted * (1 - fitted))[:, None]).T @ x / len(x))
+def _curvature(rows: _Design, fitted: Floats) -> Floats:
+    return np.asarray((rows.x * (rows.share * fitted * (1 - fitted))[:, None]).T @ rows.x)
 
 
 def _sigmoid(z: Floats) -> Floats:
@@ -211,7 +230,7 @@ def _sigmoid(z: Floats) -> Floats:
 def _tuned_weight(rated: _Design, unrated: _Design, theta: Floats) -> float:
     """Least total variance of the strengths, from the gradients' covariance over dialogues; within [0, 1]."""
     fitted = _sigmoid(rated.x @ theta)
-    inverse = np.linalg.inv(_curvature(rated.x, fitted))
+    inverse = np.linalg.inv(_curvature(rated, fitted))
     own = _sums(rated.x * (fitted - rated.y)[:, None], rated.dialogue) @ inverse
     judge = _sums(rated.x * (fitted - rated.prediction)[:, None], rated.dialogue) @ inverse
     own, judge = own - own.mean(axis=0), judge - judge.mean(axis=0)
@@ -219,6 +238,13 @@ def _tuned_weight(rated: _Design, unrated: _Design, theta: Floats) -> float:
     spread = float(np.sum(judge**2))
     if spread == 0:
         return 0.0
+    if rated.is_sample:
+        counts = _sums(rated.share[:, None], rated.dialogue) / _sums(
+            np.ones((rated.y.size, 1)), rated.dialogue
+        )
+        counts = counts * n_unrated / counts.sum()
+        squares = np.maximum(counts * (counts - 1), 1e-12)
+        return float(np.clip(np.sum(squares * own * judge) / np.sum(squares * judge**2), 0.0, 1.0))
     return float(np.clip(np.sum(own * judge) / (spread * (1 + n / n_unrated)), 0.0, 1.0))
 
 
@@ -242,7 +268,7 @@ def _pair(
     n = rated.y.size
     residual = (1 - weight) * fitted - rated.y + weight * rated.prediction
     influence = -(rated.x @ along) * residual
-    variance = _variance(influence, rated.dialogue, rated.rater)
+    variance = _variance(influence, rated)
     estimate = float(direction @ theta)
     if variance.reason:
         nan = math.nan
@@ -253,21 +279,35 @@ def _pair(
         )  # fmt: skip
     if weight:
         others = -(unrated.x @ along) * (_sigmoid(unrated.x @ theta) - unrated.prediction) * weight
-        by_judge = _variance(others, unrated.dialogue, None)
+        by_judge = _variance(others, unrated)
+        if rated.is_sample:  # the rated dialogues are among those that the judge's mean is of
+            shared = 2 * _covariance(influence, rated, others, unrated)
+            by_judge = replace(by_judge, variance=max(0.0, by_judge.variance + shared))
         total = variance.variance + by_judge.variance
         df = total**2 / (variance.variance**2 / variance.df + by_judge.variance**2 / by_judge.df)
         variance = replace(
             variance, variance=total, df=df, dialogue=variance.dialogue + by_judge.variance,
-            n_dialogues=variance.n_dialogues + by_judge.n_dialogues,
+            n_dialogues=by_judge.n_dialogues + (0 if rated.is_sample else variance.n_dialogues),
         )  # fmt: skip
     return interval_of(estimate, variance, n, float(influence.std(ddof=1)) / math.sqrt(n), confidence)
 
 
-def _variance(influence: Floats, dialogue: Codes, rater: Codes | None) -> ClusterVariance:
+def _variance(influence: Floats, rows: _Design) -> ClusterVariance:
     """Of the mean of rows."""
-    share = np.full(influence.size, 1 / influence.size)
-    centred = share * (influence - influence.mean())
-    return cluster_variance(centred, share, np.zeros(influence.size, np.int64), dialogue, rater)
+    group = np.zeros(influence.size, np.int64)
+    return cluster_variance(_centred(influence, rows), rows.share, group, rows.dialogue, rows.rater)
+
+
+def _centred(influence: Floats, rows: _Design) -> Floats:
+    return np.asarray(rows.share * (influence - rows.share @ influence))
+
+
+def _covariance(influence: Floats, rated: _Design, others: Floats, judged: _Design) -> float:
+    """Of the two means, by the dialogues that they have in common."""
+    n = 1 + int(max(rated.dialogue.max(), judged.dialogue.max()))
+    by_people = np.bincount(rated.dialogue, _centred(influence, rated), minlength=n)
+    by_judge = np.bincount(judged.dialogue, _centred(others, judged), minlength=n)
+    return float(by_people @ by_judge)
 
 
 def _why_off(rho: float, n_dialogues: int, n_unrated: int) -> str:

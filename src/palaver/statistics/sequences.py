@@ -81,6 +81,7 @@ def clustered_look(
     planned: int,
     prediction: ArrayLike | None = None,
     unrated: ArrayLike = (),
+    sampling: ArrayLike | None = None,
     within: float | None = None,
     alpha: float = 0.05,
 ) -> Look:
@@ -88,7 +89,8 @@ def clustered_look(
 
     Without `is_first` the values are differences already (a win counts 0.5, a loss -0.5).
     `planned` is the number of dialogues that the whole study would have. `prediction` are a judge's scores
-    of what was rated, `unrated` its differences on dialogues that nobody rated yet.
+    of what was rated, `unrated` its differences on dialogues that nobody rated yet. `sampling` is the
+    probability with which each rating's dialogue was drawn, where not all had the same.
     """
     codes = np.asarray(dialogue)
     first = None if is_first is None else np.asarray(is_first, dtype=bool)
@@ -102,12 +104,16 @@ def clustered_look(
         )  # fmt: skip
     found: ClusterInterval
     if prediction is None:
-        found = clustered_mean(value, codes, rater)
-        if first is not None:
-            found = clustered_difference(value, first, codes, rater)
+        counts = None if sampling is None else 1 / np.asarray(sampling, dtype=np.float64)
+        if first is None:
+            found = clustered_mean(value, codes, rater, weight=counts)
+        else:
+            found = clustered_difference(value, first, codes, rater, weight=counts)
     else:
         second = None if first is None else ~first
-        found = prediction_powered_mean(value, prediction, codes, rater, unrated, is_second=second).together
+        found = prediction_powered_mean(
+            value, prediction, codes, rater, unrated, is_second=second, sampling=sampling
+        ).together
     few_raters = 0 < found.n_raters < FEWEST_RATERS
     if found.reason or few_raters:
         reason = found.reason or f"{found.n_raters} raters; at least {FEWEST_RATERS} are needed"

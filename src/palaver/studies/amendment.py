@@ -13,7 +13,7 @@ _TEXTS = ("title", "instructions", "consent", "contact", "survey", "completion")
 _SETTINGS = ("comments", "lease_minutes", "wait_minutes", "items_per_rater")
 _FIXED = (
     *("name", "layout", "seed", "order", "blind", "assignment", "training", "checks"),
-    *("stop", "stop_criterion", "equivalent_within"),
+    *("stop", "stop_criterion", "equivalent_within", "stop_judge"),
 )
 _SAME_QUESTION = 0.6
 """A question whose wording is less alike than this (1: equal) is another question."""

@@ -97,7 +97,7 @@ def analyse(
         "study": None,
     }
     if study is not None:  # without its texts, which may be many, and without what checks expect
-        config["study"] = study.model_dump_json(exclude={"items", "checks", "training"})
+        config["study"] = study.model_dump_json(exclude={"items", "checks", "training", "stop_judge"})
         config["sha256_of_study"] = hashlib.sha256(study.model_dump_json().encode()).hexdigest()
     if directions:
         config["directions"] = dict(directions)
@@ -124,6 +124,7 @@ def analyse(
             *(note for j in judged for note in j.notes),
             *(_without_influence(judged, influences) if influence else ()),
             *(f"{c}: neither end is better, so it is not ranked" for c in better if better[c] == "neither"),
+            *_unequal_draws(judged),
             *_warnings(table, judged, study),
         ),
     )
@@ -145,6 +146,14 @@ def check_settings(normalise: str, confidence: float, n_replicates: int, seed: i
         raise UserError(f"replicates: expected at least 1, found {n_replicates}")
     if seed < 0:
         raise UserError(f"seed: expected 0 or more, found {seed}")
+
+
+def _unequal_draws(judged: Sequence[Judgements]) -> Iterator[str]:
+    if any(j.sampling is not None for j in judged):
+        yield (
+            "items were drawn with unequal probabilities: the intervals under “How far to trust this” count "
+            "ratings 1 / probability, rankings and agreement count all items alike"
+        )
 
 
 def _without_influence(judged: Sequence[Judgements], rows: Sequence[InfluenceRow]) -> Iterator[str]:

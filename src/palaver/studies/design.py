@@ -54,7 +54,17 @@ def preset_study(name: str, *, layout: str | None = None) -> Study:
 def load_study(path: str | Path) -> Study:
     """The study described by a TOML file. All mistakes are reported together."""
     data, lines = read_toml(path)
-    return _build(Path(path), data, lines)
+    study = _build(Path(path), data, lines)
+    if study.stop_judge is None or study.stop_judge.file is None:
+        return study
+    from palaver.studies.stop_judge import with_verdicts
+
+    try:
+        return with_verdicts(study, Path(path).parent)
+    except UserError as error:
+        text = f"{error.message} ({error.hint})" if error.hint else error.message
+        text = text.replace("--judge-criterion", "criterion").replace("--judge", "judge")
+        raise config_error(Path(path), lines, [(("stop_judge",), text)]) from None
 
 
 def parse_study(text: str, name: str) -> Study:
@@ -63,7 +73,11 @@ def parse_study(text: str, name: str) -> Study:
     if ITEMS_FROM in data:
         mistake = "a text alone cannot name a file of items: put the items into the text"
         raise config_error(Path(name), lines, [((ITEMS_FROM,), mistake)])
-    return _build(Path(name), data, lines)
+    study = _build(Path(name), data, lines)
+    if study.stop_judge is not None and not study.stop_judge.verdicts:
+        mistake = "a text alone cannot name a file of a judge's ratings"
+        raise config_error(Path(name), lines, [(("stop_judge",), mistake)])
+    return study
 
 
 def _build(path: Path, data: dict[str, Any], lines: Lines) -> Study:
@@ -181,6 +195,8 @@ def _sound(data: dict[str, Any], key: str, noun: type[BaseModel]) -> tuple[dict[
 def study_toml(study: Study) -> str:
     """The study as a TOML file that `load_study` reads back to the same value."""
     fields = study.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    if study.stop_judge is not None and study.stop_judge.file is not None:
+        fields["stop_judge"].pop("verdicts", None)  # they are in the file
     tables = {key: fields.pop(key) for key in ("questions", "items")}
     lines = [f"{key} = {toml_value(value)}" for key, value in fields.items()]
     for key, rows in tables.items():

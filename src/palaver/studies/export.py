@@ -12,7 +12,7 @@ from palaver.readers.ratings import TYPES
 from palaver.studies.judgements import judgements_of, normalisation_of
 from palaver.studies.ratings import RatingTable, names_in_files
 
-_SELDOM = ("signature", "context", "turn", "repeat", "version", "probability")
+_SELDOM = ("signature", "context", "turn", "repeat", "version", "probability", "sampling_probability")
 """Columns that are written only where something is in them."""
 
 

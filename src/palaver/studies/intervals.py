@@ -8,6 +8,7 @@ from itertools import combinations
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from palaver.schema.judge import Direction
 from palaver.statistics.clusters import (
@@ -17,7 +18,7 @@ from palaver.statistics.clusters import (
     clustered_mean,
 )
 from palaver.statistics.significance import holm
-from palaver.studies.judgements import Codes, Ints, Judgements
+from palaver.studies.judgements import Codes, Floats, Ints, Judgements
 from palaver.studies.ratings import ASKED, RatingTable
 from palaver.studies.results import IntervalRow
 
@@ -54,7 +55,10 @@ def raters_cross_dialogues(dialogue: Ints, rater: Codes) -> bool:
 def crossed_intervals(
     table: RatingTable, judged: Judgements, confidence: float, better: Mapping[str, Direction]
 ) -> tuple[IntervalRow, ...]:
-    """Intervals for an analysis: of people's ratings, where raters cross dialogues; none otherwise."""
+    """Intervals for an analysis: of people's ratings, where raters cross dialogues; none otherwise.
+
+    Where items were drawn with unequal probabilities they are always there: nothing else is corrected.
+    """
     direction = better[judged.criterion]
     if (
         table.kinds[judged.criterion] not in ASKED
@@ -63,7 +67,7 @@ def crossed_intervals(
     ):
         return ()
     dialogue = dialogue_codes(table, judged)
-    if not raters_cross_dialogues(dialogue, judged.rater):
+    if judged.sampling is None and not raters_cross_dialogues(dialogue, judged.rater):
         return ()
     return clustered_intervals(judged, dialogue, confidence, -1.0 if direction == "lower" else 1.0)
 
@@ -83,13 +87,15 @@ def clustered_intervals(
     means, differences = [], []
     for i, system in enumerate(judged.systems):
         own = judged.system == i
-        found = clustered_mean(judged.score[own], dialogue[own], rater[own], confidence=confidence)
+        found = clustered_mean(
+            judged.score[own], dialogue[own], rater[own], weight=_counts(judged, own), confidence=confidence
+        )
         means.append(_row(judged.criterion, system, "", found, is_mean=True))
     for i, j in combinations(range(len(judged.systems)), 2):
         both = (judged.system == i) | (judged.system == j)
         found = clustered_difference(
             sign * judged.score[both], judged.system[both] == i, dialogue[both], rater[both],
-            confidence=confidence,
+            weight=_counts(judged, both), confidence=confidence,
         )  # fmt: skip
         differences.append(_row(judged.criterion, judged.systems[i], judged.systems[j], found))
     return (*means, *_with_holm(differences))
@@ -102,10 +108,18 @@ def _win_rates(judged: Judgements, dialogue: Ints, confidence: float) -> Iterato
         own = (first == i) & (second == j)
         if not own.any():
             continue
-        found = clustered_mean(judged.score[own] - 0.5, dialogue[own], rater[own], confidence=confidence)
+        found = clustered_mean(
+            judged.score[own] - 0.5, dialogue[own], rater[own], weight=_counts(judged, own),
+            confidence=confidence,
+        )  # fmt: skip
         shifted = replace(found, value=found.value + 0.5, low=found.low + 0.5, high=found.high + 0.5)
         row = _row(judged.criterion, judged.systems[i], judged.systems[j], shifted)
         yield replace(row, is_share=True)
+
+
+def _counts(judged: Judgements, rows: NDArray[np.bool_]) -> Floats | None:
+    """For how many each rating counts: 1 / the probability with which its item was drawn."""
+    return None if judged.sampling is None else 1 / judged.sampling[rows]
 
 
 def _row(

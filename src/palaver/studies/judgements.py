@@ -21,7 +21,7 @@ Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
 Key = Literal["item", "system", "rater"]
 
-_COLUMNS = ("item", "system", "against", "rater", "value", "text", "seconds")
+_COLUMNS = ("item", "system", "against", "rater", "value", "text", "seconds", "sampling_probability")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +50,8 @@ class Judgements:
     systems: tuple[str, ...]
     raters: tuple[str, ...]
     notes: tuple[str, ...] = field(default=())
+    sampling: Floats | None = None
+    """The probability with which each judgement's item was drawn; None where all had the same."""
 
     @property
     def n_units(self) -> int:
@@ -115,7 +117,15 @@ def judgements_of(table: RatingTable, criterion: str, normalisation: str = "auto
         systems=tuple(systems),
         raters=tuple(raters),
         notes=notes,
+        sampling=_sampling(frame["sampling_probability"]),
     )
+
+
+def _sampling(column: pl.Series) -> Floats | None:
+    """An item without a probability was drawn surely."""
+    if column.null_count() == len(column):
+        return None
+    return np.asarray(column.fill_null(1.0).cast(pl.Float64).to_numpy())
 
 
 def normalisation_of(treatment: Treatment, normalisation: str) -> str:

@@ -1,78 +1,164 @@
-"""A pilot study: how far real ratings vary, to plan the real study with."""
+"""A pilot study: how far differences of systems vary, and what a judge foretells of them."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal
 
-from palaver.errors import DataError, UserError, nearest
-from palaver.statistics.components import Components, estimate_components
-from palaver.statistics.power import Draw
-from palaver.studies.judgements import judgements_of
-from palaver.studies.ratings import ASKED, RatingTable
-from palaver.studies.simulate import Habits
+import numpy as np
 
+from palaver.errors import DataError
+from palaver.statistics.budget import DifferenceVariances
+from palaver.statistics.clusters import cluster_variance
+from palaver.statistics.prediction_powered import prediction_powered_mean
+from palaver.statistics.sampling import ResidualModel, fit_residuals
+from palaver.studies.judgements import Floats, Ints
+from palaver.studies.trust import People, Verdicts
 
-@dataclass(frozen=True, kw_only=True)
-class Pilot:
-    """What a criterion's ratings vary by, in the unit of its scores."""
-
-    criterion: str
-    systems: tuple[str, ...]
-    components: Components
-    is_ratio: bool
-    """Whether scores are logarithms of magnitudes, which have no points."""
-    scale: str = ""
-    """What the ratings were taken for, in words."""
-    notes: tuple[str, ...] = ()
-
-    @property
-    def rater_unit(self) -> float:
-        """A rater unit in the unit of the scores: noise is as many of them as that of a simulated rater."""
-        noise = self.components.noise
-        if math.isnan(noise):
-            noise = self.components.item_system
-        return noise / Habits().noise
-
-    @property
-    def best_difference(self) -> float:
-        """How far the two best systems lie apart."""
-        second, first = sorted(self.components.means)[-2:]
-        return first - second
-
-    def draw(self, difference: float) -> Draw:
-        """Studies with the pilot's variances, of two systems `difference` apart in scores."""
-        return self.components.draw(difference)
+Pair = tuple[int, int]
+Signal = Literal["doubt", "closeness", "level"]
+"""Where a judge may be wrong: by its own doubt, where it finds two systems alike, or by how well it rates."""
 
 
-def read_pilot(table: RatingTable, criterion: str | None = None) -> Pilot:
-    """The variances of one criterion, or of the first that has numbers."""
-    able = [
-        name
-        for name in table.criteria
-        if table.treatments[name].kind == "number" and table.kinds[name] in ASKED
-    ]
-    named = ", ".join(table.hashes)
-    if criterion is not None and criterion not in table.criteria:
-        raise UserError(
-            f"{named} has no criterion {criterion!r}{nearest(criterion, list(table.criteria))}",
-            f"it has {', '.join(table.criteria)}",
-        )
-    if criterion is None and not able:
-        raise DataError(f"{named}: power is found for ratings that are numbers, and there are none by people")
-    chosen = criterion or able[0]
-    if table.treatments[chosen].kind != "number":
-        raise UserError(f"power is found for ratings that are numbers, {chosen!r} has none")
-    judged = judgements_of(table, chosen)
-    try:
-        components = estimate_components(judged.score, judged.item, judged.system, judged.rater)
-    except ValueError as error:
-        raise DataError(f"{named}, {chosen}: {error}") from None
-    return Pilot(
-        criterion=chosen,
-        systems=judged.systems,
-        components=components,
-        is_ratio=judged.normalisation != "raw",
-        scale=judged.treatment.describe(judged.normalisation),
-        notes=(*table.reading.notes, *judged.notes, *components.notes),
+@dataclass(frozen=True, slots=True, eq=False)
+class Differences:
+    """The first system minus the second (of pairs: the share of wins minus a half), one entry per person
+    and dialogue."""
+
+    value: Floats
+    dialogue: Ints
+    rater: Ints
+
+    def by_dialogue(self) -> tuple[Ints, Floats]:
+        """The dialogues, and the mean difference of each."""
+        codes, at = np.unique(self.dialogue, return_inverse=True)
+        return codes, np.bincount(at, self.value) / np.bincount(at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foretold:
+    """What the judge knows of a dialogue's difference."""
+
+    variance: float
+    correlation: float
+    residuals: ResidualModel
+    signal: Signal
+    """What the residuals are foretold by."""
+
+
+def pairs_of(people: People) -> list[Pair]:
+    """Every two systems that can be compared."""
+    pairs = list(combinations(range(len(people.judged.systems)), 2))
+    if people.is_pair:
+        pairs = [pair for pair in pairs if _rows_of_pair(people, pair).any()]
+    if not pairs:
+        raise DataError("a plan compares systems, and there is only one")
+    return pairs
+
+
+def variances_of(people: People, pair: Pair) -> DifferenceVariances:
+    """Components of the difference of two systems, from the people and dialogues that have both."""
+    found = differences_of(people, people.judged.score, pair)
+    n = found.value.size
+    if n < 4 or np.unique(found.dialogue).size < 3:
+        names = " and ".join(people.judged.systems[k] for k in pair)
+        raise DataError(f"the pilot has too few dialogues in which one person rated both {names}")
+    share = np.full(n, 1 / n)
+    centred = share * (found.value - found.value.mean())
+    parts = cluster_variance(centred, share, np.zeros(n, np.int64), found.dialogue, found.rater)
+    if parts.reason:
+        raise DataError(f"the pilot tells no variances: {parts.reason}")
+    return DifferenceVariances(
+        dialogue=parts.dialogue * parts.n_dialogues,
+        people=parts.rater * np.unique(found.rater).size,
+        cell=parts.rest * n,
     )
+
+
+def differences_of(people: People, score: Floats, pair: Pair) -> Differences:
+    """What each person found in each dialogue; `score` has an entry per judgement."""
+    judged = people.judged
+    if people.is_pair:
+        rows = _rows_of_pair(people, pair) & np.isfinite(score)
+        return Differences(score[rows] - 0.5, people.dialogue[rows], judged.rater[rows].astype(np.int64))
+    n_raters = len(judged.raters)
+    key = people.dialogue * n_raters + judged.rater
+    sides = []
+    for system in pair:
+        own = (judged.system == system) & np.isfinite(score)
+        cells, at = np.unique(key[own], return_inverse=True)
+        sides.append((cells, np.bincount(at, score[own]) / np.maximum(1, np.bincount(at))))
+    both, first, second = np.intersect1d(sides[0][0], sides[1][0], return_indices=True)
+    return Differences(sides[0][1][first] - sides[1][1][second], both // n_raters, both % n_raters)
+
+
+def _rows_of_pair(people: People, pair: Pair) -> np.ndarray:
+    judged = people.judged
+    first, second = np.minimum(judged.system, judged.against), np.maximum(judged.system, judged.against)
+    return np.asarray((first == pair[0]) & (second == pair[1]))
+
+
+def foretold_by(people: People, verdicts: Verdicts, pair: Pair) -> Foretold:
+    """How much of the difference the judge knows, and where it is likely to be wrong."""
+    judged, predictions = people.judged, verdicts.of_people(people)
+    residuals, signal = _residuals(people, verdicts, predictions, pair)
+    shift = 0.5 if people.is_pair else 0.0
+    rows = (
+        _rows_of_pair(people, pair)
+        if people.is_pair
+        else (judged.system == pair[0]) | (judged.system == pair[1])
+    )
+    found = prediction_powered_mean(
+        judged.score[rows] - shift, predictions[rows] - shift, people.dialogue[rows], None, [0.0, 1.0],
+        is_second=None if people.is_pair else judged.system[rows] == pair[1],
+    )  # fmt: skip
+    if found.reason_off or math.isnan(found.correlation):
+        return Foretold(variance=0.0, correlation=0.0, residuals=residuals, signal=signal)
+    spread = found.people.se**2 * found.n_rated
+    return Foretold(
+        variance=found.correlation**2 * spread, correlation=found.correlation, residuals=residuals,
+        signal=signal,
+    )  # fmt: skip
+
+
+def _residuals(
+    people: People, verdicts: Verdicts, predictions: Floats, pair: Pair
+) -> tuple[ResidualModel, Signal]:
+    """What foretells best where people and the judge differ."""
+    dialogues, means = differences_of(people, people.judged.score, pair).by_dialogue()
+    judged_dialogues, scores = differences_of(people, predictions, pair).by_dialogue()
+    _, ours, theirs = np.intersect1d(dialogues, judged_dialogues, return_indices=True)
+    means, scores = means[ours], scores[theirs]
+    spread = float(scores.var()) if scores.size else 0.0
+    slope = float(np.cov(means, scores, ddof=0)[0, 1]) / spread if spread else 0.0
+    names = [people.dialogues[code] for code in dialogues[ours]]
+    systems = [people.judged.systems[k] for k in pair]
+    signals: tuple[Signal, ...] = ("closeness",) if people.is_pair else ("closeness", "level")
+    if verdicts.certainty:
+        signals = ("doubt",)
+    fits = []
+    for signal in signals:
+        values = signal_of(signal, verdicts, names, systems, people.is_pair)
+        fits.append((fit_residuals(means - slope * scores, values, n_tried=len(signals)), signal))
+    return max(fits, key=lambda fit: np.nan_to_num(abs(fit[0].correlation)))
+
+
+def signal_of(
+    signal: Signal, verdicts: Verdicts, dialogues: Sequence[str], systems: Sequence[str], is_pair: bool
+) -> Floats:
+    """The signal of each dialogue's difference; nan where the judge did not rate it."""
+    known = verdicts.certainty if signal == "doubt" else verdicts.scores
+    values = []
+    for name in dialogues:
+        keys = [(name, *sorted(systems))] if is_pair else [(name, system) for system in systems]
+        scores = [known.get(key, math.nan) for key in keys]
+        if signal == "doubt":
+            values.append(1 - float(np.mean(scores)))
+        elif signal == "closeness":
+            values.append(-abs(scores[0] - (0.5 if is_pair else scores[1])))
+        else:
+            values.append(float(np.mean(scores)))
+    return np.array(values)

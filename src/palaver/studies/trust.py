@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from palaver.errors import DataError, UserError, nearest
 from palaver.schema import RunRecord, record_run
@@ -36,12 +37,20 @@ class TrustReport(Tabular):
     row_type: type[Any]
     words: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    sampling: Mapping[str, float] = field(default_factory=dict)
+    """Of a plan that draws dialogues unequally: the probability of each."""
+    curves: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
+    """Of a plan: cost and reach of smaller and larger studies, for its picture."""
 
     def _headline(self) -> str:
         return f"{self.method}: {len(self.rows)} rows; signature {self.run.signature}"
 
     def _tables(self) -> dict[str, Any]:
-        return {"rows": columns_of(self.row_type, self.rows)}
+        tables: dict[str, Any] = {"rows": columns_of(self.row_type, self.rows)}
+        if self.sampling:
+            names, chances = zip(*self.sampling.items(), strict=True)
+            tables["sampling"] = {"dialogue": list(names), "probability": list(chances)}
+        return tables
 
     def to_json(self) -> str:
         """Undefined numbers are null, beside them stands the reason."""
@@ -52,6 +61,8 @@ class TrustReport(Tabular):
             "rows": [plain(row) for row in self.rows],
             "words": self.words,
             "notes": self.notes,
+            **({"sampling": dict(self.sampling)} if self.sampling else {}),
+            **({"curves": plain(self.curves)} if self.curves else {}),
         }
         return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -90,6 +101,10 @@ class People:
     @property
     def is_pair(self) -> bool:
         return self.judged.treatment.kind == "pair"
+
+    def sampling(self, rows: NDArray[Any]) -> Floats | None:
+        """The probability with which these ratings' items were drawn; None where all had the same."""
+        return None if self.judged.sampling is None else self.judged.sampling[rows]
 
 
 def criteria_of_people(table: RatingTable) -> list[str]:
@@ -149,6 +164,8 @@ class Verdicts:
     criterion: str
     scores: Mapping[tuple[str, ...], float]
     signature: str = ""
+    certainty: Mapping[tuple[str, ...], float] = field(default_factory=dict)
+    """How sure the judge says it is of each score, from 0 to 1; empty where it does not say."""
 
     def of_people(self, people: People) -> Floats:
         """The judge's score of what each judgement is about; nan where the judge did not rate it."""
@@ -178,23 +195,53 @@ class Verdicts:
         else:
             rows = judged.system == codes[0]
         rated = {people.dialogues[code] for code in people.dialogue[rows]}
+        scores = self.scored(people, *systems)
+        return {name: score for name, score in scores.items() if name not in rated}
+
+    def scored(self, people: People, *systems: str) -> dict[str, float]:
+        """Dialogue -> score, for all outputs of these systems (a pair's of both)."""
         wanted = tuple(sorted(systems)) if people.is_pair else systems
-        return {
-            key[0]: score
-            for key, score in self.scores.items()
-            if key[1:] == wanted and key[0] not in rated
-        }  # fmt: skip
+        return {key[0]: score for key, score in self.scores.items() if key[1:] == wanted}
 
 
 def verdicts_of(
     table: RatingTable, people: People, *, judge: str | None = None, criterion: str | None = None
 ) -> Verdicts:
     """One judge's scores on one criterion: the named ones, or those that people's criterion suggests."""
+    verdicts = read_verdicts(
+        table, people.judged.criterion, is_pair=people.is_pair, judge=judge, criterion=criterion
+    )
+    if not np.isfinite(verdicts.of_people(people)).any():
+        raise no_overlap(verdicts, people.dialogues, people.judged.systems, "people")
+    return verdicts
+
+
+def no_overlap(verdicts: Verdicts, dialogues: Sequence[str], systems: Sequence[str], who: str) -> DataError:
+    """A judge that rated nothing of what it is set beside."""
+    theirs = sorted({key[0] for key in verdicts.scores})[:3]
+    rated = sorted({system for key in verdicts.scores for system in key[1:]})
+    return DataError(
+        f"{verdicts.judge} rated nothing that {who} rated",
+        "judgements are matched by context (or item) and system; judge what people judged",
+        [f"{who}: {', '.join(dialogues[:3])} … of {', '.join(systems)}",
+         f"{verdicts.judge}: {', '.join(theirs)} … of {', '.join(rated)}"],
+    )  # fmt: skip
+
+
+def read_verdicts(
+    table: RatingTable,
+    asked: str,
+    *,
+    is_pair: bool,
+    judge: str | None = None,
+    criterion: str | None = None,
+) -> Verdicts:
+    """One judge's scores in a rating table; `asked` is what people are asked."""
     names = ", ".join(table.hashes)
-    able = [name for name in table.criteria if _fits(table, name, people)]
+    able = [name for name in table.criteria if _fits(table, name, is_pair)]
     if not able:
-        kind = "pairs" if people.is_pair else "numbers"
-        raise DataError(f"{names}: no judge rated in {kind}, as people did ({people.judged.criterion})")
+        kind = "pairs" if is_pair else "numbers"
+        raise DataError(f"{names}: no judge rated in {kind}, as people did ({asked})")
     if criterion is not None:
         if criterion not in able:
             raise UserError(
@@ -203,10 +250,10 @@ def verdicts_of(
             )
         chosen = criterion
     else:
-        same = [name for name in able if table.names[name] == people.judged.criterion]
+        same = [name for name in able if table.names[name] == asked]
         if not same and len(able) > 1:
             raise UserError(
-                f"{names}: several criteria, and none is called {people.judged.criterion!r}",
+                f"{names}: several criteria, and none is called {asked!r}",
                 f"say which with --judge-criterion: {', '.join(able)}",
             )
         chosen = (same or able)[0]
@@ -223,29 +270,23 @@ def verdicts_of(
     codes = dialogue_codes(table, found)
     dialogues = _names_of(table, found, codes)
     sums: dict[tuple[str, ...], list[float]] = {}
-    is_pair = found.treatment.kind == "pair"
+    said: dict[tuple[str, ...], list[float]] = {}
+    certainty = table.of(chosen)["probability"].cast(pl.Float64).to_numpy()
     for i in np.flatnonzero(own & np.isfinite(found.score)):
         key: tuple[str, ...] = (dialogues[codes[i]], found.systems[found.system[i]])
         if is_pair:
             first, second = sorted((found.system[i], found.against[i]))
             key = (dialogues[codes[i]], found.systems[first], found.systems[second])
         sums.setdefault(key, []).append(float(found.score[i]))
+        if np.isfinite(certainty[i]):
+            said.setdefault(key, []).append(float(certainty[i]))
     scores = {key: float(np.mean(values)) for key, values in sums.items()}
-    verdicts = Verdicts(name, chosen, scores, _signature(table, name, chosen))
-    overlap = np.isfinite(verdicts.of_people(people)).sum()
-    if not overlap:
-        mine, theirs = list(people.dialogues[:3]), sorted({key[0] for key in scores})[:3]
-        raise DataError(
-            f"{name} rated nothing that people rated",
-            "judgements are matched by context (or item) and system; judge what people judged",
-            [f"people: {', '.join(mine)} … of {', '.join(people.judged.systems)}",
-             f"{name}: {', '.join(theirs)} … of {', '.join(found.systems)}"],
-        )  # fmt: skip
-    return verdicts
+    sure = {key: float(np.mean(values)) for key, values in said.items()}
+    return Verdicts(name, chosen, scores, _signature(table, name, chosen), sure)
 
 
-def _fits(table: RatingTable, criterion: str, people: People) -> bool:
-    return _has_scores(table, criterion) and (table.treatments[criterion].kind == "pair") == people.is_pair
+def _fits(table: RatingTable, criterion: str, is_pair: bool) -> bool:
+    return _has_scores(table, criterion) and (table.treatments[criterion].kind == "pair") == is_pair
 
 
 def _signature(table: RatingTable, judge: str, criterion: str) -> str:

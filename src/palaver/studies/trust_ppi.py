@@ -115,7 +115,7 @@ def _means(people: People, verdicts: Verdicts, prediction: Floats, confidence: f
         unrated = list(verdicts.unrated(people, system).values())
         found = prediction_powered_mean(
             judged.score[own], prediction[own], people.dialogue[own], judged.rater[own], unrated,
-            confidence=confidence,
+            sampling=people.sampling(own), confidence=confidence,
         )  # fmt: skip
         yield replace(_row(judged.criterion, "mean", system, "", found), p=math.nan)
 
@@ -131,7 +131,7 @@ def _differences(
         rows = (judged.system == i) | (judged.system == j)
         found = prediction_powered_mean(
             judged.score[rows], prediction[rows], people.dialogue[rows], judged.rater[rows], unrated,
-            is_second=judged.system[rows] == j, confidence=confidence,
+            is_second=judged.system[rows] == j, sampling=people.sampling(rows), confidence=confidence,
         )  # fmt: skip
         yield _row(judged.criterion, "difference", first, second, found)
 
@@ -146,7 +146,7 @@ def _win_rates(people: People, verdicts: Verdicts, prediction: Floats, confidenc
         unrated = np.array(list(verdicts.unrated(people, judged.systems[i], judged.systems[j]).values()))
         found = prediction_powered_mean(
             judged.score[rows] - 0.5, prediction[rows] - 0.5, people.dialogue[rows], judged.rater[rows],
-            unrated - 0.5, confidence=confidence,
+            unrated - 0.5, sampling=people.sampling(rows), confidence=confidence,
         )  # fmt: skip
         row = _row(judged.criterion, "win rate", judged.systems[i], judged.systems[j], found)
         raised = {
@@ -170,14 +170,18 @@ def _strengths(
         dialogue=people.dialogue[known],
         rater=judged.rater[known].astype(np.int64),
         position=_positions(table, people)[known],
+        sampling=people.sampling(known),
     )
     place = {name: i for i, name in enumerate(judged.systems)}
+    scores = verdicts.scored if judged.sampling is not None else verdicts.unrated
     further = [
         (place[i], place[j], score, name)
         for i, j in combinations(judged.systems, 2)
-        for name, score in verdicts.unrated(people, i, j).items()
+        for name, score in scores(people, i, j).items()
     ]
-    names = {name: n for n, name in enumerate(sorted({name for *_, name in further}))}
+    names = {name: n for n, name in enumerate(people.dialogues)}
+    for *_, name in further:
+        names.setdefault(name, len(names))
     unrated = PairVerdicts(
         first=np.array([i for i, *_ in further], dtype=np.int64),
         second=np.array([j for _, j, *_ in further], dtype=np.int64),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ Sides = NDArray[np.bool_]
 """Which rows are of the first system."""
 
 METHODS = ("asymptotic", "betting")
+LONGEST_GAP = 12
+"""Ratings between two looks, at most (in a large study a fortieth of all)."""
 MOST_LOOKS = 400
 """With more dialogues than this, looks are taken at fewer moments."""
 
@@ -188,6 +190,7 @@ def watch(
                     planned=planned,
                     prediction=own,
                     unrated=[*unrated, *later],
+                    sampling=people.sampling(part),
                     within=within,
                     alpha=share,
                 )
@@ -219,7 +222,10 @@ def _rows_of(people: People, i: int, j: int) -> tuple[Ints, Sides | None]:
 
 
 def _moments(dialogue: Ints, is_first: Sides | None) -> list[int]:
-    """After how many ratings another dialogue had ratings of both systems; and the end."""
+    """After how many ratings another dialogue had ratings of both systems; and the end.
+
+    Where people go on rating dialogues that were begun, it is looked at now and then.
+    """
     seen: dict[int, set[bool]] = {}
     moments = []
     for place, code in enumerate(dialogue.tolist()):
@@ -231,6 +237,11 @@ def _moments(dialogue: Ints, is_first: Sides | None) -> list[int]:
                 moments.append(place + 1)
     if not moments or moments[-1] != dialogue.size:
         moments.append(int(dialogue.size))
+    longest = max(LONGEST_GAP, int(dialogue.size) // 40)
+    between = [
+        moment for before, after in pairwise(moments) for moment in range(before + longest, after, longest)
+    ]
+    moments = sorted([*moments, *between])
     step = -(-len(moments) // MOST_LOOKS)
     return [*moments[step - 1 : -1 : step], moments[-1]] if step > 1 else moments
 
