@@ -64,7 +64,10 @@ def read_usr(data: Path) -> tuple[pl.DataFrame, list[Response]]:
     return pl.DataFrame(ratings), responses
 
 
-THUMBS = {"convai2017": ("convai2017_humanbot", {1: 0.0, 2: 1.0}), "convai2": ("convai2_rated", {0: 0.0, 1: 1.0})}
+THUMBS = {
+    "convai2017": ("convai2017_humanbot", {1: 0.0, 2: 1.0}),
+    "convai2": ("convai2_rated", {0: 0.0, 1: 1.0}),
+}
 """Corpus -> its file, and which marks of a reply mean a thumb down and a thumb up."""
 
 

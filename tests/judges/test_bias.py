@@ -122,3 +122,16 @@ def test_without_places_or_pairs_there_is_nothing_to_tell() -> None:
     single = pl.DataFrame({"item": ["a"], "system": ["s"], "rater": ["r"], "criterion": ["q"], "value": [3]})
     with pytest.raises(DataError, match="no pairwise criterion"):
         bias_report(ratings_from_frame(single))
+
+
+def test_a_judge_without_exceptions_has_no_estimate() -> None:
+    rows = play("sure")
+    for row in rows:
+        row["value"] = "win" if STRENGTH[row["system"]] > STRENGTH[row["against"]] else "loss"
+    [sure] = bias_report(ratings_from_frame(pl.DataFrame(rows)), responses=texts()).rows
+    assert sure.consistency == 1.0
+    assert math.isnan(sure.position)
+    assert math.isnan(sure.length)
+    told = " ".join(sentences(sure))
+    assert "without exception" in told
+    assert "prefers" not in told

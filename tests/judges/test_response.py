@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from palaver.judges.meta import SEEN
+from palaver.judges.labels import SEEN
 from palaver.judges.response import LINEAR, WEIGHTS, KernelRidge, ResponseJudge, fit_kernel_ridge, text_digest
 from palaver.judges.response_features import (
     ABOUT_KNOWLEDGE,

@@ -209,6 +209,8 @@ def _bias(
     length = marks = _UNKNOWN
     if covariates:
         both = _fit(own, systems, covariates, confidence)
+        if both.reason and both.reason not in reasons:
+            reasons.append(f"length and formatting: {both.reason}")
         length, marks = both.effects["length"], both.effects.get("formatting", _UNKNOWN)
     else:
         reasons.append("length and formatting: the texts of the responses are not there")

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from palaver.artefacts import digest
 from palaver.errors import require
-from palaver.judges.meta import SEEN
+from palaver.judges.labels import SEEN, SEEN_NOTE
 from palaver.judges.response_features import ABOUT_KNOWLEDGE, FEATURES, prompt_of
 from palaver.registry import Named
 from palaver.schema import Criterion, Dialogue, Rating, Response
@@ -148,7 +148,7 @@ class ResponseJudge(Named):
         for response, score in zip(rated, scores.tolist(), strict=True):
             seen = text_digest(response) in self._seen
             if seen:
-                self.notes["responses that it was trained on: their scores say nothing about others"] += 1
+                self.notes[SEEN_NOTE] += 1
             yield Rating(
                 item=response.id, system=response.judged_system, rater=self.name,
                 criterion="response_quality", value=score, kind=self.kind,
