@@ -5,7 +5,8 @@
 One criterion rated by three people on whole numbers, fifty judges of growing noise. Timed: all correlations,
 tie calibration and intervals, without the tests between judges. The tie search is timed beside
 `tau_optimization` of mt-metrics-eval (Apache-2.0), of which PyPI has an empty package only: `--peer` names a
-checkout of its repository. Both must find the same threshold and accuracy. Ends with 1 if a target was missed.
+checkout of its repository. Both must find the same threshold and accuracy. Ends with 1 if a target was
+missed.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def main() -> None:
             "licence": "MIT",
             "digest": ratings.digest,
             "trained_on": ratings.dialogue_digests,
-        },  # fmt: skip
+        },
         **fitted.describe(),
     )
     print(fitted.describe())
