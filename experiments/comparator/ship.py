@@ -48,7 +48,12 @@ def main() -> None:
     save_model(
         fitted.model,
         given.out,
-        data={"name": "Reliable-Eval, training ratings", "licence": "MIT", "digest": ratings.digest},
+        data={
+            "name": "Reliable-Eval, training ratings",
+            "licence": "MIT",
+            "digest": ratings.digest,
+            "trained_on": ratings.dialogue_digests,
+        },
         **fitted.describe(),
     )
     print(fitted.describe())

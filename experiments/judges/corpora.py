@@ -64,6 +64,48 @@ def read_usr(data: Path) -> tuple[pl.DataFrame, list[Response]]:
     return pl.DataFrame(ratings), responses
 
 
+THUMBS = {
+    "convai2017": ("convai2017_humanbot", {1: 0.0, 2: 1.0}),
+    "convai2": ("convai2_rated", {0: 0.0, 1: 1.0}),
+}
+"""Corpus -> its file, and which marks of a reply mean a thumb down and a thumb up."""
+
+
+def thumbs_file(data: Path, corpus: str) -> Path:
+    return data / "rated" / f"{THUMBS[corpus][0]}.jsonl.gz"
+
+
+def read_thumbs(data: Path, corpus: str) -> tuple[list[Response], list[float]]:
+    """Replies of bots to a person who gave each a thumb down (0) or up (1) while they talked.
+
+    Turns in a row of one speaker count as one; a reply is rated alone, so only the first after the person's
+    turn is taken. The article that both read is the knowledge.
+    """
+    marks = THUMBS[corpus][1]
+    responses, thumbs = [], []
+    for row in _lines(thumbs_file(data, corpus)):
+        turns: list[Turn] = []
+        for turn in row["turns"]:
+            text = turn["text"].strip()
+            if not text:
+                continue
+            speaker = "user" if turn["spk"] == "user" else "system"
+            mark = marks.get(turn["utt_eval"]) if speaker == "system" else None
+            if mark is not None and turns and turns[-1].speaker == "user":
+                responses.append(
+                    Response(
+                        id=f"{row['id']}-{len(turns)}", system=str(row.get("bot")), context=tuple(turns),
+                        response=text, knowledge=row.get("context"),
+                    )
+                )  # fmt: skip
+                thumbs.append(mark)
+            if turns and turns[-1].speaker == speaker:
+                turns[-1] = Turn(speaker=speaker, text=f"{turns[-1].text} {text}")
+            else:
+                turns.append(Turn(speaker=speaker, text=text))
+    return responses, thumbs
+
+
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
     with gzip.open(path, "rt", encoding="utf-8") as file:
         for line in file:

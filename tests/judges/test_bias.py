@@ -12,7 +12,7 @@ import pytest
 from palaver import ratings_from_frame
 from palaver.errors import DataError
 from palaver.judges.bias import bias_report
-from palaver.reports.bias import sentences
+from palaver.reports.bias import bias_page, sentences
 from palaver.schema import Response
 
 STRENGTH = {"gemma-2": 0.0, "llama-3": 0.5, "qwen-7": 1.0}
@@ -122,3 +122,40 @@ def test_without_places_or_pairs_there_is_nothing_to_tell() -> None:
     single = pl.DataFrame({"item": ["a"], "system": ["s"], "rater": ["r"], "criterion": ["q"], "value": [3]})
     with pytest.raises(DataError, match="no pairwise criterion"):
         bias_report(ratings_from_frame(single))
+
+
+def test_a_judge_without_exceptions_has_no_estimate() -> None:
+    rows = play("sure")
+    for row in rows:
+        row["value"] = "win" if STRENGTH[row["system"]] > STRENGTH[row["against"]] else "loss"
+    [sure] = bias_report(ratings_from_frame(pl.DataFrame(rows)), responses=texts()).rows
+    assert sure.consistency == 1.0
+    assert math.isnan(sure.position)
+    assert math.isnan(sure.length)
+    told = " ".join(sentences(sure))
+    assert "without exception" in told
+    assert "prefers" not in told
+
+
+def test_people_beside_judges(report: Any) -> None:
+    """Agreement with people, and the own family beside people instead of other judges."""
+    rows = [*play("Gemma-4", own=1.2, seed=4), *play("Gemma-3", own=1.2, seed=6)]
+    people = [
+        {**row, "rater": f"p{k % 3}", "kind": "human", "repeat": None}
+        for k, row in enumerate(play("p", seed=7))
+    ]
+    for row in people[::2]:
+        row["shown_position"] = None
+    both = bias_report(ratings_from_frame(pl.DataFrame([*rows, *people])), responses=texts())
+    assert {row.judge for row in both.rows} == {"Gemma-4", "Gemma-3"}
+    assert next((pair.a, pair.b) for pair in both.pairs) == ("people", "Gemma-4")
+    assert row_of(both, "Gemma-4").own_low > 0
+    alone = bias_report(ratings_from_frame(pl.DataFrame(rows)))
+    assert math.isnan(row_of(alone, "Gemma-4").own)  # the other judge is of its family
+
+
+def test_the_page_says_what_the_report_says(report: Any) -> None:
+    page = bias_page(report)
+    assert "prefers what stands first" in page
+    assert "Do judges agree with people and with each other?" in page
+    assert '"signature"' in report.to_json()

@@ -12,7 +12,8 @@ from scipy.stats import kendalltau, pearsonr, spearmanr
 
 from palaver import ratings_from_frame
 from palaver.errors import DataError, UserError
-from palaver.judges.meta import SEEN, meta_evaluate
+from palaver.judges.labels import SEEN
+from palaver.judges.meta import meta_evaluate
 from palaver.reports.meta import meta_page
 from palaver.statistics.alpha import krippendorff_alpha
 
@@ -176,6 +177,7 @@ def test_constant_and_tied_scores_have_a_reason_and_no_figure(world: dict[str, n
     assert math.isnan(row.value)
     assert row.reason == "the judge gave one score to all"
     assert "flat" not in {name for test in result.tests for name in (test.a, test.b)}
+    assert "flat" not in {row.judge for row in result.disagreements}
     assert meta_page(result)
 
 
@@ -188,6 +190,13 @@ def test_one_item_and_few_people_are_said(world: dict[str, np.ndarray]) -> None:
     assert "one person only" in told
     assert "only one item" in told
     assert not result.ceiling
+
+
+def test_a_judge_of_one_item_is_said(world: dict[str, np.ndarray]) -> None:
+    few = np.full_like(world["good"], np.nan)
+    few[3] = world["good"][3]
+    result = meta_evaluate(ratings(world, rows_of(few, "few", "few", "model")), n_permutations=10)
+    assert any("few rated one item only" in note for note in result.notes)
 
 
 def test_other_items_no_judges_no_people(world: dict[str, np.ndarray]) -> None:

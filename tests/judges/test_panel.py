@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from palaver import analyse, ratings_from_frame
+from palaver.comparator.training_data import dialogue_digest
 from palaver.errors import DataError, UserError
 from palaver.judges import judge, judge_names, open_judge
+from palaver.judges.comparator import ComparatorJudge
+from palaver.judges.labels import SEEN
 from palaver.metrics.metric import METRICS
 from palaver.metrics.overlap import unigram_f1
+from palaver.schema import Dialogue, Turn
 
 ROWS: list[dict[str, Any]] = [
     {
@@ -114,6 +120,19 @@ def test_the_comparator_and_the_recogniser_rate_responses_and_dialogues(
         assert traits["criterion"].n_unique() == 5
         assert traits.height == 5 * n
     assert set(quality["system"]) == {"m0", "m1"}
+
+
+def test_the_comparator_marks_what_it_was_trained_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = tuple(Turn(speaker=s, text=t) for s, t in (("user", "Hello"), ("system", "Hi "), ("user", " ")))
+    known = Dialogue(id="1", turns=turns, labels={"system": "a"})
+    other = known.model_copy(update={"id": "2", "turns": (*turns[:1], Turn(speaker="system", text="No"))})
+    scorer = SimpleNamespace(
+        about={"data": {"trained_on": [dialogue_digest(known)]}}, signature="c", notes=(),
+        score=lambda dialogues: SimpleNamespace(score=np.zeros(len(dialogues))),
+    )  # fmt: skip
+    monkeypatch.setattr("palaver.judges.comparator.load_scorer", lambda which, device: scorer)
+    rows = list(ComparatorJudge(device="cpu").judge([known, other]))
+    assert [(row.signature or "").endswith(SEEN) for row in rows] == [True, False]
 
 
 def test_a_function_is_a_judge(responses: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

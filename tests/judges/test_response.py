@@ -4,21 +4,35 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
-from palaver.judges.meta import SEEN
-from palaver.judges.response import LINEAR, WEIGHTS, KernelRidge, ResponseJudge, fit_kernel_ridge, text_digest
+from palaver.judges.labels import SEEN
+from palaver.judges.response import (
+    LINEAR,
+    PENALTIES,
+    SHARES,
+    WEIGHTS,
+    WIDTHS,
+    KernelRidge,
+    ResponseJudge,
+    fit_kernel_ridge,
+    text_digest,
+)
 from palaver.judges.response_features import (
     ABOUT_KNOWLEDGE,
     FEATURES,
     WITHOUT_KNOWLEDGE,
+    FeatureRows,
     ResponseFeatures,
     normalise_text,
     prompt_of,
 )
+from palaver.judges.response_likelihood import ReplyLikelihood, ReplyPrompt
+from palaver.judges.response_states import LAYERS, ReplyStates
 from palaver.schema import Response
 
 
@@ -36,14 +50,14 @@ class Letters:
         return np.array([[text.count(letter) + 0.1 for letter in "aeiou"] for text in texts])
 
 
-class Overlap:
-    def score(self, pairs: Any) -> np.ndarray:
-        return np.array([float(len(set(a.split()) & set(b.split()))) for a, b in pairs])
+class States:
+    def read(self, prompts: Any) -> np.ndarray:
+        return np.array([[float(len(prompt.reply) + k) for k in range(1152)] for prompt in prompts])
 
 
 @pytest.fixture
 def features() -> ResponseFeatures:
-    return ResponseFeatures(Likelihood(), Letters(), Overlap())
+    return ResponseFeatures(Likelihood(), Letters(), States())
 
 
 def response(text: str, knowledge: str | None = None) -> Response:
@@ -60,9 +74,11 @@ def test_split_and_plain_text_come_to_one_form() -> None:
 
 
 def test_every_feature_is_a_number_and_knowledge_has_its_own(features: ResponseFeatures) -> None:
-    table = features.table(
+    rows = features.measure(
         [response("I like cats because they sleep a lot.", "Cats sleep a lot. Dogs bark."), response("Yes.")]
     )
+    table = rows.table
+    assert rows.states.shape == (2, 1152)
     assert table.shape == (2, len(FEATURES))
     assert np.isfinite(table[0]).all()
     columns = {name: k for k, name in enumerate(FEATURES)}
@@ -79,35 +95,71 @@ def test_every_feature_is_a_number_and_knowledge_has_its_own(features: ResponseF
 
 
 def test_repetition_and_questions_are_seen(features: ResponseFeatures) -> None:
-    table = features.table([response("why do you like cats?"), response("no no no no"), response("")])
+    table = features.measure([response("why do you like cats?"), response("no no no no"), response("")]).table
     columns = {name: k for k, name in enumerate(FEATURES)}
     assert table[0, columns["copies_turn"]] == 1.0
     assert table[0, columns["question"]] == 1.0
     assert table[1, columns["repeats"]] == pytest.approx(2 / 3)
 
 
-def test_the_regression_is_scikit_learns() -> None:
+def rows_of(n: int) -> FeatureRows:
+    rng = np.random.default_rng(0)
+    return FeatureRows(rng.normal(size=(n, len(FEATURES))), rng.normal(size=(n, 12)))
+
+
+def test_the_regression_is_the_mean_of_scikit_learns() -> None:
     from sklearn.kernel_ridge import KernelRidge as Reference
     from sklearn.metrics.pairwise import rbf_kernel
 
-    rng = np.random.default_rng(0)
-    table = rng.normal(size=(80, len(FEATURES)))
-    target = table[:, 0] - 0.5 * table[:, 3] + rng.normal(size=80)
-    ours = fit_kernel_ridge(table, target, FEATURES[:6], width=0.05, penalty=2.0)
-    used = table[:, :6]
-    standard = np.clip((used - used.mean(axis=0)) / used.std(axis=0), -4, 4)
-    kernel = rbf_kernel(standard, gamma=0.05) + LINEAR * standard @ standard.T / 6
-    reference = Reference(alpha=2.0, kernel="precomputed").fit(kernel, target - target.mean())
-    assert ours.predict(table) == pytest.approx(reference.predict(kernel) + target.mean())
+    rows = rows_of(80)
+    target = rows.table[:, 0] - 0.5 * rows.table[:, 3] + rows.states[:, 2]
+    ours = fit_kernel_ridge(rows, target, FEATURES[:6])
+    used, states = (
+        np.clip((x - x.mean(axis=0)) / x.std(axis=0), -4, 4) for x in (rows.table[:, :6], rows.states)
+    )
+    alike = np.mean([rbf_kernel(used, gamma=width) for width in WIDTHS], axis=0) + LINEAR * used @ used.T / 6
+    predicted = []
+    for penalty, share in product(PENALTIES, SHARES):
+        kernel = alike + share * states @ states.T / 12
+        reference = Reference(alpha=penalty, kernel="precomputed").fit(kernel, target - target.mean())
+        predicted.append(reference.predict(kernel) + target.mean())
+    assert ours.predict(rows) == pytest.approx(np.mean(predicted, axis=0))
     again = KernelRidge.of(json.loads(json.dumps(ours.as_dict())))
-    assert again.predict(table) == pytest.approx(ours.predict(table), abs=0.01)
+    assert again.predict(rows) == pytest.approx(ours.predict(rows), abs=0.01)
 
 
 def test_what_is_missing_counts_as_the_mean() -> None:
-    table = np.random.default_rng(0).normal(size=(30, len(FEATURES)))
-    fit = fit_kernel_ridge(table, table[:, 0], FEATURES, width=0.02, penalty=1.0)
-    at_the_mean = fit.predict(fit.mean[None])
-    assert fit.predict(np.full((1, len(FEATURES)), math.nan)) == pytest.approx(at_the_mean)
+    rows = rows_of(30)
+    fit = fit_kernel_ridge(rows, rows.table[:, 0], FEATURES)
+    at_the_mean = fit.predict(FeatureRows(fit.mean[None], fit.state_mean[None]))
+    missing = FeatureRows(np.full((1, len(FEATURES)), math.nan), fit.state_mean[None])
+    assert fit.predict(missing) == pytest.approx(at_the_mean)
+
+
+def test_states_are_those_of_the_whole_model() -> None:
+    """Half of the layers, the history read once for all replies: the same as reading each with all layers."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=60, hidden_size=36, intermediate_size=32, num_hidden_layers=LAYERS + 1,
+        num_attention_heads=9, num_key_value_heads=3,
+    )  # fmt: skip
+    likelihood = ReplyLikelihood.__new__(ReplyLikelihood)
+    likelihood._model = transformers.LlamaForCausalLM(config).eval()
+    likelihood._begin = [0]
+    likelihood._ids = lambda text: [ord(letter) % 60 for letter in text]  # type: ignore[method-assign]
+    prompts = [ReplyPrompt(("hello",), "", reply) for reply in ("yes", "no, not at all")]
+    states = ReplyStates(likelihood).read(prompts)
+    for prompt, row in zip(prompts, states, strict=True):
+        reply = likelihood._reply_ids(prompt.reply)
+        ids = [0, *likelihood._prefixes(prompt.turns, "")["context"], *reply]
+        with torch.inference_mode():
+            hidden = likelihood._model(torch.tensor([ids]), output_hidden_states=True).hidden_states[LAYERS][
+                0
+            ]
+        expected = torch.cat([hidden[-len(reply) :].mean(dim=0), hidden[-1]])
+        assert row == pytest.approx(expected.numpy(), abs=1e-5)
 
 
 @pytest.fixture
@@ -135,6 +187,7 @@ def test_the_weights_are_plain_and_name_their_data() -> None:
         fit = KernelRidge.of(held[name])
         assert set(fit.features) <= set(FEATURES)
         assert np.isfinite(fit.weights).all()
+        assert fit.state_weights.shape == (1152,)
     assert not set(held["without_knowledge"]["features"]) & set(ABOUT_KNOWLEDGE)
 
 

@@ -39,7 +39,7 @@ def meta(
     habits: Annotated[
         bool,
         typer.Option(
-            "--habits", help="Instead: what moves judges of pairs besides quality; needs no people."
+            "--habits", help="Instead: what moves judges of pairs besides quality; people may be absent."
         ),
     ] = False,
     out: options.OptionalOut = None,
@@ -58,54 +58,56 @@ def meta(
 
     Example: palaver meta people.csv judged.parquet --responses responses.jsonl --out meta.html
 
-    Example: palaver meta verdicts.parquet --habits --responses responses.jsonl
+    Example: palaver meta people.csv llm.parquet --habits --responses responses.jsonl --out habits.html
 
     Example: palaver meta people.csv scores.csv --kind scores.csv=llm --match quality=overall --json
     """
-    from palaver.judges.bias import bias_report
+    from palaver.judges.bias import BiasReport, bias_report
     from palaver.judges.meta import meta_evaluate
-    from palaver.reports.bias import print_bias
+    from palaver.judges.meta_results import MetaEvaluation
+    from palaver.reports.bias import bias_page, print_bias
     from palaver.reports.meta import meta_page, print_meta
     from palaver.reports.page import write_page
 
     options.refuse_existing(out, force)
     if out is not None and out.suffix not in (".html", ".json"):
         raise UsageError(f"--out: expected a name that ends in .html or .json, found {out.name!r}")
-    if habits and (match or out):
-        raise UsageError("--habits takes neither --match nor --out")
+    if habits and match:
+        raise UsageError("--habits takes no --match: judges of pairs are not put beside criteria")
     pairs = []
     for word in match or ():
         judges, equals, people = word.partition("=")
         if not (judges and equals and people):
             raise UsageError(f"--match: expected A=B, such as quality=overall, found {word!r}")
         pairs.append((judges, people))
+    result: MetaEvaluation | BiasReport
     with progress() as tell:
         table = read_table(list(files), file_options, kinds=options.parse_kinds(kind))
         if habits:
-            report = bias_report(table, responses=responses, confidence=confidence)
-            if as_json:
-                print_json(report.as_dict())
-            else:
-                print_bias(report, Console())
-            return
-        result = meta_evaluate(
-            table,
-            match=pairs,
-            responses=responses,
-            confidence=confidence,
-            n_permutations=permutations,
-            n_disagreements=disagreements,
-            seed=seed,
-            progress=tell,
-        )
+            result = bias_report(table, responses=responses, confidence=confidence)
+        else:
+            result = meta_evaluate(
+                table,
+                match=pairs,
+                responses=responses,
+                confidence=confidence,
+                n_permutations=permutations,
+                n_disagreements=disagreements,
+                seed=seed,
+                progress=tell,
+            )
     if out is not None and out.suffix == ".json":
         with write_atomically(out) as file:
             file.write(result.to_json())
     elif out is not None:
-        write_page(meta_page(result), out)
+        page = bias_page(result) if isinstance(result, BiasReport) else meta_page(result)
+        write_page(page, out)
     if as_json:
         print_json(result)
         return
-    print_meta(result, Console())
+    if isinstance(result, BiasReport):
+        print_bias(result, Console())
+    else:
+        print_meta(result, Console())
     if out is not None:
         typer.echo(f"report: {out}")

@@ -72,6 +72,7 @@ def train_palaver(
         encoder=encoder,
         data={
             "ratings": ratings.digest,
+            "trained_on": ratings.dialogue_digests,
             "seed": fitted.settings.seed,
             "settings": asdict(fitted.settings),
         },

@@ -88,9 +88,19 @@ class RatedDialogues:
             rows.append([row.dialogue.id, turns, row.rating, row.rater, row.group, row.system])
         return digest(rows)
 
+    @property
+    def dialogue_digests(self) -> list[str]:
+        """The dialogues that are learnt from, each once."""
+        return sorted({dialogue_digest(row.dialogue) for row in self.rows})
+
     def take(self, keep: Sequence[int] | NDArray[np.int64]) -> RatedDialogues:
         """The rows with these numbers."""
         return RatedDialogues(tuple(self.rows[int(i)] for i in keep), self.scale, self.dropped, self.notes)
+
+
+def dialogue_digest(dialogue: Dialogue) -> str:
+    """Names a dialogue by what is said in it, to know again what a comparator has learnt from."""
+    return digest([turn.text.strip() for turn in dialogue.turns if turn.text.strip()])[:12]
 
 
 @dataclass(frozen=True)

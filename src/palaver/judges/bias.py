@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,18 +15,21 @@ import polars as pl
 from numpy.typing import NDArray
 
 from palaver.errors import DataError
+from palaver.judges.families import UNKNOWN, families_of, own_family
 from palaver.readers.responses import read_responses
-from palaver.schema import Pairwise, Response
+from palaver.schema import Pairwise, Response, RunRecord, record_run
 from palaver.schema.rating import pair_context
-from palaver.statistics.order_effects import Effect, Flips, OrderFit, count_flips, fit_order, normal_effect
-from palaver.studies.ratings import RatingTable, as_rating_table, names_in_files
+from palaver.schema.run import plain
+from palaver.statistics.order_effects import Flips, OrderFit, count_flips, fit_order
+from palaver.studies.ratings import ASKED, RatingTable, as_rating_table, names_in_files
 from palaver.tabular import Tabular, columns_of, few
 
 Floats = NDArray[np.float64]
 _MARKS = re.compile(r"^\s*(?:[-*•]|\d+[.)]|#+)\s|\*\*|^\s*```", re.MULTILINE)
 """Lists, headings, bold and code."""
-_FAMILY = re.compile(r"[a-z]+")
-_LEAST_OWN = 10
+_PACKAGES = ("palaver", "numpy", "scipy", "polars")
+PEOPLE = "people"
+"""All persons together, beside a judge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +64,8 @@ class BiasRow:
     formatting_low: float
     formatting_high: float
     own: float
-    """How much more often outputs of its own family win by it than by the other judges, as a share."""
+    """How much more often outputs of its own family win by it than by people, as a share; without people,
+    than by the other judges."""
     own_low: float
     own_high: float
     reasons: tuple[str, ...] = ()
@@ -81,7 +86,7 @@ class WinRate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgePair:
-    """How far two judges give the same verdict once both orders are joined."""
+    """How far two judges, or a judge and people, give the same verdict once both orders are joined."""
 
     a: str
     b: str
@@ -94,6 +99,7 @@ class JudgePair:
 class BiasReport(Tabular):
     """Habits of judges. Tables: bias, win_rates, judges."""
 
+    run: RunRecord
     rows: tuple[BiasRow, ...]
     win_rates: tuple[WinRate, ...]
     pairs: tuple[JudgePair, ...]
@@ -110,8 +116,13 @@ class BiasReport(Tabular):
             "judges": columns_of(JudgePair, self.pairs),
         }
 
-    def as_dict(self) -> dict[str, Any]:
-        return {"bias": self.rows, "win_rates": self.win_rates, "judges": self.pairs, "notes": self.notes}
+    def to_json(self) -> str:
+        """The results file: undefined numbers are null, beside them stands the reason."""
+        tables = {
+            "bias": self.rows, "win_rates": self.win_rates, "judges": self.pairs, "notes": self.notes
+        }  # fmt: skip
+        record = {"signature": self.run.signature, "run": self.run.model_dump(mode="json")}
+        return json.dumps({**record, **plain(tables)}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def bias_report(
@@ -127,7 +138,8 @@ def bias_report(
     judges and systems; without it the family is the first word of a name (`gemma` of `Gemma-4-12B-it`).
     """
     table = as_rating_table(verdicts)
-    frame = _comparisons(table)
+    everybody = _comparisons(table)
+    frame, people = everybody.filter(~pl.col("asked")), everybody.filter("asked")
     texts = _texts(responses)
     notes = []
     n_unknown = int(frame["place"].null_count())
@@ -140,18 +152,23 @@ def bias_report(
             "expected `against`, a value of win, tie or loss, and `shown_position` (0: `system` stood first)",
         )
     systems = sorted({*frame["first"].to_list(), *frame["second"].to_list()})
-    family = _families([*systems, *frame["judge"].unique().to_list()], families or {})
+    systems_of_people = [*people["first"].to_list(), *people["second"].to_list()]
+    family = families_of([*systems, *systems_of_people, *frame["judge"].unique().to_list()], families or {})
     rows: list[BiasRow] = []
     win_rates: list[WinRate] = []
     for (judge,), own in frame.group_by("judge", maintain_order=True):
         others = frame.filter(pl.col("judge") != judge)
-        rows.append(_bias(str(judge), own, others, systems, texts, family, confidence))
+        rows.append(_bias(str(judge), own, others, people, systems, texts, family, confidence))
         win_rates += _win_rates(str(judge), own, systems)
-    return BiasReport(tuple(rows), tuple(win_rates), tuple(_agreement(frame)), tuple(notes))
+    together = people.with_columns(pl.lit(PEOPLE).alias("judge"))
+    agreement = tuple(_agreement(pl.concat([together, frame])))
+    config = {"confidence": confidence, "families": dict(families or {})}
+    run = record_run("meta --habits", seed=0, config=config, data=dict(table.hashes), packages=_PACKAGES)
+    return BiasReport(run, tuple(rows), tuple(win_rates), agreement, tuple(notes))
 
 
 def _comparisons(table: RatingTable) -> pl.DataFrame:
-    """A row a verdict: judge, item, first, second, place, outcome of the first."""
+    """A row a verdict: judge, item, first, second, place, outcome of the first, whether a person gave it."""
     pairs = [name for name, treatment in table.treatments.items() if treatment.kind == "pair"]
     if not pairs:
         raise DataError(
@@ -160,14 +177,14 @@ def _comparisons(table: RatingTable) -> pl.DataFrame:
         )
     plain = names_in_files(table)
     kept = table.frame.with_columns(plain["rater"].cast(pl.String).alias("judge"))
-    kept = kept.filter(
-        pl.col("criterion").cast(pl.String).is_in(pairs) & (pl.col("kind").cast(pl.String) != "human")
-    )
+    kept = kept.filter(pl.col("criterion").cast(pl.String).is_in(pairs))
     word = pl.col("text").cast(pl.String).str.to_lowercase()
     outcome = pl.coalesce(
         word.replace_strict(Pairwise.SCORES, default=None, return_dtype=pl.Float64), pl.col("value")
     )
-    first = pl.col("shown_position") == 0
+    asked = pl.col("kind").cast(pl.String).is_in(list(ASKED))
+    # of people only the verdict counts: where the place is not known, it is as if `system` stood first
+    first = (pl.col("shown_position") == 0) | (asked & pl.col("shown_position").is_null())
     named = kept.select(
         "judge",
         pl.col("item").cast(pl.String),
@@ -177,6 +194,7 @@ def _comparisons(table: RatingTable) -> pl.DataFrame:
         pl.col("shown_position").alias("place"),
         outcome.alias("outcome"),
         first.alias("is_first"),
+        asked.alias("asked"),
     )
     contexts = [
         context or pair_context(item, system, against) or item
@@ -194,6 +212,7 @@ def _bias(
     judge: str,
     own: pl.DataFrame,
     others: pl.DataFrame,
+    people: pl.DataFrame,
     systems: Sequence[str],
     texts: Mapping[tuple[str, str], str],
     family: Mapping[str, str],
@@ -206,13 +225,15 @@ def _bias(
         reasons.append(plain.reason)
     position = plain.effects["position"]
     covariates, longer = _covariates(own, texts)
-    length = marks = _UNKNOWN
+    length = marks = UNKNOWN
     if covariates:
         both = _fit(own, systems, covariates, confidence)
-        length, marks = both.effects["length"], both.effects.get("formatting", _UNKNOWN)
+        if both.reason and both.reason not in reasons:
+            reasons.append(f"length and formatting: {both.reason}")
+        length, marks = both.effects["length"], both.effects.get("formatting", UNKNOWN)
     else:
         reasons.append("length and formatting: the texts of the responses are not there")
-    preference, reason = _own_family(judge, own, others, family, confidence)
+    preference, reason = own_family(judge, own, others, people, family, confidence)
     if reason:
         reasons.append(f"own family: {reason}")
     flips = _flips(own)
@@ -241,9 +262,6 @@ def _bias(
         own_high=preference.high,
         reasons=tuple(reasons),
     )
-
-
-_UNKNOWN = Effect(name="", value=math.nan, low=math.nan, high=math.nan, p=math.nan)
 
 
 def _fit(
@@ -281,56 +299,6 @@ def _covariates(frame: pl.DataFrame, texts: Mapping[tuple[str, str], str]) -> tu
 
 def _marks(text: str) -> float:
     return 100 * len(_MARKS.findall(text)) / (len(text.split()) + 1)
-
-
-def _own_family(
-    judge: str, own: pl.DataFrame, others: pl.DataFrame, family: Mapping[str, str], confidence: float
-) -> tuple[Effect, str]:
-    """How much more often outputs of its family win by this judge than by the others, on the same
-    comparisons.
-
-    Places cancel, as only comparisons in both orders count; the interval is over items.
-    """
-    mine = family[judge]
-    wins = _family_wins(own, family, mine)
-    if len(wins) < _LEAST_OWN:
-        return _UNKNOWN, "too few comparisons with an output of its own family"
-    of_others: dict[tuple[str, str, str], list[float]] = {}
-    for (other,), frame in others.group_by("judge", maintain_order=True):
-        if family[str(other)] != mine:
-            for key, value in _family_wins(frame, family, mine).items():
-                of_others.setdefault(key, []).append(value)
-    shared = [key for key in wins if key in of_others]
-    if len(shared) < _LEAST_OWN:
-        return _UNKNOWN, "there is no other judge of these comparisons"
-    by_item: dict[str, list[float]] = {}
-    for key in shared:
-        by_item.setdefault(key[0], []).append(wins[key] - float(np.mean(of_others[key])))
-    sums = np.array([sum(values) for values in by_item.values()])
-    sizes = np.array([len(values) for values in by_item.values()])
-    value = float(sums.sum() / sizes.sum())
-    if sums.size < 2:
-        return _UNKNOWN, "needs comparisons on at least two items"
-    error = math.sqrt(sums.size / (sums.size - 1) * float(((sums - value * sizes) ** 2).sum())) / sizes.sum()
-    return normal_effect("own", value, error**2, confidence), ""
-
-
-def _family_wins(
-    frame: pl.DataFrame, family: Mapping[str, str], mine: str
-) -> dict[tuple[str, str, str], float]:
-    """(item, output of the family, other) -> how often it won, of comparisons in both orders."""
-    seen: dict[tuple[str, str, str], dict[bool, list[float]]] = {}
-    for item, first, second, outcome in frame.select("item", "first", "second", "outcome").iter_rows():
-        if (family[first] == mine) == (family[second] == mine):
-            continue
-        is_first = family[first] == mine
-        key = (item, first, second) if is_first else (item, second, first)
-        seen.setdefault(key, {}).setdefault(is_first, []).append(outcome if is_first else 1 - outcome)
-    return {
-        key: float(np.mean([np.mean(values) for values in sides.values()]))
-        for key, sides in seen.items()
-        if len(sides) == 2
-    }
 
 
 def _flips(frame: pl.DataFrame) -> Flips:
@@ -390,14 +358,6 @@ def _agreement(frame: pl.DataFrame) -> Iterator[JudgePair]:
             kappa = cohen_kappa(np.array(x), np.array(y)).value
             same = float(np.mean(np.array(x) == np.array(y)))
             yield JudgePair(a=a, b=b, same=same, kappa=float(kappa), n=len(shared))
-
-
-def _families(names: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
-    families = {}
-    for name in names:
-        word = _FAMILY.search(name.rpartition("/")[2].rpartition(":")[2].lower())
-        families[name] = given.get(name, word.group() if word else name)
-    return families
 
 
 def _texts(responses: str | Path | Sequence[Response] | None) -> dict[tuple[str, str], str]:

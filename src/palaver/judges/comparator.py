@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from palaver.comparator.reading import NOT_ENGLISH, SILENT_NOTE
 from palaver.comparator.scorer import can_compare, is_english, load_scorer
+from palaver.comparator.training_data import dialogue_digest
 from palaver.errors import require
-from palaver.judges.labels import sitting_of, system_of
+from palaver.judges.labels import SEEN, SEEN_NOTE, sitting_of, system_of
 from palaver.readers.roles import is_silent, with_roles, without_empty_turns
 from palaver.registry import Named
 from palaver.schema import Criterion, Dialogue, Rating, Response
@@ -39,6 +40,8 @@ class ComparatorJudge(Named):
         self.scorer = load_scorer(which, device=str(choose_device(device)))
         self.name = "comparator" if which == "default" else f"comparator={which}"
         self.signature = self.scorer.signature
+        raters = getattr(self.scorer, "raters", self.scorer)  # beside a language model
+        self._seen = frozenset(getattr(raters, "about", {}).get("data", {}).get("trained_on", ()))
         self.left_out: Counter[str] = Counter()
         self.notes: Counter[str] = Counter(dict.fromkeys(self.scorer.notes, 0))
 
@@ -64,8 +67,11 @@ class ComparatorJudge(Named):
         scores = self.scorer.score(conversations).score
         for dialogue, score in zip(conversations, scores.tolist(), strict=True):
             if math.isfinite(score):
+                seen = dialogue_digest(dialogue) in self._seen
+                if seen:
+                    self.notes[SEEN_NOTE] += 1
                 yield Rating(
                     item=dialogue.id, context=sitting_of(dialogue), system=system_of(dialogue),
                     rater=self.name, criterion="quality", value=score,
-                    kind=self.kind, signature=self.signature,
+                    kind=self.kind, signature=self.signature + (SEEN if seen else ""),
                 )  # fmt: skip

@@ -24,16 +24,38 @@ VERSION = 1
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _MAGNITUDES = (1, 2, 5, 10, 20, 30, 50, 70, 100, 150, 200, 300, 500)
 """Offered to a local model where a scale permits any number."""
-_INJECTION = re.compile(
-    r"\b(ignore|disregard|forget)\b.{0,30}\b(above|previous|prior|earlier|instructions?|prompt)\b"
-    r"|\b(choose|pick|select|prefer|vote for|output|answer|return|say)\b.{0,25}"
-    r"\b(option|response|answer|output)?\s*[\"'(\[]?\b[AB12]\b[\"')\]]?\s*(?:[.!]|$|as the)"
-    r"|\b(rate|score|give|grade|award)\b.{0,30}\b(this|me|it|response|reply|answer)\b.{0,30}"
-    r"(highest|maximum|full|top|perfect|10|5|100)\b"
-    r"|\b(system|assistant)\s*(prompt|message|:)|\byou are (now )?(a|an|the) (judge|evaluator|grader|rater)\b"
-    r"|<\|?(im_start|system|end)",
-    re.IGNORECASE | re.DOTALL,
-)
+_JUDGE = r"(?:judges?|evaluators?|graders?|raters?|reviewers?|annotators?|assessors?)"
+_OUTPUT = r"(?:response|reply|answer|output|option|one|text)"
+_CHOOSE = r"(?:choose|pick|select|prefer|favou?r|vote for|mark|declare|output|answer|return|say)"
+_INJECTIONS = (
+    # forget what you were told
+    r"\b(?:ignore|disregard|forget|override|bypass|do not follow|don't follow)\b[^.\n]{0,30}"
+    r"\b(?:above|previous|prior|earlier|instructions?|prompt|rubric|rules|guidelines)\b",
+    r"^\s*override\b",
+    # you, the judge
+    rf"\b(?:dear|attention|note to|hey|as|message to|for) (?:the |an? )?(?:ai )?{_JUDGE}\b",
+    rf"\b{_JUDGE}\s*[:,]\s*\w",
+    rf"\b{_JUDGE}\b[^.\n]{{0,20}}\b(?:must|should|have to|has to|always|will)\b",
+    rf"\byou are (?:now )?(?:a|an|the) (?:ai )?{_JUDGE}\b",
+    # choose this one
+    rf"\b{_CHOOSE}\b[^.\n]{{0,20}}\b(?:option|response|answer|output)?\s*"
+    r"[\"'(\[]?\b[AB12]\b[\"')\]]?\s*(?:[.!]|$|\[|as the)",
+    rf"\b(?:choose|pick|select|prefer|vote for|declare) (?:this|mine|my|the (?:first|second)) ?{_OUTPUT}?\b",
+    rf"\bthis {_OUTPUT} (?:is|has been|was|wins|should|must|deserves)\b[^.\n]{{0,30}}"
+    r"\b(?:better|best|superior|verified|correct|winner|win|wins|chosen|highest|perfect)\b",
+    rf"\bthe other {_OUTPUT} (?:is|was) (?:wrong|worse|bad|false|incorrect)\b",
+    # scores and verdicts
+    r"\b(?:rate|score|give|grade|award)\b[^.\n]{0,60}\b(?:highest|maximum|full marks|top score|perfect)\b",
+    r"\b(?:rate|score|grade|award)\b[^.\n]{0,20}\b(?:this|me|it|response|reply|answer)\b[^.\n]{0,20}"
+    r"\b(?:10|5|100)\b",
+    r"\b(?:score|rating|verdict|winner)\s*[:=]\s*\S",
+    r"[{]\s*[\"']\w+[\"']\s*:\s*(?:[\"'](?:[AB]|tie)[\"']|\d+)\s*[},]",
+    # marks of a prompt
+    r"\b(?:system|assistant)\s*(?:prompt|message|:)|<\|?/?(?:im_start|im_end|system|end|output|input)\b",
+    r"\[/?inst\]|<<sys>>|^\s*#+\s*(?:instruction|system)|\bend of (?:the )?(?:material|output|text|input)\b",
+)  # fmt: skip
+_INJECTION = re.compile("|".join(_INJECTIONS), re.IGNORECASE | re.MULTILINE)
+"""What talks to the judge. Whoever wants to deceive it will find other words: a flag is a help, no wall."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import numpy as np
 
 from palaver.errors import UserError
 from palaver.judges.catalogue import directions as known_directions
+from palaver.judges.labels import SEEN
 from palaver.judges.meta_measures import (
     MEASURES,
     OF_SYSTEMS,
@@ -44,8 +45,6 @@ from palaver.studies.analyse import check_settings
 from palaver.studies.ratings import ASKED, RatingTable, as_rating_table
 
 PACKAGES = ("palaver", "numpy", "scipy", "numba", "polars")
-SEEN = "|trained on what it rates"
-"""Ends the signature of a rating whose judge was trained on the very output it rates."""
 ONE_PERSON = "one person"
 _FEWEST_PEOPLE = 3
 _DIGEST = 10
@@ -110,6 +109,9 @@ def meta_evaluate(
             for judge in group.judges:
                 joined += _join(people, judge, book)
                 disagreements += _disagree(people, judge, book, texts, n_disagreements)
+            if group.n_items == 1 and np.unique(people.item).size > 1:
+                only = f"{', '.join(names)} rated one item only, so nothing can be said about others"
+                remarks.add(people.criterion, only)
             if group.n_shared < group.n_rated:
                 remarks.add(
                     people.criterion,
@@ -179,6 +181,7 @@ class _Group:
     judges: list[JudgeScores]
     n_shared: int
     n_rated: int
+    n_items: int
 
 
 def _same_outputs(
@@ -190,7 +193,7 @@ def _same_outputs(
         by_outputs.setdefault(np.packbits(rated & np.isfinite(judge.scores)).tobytes(), []).append(judge)
     for group in by_outputs.values():
         shared = rated & np.isfinite(group[0].scores)
-        yield _Group(group, int(shared.sum()), int(rated.sum()))
+        yield _Group(group, int(shared.sum()), int(rated.sum()), int(shared.any(axis=1).sum()))
 
 
 def _rows_of_whole(people: PeopleScores, judge: JudgeScores, book: ScoreBook) -> Iterator[MetaRow]:
@@ -363,6 +366,8 @@ def _disagree(
     """The outputs that people and judge see most differently, largest gap first."""
     h = people.means(*book.shape)
     shared = np.isfinite(h) & np.isfinite(judge.scores)
+    if np.ptp(judge.scores[shared]) == 0 or np.ptp(h[shared]) == 0:
+        return  # one score for all orders nothing
     gap = _standard(judge.scores[shared]) - _standard(h[shared])
     item, system = np.nonzero(shared)
     for k in np.argsort(-np.abs(gap), kind="stable")[:n]:

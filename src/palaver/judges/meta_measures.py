@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,8 @@ _PERMUTATIONS = 1000
 _REPLICATES = 200
 _MOST_RATER_GROUPS = 50
 _THREADS = 2
+One = TypeVar("One")
+Result = TypeVar("Result")
 
 Values = dict[tuple[str, str], Floats]
 """(level, measure) -> a value of each judge."""
@@ -85,12 +88,12 @@ def measure(
     people = _recoded(people, known, rows, columns)
     dialogue = rows if dialogue is None else dialogue[rows]
     fold = _groups(dialogue, np.random.default_rng([seed, 1])) % _FOLDS
-    with ThreadPoolExecutor(_THREADS) as pool:
-        ties = list(pool.map(lambda scores: calibrate_ties(h, scores, fold=fold), judges))
+    ties = _map(lambda scores: calibrate_ties(h, scores, fold=fold), judges)
     tie_of_item = np.array(
         [np.array(t.thresholds)[fold] if len(t.thresholds) == fold.max() + 1 else 0.0 * fold for t in ties]
     )
-    values = _values(h, judges, tie_of_item)
+    parts = np.array_split(np.arange(len(judges)), min(_THREADS, len(judges)))
+    values = _joined(_map(lambda part: _values(h, judges[part], tie_of_item[part]), parts))
     low, high = _intervals(people, h, judges, tie_of_item, dialogue, values, confidence, seed)
     values |= _system_values(h, judges)
     for key, drawn in _system_replicates(people, judges, seed).items():
@@ -108,10 +111,22 @@ def measure(
         thresholds=np.array([t.threshold for t in ties]),
         without_ties=np.array([t.without_ties for t in ties]),
         on_itself=np.array([t.on_itself for t in ties]),
-        soft_accuracy=np.array([soft_pairwise_accuracy(sure, system_confidences(j, signs)) for j in judges]),
+        soft_accuracy=np.array(
+            _map(lambda scores: soft_pairwise_accuracy(sure, system_confidences(scores, signs)), judges)
+        ),
         h=h[cells],
         scores=judges[:, cells],
     )
+
+
+def _map(function: Callable[[One], Result], arguments: Iterable[One]) -> list[Result]:
+    """In threads: the loops over pairs leave Python alone while they run."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return list(pool.map(function, arguments))
+
+
+def _joined(parts: Sequence[Values]) -> Values:
+    return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
 
 
 def _recoded(people: PeopleScores, known: NDArray[np.bool_], rows: Ints, columns: Ints) -> PeopleScores:
@@ -218,21 +233,16 @@ def _intervals(
         people = people.keep(place[people.item] >= 0)
         people = replace(people, item=place[people.item])
         h, judges, ties = h[drawn], judges[:, drawn], ties[:, drawn]
-    shape = h.shape
     groups = _groups(dialogue[drawn], rng)
-    without_items = []
-    for number in range(int(groups.max()) + 1):
-        kept = groups != number
-        without_items.append(_values(h[kept], judges[:, kept], ties[:, kept]))
-    without_raters = [
-        _values(means, np.where(np.isfinite(means), judges, np.nan), ties)
-        for means in _without(people, people.rater, shape, rng)
-    ]
+    kept = [groups != number for number in range(int(groups.max()) + 1)]
+    without_items = _map(lambda rows: _values(h[rows], judges[:, rows], ties[:, rows]), kept)
+
+    def beside(means: Floats) -> Values:
+        return _values(means, np.where(np.isfinite(means), judges, np.nan), ties)
+
+    without_raters = _map(beside, _without(people, people.rater, h.shape, rng))
     crossing = people.item * (int(people.rater.max()) + 1) + people.rater
-    without_crossings = [
-        _values(means, np.where(np.isfinite(means), judges, np.nan), ties)
-        for means in _without(people, crossing, shape, rng)
-    ]
+    without_crossings = _map(beside, _without(people, crossing, h.shape, rng))
     low: Values = {}
     high: Values = {}
     for key, scale in MEASURES.items():
@@ -280,7 +290,9 @@ def _system_replicates(people: PeopleScores, judges: Floats, seed: int) -> Value
     if not complete.any():
         return {(SYSTEMS, name): np.full((1, n_judges), np.nan) for name in OF_SYSTEMS}
     of_judges = of_judges[complete] / n_known[complete][:, None, :]
-    return of_means(totals[complete] / weights[complete], of_judges)
+    people_means = totals[complete] / weights[complete]
+    parts = np.array_split(np.arange(len(people_means)), min(_THREADS, len(people_means)))
+    return _joined(_map(lambda part: of_means(people_means[part], of_judges[part]), parts))
 
 
 def _groups(codes: Ints, rng: np.random.Generator) -> Ints:

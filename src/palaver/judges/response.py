@@ -1,5 +1,5 @@
-"""A reference-free judge of single responses: ridge regression on what a language model and encoders see of
-them.
+"""A reference-free judge of single responses: kernel ridge regression on what a language model and a sentence
+encoder see of them.
 
 Fitted on people's overall ratings of USR's Topical-Chat responses (Mehri & Eskenazi, ACL 2020); the weights
 are plain arrays in `response_weights.json`, one set for responses with knowledge and one for those without.
@@ -13,6 +13,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,8 @@ from numpy.typing import NDArray
 
 from palaver.artefacts import digest
 from palaver.errors import require
-from palaver.judges.meta import SEEN
-from palaver.judges.response_features import ABOUT_KNOWLEDGE, FEATURES, prompt_of
+from palaver.judges.labels import SEEN, SEEN_NOTE
+from palaver.judges.response_features import ABOUT_KNOWLEDGE, FEATURES, FeatureRows, prompt_of
 from palaver.registry import Named
 from palaver.schema import Criterion, Dialogue, Rating, Response
 from palaver.schema.judge import Judged, Need
@@ -32,16 +33,20 @@ from palaver.schema.scale import Real
 Floats = NDArray[np.float64]
 WEIGHTS = Path(__file__).with_name("response_weights.json")
 LINEAR = 0.5
+WIDTHS = (0.007, 0.015, 0.03)
+PENALTIES, SHARES = (0.3, 1.0, 3.0), (0.0, 1.0, 2.0)
+"""The fit is the mean over all of them, so that nothing is tuned on the few ratings there are."""
 _FARTHEST = 4.0
 """Standard deviations; what lies farther counts as that far."""
-_ARRAYS = ("mean", "spread", "support", "weights")
+_ARRAYS = ("mean", "spread", "support", "weights", "state_mean", "state_spread", "state_weights")
 
 
 @dataclass(frozen=True, eq=False)
 class KernelRidge:
     """Kernel ridge regression on standardised features. What is missing counts as the mean.
 
-    The kernel is a Gaussian of `width` plus `LINEAR` times the mean product of two rows.
+    The kernel is the mean of Gaussians of `WIDTHS` plus `LINEAR` times the mean product of two rows of
+    features, plus a share of the mean product of their states, which comes to one weight for each state.
     """
 
     features: tuple[str, ...]
@@ -51,20 +56,21 @@ class KernelRidge:
     """The standardised rows it was fitted on."""
     weights: Floats
     """One for each of them."""
+    state_mean: Floats
+    state_spread: Floats
+    state_weights: Floats
     intercept: float
-    width: float
 
-    def predict(self, table: Floats) -> Floats:
-        """`table` has the columns `FEATURES`."""
-        rows = _standard(table[:, _columns(self.features)], self.mean, self.spread)
-        scores: Floats = _kernel(rows, self.support, self.width) @ self.weights + self.intercept
-        return scores
+    def predict(self, rows: FeatureRows) -> Floats:
+        features = _standardise(rows.table[:, _columns(self.features)], self.mean, self.spread)
+        states = _standardise(rows.states, self.state_mean, self.state_spread)
+        scores: Floats = kernel(features, self.support) @ self.weights
+        return scores + states @ self.state_weights + self.intercept
 
     def as_dict(self) -> dict[str, Any]:
-        arrays = {name: np.round(getattr(self, name), 4).tolist() for name in _ARRAYS}
+        arrays = {name: np.round(getattr(self, name), 5).tolist() for name in _ARRAYS}
         return {
             "features": list(self.features),
-            "width": self.width,
             "intercept": round(self.intercept, 6),
             **arrays,
         }
@@ -72,35 +78,49 @@ class KernelRidge:
     @classmethod
     def of(cls, fields: dict[str, Any]) -> KernelRidge:
         arrays = {name: np.array(fields[name]) for name in _ARRAYS}
-        return cls(tuple(fields["features"]), intercept=fields["intercept"], width=fields["width"], **arrays)
+        return cls(tuple(fields["features"]), intercept=fields["intercept"], **arrays)
 
 
-def fit_kernel_ridge(
-    table: Floats, target: Floats, features: Sequence[str], *, width: float, penalty: float
-) -> KernelRidge:
-    """Of `target` on those columns of `table` that `features` names."""
-    used = table[:, _columns(features)]
-    mean = np.nanmean(used, axis=0)
-    spread = np.maximum(np.nanstd(used, axis=0), 1e-6)
-    rows = _standard(used, mean, spread)
+def fit_kernel_ridge(rows: FeatureRows, target: Floats, features: Sequence[str]) -> KernelRidge:
+    """Of `target` on those features that `features` names and on the states."""
+    used = rows.table[:, _columns(features)]
+    mean, spread = _level(used)
+    state_mean, state_spread = _level(rows.states)
+    support = _standardise(used, mean, spread)
+    states = _standardise(rows.states, state_mean, state_spread)
     level = float(target.mean())
-    gram = _kernel(rows, rows, width) + penalty * np.eye(len(rows))
-    weights = np.linalg.solve(gram, target - level).astype(np.float64)
-    return KernelRidge(tuple(features), mean, spread, rows, weights, level, width)
+    alike, alike_states = kernel(support, support), states @ states.T / states.shape[1]
+    weights, state_weights = np.zeros(len(rows)), np.zeros(states.shape[1])
+    settings = list(product(PENALTIES, SHARES))
+    for penalty, share in settings:
+        gram = alike + share * alike_states + penalty * np.eye(len(rows))
+        solution = np.linalg.solve(gram, target - level) / len(settings)
+        weights += solution
+        state_weights += share / states.shape[1] * states.T @ solution
+    return KernelRidge(
+        tuple(features), mean, spread, support, weights, state_mean, state_spread, state_weights, level
+    )
+
+
+def _level(values: Floats) -> tuple[Floats, Floats]:
+    return np.nanmean(values, axis=0), np.maximum(np.nanstd(values, axis=0), 1e-6)
 
 
 def _columns(features: Sequence[str]) -> list[int]:
     return [FEATURES.index(name) for name in features]
 
 
-def _standard(rows: Floats, mean: Floats, spread: Floats) -> Floats:
+def _standardise(rows: Floats, mean: Floats, spread: Floats) -> Floats:
+    """In standard deviations; what is missing counts as the mean."""
     return np.nan_to_num(np.clip((rows - mean) / spread, -_FARTHEST, _FARTHEST))
 
 
-def _kernel(rows: Floats, others: Floats, width: float) -> Floats:
+def kernel(rows: Floats, others: Floats) -> Floats:
+    """How alike features are: Gaussians and a line."""
     squares = (rows**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2 * rows @ others.T
-    kernel: Floats = np.exp(-width * np.maximum(squares, 0)) + LINEAR * rows @ others.T / rows.shape[1]
-    return kernel
+    near = np.mean([np.exp(-width * np.maximum(squares, 0)) for width in WIDTHS], axis=0)
+    alike: Floats = near + LINEAR * rows @ others.T / rows.shape[1]
+    return alike
 
 
 def text_digest(response: Response) -> str:
@@ -121,8 +141,8 @@ class ResponseJudge(Named):
     )
 
     def __init__(self, device: str = "auto") -> None:
-        for package, extra in (("torch", "models"), ("transformers", "models"), ("onnxruntime", "probes")):
-            require(package, extra)
+        for package in ("torch", "transformers"):
+            require(package, "models")
         from palaver.judges.response_features import ResponseFeatures
 
         content = WEIGHTS.read_bytes()
@@ -142,13 +162,13 @@ class ResponseJudge(Named):
             self.left_out["empty responses"] += len(responses) - len(rated)
         if not rated:
             return
-        table = self._features.table(rated)
-        known = np.isfinite(table[:, FEATURES.index(ABOUT_KNOWLEDGE[0])])
-        scores = np.where(known, self._with_knowledge.predict(table), self._without.predict(table))
+        rows = self._features.measure(rated)
+        known = np.isfinite(rows.table[:, FEATURES.index(ABOUT_KNOWLEDGE[0])])
+        scores = np.where(known, self._with_knowledge.predict(rows), self._without.predict(rows))
         for response, score in zip(rated, scores.tolist(), strict=True):
             seen = text_digest(response) in self._seen
             if seen:
-                self.notes["responses that it was trained on: their scores say nothing about others"] += 1
+                self.notes[SEEN_NOTE] += 1
             yield Rating(
                 item=response.id, system=response.judged_system, rater=self.name,
                 criterion="response_quality", value=score, kind=self.kind,

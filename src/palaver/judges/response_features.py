@@ -26,12 +26,11 @@ Floats = NDArray[np.float64]
 WITHOUT_KNOWLEDGE = (
     "words", "sentences", "likelihood", "likelihood_alone", "gain_last", "gain_context", "least_likely",
     "ending",
-    "cos_last", "cos_context", "cos_closest_turn", "answers_last", "answers_context", "shared_context",
-    "copies_turn", "repeats", "question", "addresses", "first_person", "empty_phrase",
+    "cos_last", "cos_context", "cos_closest_turn", "shared_context", "copies_turn", "repeats", "question",
+    "addresses", "first_person", "empty_phrase",
 )  # fmt: skip
 ABOUT_KNOWLEDGE = (
-    "gain_knowledge", "cos_knowledge", "answers_knowledge", "shared_knowledge", "copies_knowledge",
-    "new_words",
+    "gain_knowledge", "cos_knowledge", "shared_knowledge", "copies_knowledge", "new_words",
 )  # fmt: skip
 FEATURES = (*WITHOUT_KNOWLEDGE, *ABOUT_KNOWLEDGE)
 
@@ -73,24 +72,41 @@ def prompt_of(response: Response) -> ReplyPrompt:
     )
 
 
+@dataclass(frozen=True, eq=False)
+class FeatureRows:
+    """What is seen of responses, one row each."""
+
+    table: Floats
+    """(responses, `FEATURES`); nan where there is no knowledge."""
+    states: Floats
+    """(responses, states of SmolLM2)."""
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def take(self, rows: Any) -> FeatureRows:
+        return FeatureRows(self.table[rows], self.states[rows])
+
+
 @dataclass
 class ResponseFeatures:
-    """Opens the models once and turns responses into rows of `FEATURES`; nan where there is no knowledge."""
+    """Opens the models once and looks at responses."""
 
     likelihood: Any
     encoder: Any
-    cross_encoder: Any
+    states: Any
 
     @classmethod
     def load(cls, device: str = "auto") -> ResponseFeatures:
         from palaver.judges.response_likelihood import ReplyLikelihood
-        from palaver.models.cross_encoder import CrossEncoder
+        from palaver.judges.response_states import ReplyStates
         from palaver.models.encoders import Places, open_encoder
 
-        return cls(ReplyLikelihood(device), open_encoder("minilm", Places(device=device)), CrossEncoder())
+        likelihood = ReplyLikelihood(device)
+        encoder = open_encoder("minilm", Places(device=device))
+        return cls(likelihood, encoder, ReplyStates(likelihood))
 
-    def table(self, responses: Sequence[Response]) -> Floats:
-        """(responses, features)."""
+    def measure(self, responses: Sequence[Response]) -> FeatureRows:
         prompts = [prompt_of(response) for response in responses]
         scores = self.likelihood.score(prompts)
         facts = [[sentence for sentence in sentences(prompt.knowledge) if sentence] for prompt in prompts]
@@ -103,29 +119,12 @@ class ResponseFeatures:
         rows = []
         for prompt, likelihoods, of_prompt in zip(prompts, scores, facts, strict=True):
             close = _closeness(prompt, of_prompt, vector_of)
-            answers = self._answers(prompt, close.fact)
-            rows.append({**_surface(prompt), **_likelihoods(likelihoods), **close.features, **answers})
-        return np.array([[row.get(name, math.nan) for name in FEATURES] for row in rows])
-
-    def _answers(self, prompt: ReplyPrompt, fact: str) -> dict[str, float]:
-        last = prompt.turns[-1] if prompt.turns else ""
-        pairs = [(last, prompt.reply), (" ".join(prompt.turns[-3:]), prompt.reply)]
-        if fact:
-            pairs.append((prompt.reply, fact))
-        scores = self.cross_encoder.score(pairs)
-        return dict(
-            zip(("answers_last", "answers_context", "answers_knowledge"), scores.tolist(), strict=False)
-        )
+            rows.append({**_surface(prompt), **_likelihoods(likelihoods), **close})
+        table = np.array([[row.get(name, math.nan) for name in FEATURES] for row in rows])
+        return FeatureRows(table, self.states.read(prompts))
 
 
-@dataclass(frozen=True)
-class _Closeness:
-    features: dict[str, float]
-    fact: str
-    """The sentence of the knowledge that is closest to the reply."""
-
-
-def _closeness(prompt: ReplyPrompt, facts: Sequence[str], vector_of: dict[str, Floats]) -> _Closeness:
+def _closeness(prompt: ReplyPrompt, facts: Sequence[str], vector_of: dict[str, Floats]) -> dict[str, float]:
     reply = vector_of[prompt.reply]
     turns = [float(vector_of[turn] @ reply) for turn in prompt.turns] or [0.0]
     features = {
@@ -133,11 +132,9 @@ def _closeness(prompt: ReplyPrompt, facts: Sequence[str], vector_of: dict[str, F
         "cos_context": float(vector_of[" ".join(prompt.turns)] @ reply),
         "cos_closest_turn": max(turns),
     }
-    if not facts:
-        return _Closeness(features, "")
-    cosines = [float(vector_of[fact] @ reply) for fact in facts]
-    features["cos_knowledge"] = max(cosines)
-    return _Closeness(features, facts[int(np.argmax(cosines))])
+    if facts:
+        features["cos_knowledge"] = max(float(vector_of[fact] @ reply) for fact in facts)
+    return features
 
 
 def _likelihoods(scores: dict[str, Floats]) -> dict[str, float]:

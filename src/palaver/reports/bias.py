@@ -1,37 +1,35 @@
-"""The habits of judges of pairs, in the terminal."""
+"""The habits of judges of pairs, in the terminal and as a page."""
 
 from __future__ import annotations
 
 from rich.console import Console
 from rich.text import Text
 
-from palaver.judges.bias import BiasReport, BiasRow
+from palaver.judges.bias import BiasReport, BiasRow, WinRate
 from palaver.reports import lines, numbers
+from palaver.reports.compare import Grid, Section, compare_page
 from palaver.reports.names import clean
 
 _STRONG = 0.1
+_PLACE_HEADS = ("verdicts", "first wins", "of equals", "place", "same in both orders")
+_OTHER_HEADS = ("a doubling of length", "formatting", "own family")
+_AGREE = "Do judges agree with people and with each other?"
+_PLACE_LEGEND = (
+    "First wins: of all verdicts, a tie as half. Of equals: the chance of the first of two equal outputs, "
+    "one half without bias. Place: the same in log-odds."
+)
+_OTHER_LEGEND = (
+    "Log-odds for a doubling of length and for one more mark of formatting in a hundred words. Own family: "
+    "how much more often its outputs win by this judge than by people or, without them, by other judges."
+)
 
 
 def print_bias(report: BiasReport, console: Console) -> None:
     """A line a judge, then what it comes to in words, then win rates and agreement."""
     lines.heading(console, "What moves the judges", "log-odds with intervals")
-    table = lines.table(
-        ("judge",),
-        ("verdicts", "first wins", "of equals", "place", "same in both orders", "a doubling of length",
-         "formatting", "own family"),
-    )  # fmt: skip
+    table = lines.table(("judge",), (*_PLACE_HEADS, *_OTHER_HEADS))
     for row in report.rows:
-        table.add_row(
-            Text(clean(row.judge)),
-            numbers.count(row.n),
-            numbers.percent(row.first_share),
-            numbers.percent(row.first_of_equals),
-            _effect(row.position, row.position_low, row.position_high),
-            numbers.percent(row.consistency),
-            _effect(row.length, row.length_low, row.length_high),
-            _effect(row.formatting, row.formatting_low, row.formatting_high),
-            _effect(row.own, row.own_low, row.own_high),
-        )
+        table.add_row(Text(clean(row.judge)), *_place_cells(row), *_other_cells(row))
     lines.print_table(console, table)
     for row in report.rows:
         for sentence in sentences(row):
@@ -39,13 +37,10 @@ def print_bias(report: BiasReport, console: Console) -> None:
     lines.heading(console, "How often each system wins", "a naive count, both orders, the place taken out")
     table = lines.table(("judge", "system"), ("one order", "both orders", "without place"))
     for rate in report.win_rates:
-        values = (rate.one_order, rate.both_orders, rate.without_place)
-        table.add_row(
-            Text(clean(rate.judge)), Text(clean(rate.system)), *(numbers.percent(v) for v in values)
-        )
+        table.add_row(Text(clean(rate.judge)), Text(clean(rate.system)), *_shares(rate))
     lines.print_table(console, table)
     if report.pairs:
-        lines.heading(console, "Do judges agree with each other?", "both orders joined")
+        lines.heading(console, _AGREE, "both orders joined")
         table = lines.table(("judge", "judge"), ("same verdict", "kappa", "comparisons"))
         for pair in report.pairs:
             table.add_row(
@@ -54,6 +49,65 @@ def print_bias(report: BiasReport, console: Console) -> None:
             )  # fmt: skip
         lines.print_table(console, table)
     lines.notes(console, report.notes)
+
+
+def bias_page(report: BiasReport) -> str:
+    """The same as a page."""
+    told = [(row.judge, sentence) for row in report.rows for sentence in sentences(row)]
+    habits = [
+        Grid("What to know before you believe them.", ["Judge"], [], told, "Habit"),
+        Grid(
+            _PLACE_LEGEND, ["Judge"], _PLACE_HEADS, [(row.judge, *_place_cells(row)) for row in report.rows]
+        ),
+        Grid(
+            _OTHER_LEGEND, ["Judge"], _OTHER_HEADS, [(row.judge, *_other_cells(row)) for row in report.rows]
+        ),
+    ]
+    wins = Grid(
+        "A naive count asks each pair once, the systems in alphabetical order.",
+        ["Judge", "System"],
+        ["One order", "Both orders", "Without place"],
+        [(rate.judge, rate.system, *_shares(rate)) for rate in report.win_rates],
+    )
+    sections = [
+        Section("habits", "What moves the judges", tables=habits),
+        Section("wins", "How often each system wins", tables=[wins]),
+    ]
+    if report.pairs:
+        rows = [
+            (p.a, p.b, numbers.percent(p.same), numbers.number(p.kappa), numbers.count(p.n))
+            for p in report.pairs
+        ]
+        heads = ["Same verdict", "Kappa", "Comparisons"]
+        grid = Grid("With both orders joined.", ["Judge", "Other"], heads, rows)
+        sections.append(Section("agreement", _AGREE, tables=[grid]))
+    facts = (numbers.some(len(report.rows), "judge"), numbers.some(sum(r.n for r in report.rows), "verdict"))
+    lead = report._headline() + "."
+    return compare_page(
+        "What moves the judges besides quality?", facts, lead, sections, report.notes, ["meta"], report.run
+    )
+
+
+def _place_cells(row: BiasRow) -> tuple[str, ...]:
+    return (
+        numbers.count(row.n),
+        numbers.percent(row.first_share),
+        numbers.percent(row.first_of_equals),
+        _effect(row.position, row.position_low, row.position_high),
+        numbers.percent(row.consistency),
+    )
+
+
+def _other_cells(row: BiasRow) -> tuple[str, ...]:
+    return (
+        _effect(row.length, row.length_low, row.length_high),
+        _effect(row.formatting, row.formatting_low, row.formatting_high),
+        _effect(row.own, row.own_low, row.own_high),
+    )
+
+
+def _shares(rate: WinRate) -> list[str]:
+    return [numbers.percent(share) for share in (rate.one_order, rate.both_orders, rate.without_place)]
 
 
 def sentences(row: BiasRow) -> list[str]:

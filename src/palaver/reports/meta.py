@@ -30,6 +30,7 @@ _LEGEND = (
     "systems: Spearman of their means; soft: soft pairwise accuracy"
 )
 _MOST_SHOWN = 5
+_MOST_TESTS = 20
 _TEXT = 70
 
 
@@ -67,16 +68,22 @@ def meta_page(result: MetaEvaluation) -> str:
     sections = []
     for number, criterion in enumerate(result.criteria):
         rows = [(name, *cells) for name, cells in _table(result, criterion)]
-        tables = [Grid("Closest to people first.", ["Judge"], _HEADS, rows)]
+        caption = "Closest to people first." + (f" {_LEGEND}." if number == 0 else "")
+        tables = [Grid(caption, ["Judge"], _HEADS, rows)]
+        of_criterion = [t for t in result.tests if t.criterion == criterion]
+        shown, title = of_criterion, "Is one judge closer?"
+        best = result.best(criterion)
+        if best is not None and len(of_criterion) > _MOST_TESTS:
+            shown = [t for t in of_criterion if best.judge in (t.a, t.b)]
+            title = f"Is {best.judge} closer than the others? All tests are in the JSON of the results."
         tests = [
             (t.a, t.b, t.test, t.measure, numbers.number(t.difference),
              numbers.p_value(t.p), numbers.p_value(t.p_holm))
-            for t in result.tests
-            if t.criterion == criterion
+            for t in shown
         ]  # fmt: skip
         if tests:
             heads = ["Difference", "p", "p (Holm)"]
-            tables.append(Grid("Is one judge closer?", ["Judge", "Other", "Test", "Of"], heads, tests))
+            tables.append(Grid(title, ["Judge", "Other", "Test", "Of"], heads, tests))
         joined = [
             (row.judge, row.measure, numbers.number(row.people), numbers.number(row.with_judge))
             for row in result.joined
@@ -101,7 +108,7 @@ def meta_page(result: MetaEvaluation) -> str:
         )
         sections.append(Section("disagreements", "Where they differ most", tables=[grid]))
     lead = result._headline() + "."
-    facts = (f"{len(result.judges)} judges", f"{len(result.criteria)} criteria", _LEGEND)
+    facts = (numbers.some(len(result.judges), "judge"), f"{len(result.criteria)} criteria")
     return compare_page(
         "Does the judge agree with people?", facts, lead, sections, result.notes, ["meta"], result.run
     )

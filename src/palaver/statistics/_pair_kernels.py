@@ -43,17 +43,17 @@ def row_counts(people: Floats, judge: Floats, tie: Floats) -> Ints:
 
 
 @numba.njit(cache=True, nogil=True)
-def _gains(
+def _changes(
     people: Floats, judge: Floats, fold: Ints, weight: Floats, n_folds: int
-) -> tuple[Floats, Floats, Ints, Floats]:
-    """Each pair's difference, what accuracy gains if it becomes a tie, its fold; each fold's accuracy now.
+) -> tuple[Floats, Ints, Floats]:
+    """Each pair's difference, its change (see below), and each fold's accuracy with no new tie.
 
-    A pair that people tie gains, a concordant one loses, a discordant one is wrong either way and left out.
+    If a pair becomes a tie, accuracy gains where people tie it and loses where it is concordant; a discordant
+    one is wrong either way and left out. A change is twice the row, plus 1 for a gain.
     """
     n_rows, n_columns = people.shape
     differences = np.empty(n_rows * n_columns * (n_columns - 1) // 2)
-    gains = np.empty(differences.size)
-    folds = np.empty(differences.size, dtype=np.int64)
+    changes = np.empty(differences.size, dtype=np.int64)
     base = np.zeros(n_folds)
     n = 0
     for row in range(n_rows):
@@ -70,18 +70,18 @@ def _gains(
                     if dm == 0.0:
                         base[fold[row]] += w
                     else:
-                        differences[n], gains[n], folds[n] = abs(dm), w, fold[row]
+                        differences[n], changes[n] = abs(dm), 2 * row + 1
                         n += 1
                 elif dm != 0.0 and (dh > 0.0) == (dm > 0.0):
                     base[fold[row]] += w
-                    differences[n], gains[n], folds[n] = abs(dm), -w, fold[row]
+                    differences[n], changes[n] = abs(dm), 2 * row
                     n += 1
-    return differences[:n], gains[:n], folds[:n], base
+    return differences[:n], changes[:n], base
 
 
 @numba.njit(cache=True, nogil=True)
-def _ascending(differences: Floats) -> Ints:
-    """The order of the differences: dealt into bins of equal width, each sorted by itself."""
+def _sorted_changes(differences: Floats, changes: Ints) -> tuple[Floats, Ints]:
+    """Both in the order of the differences: dealt into bins of equal width, each sorted by itself."""
     n = differences.size
     n_bins = max(1, n // 4)
     scale = (n_bins - 1) / differences.max()
@@ -91,26 +91,28 @@ def _ascending(differences: Floats) -> Ints:
     for k in range(n):
         starts[int(differences[k] * scale) + 1] += 1
     starts = np.cumsum(starts)
-    order = np.empty(n, dtype=np.int64)
     at = starts[:-1].copy()
+    values = np.empty(n)
+    codes = np.empty(n, dtype=np.int64)
     for k in range(n):
         b = int(differences[k] * scale)
-        order[at[b]] = k
+        values[at[b]], codes[at[b]] = differences[k], changes[k]
         at[b] += 1
     for b in range(n_bins):
         start, stop = starts[b], starts[b + 1]
         if stop - start > 32:  # few outliers make wide bins
-            inside = order[start:stop].copy()
-            order[start:stop] = inside[np.argsort(differences[inside])]
+            order = np.argsort(values[start:stop])
+            values[start:stop] = values[start:stop][order]
+            codes[start:stop] = codes[start:stop][order]
             continue
         for i in range(start + 1, stop):
-            moved = order[i]
+            value, code = values[i], codes[i]
             j = i
-            while j > start and differences[order[j - 1]] > differences[moved]:
-                order[j] = order[j - 1]
+            while j > start and values[j - 1] > value:
+                values[j], codes[j] = values[j - 1], codes[j - 1]
                 j -= 1
-            order[j] = moved
-    return order
+            values[j], codes[j] = value, code
+    return values, codes
 
 
 @numba.njit(cache=True, nogil=True)
@@ -121,7 +123,7 @@ def best_ties(
 
     Also that weight without new ties. Of several thresholds the smallest.
     """
-    differences, gains, folds, base = _gains(people, judge, fold, weight, n_folds)
+    differences, changes, base = _changes(people, judge, fold, weight, n_folds)
     whole = base.sum()
     thresholds = np.zeros(n_folds + 1)
     best = np.empty(n_folds + 1)
@@ -130,19 +132,41 @@ def best_ties(
     plain = whole
     tolerance = 1e-9 * (1.0 + whole)  # sums in another order differ in their last digits
     if differences.size:
-        order = _ascending(differences)
-        for place in range(order.size):
-            k = order[place]
-            whole += gains[k]
-            base[folds[k]] += gains[k]
-            if place + 1 < order.size and differences[order[place + 1]] == differences[k]:
+        values, codes = _sorted_changes(differences, changes)
+        gained = False
+        for place in range(values.size):
+            row = codes[place] >> 1
+            gain = weight[row] if codes[place] & 1 else -weight[row]
+            gained = gained or gain > 0.0
+            whole += gain
+            base[fold[row]] += gain
+            if place + 1 < values.size and values[place + 1] == values[place]:
                 continue  # all pairs of one difference become ties together
+            if not gained:
+                continue
+            gained = False
             if whole > best[n_folds] + tolerance:
-                thresholds[n_folds], best[n_folds] = differences[k], whole
+                thresholds[n_folds], best[n_folds] = values[place], whole
             for f in range(n_folds):
                 if whole - base[f] > best[f] + tolerance:
-                    thresholds[f], best[f] = differences[k], whole - base[f]
+                    thresholds[f], best[f] = values[place], whole - base[f]
     return thresholds, best, plain
+
+
+@numba.njit(cache=True, nogil=True)
+def count_sides(drawn: NDArray[np.float32], observed: NDArray[np.float32], margin: Floats) -> Ints:
+    """For columns i < j of `drawn`: how often their difference is above and below the observed one."""
+    n_rows, n_columns = drawn.shape
+    counts = np.zeros((n_columns * (n_columns - 1) // 2, 2), dtype=np.int64)
+    for row in range(n_rows):
+        pair = 0
+        for i in range(n_columns):
+            for j in range(i + 1, n_columns):
+                beyond = np.float64((drawn[row, i] - drawn[row, j]) - (observed[i] - observed[j]))
+                counts[pair, 0] += beyond > margin[pair]
+                counts[pair, 1] += beyond < -margin[pair]
+                pair += 1
+    return counts
 
 
 @numba.njit(cache=True, nogil=True)

@@ -20,6 +20,8 @@ Ints = NDArray[np.int64]
 _STEPS = 50
 _RIDGE = 1e-6
 """Keeps strengths finite where a system wins everything."""
+_FORETOLD = 0.05
+"""Where no verdict is farther from its chance, the fit is perfect and its standard errors mean nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,10 +91,10 @@ def fit_order(
     n_systems = int(max(a.max(), b.max())) + 1 if y.size else 0
     names = ["position", *(covariates or {})]
     reason = _why_not(y, cluster)
+    missing = {
+        name: Effect(name=name, value=math.nan, low=math.nan, high=math.nan, p=math.nan) for name in names
+    }
     if reason:
-        missing = {
-            name: Effect(name=name, value=math.nan, low=math.nan, high=math.nan, p=math.nan) for name in names
-        }
         return OrderFit(strengths=np.full(n_systems, np.nan), effects=missing, n=y.size, reason=reason)
     design = np.zeros((y.size, n_systems + len(names)))
     rows = np.arange(y.size)
@@ -102,13 +104,16 @@ def fit_order(
     for place, values in enumerate((covariates or {}).values(), start=n_systems + 1):
         design[:, place] = values
     weights, covariance = _logistic(design, y, cluster)
+    strengths = weights[:n_systems] - weights[:n_systems].mean()
+    if np.abs(y - _chance(design @ weights)).max() < _FORETOLD:
+        reason = "every verdict follows from place and system without exception: no effect has an estimate"
+        return OrderFit(strengths=strengths, effects=missing, n=y.size, reason=reason)
     effects = {
         name: normal_effect(
             name, weights[n_systems + k], covariance[n_systems + k, n_systems + k], confidence
         )
         for k, name in enumerate(names)
     }
-    strengths = weights[:n_systems] - weights[:n_systems].mean()
     return OrderFit(strengths=strengths, effects=effects, n=y.size)
 
 
@@ -135,12 +140,17 @@ def _why_not(outcome: Floats, cluster: Ints) -> str:
     return ""
 
 
+def _chance(logits: Floats) -> Floats:
+    chance: Floats = 1 / (1 + np.exp(-np.clip(logits, -30, 30)))
+    return chance
+
+
 def _logistic(design: Floats, y: Floats, cluster: Ints) -> tuple[Floats, Floats]:
     """Newton's method, and the clustered sandwich covariance."""
     weights = np.zeros(design.shape[1])
     penalty = _RIDGE * len(y) * np.eye(design.shape[1])
     for _ in range(_STEPS):
-        p = 1 / (1 + np.exp(-np.clip(design @ weights, -30, 30)))
+        p = _chance(design @ weights)
         gradient = design.T @ (y - p) - penalty @ weights
         hessian = (design * (p * (1 - p))[:, None]).T @ design + penalty
         step = np.linalg.solve(hessian, gradient)

@@ -13,9 +13,7 @@ are that one system is better than another.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 from palaver.statistics.bootstrap import Floats, Rng
 
 Ints = NDArray[np.int64]
+_MARGIN = 1e-5
+"""Of single precision: sums that differ by a smaller part are equal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,30 +183,26 @@ def system_confidences(scores: ArrayLike, signs: NDArray[np.float32]) -> Floats:
     the two systems change places. Equal sums count half. nan where two systems share no item.
     """
     table = np.asarray(scores, dtype=np.float64)
-    n_systems = table.shape[1]
-    first, second = np.triu_indices(n_systems, 1)
+    first, second = np.triu_indices(table.shape[1], 1)
     if np.isfinite(table).all():
+        from palaver.statistics._pair_kernels import count_sides
+
         centred = (table - table.mean(axis=1, keepdims=True)).astype(np.float32)
-        drawn = signs @ centred  # (permutations, systems)
-        observed = centred.sum(axis=0)
         sizes = np.abs(centred).sum(axis=0)
-        differences: Iterator[Any] = (drawn[:, i] - drawn[:, j] for i, j in zip(first, second, strict=True))
-        observed_differences = observed[first] - observed[second]
         scale = sizes[first] + sizes[second]
+        drawn = np.ascontiguousarray(signs @ centred)  # (permutations, systems)
+        counts = count_sides(drawn, centred.sum(axis=0), _MARGIN * scale.astype(np.float64))
+        above, below = counts.T
     else:
         between = table[:, first] - table[:, second]  # (items, pairs)
         shared = np.isfinite(between)
         between = np.where(shared, between, 0.0).astype(np.float32)
-        differences = iter((signs @ between).T)
-        observed_differences = between.sum(axis=0)
         scale = np.where(shared.any(axis=0), np.abs(between).sum(axis=0), np.nan)
-    confidences = np.empty(first.size)
-    for k, drawn_difference in enumerate(differences):
-        margin = 1e-5 * scale[k]  # single precision: what differs by less is equal
-        above = np.count_nonzero(drawn_difference > observed_differences[k] + margin)
-        below = np.count_nonzero(drawn_difference < observed_differences[k] - margin)
-        confidences[k] = 0.5 + (below - above) / (2 * len(signs)) if scale[k] == scale[k] else math.nan
-    return confidences
+        beyond = signs @ between - between.sum(axis=0)  # (permutations, pairs)
+        above = (beyond > _MARGIN * scale).sum(axis=0)
+        below = (beyond < -_MARGIN * scale).sum(axis=0)
+    confidences: Floats = 0.5 + (below - above) / (2 * len(signs))
+    return np.where(np.isnan(scale), np.nan, confidences)
 
 
 def draw_signs(n_items: int, n_permutations: int, rng: Rng) -> NDArray[np.float32]:
