@@ -100,16 +100,36 @@ class JsonServer:
             pool.shutdown(wait=True, cancel_futures=True)
             self._stop.clear()
 
-    def post(self, path: str, body: dict[str, Any], parse: Callable[[bytes], T]) -> T:
-        """What `parse` makes of the answer; it raises `TryAgain` for one that is no answer."""
+    def post(
+        self,
+        path: str,
+        body: dict[str, Any],
+        parse: Callable[[bytes], T],
+        hear: Callable[[bytes], None] | None = None,
+    ) -> T:
+        """What `parse` makes of the answer; it raises `TryAgain` for one that is no answer.
+
+        `hear` is told the bytes of an answer while they come. Once it has heard some there is no other
+        attempt: they may have been shown to somebody.
+        """
+        heard = False
+
+        def listen(piece: bytes) -> None:
+            nonlocal heard
+            if hear is not None:
+                heard = True
+                hear(piece)
+
         attempts = self._limits.retries + 1
         why = ""
         for attempt in range(attempts):
             self._sleep(self._spacing.turn())
             try:
-                return parse(self._attempt(path, body))
+                return parse(self._attempt(path, body, listen))
             except TryAgain as again:
                 why = str(again)
+                if heard:
+                    raise UserError(f"{self._name}: the answer broke off: {self._hide(why)}") from None
                 longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt)
                 pause = random.uniform(longest / 2, longest) if again.pause is None else again.pause
                 if again.pause is not None:  # what the server asks of one request holds for all of them
@@ -125,7 +145,7 @@ class JsonServer:
         if seconds > 0 and self._stop.wait(seconds):
             raise UserError(f"{self._name}: given up, since another request failed")
 
-    def _attempt(self, path: str, body: dict[str, Any]) -> bytes:
+    def _attempt(self, path: str, body: dict[str, Any], listen: Callable[[bytes], None]) -> bytes:
         """One question and answer. `TryAgain` where another attempt may help, `UserError` where it cannot."""
         httpx, limits = self._httpx, self._limits
         deadline = time.monotonic() + limits.timeout
@@ -134,6 +154,8 @@ class JsonServer:
             with self._client.stream("POST", f"{self._url}/{path}", json=body) as response:
                 for piece in response.iter_bytes():
                     answer += piece
+                    if response.status_code == 200:
+                        listen(piece)
                     if time.monotonic() > deadline:  # httpx only limits the wait for each piece
                         raise httpx.ReadTimeout("")
                     if len(answer) > _LARGEST:

@@ -6,6 +6,7 @@ import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -187,3 +188,19 @@ def test_half_characters_are_read_as_question_marks(checkpoints: Path) -> None:
         [request("hello ?", "? moon")]
     )
     assert "not whole" in "".join(system.notes)
+
+
+@pytest.mark.parametrize("method", ["greedy", "sample", "beam"])
+@pytest.mark.parametrize("name", ["plain", "speaker", "knowledge"])
+def test_pieces_that_are_streamed_are_the_reply(
+    name: str, method: Literal["greedy", "sample", "beam"], checkpoints: Path, talk: Talk
+) -> None:
+    system = CheckpointSystem(checkpoints / name, decoding=Decoding(method=method, seed=1))
+    knowledge = "the moon is far away" if name == "knowledge" else None
+    request = Request(
+        talk("hello there"), speaker="Ross" if name == "speaker" else None, knowledge=knowledge, key=2
+    )
+    pieces: list[str] = []
+    assert system.stream(request, pieces.append) == system.reply([request])[0]
+    assert "".join(pieces) == system.reply([request])[0].text
+    assert len(pieces) == 1 if method == "beam" else len(pieces) > 1

@@ -323,3 +323,53 @@ def test_the_key_is_sent_and_never_shown(
     with pytest.raises(UserError, match="no header can carry") as odd:
         system(server, api_key_env="MY_KEY")
     assert "ключ" not in str(odd.value)
+
+
+def events(*pieces: Any, end: bytes = b"data: [DONE]\n\n") -> tuple[int, bytes, dict[str, str]]:
+    """An answer in server-sent events; a piece is text, or a whole event."""
+    wrapped = [
+        piece if not isinstance(piece, str) else {"choices": [{"delta": {"content": piece}}]}
+        for piece in pieces
+    ]
+    content = b": hello\n\n" + b"".join(b"data: %s\n\n" % json.dumps(event).encode() for event in wrapped)
+    return 200, content + end, {"content-type": "text/event-stream"}
+
+
+def test_a_reply_in_events(server: Server, talk: Talk) -> None:
+    scores = {"content": [{"token": "a", "logprob": -0.5}]}
+    scored = {"choices": [{"delta": {"content": "a"}, "logprobs": scores}]}
+    usage = {"choices": [], "usage": {"completion_tokens": 3}}
+    server.script = [
+        events({"choices": [{"delta": {"role": "assistant", "content": ""}}]}, " Oh, ", "a ", "café ", usage),
+        events(scored, scored),
+        (200, completion("whole"), {}),
+        events("no end", end=b""),
+    ]
+    api = system(server)
+    told: list[list[str]] = []
+    replies = []
+    for _ in range(4):
+        told.append([])
+        replies.append(api.stream(Request(talk("hi")), told[-1].append))
+    assert told == [["Oh,", " a", " café"], ["a", "a"], ["whole"], ["no end"]]
+    assert [reply.text for reply in replies] == ["Oh, a café", "aa", "whole", "no end"]
+    assert [(r.logprob, r.n_tokens) for r in replies[:2]] == [(None, 3), (-1.0, 2)]
+    assert server.asked[0]["stream"] is True
+
+
+def test_events_that_break_off(server: Server, talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", KEY)
+    api = system(server, api_key_env="MY_KEY")
+    said: list[str] = []
+    server.script = ["drop", (503, b"busy", {}), events("fine")]
+    assert api.stream(Request(talk("hi")), said.append).text == "fine"  # nothing was heard before
+    assert said == ["fine"]
+    for event, why in [
+        ({"error": {"message": f"no {KEY}"}}, r"broke off: no \[key\]"),
+        ([1], "not part of a chat"),
+    ]:
+        server.script = [events("be", event)]
+        with pytest.raises(UserError, match=why):
+            api.stream(Request(talk("hi")), said.append)
+    assert said == ["fine", "be", "be"]
+    assert len(server.asked) == 5

@@ -169,8 +169,8 @@ class _Session:
             self.screen.say("(the same again; --method sample or a higher --temperature gives others)")
 
     def _hear(self, ask: Callable[..., list[SystemReply]]) -> list[SystemReply]:
-        """Show replies: while they come, where that is possible."""
-        if self.screen.interactive and self.conversation.can_stream:
+        """Show replies: of one system while they come, of several side by side."""
+        if self.screen.interactive and len(self.conversation.systems) == 1:
             with self.screen.stream() as hear:
                 replies = ask(hear=hear)
             self.screen.details(replies)

@@ -15,8 +15,9 @@ from palaver.artefacts import digest
 from palaver.corpora.personalities import TRAITS
 from palaver.errors import UserError
 from palaver.files import sha256_of
-from palaver.generation.decode import Decoded, Decoding, decode
+from palaver.generation.decode import Decoded, Decoding, Hear, decode
 from palaver.generation.options import CheckpointOptions
+from palaver.generation.streaming import TokenPieces
 from palaver.generation.system import (
     Notes,
     check_context,
@@ -30,7 +31,7 @@ from palaver.models.pretrained import load
 from palaver.models.shipped import PREFIX, shipped_checkpoint
 from palaver.models.turns import encode_knowledge, encode_turns, first_turn_seen, join_turns
 from palaver.registry import Named
-from palaver.schema import Dialogue, Reply, Request
+from palaver.schema import Dialogue, Reply, Request, Say
 from palaver.text.vocabulary import UNK
 
 
@@ -81,6 +82,16 @@ class CheckpointSystem(Named):
 
     def reply(self, requests: Sequence[Request]) -> list[Reply]:
         """Replies that depend on each request alone."""
+        return self._reply(requests)
+
+    def stream(self, request: Request, say: Say) -> Reply:
+        """The reply to one request; `say` is told each piece of it as soon as it is there."""
+        pieces = TokenPieces(self.vocabulary.decode, say)
+        (reply,) = self._reply([request], pieces.hear)
+        pieces.finish(reply.text)
+        return reply
+
+    def _reply(self, requests: Sequence[Request], hear: Hear | None = None) -> list[Reply]:
         for request in {(r.speaker, r.ocean, r.knowledge is None): r for r in requests}.values():
             check_takes(self, request)
         for dialogue in {id(r.dialogue): r.dialogue for r in requests}.values():
@@ -101,6 +112,7 @@ class CheckpointSystem(Named):
                 knowledge=[knowledge[i] for i in rows] if informed else None,
                 keys=[keys[i] for i in rows],
                 batch_size=self.batch_size,
+                hear=hear,
                 **{name: [values[i] for i in rows] for name, values in who.items()},
             )
             for i, one in zip(rows, decoded, strict=True):

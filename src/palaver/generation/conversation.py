@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from palaver.errors import UserError
+from palaver.generation.streaming import stream_reply
 from palaver.generation.system import check_ocean, check_speaker, check_takes, stable_key, takes
 from palaver.schema import Dialogue, Reply, Request, System, Turn
 
@@ -86,7 +87,7 @@ class Conversation:
         return Dialogue(id=self.id, turns=())
 
     def say(self, text: str, hear: Hear | None = None) -> list[SystemReply]:
-        """Say something; what each system replies. A single system that can stream tells `hear` meanwhile."""
+        """Say something; what each system replies. `hear` is told the pieces of each reply meanwhile."""
         if not text.strip():
             raise UserError("there is nothing to reply to: the turn is empty")
         whole = text.encode(errors="replace").decode()  # a terminal may give half a character
@@ -122,11 +123,6 @@ class Conversation:
             if turns
         ]
 
-    @property
-    def can_stream(self) -> bool:
-        """Whether there is one system, and its words can be heard one by one."""
-        return len(self.systems) == 1 and hasattr(self.systems[0], "stream")
-
     def _spoken(self) -> bool:
         return any(self._turns.values())
 
@@ -137,11 +133,11 @@ class Conversation:
         for system in self.systems:
             turns = histories[system.name]
             request = self._request(system, turns, attempt)
-            if hear is not None and self.can_stream:
-                who = SystemReply(system.name, Reply(""), request.speaker).who
-                reply = system.stream(request, partial(hear, who))  # type: ignore[attr-defined]
-            else:
+            if hear is None:
                 (reply,) = system.reply([request])
+            else:
+                who = SystemReply(system.name, Reply(""), request.speaker).who
+                reply = stream_reply(system, request, partial(hear, who))
             if reply.skipped is not None:
                 raise UserError(f"{system.name} has no reply: {reply.skipped}")
             said.append(SystemReply(system.name, reply, request.speaker, request.knowledge))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -24,6 +24,8 @@ from palaver.models.pretrained import Responder
 from palaver.text.vocabulary import BOS, EOS, PAD
 
 Method = Literal["greedy", "beam", "sample", "stochastic-greedy"]
+Hear = Callable[[int], None]
+"""Is told the next token of a response."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,10 +92,12 @@ def decode(
     ocean: Sequence[Sequence[float]] | None = None,
     keys: Sequence[int] | None = None,
     batch_size: int = 0,
+    hear: Hear | None = None,
 ) -> list[Decoded]:
     """A response to every context. `keys` are the examples' own seeds; without them their numbers serve.
 
-    Equal contexts are encoded once, whoever is to answer them.
+    Equal contexts are encoded once, whoever is to answer them. `hear` is told the tokens of a single response
+    as they are chosen; beam search knows them at the end.
     """
     n = len(contexts)
     for name, given in {"knowledge": knowledge, "speaker": speaker, "ocean": ocean, "keys": keys}.items():
@@ -114,7 +118,7 @@ def decode(
         if decoding.method == "beam":
             words, scores = search(model, state, len(batch), decoding, longest)
         else:
-            words, scores = _sample(model, rows, decoding, longest)
+            words, scores = _sample(model, rows, decoding, longest, hear)
         tokens[batch], logprobs[batch] = words, scores
     ended = tokens == EOS
     ends = np.where(ended.any(1), ended.argmax(1), longest)
@@ -172,7 +176,9 @@ def pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Tensor:
     return torch.from_numpy(filled).to(device)
 
 
-def _sample(model: Responder, rows: Rows, decoding: Decoding, longest: int) -> tuple[np.ndarray, np.ndarray]:
+def _sample(
+    model: Responder, rows: Rows, decoding: Decoding, longest: int, hear: Hear | None
+) -> tuple[np.ndarray, np.ndarray]:
     """Greedy and random decoding."""
     device = model.device
     n = len(rows.numbers)
@@ -207,6 +213,8 @@ def _sample(model: Responder, rows: Rows, decoding: Decoding, longest: int) -> t
         left = int(running.sum())
         if not left:
             break
+        if hear is not None:
+            hear(int(last[0]))
         if left <= FEW * len(place):
             kept = running.nonzero().squeeze(1)
             place, keys, last, running = place[kept], keys[kept], last[kept], running[kept]

@@ -8,7 +8,7 @@ generator, so that a reply does not depend on the rows around it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,12 @@ from palaver.generation.choose import forbid_repeats
 from palaver.generation.decode import Decoding
 from palaver.generation.messages import BEGINNING, Message, chat_messages, prompt_fields, system_prompt
 from palaver.generation.options import HuggingFaceOptions
+from palaver.generation.streaming import TokenPieces
 from palaver.generation.system import Notes, check_context, check_takes, request_key, stable_key
 from palaver.models.causal_base import SMOLLM2, base_folder
 from palaver.models.devices import choose_device, choose_dtype
 from palaver.registry import Named
-from palaver.schema import Reply, Request
+from palaver.schema import Reply, Request, Say
 
 _UNLIMITED = 1_000_000
 """Tokenizers without a limit give a number far above this."""
@@ -75,15 +76,19 @@ class HuggingFaceSystem(Named):
             replies.update(zip(rows, generated, strict=True))
         return [replies[i] for i in range(len(requests))]
 
-    def stream(self, request: Request, say: Callable[[str], None]) -> Reply:
+    def stream(self, request: Request, say: Say) -> Reply:
         """The reply to one request; `say` is told each piece of it as soon as it is there."""
         check_takes(self, request)
         check_context(request.dialogue)
-        pieces = _Pieces(self.tokenizer, say) if self.templated and self.decoding.method != "beam" else None
-        (reply,) = self._generate([self._input_ids(request)], [request_key(request)], pieces)
-        if pieces is None:
-            say(reply.text)
+        pieces = TokenPieces(self._text, say)
+        heard = self.templated and self.decoding.method != "beam"  # else the end is known when all is there
+        streamer = _Streamer(pieces) if heard else None
+        (reply,) = self._generate([self._input_ids(request)], [request_key(request)], streamer)
+        pieces.finish(reply.text)
         return reply
+
+    def _text(self, ids: Sequence[int]) -> str:
+        return str(self.tokenizer.decode(ids, skip_special_tokens=True))
 
     def _room_for_context(self) -> int:
         """Tokens a context may have; a causal model's reply needs its place beside it."""
@@ -176,7 +181,7 @@ class HuggingFaceSystem(Named):
 
     @torch.inference_mode()
     def _generate(
-        self, inputs: Sequence[Sequence[int]], keys: Sequence[int], pieces: _Pieces | None = None
+        self, inputs: Sequence[Sequence[int]], keys: Sequence[int], streamer: _Streamer | None = None
     ) -> list[Reply]:
         filler = self.tokenizer.pad_token_id if self.tokenizer.pad_token_id is not None else 0
         longest = max(map(len, inputs))
@@ -202,7 +207,7 @@ class HuggingFaceSystem(Named):
             max_length=None,
             pad_token_id=filler,
             logits_processor=processors,
-            streamer=pieces,
+            streamer=streamer,
             return_dict_in_generate=True,
             output_logits=True,
         )
@@ -216,35 +221,28 @@ class HuggingFaceSystem(Named):
         return [self._reply(*row) for row in _cut(new, scores, ended)]
 
     def _reply(self, ids: list[int], scores: list[float]) -> Reply:
-        text = self.tokenizer.decode(ids, skip_special_tokens=True)
+        text = self._text(ids)
         if self.separator and not self.templated and not self.seq2seq and self.separator in text.lstrip():
             text = text.lstrip().split(self.separator)[0]  # what follows is somebody else's turn
             for size in range(1, len(ids) + 1):
-                if self.separator in self.tokenizer.decode(ids[:size], skip_special_tokens=True).lstrip():
+                if self.separator in self._text(ids[:size]).lstrip():
                     ids, scores = ids[: size - 1], scores[:size]  # the separator is the end mark then
                     break
         return Reply(text.strip(), sum(scores), len(ids))
 
 
-class _Pieces:
-    """Hears tokens one by one, and tells their text as soon as its characters are whole."""
+class _Streamer:
+    """What the library tells tokens to: first those of the prompt, then the reply's, one by one."""
 
-    def __init__(self, tokenizer: Any, say: Callable[[str], None]) -> None:
-        self._tokenizer = tokenizer
-        self._say = say
+    def __init__(self, pieces: TokenPieces) -> None:
+        self._pieces = pieces
         self._is_prompt = True
-        self._ids: list[int] = []
-        self._said = ""
 
     def put(self, tokens: Tensor) -> None:
-        if self._is_prompt:
-            self._is_prompt = False
-            return
-        self._ids += tokens.flatten().tolist()
-        text = self._tokenizer.decode(self._ids, skip_special_tokens=True).lstrip()
-        if not text.endswith("\N{REPLACEMENT CHARACTER}") and len(text) > len(self._said):
-            self._say(text[len(self._said) :])
-            self._said = text
+        if not self._is_prompt:
+            for token in tokens.flatten().tolist():
+                self._pieces.hear(token)
+        self._is_prompt = False
 
     def end(self) -> None:
         """All is said."""

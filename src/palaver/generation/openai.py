@@ -9,9 +9,10 @@ from typing import Any
 
 from palaver.generation.messages import chat_messages, prompt_fields
 from palaver.generation.options import OpenAIOptions
+from palaver.generation.streaming import Pieces
 from palaver.generation.system import Notes, check_context, check_takes, request_key
 from palaver.http import JsonServer, Limits, TryAgain
-from palaver.schema import Reply, Request
+from palaver.schema import Reply, Request, Say
 
 
 class OpenAISystem:
@@ -58,6 +59,12 @@ class OpenAISystem:
         bodies = [self._body(request) for request in requests]
         return self._server.post_all("chat/completions", bodies, _reply_in)
 
+    def stream(self, request: Request, say: Say) -> Reply:
+        """The reply to one request as server-sent events; `say` is told each piece when it comes."""
+        events = _Events(say)
+        body = {**self._body(request), "stream": True}
+        return self._server.post("chat/completions", body, events.reply, events.hear)
+
     def _body(self, request: Request) -> dict[str, Any]:
         check_takes(self, request)
         check_context(request.dialogue)
@@ -94,6 +101,61 @@ class OpenAISystem:
         return body
 
 
+class _Events:
+    """Puts an answer together that comes as `data:` lines, each with the next piece of the message."""
+
+    def __init__(self, say: Say) -> None:
+        self._pieces = Pieces(say)
+        self._rest = b""
+        self._text = ""
+        self._scores: list[float] = []
+        self._n_tokens: int | None = None
+        self._is_begun = False
+
+    def hear(self, piece: bytes) -> None:
+        *lines, self._rest = (self._rest + piece).split(b"\n")
+        for line in lines:
+            self._hear_line(line)
+
+    def _hear_line(self, line: bytes) -> None:
+        data = line.strip().removeprefix(b"data:").strip()
+        if not line.startswith(b"data:") or data in (b"", b"[DONE]"):
+            return  # a comment, the name of an event, or the end
+        try:
+            event = json.loads(data)
+            if "error" in event:
+                error = event["error"]
+                raise TryAgain(str(error.get("message", error) if isinstance(error, dict) else error))
+            self._is_begun = True
+            usage = event.get("usage")
+            if isinstance(usage, dict) and isinstance(usage.get("completion_tokens"), int):
+                self._n_tokens = usage["completion_tokens"]
+            for choice in event.get("choices", [])[:1]:
+                delta = choice.get("delta", {})
+                self._text += delta.get("content") or delta.get("refusal") or ""
+                self._scores += _logprobs(choice)
+        except (ValueError, RecursionError, TypeError, AttributeError):
+            raise TryAgain("an event is not part of a chat completion") from None
+        self._pieces.grow(_readable(self._text))
+
+    def reply(self, answer: bytes) -> Reply:
+        """What was said. A server that knows no events answers whole."""
+        self.hear(b"\n")
+        if self._is_begun:
+            scores = self._scores
+            n_tokens = len(scores) or self._n_tokens
+            reply = Reply(_readable(self._text), sum(scores) if scores else None, n_tokens)
+        else:
+            reply = _reply_in(answer)
+        self._pieces.finish(reply.text)
+        return reply
+
+
+def _readable(text: str) -> str:
+    """JSON can spell half a character."""
+    return text.encode(errors="replace").decode().strip()
+
+
 def _reply_in(answer: bytes) -> Reply:
     try:
         data = json.loads(answer)
@@ -119,8 +181,7 @@ def _reply_in(answer: bytes) -> Reply:
         n_tokens = len(scores)
     elif not isinstance(n_tokens, int):
         n_tokens = None
-    content = content.encode(errors="replace").decode().strip()  # JSON can spell half a character
-    return Reply(content, sum(scores) if scores else None, n_tokens)
+    return Reply(_readable(content), sum(scores) if scores else None, n_tokens)
 
 
 def _logprobs(choice: dict[str, Any]) -> list[float]:

@@ -23,7 +23,7 @@ from palaver.schema.scale import (
     Slider,
 )
 from palaver.schema.study import Study
-from palaver.schema.system import Reply, Request, System
+from palaver.schema.system import Reply, Request, Say, System
 
 __all__ = [
     "KINDS",
@@ -56,6 +56,7 @@ __all__ = [
     "Request",
     "Response",
     "RunRecord",
+    "Say",
     "Scale",
     "Section",
     "SingleChoice",

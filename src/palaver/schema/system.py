@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -34,9 +34,14 @@ class Reply:
     """Why there is no reply, for a system that was told to go on without one; `text` is empty then."""
 
 
+Say = Callable[[str], None]
+"""Is told the next piece of a reply while it is made."""
+
+
 @runtime_checkable
 class System(Protocol):
-    """Anything that replies. Kinds may also have `takes`, `speakers`, `notes` and `settings`."""
+    """Anything that replies. Kinds may also have `takes`, `speakers`, `notes` and `settings`, and a method
+    `stream(request, say: Say) -> Reply` (`palaver.generation.streaming`)."""
 
     name: str
 
