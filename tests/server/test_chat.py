@@ -22,6 +22,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketExce
 from palaver.collection.settings import parse_collection
 from palaver.errors import UserError
 from palaver.generation.systems_file import load_systems
+from palaver.schema import Reply
 from palaver.server.bots import BotRunner
 from palaver.server.chat import FRAMES_AT_ONCE
 from palaver.server.chat_log import ChatLog, create_collection, read_events
@@ -450,3 +451,97 @@ def test_the_admin_sees_conversations_and_pay(server: Any) -> None:
         lines = admin.get("/admin/people.jsonl").text.splitlines()
         assert sorted(json.loads(line)["pay"] for line in lines) == ["open", "partial"]
         assert len(admin.get("/admin/conversations.jsonl").text.splitlines()) == 1
+
+
+# --- what is told and not kept ------------------------------------------------------------------------------
+
+
+class Slow:
+    """A system that says one word at a time, when it is told to go on."""
+
+    name = "parrot"
+
+    def __init__(self) -> None:
+        self.go_on = threading.Semaphore(0)
+
+    def reply(self, requests: Any) -> list[Reply]:
+        raise AssertionError("it can stream")
+
+    def stream(self, request: Any, say: Callable[[str], None]) -> Reply:
+        for piece in ("one", " two", " three"):
+            say(piece)
+            assert self.go_on.acquire(timeout=20)
+        return Reply("one two three")
+
+
+def test_a_bot_s_words_reach_the_page_before_its_message_does(
+    database_url: str, chat_server: Callable[[str], Any]
+) -> None:
+    database = put(database_url, WITH_BOT.format(fewest=2))
+    server, system, stopping = chat_server(database_url), Slow(), threading.Event()
+    runner = threading.Thread(target=BotRunner(ChatLog(database), {"parrot": system}).run, args=(stopping,))
+    runner.start()
+    try:
+        ann = Guest(server.url).connect()
+        ann.wait(is_talking)
+        ann.say("hello")
+        seen = [ann.receive_kind("piece")]
+        system.go_on.release()
+        seen.append(ann.receive_kind("piece"))
+        assert [(piece["text"], piece["turns"], piece["side"]) for piece in seen] == [
+            ("one", 1, 0),
+            ("one two", 1, 0),
+        ]
+        assert ann.view["n_turns"] == 1
+        ann.room = ann.turns = 0  # a reload in the middle: the bot is still typing
+        ann.view = {}
+        ann.connect().wait(is_talking)
+        assert ann.view["partner"]["is_typing"]
+        assert ann.view["n_turns"] == 1
+        system.go_on.release(5)
+        ann.wait(is_my_turn)
+        assert ann.said[-1] == "one two three"
+        assert [event.body["text"] for event in read_events_of(database) if event.kind == "said"] == [
+            "hello",
+            "one two three",
+        ]
+    finally:
+        stopping.set()
+        system.go_on.release(100)
+        runner.join(10)
+        database.close()
+
+
+def test_typing_and_delivered_marks_cross_processes(
+    database_url: str, chat_server: Callable[[str], Any]
+) -> None:
+    put(database_url, PLAIN.format(fewest=4)).close()
+    first, second = chat_server(database_url), chat_server(database_url)
+    ann, bob = Guest(first.url).connect(), Guest(first.url)
+    bob.url = second.url
+    bob.connect()
+    ann.wait(lambda view: view["state"] in ("invited", "talking"))
+    bob.wait(is_talking)
+    ann.wait(is_talking)
+    ann.send(type="typing", turns=0)
+    assert bob.receive_kind("typing")["turns"] == 0
+    ann.say("hello")
+    bob.wait(is_my_turn)
+    bob.send(type="got", turns=1)
+    assert ann.receive_kind("got")["turns"] == 1
+
+
+def test_a_bot_that_passes_for_a_person_types_unseen(tmp_path: Path) -> None:
+    text = WITH_BOT.format(fewest=2).replace("[partners]\n", "[partners]\ndisclosed = false\n")
+    database = put(f"sqlite:///{tmp_path / 'chat.db'}", text)
+    log = ChatLog(database)
+    start = [lambda host, now: host.join("ann", now), lambda host, now: host.say_ready("ann", now)]
+    log.run([*start, lambda host, now: host.say("ann", "1", "hello", now)])
+    system = Slow()
+    runner = BotRunner(ChatLog(database), {"parrot": system})
+    for _ in range(5):
+        runner.step()
+    log.look()
+    assert log.take_signals() == []
+    system.go_on.release(10)
+    database.close()

@@ -1,14 +1,15 @@
 """Bots as partners: reads from the log whose turn it is, asks the system, and writes what it says.
 
 It runs in a process of its own, beside those that serve pages: a model may be large, and slow. If it ends,
-the host notices that a bot is silent, and nobody is left waiting.
+the host notices that a bot is silent, and nobody is left waiting. While a bot speaks, pages are told its
+words so far; the log gets the whole message alone.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -16,15 +17,18 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from palaver.collection.lobby import Room, Seat
 from palaver.errors import UserError
-from palaver.schema import Reply, Request, System
-from palaver.server.chat_log import ChatLog, Command
-from palaver.server.chat_view import bot_dialogue
+from palaver.generation.streaming import stream_reply
+from palaver.schema import Request, System
+from palaver.server.chat_log import ChatLog, Command, Signal
+from palaver.server.chat_view import bot_dialogue, side_of
 
 _log = logging.getLogger("palaver.server")
 PAUSE = 0.05
 """Seconds between two looks at the log."""
 AT_ONCE = 16
 """Requests to systems that wait for an answer at the same time."""
+PIECES_SECONDS = 0.2
+"""Between two times that pages are told what bots have said so far."""
 WHY_SHORT = 200
 
 
@@ -36,6 +40,30 @@ class Turn(NamedTuple):
     after: int
 
 
+class Unheard(Exception):
+    """Nobody listens to a bot any more."""
+
+
+class Speech:
+    """What a bot says, as far as it has come."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.n_shown = 0
+        self.is_over = False
+        self.whole: Future[str] = Future()
+
+    def say(self, piece: str) -> None:
+        if self.is_over:
+            raise Unheard
+        self.text += piece
+
+    def typed(self, n_characters: float) -> str:
+        """The whole words among so many characters."""
+        text = self.text[: int(max(0.0, n_characters))]
+        return text if len(text) == len(self.text) else text[: text.rfind(" ") + 1].rstrip()
+
+
 class BotRunner:
     """Lets systems speak in the conversations of one database."""
 
@@ -45,8 +73,11 @@ class BotRunner:
         self._log, self._systems = log, systems
         self._clock = clock or log.clock
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="palaver-bot")
-        self._asked: dict[Turn, Future[str]] = {}
+        self._speeches: dict[Turn, Speech] = {}
         self._speed = log.collection.partners.characters_per_second
+        self._is_shown = log.collection.partners.disclosed
+        """People write their messages unseen, so a bot that passes for one does, too."""
+        self._shown_at = 0.0
         self._lock = {name: threading.Lock() for name in systems}
 
     def run(self, stopping: threading.Event) -> None:
@@ -57,6 +88,8 @@ class BotRunner:
             except SQLAlchemyError as error:
                 _log.error("the bots cannot read or write: %s", str(error).splitlines()[0])
                 stopping.wait(1.0)
+        for speech in self._speeches.values():
+            speech.is_over = True
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def step(self) -> None:
@@ -67,23 +100,52 @@ class BotRunner:
             if seat.bot in self._systems:
                 due[Turn(room.number, seat.name, len_before(room, seat))] = (room, seat)
         for turn, (room, seat) in due.items():
-            if turn not in self._asked:
+            if turn not in self._speeches:
+                speech = self._speeches[turn] = Speech()
                 request = Request(bot_dialogue(room, seat))
-                self._asked[turn] = self._pool.submit(self._ask, str(seat.bot), request)
+                speech.whole = self._pool.submit(self._ask, str(seat.bot), request, speech)
         commands: list[Command] = []
-        for turn, future in list(self._asked.items()):
+        for turn, speech in list(self._speeches.items()):
             if turn not in due:
-                del self._asked[turn]  # the conversation is over, or somebody else spoke
-            elif future.done() and self._is_typed(future, *due[turn]):
-                commands.append(self._command(turn, future))
-                del self._asked[turn]
+                speech.is_over = True  # the conversation is over, or somebody else spoke
+                del self._speeches[turn]
+            elif speech.whole.done() and self._is_typed(speech.whole, *due[turn]):
+                commands.append(self._command(turn, speech.whole))
+                del self._speeches[turn]
         if commands:
             self._log.run(commands)
+        if self._is_shown:
+            self._show(due)
 
-    def _ask(self, bot: str, request: Request) -> str:
+    def _ask(self, bot: str, request: Request, speech: Speech) -> str:
         with self._lock[bot]:  # no system promises to answer two at once
-            replies: Sequence[Reply] = self._systems[bot].reply([request])
-        return replies[0].text
+            if speech.is_over:
+                raise Unheard
+            return stream_reply(self._systems[bot], request, speech.say).text
+
+    def _show(self, due: Mapping[Turn, tuple[Room, Seat]]) -> None:
+        """Tell pages the words so far."""
+        now = self._clock()
+        if now < self._shown_at + PIECES_SECONDS:
+            return
+        pieces: list[Signal] = []
+        for turn, speech in self._speeches.items():
+            room, seat = due[turn]
+            text = speech.typed(self._speed * (now - room.turn_began_at(seat.name)))
+            if len(text) > speech.n_shown:
+                speech.n_shown = len(text)
+                side = side_of(room, seat.name, room.leg)
+                frame = {
+                    "type": "piece",
+                    "room": room.number,
+                    "turns": turn.after,
+                    "side": side,
+                    "text": text,
+                }
+                pieces.append(Signal(room.number, "", frame))
+        if pieces:
+            self._shown_at = now
+            self._log.tell(pieces)
 
     def _is_typed(self, future: Future[str], room: Room, seat: Seat) -> bool:
         """Whether so much time has passed as it takes to type it."""

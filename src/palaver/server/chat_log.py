@@ -11,9 +11,9 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, delete, func, insert, select
 
 from palaver.collection.host import Host
 from palaver.collection.lobby import Event
@@ -25,12 +25,14 @@ from palaver.schema import Dialogue
 from palaver.server.database import Database
 from palaver.server.records import change_rater, log
 from palaver.server.study_state import Clock, StudyState
-from palaver.server.tables import chat_event, collection, plan, presence
+from palaver.server.tables import chat_event, chat_signal, collection, plan, presence
 
 Command = Callable[[Host, float], Any]
 """Something that somebody wants, at a time."""
 PRESENCE_SECONDS = 4.0
 """Between two exchanges of signs of life with other processes."""
+SIGNAL_SECONDS = 60.0
+"""After which a signal is deleted."""
 _READ = select(chat_event).order_by(chat_event.c.number)
 
 
@@ -90,6 +92,15 @@ def read_events(connection: Connection, after: int = 0) -> list[Event]:
     return [Event(row.number, row.at, row.kind, row.room, row.person, json.loads(row.body)) for row in rows]
 
 
+class Signal(NamedTuple):
+    """A frame for the others in a room, which is told and not kept."""
+
+    room: int
+    sender: str
+    """The person who is not told; nothing for a bot."""
+    frame: Mapping[str, Any]
+
+
 class ChatLog:
     """One process's picture of a collection. Not for several threads at once."""
 
@@ -101,6 +112,9 @@ class ChatLog:
                 raise UserError("there is no collection in this database")
             n_plans = connection.execute(select(collection.c.n_plans)).scalar()
             events = read_events(connection)
+            last = connection.execute(select(func.max(chat_signal.c.number))).scalar()
+        self._signal_cursor = int(last or 0)
+        self._signals: list[Signal] = []
         self.collection = settings
         self._rules = settings.rules(n_plans)
         self.host = Host(self._rules, events, started_at=clock())
@@ -110,12 +124,41 @@ class ChatLog:
         """Take in what other processes wrote."""
         with self.database.reading() as connection:
             events = read_events(connection, self.host.lobby.cursor)
+            self._read_signals(connection)
         for event in events:
             self.host.lobby.apply(event)
         return events
 
+    def take_signals(self) -> list[Signal]:
+        """What other processes had to tell since the last time; their senders' own signals come, too."""
+        signals, self._signals = self._signals, []
+        return signals
+
+    def tell(self, signals: Sequence[Signal]) -> None:
+        """Tell other processes."""
+        with self.database.writing() as connection:
+            self._write_signals(connection, signals)
+
+    def _read_signals(self, connection: Connection) -> None:
+        rows = select(chat_signal).where(chat_signal.c.number > self._signal_cursor)
+        for row in connection.execute(rows.order_by(chat_signal.c.number)):
+            self._signal_cursor = row.number
+            self._signals.append(Signal(row.room, row.sender, json.loads(row.frame)))
+
+    def _write_signals(self, connection: Connection, signals: Sequence[Signal]) -> None:
+        now = self.clock()
+        rows = [
+            {"at": now, "room": s.room, "sender": s.sender, "frame": json.dumps(s.frame, ensure_ascii=False)}
+            for s in signals
+        ]
+        if rows:
+            connection.execute(insert(chat_signal), rows)
+
     def run(
-        self, commands: Sequence[Command], signs: Mapping[str, float] | None = None
+        self,
+        commands: Sequence[Command],
+        signs: Mapping[str, float] | None = None,
+        signals: Sequence[Signal] = (),
     ) -> tuple[list[Any], list[Event]]:
         """Carry out commands, and whatever time brings; their results, or the error of each that was refused,
         and the new events, other processes' too. When this returns, all of it is stored."""
@@ -128,6 +171,8 @@ class ChatLog:
                     self.host.lobby.apply(event)
                 self.host.hear(signs or {})
                 self._exchange_signs(connection, signs or {}, now)
+                self._write_signals(connection, signals)
+                self._read_signals(connection)
                 for command in commands:
                     try:
                         results.append(command(self.host, now))
@@ -182,6 +227,7 @@ class ChatLog:
             connection.execute(delete(presence).where(presence.c.person.in_(list(signs))))
             rows = [{"person": person, "seen_at": at} for person, at in signs.items()]
             connection.execute(insert(presence), rows)
+        connection.execute(delete(chat_signal).where(chat_signal.c.at < now - SIGNAL_SECONDS))
         since = now - self._rules.silence_seconds
         others = connection.execute(select(presence).where(presence.c.seen_at > since))
         self.host.hear({row.person: row.seen_at for row in others})
