@@ -22,10 +22,11 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketExce
 from palaver.collection.settings import parse_collection
 from palaver.errors import UserError
 from palaver.generation.systems_file import load_systems
+from palaver.knowledge.candidates import candidates_of
 from palaver.schema import Reply
 from palaver.server.bots import BotRunner
 from palaver.server.chat import FRAMES_AT_ONCE
-from palaver.server.chat_log import ChatLog, create_collection, read_events
+from palaver.server.chat_log import ChatLog, create_collection, read_events, read_plan
 from palaver.server.chat_records import conversations_of, people_of, ratings_of
 from palaver.server.database import Database
 from palaver.server.migrations import migrate
@@ -544,4 +545,44 @@ def test_a_bot_that_passes_for_a_person_types_unseen(tmp_path: Path) -> None:
     log.look()
     assert log.take_signals() == []
     system.go_on.release(10)
+    database.close()
+
+
+class Reader:
+    """A system that says the sentence it was given."""
+
+    name = "parrot"
+    takes = frozenset({"knowledge"})
+
+    def reply(self, requests: Any) -> list[Reply]:
+        return [Reply(f"I read: {request.knowledge}") for request in requests]
+
+
+def test_a_bot_is_given_its_side_of_the_reading_set(tmp_path: Path) -> None:
+    database = put(
+        f"sqlite:///{tmp_path / 'chat.db'}", WITH_BOT.format(fewest=2) + '[knowledge]\nbase = "sample"\n'
+    )
+    log = ChatLog(database)
+    plan = read_plan(database, 0)
+    own = candidates_of(next(s for s in plan.knowledge or () if s.id.endswith("-agent_2"))).sentences
+    start = [lambda host, now: host.join("ann", now), lambda host, now: host.say_ready("ann", now)]
+    log.run([*start, lambda host, now: host.say("ann", "1", own[5], now)])
+    runner = BotRunner(ChatLog(database), {"parrot": Reader()}, clock=lambda: log.clock() + 1000)
+    while len(next(conversations_of(database)).dialogue.turns) < 2:
+        runner.step()
+    (held,) = conversations_of(database)
+    reply = held.dialogue.turns[1]
+    assert reply.knowledge == (own[5],)
+    assert reply.text == f"I read: {own[5]}"
+    database.close()
+
+
+def test_why_a_bot_failed_is_for_the_owner_alone(tmp_path: Path) -> None:
+    database = put(f"sqlite:///{tmp_path / 'chat.db'}", WITH_BOT.format(fewest=2))
+    log = ChatLog(database)
+    start = [lambda host, now: host.join("ann", now), lambda host, now: host.say_ready("ann", now)]
+    log.run([*start, lambda host, now: host.fail(1, "parrot", "parrot-7b is out of memory", now)])
+    assert log.host.lobby.visitors["ann"].reason == "the conversation ended because the bot could not go on"
+    (held,) = conversations_of(database)
+    assert held.dialogue.labels["failure"] == "parrot-7b is out of memory"
     database.close()

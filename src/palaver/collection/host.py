@@ -254,8 +254,13 @@ class Host(Steward):
 
     # --- bots -----------------------------------------------------------------------------------------------
 
-    def reply(self, room_number: int, seat_name: str, after: int, text: str, now: float) -> bool:
-        """What a bot says to the first `after` turns; False if that is no longer of interest."""
+    def reply(
+        self, room_number: int, seat_name: str, after: int, text: str, now: float, knowledge: str = ""
+    ) -> bool:
+        """What a bot says to the first `after` turns, and the sentence that it was given for it.
+
+        False if that is no longer of interest.
+        """
         room = self.lobby.rooms[room_number]
         seat = room.seats[seat_name]
         if room.phase != "talking" or seat.bot is None or room.last_turn(seat_name) >= after:
@@ -266,5 +271,6 @@ class Host(Steward):
         if not text:
             return self.fail(room_number, seat_name, "it said nothing", now)
         id = f"{room_number}-{seat_name}-{after}"
-        self._write(now, "said", room, None, id=id, seat=seat_name, by=seat.bot, text=text)
+        given = {"knowledge": knowledge} if knowledge else {}
+        self._write(now, "said", room, None, id=id, seat=seat_name, by=seat.bot, text=text, **given)
         return True

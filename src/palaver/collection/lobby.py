@@ -41,6 +41,8 @@ class Turn:
     at: float
     leg: int
     pasted: int = 0
+    knowledge: str = ""
+    """The sentence of its reading set that a bot was given."""
     answers: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Who answered -> criterion -> value."""
 
@@ -102,6 +104,8 @@ class Room:
     free_since: float | None = None
     """Since when a seat has been empty that was taken before."""
     submitted_at: float | None = None
+    failure: str = ""
+    """Why a bot could not go on."""
     whole: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
     """Who answered -> about which bot ("" for the conversation) -> criterion -> value."""
 
@@ -325,6 +329,7 @@ class Lobby:
             len(room.turns),
             *(body["id"], body["seat"], body["by"], body["text"], event.at, room.leg),
             pasted=body.get("pasted", 0),
+            knowledge=body.get("knowledge", ""),
         )
         room.turns.append(turn)
         room.by_id[turn.id] = turn
@@ -353,7 +358,9 @@ class Lobby:
 
     def _failed(self, event: Event) -> None:
         """A bot could not go on."""
-        for occupancy in self.rooms[event.room or 0].occupancies:
+        room = self.rooms[event.room or 0]
+        room.failure = event.body["why"]
+        for occupancy in room.occupancies:
             if occupancy.is_bot and occupancy.seat == event.body["seat"]:
                 occupancy.exit = "bot failed"
 

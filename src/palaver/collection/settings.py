@@ -22,7 +22,7 @@ PRESETS = {
     "talk-and-rate": "people talk with your bot and rate it, turn by turn and at the end",
     "arena": "people talk with two bots at once, blind, and say which is better",
 }
-_BOT = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\s|]+$")]
+_BOT = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\s|]([^|\n]*[^\s|])?$")]
 
 
 class Partners(Noun):

@@ -15,12 +15,14 @@ from typing import NamedTuple
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from palaver.collection.lobby import Room, Seat
+from palaver.collection.lobby import SEATS, Room, Seat
 from palaver.errors import UserError
 from palaver.generation.streaming import stream_reply
+from palaver.knowledge.candidates import candidates_of
+from palaver.knowledge.selector import make_selector
 from palaver.schema import Request, System
-from palaver.server.chat_log import ChatLog, Command, Signal
-from palaver.server.chat_view import bot_dialogue, side_of
+from palaver.server.chat_log import ChatLog, Command, Signal, read_plan
+from palaver.server.chat_view import bot_dialogue, reading_set, side_of
 
 _log = logging.getLogger("palaver.server")
 PAUSE = 0.05
@@ -50,6 +52,7 @@ class Speech:
     def __init__(self) -> None:
         self.text = ""
         self.n_shown = 0
+        self.knowledge = ""
         self.is_over = False
         self.whole: Future[str] = Future()
 
@@ -78,6 +81,8 @@ class BotRunner:
         self._is_shown = log.collection.partners.disclosed
         """People write their messages unseen, so a bot that passes for one does, too."""
         self._shown_at = 0.0
+        self._sentences: dict[tuple[int, str], tuple[str, ...]] = {}
+        """Of each side of a reading set that was asked for."""
         self._lock = {name: threading.Lock() for name in systems}
 
     def run(self, stopping: threading.Event) -> None:
@@ -102,7 +107,8 @@ class BotRunner:
         for turn, (room, seat) in due.items():
             if turn not in self._speeches:
                 speech = self._speeches[turn] = Speech()
-                request = Request(bot_dialogue(room, seat))
+                request = Request(bot_dialogue(room, seat), knowledge=self._knowledge(room, seat))
+                speech.knowledge = request.knowledge or ""
                 speech.whole = self._pool.submit(self._ask, str(seat.bot), request, speech)
         commands: list[Command] = []
         for turn, speech in list(self._speeches.items()):
@@ -110,12 +116,30 @@ class BotRunner:
                 speech.is_over = True  # the conversation is over, or somebody else spoke
                 del self._speeches[turn]
             elif speech.whole.done() and self._is_typed(speech.whole, *due[turn]):
-                commands.append(self._command(turn, speech.whole))
+                commands.append(self._command(turn, speech))
                 del self._speeches[turn]
         if commands:
             self._log.run(commands)
         if self._is_shown:
             self._show(due)
+
+    def _knowledge(self, room: Room, seat: Seat) -> str | None:
+        """The sentence of the bot's side of the reading set that fits what was said best."""
+        bot = str(seat.bot)
+        if (
+            self._log.collection.knowledge is None
+            or room.plan is None
+            or not reads_knowledge(self._systems[bot])
+        ):
+            return None
+        side = seat.name if seat.name in SEATS else SEATS[1]
+        if (room.plan, side) not in self._sentences:
+            shelf = reading_set(read_plan(self._log.database, room.plan), side)
+            self._sentences[room.plan, side] = candidates_of(shelf).sentences
+        sentences = self._sentences[room.plan, side]
+        history = [turn.text for turn in bot_dialogue(room, seat).turns]
+        selection = make_selector("tfidf", sentences).select(history, sentences)
+        return selection.sentence if selection is not None else None
 
     def _ask(self, bot: str, request: Request, speech: Speech) -> str:
         with self._lock[bot]:  # no system promises to answer two at once
@@ -153,15 +177,20 @@ class BotRunner:
             return True
         return self._clock() >= room.turn_began_at(seat.name) + len(future.result()) / self._speed
 
-    def _command(self, turn: Turn, future: Future[str]) -> Command:
-        error = future.exception()
+    def _command(self, turn: Turn, speech: Speech) -> Command:
+        error = speech.whole.exception()
         if error is None:
-            text = future.result()
-            return lambda host, now: host.reply(turn.room, turn.seat, turn.after, text, now)
+            text = speech.whole.result()
+            return lambda host, now: host.reply(turn.room, turn.seat, turn.after, text, now, speech.knowledge)
         if not isinstance(error, UserError):
             _log.error("a bot failed", exc_info=error)
         why = str(error)[:WHY_SHORT] or type(error).__name__
         return lambda host, now: host.fail(turn.room, turn.seat, why, now)
+
+
+def reads_knowledge(system: System) -> bool:
+    """Whether a system says that it takes a sentence of knowledge."""
+    return "knowledge" in getattr(system, "takes", ())
 
 
 def len_before(room: Room, seat: Seat) -> int:

@@ -119,7 +119,7 @@ def _turn(source: _Source, room: Room, turn: Said, names: dict[str, Any]) -> Tur
     }
     if turn.pasted:
         labels["pasted"] = turn.pasted
-    knowledge: tuple[str, ...] = ()
+    knowledge = (turn.knowledge,) if turn.knowledge else ()
     for answers in turn.answers.values():
         for criterion, value in answers.items():
             if criterion == KNOWLEDGE_SOURCE:
@@ -144,6 +144,8 @@ def _labels(source: _Source, room: Room, planned: Dialogue | None, bot: str | No
     labels: dict[str, Any] = {}
     if planned is not None:
         labels |= {"config": planned.labels["config"], "article": planned.labels["article"]}
+    if room.failure:
+        labels["failure"] = room.failure
     seats = {o.by: o.seat for o in room.occupancies}
     if bot is None:
         for person, given in room.whole.items():

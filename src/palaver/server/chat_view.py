@@ -116,10 +116,15 @@ def bot_at(room: Room | None, place: str) -> str:
 
 def reading(plan: Dialogue, seat: str) -> dict[str, Any] | None:
     """The reading set of a seat: Factual Sections 1 to 3, and Article Sections 1 to 4 if there is one."""
-    shelf = next((s for s in plan.knowledge or () if s.id.endswith(f"-{seat}")), None)
+    shelf = reading_set(plan, seat)
     if shelf is None:
         return None
     return {"factual": _factual(shelf), "article": _article(shelf)}
+
+
+def reading_set(plan: Dialogue, seat: str) -> ReadingSet | None:
+    """The reading set of a seat."""
+    return next((s for s in plan.knowledge or () if s.id.endswith(f"-{seat}")), None)
 
 
 def _factual(shelf: ReadingSet) -> list[dict[str, Any]]:

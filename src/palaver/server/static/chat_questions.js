@@ -1,6 +1,6 @@
 // The questions about messages and about the whole conversation.
 
-import { messages, scrollToMessage } from "./chat_messages.js";
+import { messages, scrollToEnd, scrollToMessage } from "./chat_messages.js";
 
 const part = (id) => document.getElementById(id);
 
@@ -113,6 +113,7 @@ function summarise(element) {
 
 export function askAtEnd(view, sources, ask) {
   const verdict = part("verdict");
+  const isNew = verdict.hidden;
   verdict.hidden = view.state !== "rating";
   if (verdict.hidden) return;
   for (const form of verdict.querySelectorAll("form")) if (!view.rate.includes(form.dataset.place)) form.remove();
@@ -128,5 +129,6 @@ export function askAtEnd(view, sources, ask) {
     if (place !== "") form.querySelector("h3").textContent = names[Number(place)];
     verdict.append(form);
   }
+  if (isNew) scrollToEnd();
   if (!verdict.contains(document.activeElement)) verdict.querySelector("input")?.focus();
 }
