@@ -446,7 +446,7 @@ def test_the_admin_sees_conversations_and_pay(server: Any) -> None:
         assert admin.get("/admin/people.jsonl").status_code == 401
         token = arm_token(server.database)
         page = admin.post("/admin/login", data={"token": token}).text
-        assert "Conversations and pay" in page
+        assert "Conversations, verdicts and pay" in page
         page = admin.get("/admin/conversations").text
         assert "left after 1 messages" in page
         lines = admin.get("/admin/people.jsonl").text.splitlines()

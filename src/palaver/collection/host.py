@@ -11,9 +11,11 @@ What nobody does, but time brings, is the steward's.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from palaver.collection.lobby import Room, Seat
+from palaver.collection.records import Decision, Key
 from palaver.collection.rules import missing, parse_answers
 from palaver.collection.steward import Steward
 from palaver.errors import UserError
@@ -251,6 +253,18 @@ class Host(Steward):
         if room is None or seat is None:
             raise NotNow(NOT_HERE)
         return room, seat
+
+    # --- the owner ------------------------------------------------------------------------------------------
+
+    def amend(self, changes: Sequence[str], now: float) -> None:
+        """The collection was changed: every process that reads this takes its rules anew."""
+        self._write(now, "amended", None, None, changes=list(changes))
+
+    def decide(self, key: Key, decision: Decision, now: float) -> None:
+        """What the owner decided about a conversation, or about one side of it. The last decision counts."""
+        conversation, participant = key
+        body = {"conversation": conversation, "participant": participant, **decision._asdict()}
+        self._write(now, "decided", None, None, **body)
 
     # --- bots -----------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from palaver.collection.records import Ending, Exit, Pay
+from palaver.collection.records import Decision, Ending, Exit, Key, Pay
 
 SEATS = ("agent_1", "agent_2")
 """Of a conversation between two people; with bots the person sits in the first, each bot under its name."""
@@ -205,6 +205,8 @@ class Lobby:
         self.n_complete = 0
         self.lineups: dict[int, int] = {}
         """How many rooms go on or came to a good end with each lineup."""
+        self.decisions: dict[Key, Decision] = {}
+        """What the owner decided."""
         for event in events:
             self.apply(event)
 
@@ -248,6 +250,14 @@ class Lobby:
         if visitor.waiting_since is not None:
             visitor.seconds_waited += at - visitor.waiting_since
             visitor.waiting_since = None
+
+    def _amended(self, event: Event) -> None:
+        """The rules changed; the log that hands them to the host reads them again."""
+
+    def _decided(self, event: Event) -> None:
+        body = event.body
+        key = (body["conversation"], body["participant"])
+        self.decisions[key] = Decision(body["verdict"], body["reason"])
 
     # --- rooms ----------------------------------------------------------------------------------------------
 

@@ -160,14 +160,15 @@ class Collection(Noun):
         )
 
 
-_ASKED = ("about_own", "about_partner", "about_whole", "about_pair")
+ASKED = ("about_own", "about_partner", "about_whole", "about_pair")
+"""The tables of questions."""
 
 
 def collection_problems(collection: Collection) -> Iterator[tuple[Location, str]]:
     """Every way in which sound parts do not fit together, with the place of each."""
     compares = collection.partners.compare is not None
     seen: dict[str, str] = {}
-    for key in _ASKED:
+    for key in ASKED:
         questions: tuple[Question, ...] = getattr(collection, key)
         for place, question in enumerate(questions):
             where = (key, place, "criterion")
@@ -237,7 +238,7 @@ def _parts(data: dict[str, Any]) -> dict[str, Any]:
     """The parts, of which each is sound, as nouns."""
     kinds: dict[str, type[Noun]] = {"partners": Partners, "conversation": Course, "knowledge": Knowledge}
     parts = {key: kind.model_validate(data[key]) for key, kind in kinds.items() if key in data}
-    asked = {key: tuple(map(Question.model_validate, data.get(key, ()))) for key in _ASKED}
+    asked = {key: tuple(map(Question.model_validate, data.get(key, ()))) for key in ASKED}
     return {**parts, **asked}
 
 
@@ -248,7 +249,7 @@ def _fields_at(place: Location) -> list[str]:
         "knowledge": Knowledge,
         "survey": SurveyQuestion,
         "completion": Completion,
-        **dict.fromkeys(_ASKED, Question),
+        **dict.fromkeys(ASKED, Question),
     }
     noun = tables.get(place[0], Collection) if len(place) > 1 else Collection
     return list(noun.model_fields)

@@ -77,13 +77,14 @@ class BotRunner:
         self._clock = clock or log.clock
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="palaver-bot")
         self._speeches: dict[Turn, Speech] = {}
-        self._speed = log.collection.partners.characters_per_second
-        self._is_shown = log.collection.partners.disclosed
-        """People write their messages unseen, so a bot that passes for one does, too."""
         self._shown_at = 0.0
         self._sentences: dict[tuple[int, str], tuple[str, ...]] = {}
         """Of each side of a reading set that was asked for."""
         self._lock = {name: threading.Lock() for name in systems}
+
+    @property
+    def _speed(self) -> float:
+        return self._log.collection.partners.characters_per_second
 
     def run(self, stopping: threading.Event) -> None:
         """Until it is told to stop."""
@@ -120,7 +121,7 @@ class BotRunner:
                 del self._speeches[turn]
         if commands:
             self._log.run(commands)
-        if self._is_shown:
+        if self._log.collection.partners.disclosed:  # people write unseen, so a bot that passes for one does
             self._show(due)
 
     def _knowledge(self, room: Room, seat: Seat) -> str | None:

@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, delete, func, insert, select, update
 
+from palaver.collection.amendment import Amendment, compare_collections
 from palaver.collection.host import Host
 from palaver.collection.lobby import Event
 from palaver.collection.plans import number_of_plans, plan_conversations
@@ -44,14 +45,15 @@ def create_collection(
     clock: Clock = time.time,
 ) -> None:
     """Put a collection into its database if it is new there; a file that has changed since is refused."""
-    StudyState.create(database, settings.frame(), source, clock)
     with database.reading() as connection:
         there = read_collection(connection)
+    if there is None:
+        StudyState.create(database, settings.frame(), source, clock)
     if there is not None:
         if _without_standards(there) != _without_standards(settings):
             raise UserError(
                 f"the database holds the collection {there.name!r}, and the file has changed since",
-                "serve it with another --database",
+                "`palaver collect amend` takes over what may change; or serve it with another --database",
             )
         return
     plans = plan_conversations(settings, folder)
@@ -67,6 +69,29 @@ def create_collection(
             if plans:
                 documents = [{"number": n, "document": p.model_dump_json()} for n, p in enumerate(plans)]
                 connection.execute(insert(plan), documents)
+
+
+def amend_collection(
+    database: Database, settings: Collection, source: str, clock: Clock = time.time
+) -> Amendment:
+    """Change a collection while it runs; what would make conversations incomparable is refused."""
+    log = ChatLog(database, clock)
+    amendment = compare_collections(log.collection, settings)
+    if amendment.refusals:
+        raise UserError(
+            "this would make conversations incomparable",
+            "serve it as a collection of its own, with another --database",
+            amendment.refusals,
+        )
+    if amendment.changes:
+        StudyState(database, clock).amend(settings.frame(), source)
+        values: dict[str, Any] = {"document": settings.model_dump_json(), "source": source}
+        if settings.knowledge is None:
+            values["n_plans"] = settings.conversation.wanted
+        with database.writing() as connection:
+            connection.execute(update(collection).values(values))
+        log.run([lambda host, now: host.amend(amendment.changes, now)])
+    return amendment
 
 
 def _without_standards(settings: Collection) -> Collection:
@@ -107,27 +132,36 @@ class ChatLog:
     def __init__(self, database: Database, clock: Clock = time.time) -> None:
         self.database, self.clock = database, clock
         with database.reading() as connection:
-            settings = read_collection(connection)
-            if settings is None:
-                raise UserError("there is no collection in this database")
-            n_plans = connection.execute(select(collection.c.n_plans)).scalar()
+            self._read_rules(connection)
             events = read_events(connection)
             last = connection.execute(select(func.max(chat_signal.c.number))).scalar()
         self._signal_cursor = int(last or 0)
         self._signals: list[Signal] = []
-        self.collection = settings
-        self._rules = settings.rules(n_plans)
         self.host = Host(self._rules, events, started_at=clock())
         self._exchanged_at = 0.0
+
+    def _read_rules(self, connection: Connection) -> None:
+        settings = read_collection(connection)
+        if settings is None:
+            raise UserError("there is no collection in this database")
+        self.collection = settings
+        self._rules = settings.rules(connection.execute(select(collection.c.n_plans)).scalar())
+
+    def _take_in(self, connection: Connection) -> list[Event]:
+        """Read what other processes wrote."""
+        events = read_events(connection, self.host.lobby.cursor)
+        for event in events:
+            self.host.lobby.apply(event)
+        if any(event.kind == "amended" for event in events):
+            self._read_rules(connection)
+            self.host.rules = self._rules
+        self._read_signals(connection)
+        return events
 
     def look(self) -> list[Event]:
         """Take in what other processes wrote."""
         with self.database.reading() as connection:
-            events = read_events(connection, self.host.lobby.cursor)
-            self._read_signals(connection)
-        for event in events:
-            self.host.lobby.apply(event)
-        return events
+            return self._take_in(connection)
 
     def take_signals(self) -> list[Signal]:
         """What other processes had to tell since the last time; their senders' own signals come, too."""
@@ -166,13 +200,10 @@ class ChatLog:
         results: list[Any] = []
         try:
             with self.database.writing() as connection:
-                events = read_events(connection, self.host.lobby.cursor)
-                for event in events:
-                    self.host.lobby.apply(event)
+                events = self._take_in(connection)
                 self.host.hear(signs or {})
                 self._exchange_signs(connection, signs or {}, now)
                 self._write_signals(connection, signals)
-                self._read_signals(connection)
                 for command in commands:
                     try:
                         results.append(command(self.host, now))
@@ -188,6 +219,7 @@ class ChatLog:
 
     def _read_again(self) -> None:
         with self.database.reading() as connection:
+            self._read_rules(connection)
             events = read_events(connection)
         self.host = Host(self._rules, events, started_at=self.clock())
 

@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from palaver.collection.lobby import SEATS, Lobby, Room
 from palaver.collection.lobby import Turn as Said
-from palaver.collection.records import KNOWLEDGE_SOURCE, Conversation, Participant, Person
+from palaver.collection.records import KNOWLEDGE_SOURCE, Conversation, Decision, Key, Participant, Person
 from palaver.collection.settings import Collection
 from palaver.errors import DataError
 from palaver.schema import Dialogue, Question, Rating, Turn
@@ -195,6 +195,11 @@ def _person(source: _Source, row: Any) -> Person:
         share=visitor.share,
         reason=visitor.reason or "is here",
     )
+
+
+def decisions_of(database: Database) -> dict[Key, Decision]:
+    """What the owner decided about conversations and their sides."""
+    return _Source(database).lobby.decisions
 
 
 # --- ratings ------------------------------------------------------------------------------------------------
