@@ -1,7 +1,7 @@
 """Pairs of simulated people who talk on the real server: how fast a message arrives, and what was lost.
 
     python -m benchmarks.chat --out docs/results/chat-delivery.json     # 50 pairs, 100 messages a second
-    python -m benchmarks.chat --database postgresql+psycopg://… --processes 2
+    python -m benchmarks.chat --postgres --processes 2 --out docs/results/chat-delivery-postgres.json
     python -m benchmarks.chat --soak --out docs/results/chat-soak.json  # 1,000 chats, kill -9, 30-s cuts
 
 Each person is a page as far as the server can tell: a WebSocket, an id for each message, which is sent again
@@ -34,6 +34,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import WebSocketException
 
 from benchmarks.harness import machine
+from benchmarks.serve import postgres
 from palaver.collection.settings import parse_collection
 from palaver.server.chat_log import create_collection
 from palaver.server.chat_records import conversations_of, people_of
@@ -271,7 +272,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--pairs", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--database", help="a URL; otherwise a new SQLite file")
+    parser.add_argument(
+        "--postgres", action="store_true", help="in a PostgreSQL server of our own, not SQLite"
+    )
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--port", type=int, default=8765)
     parser.add_argument("--soak", action="store_true")
@@ -279,8 +282,9 @@ def main() -> int:
     parser.add_argument("--turns", type=int, default=20)
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        url = asked.database or f"sqlite:///{folder}/chat.db"
+    with contextlib.ExitStack() as opened:
+        folder = opened.enter_context(tempfile.TemporaryDirectory())
+        url = opened.enter_context(postgres()) if asked.postgres else f"sqlite:///{folder}/chat.db"
         database = Database(url)
         migrate(database)
         text = COLLECTION.format(turns=asked.turns if asked.soak else 1000)
@@ -301,7 +305,7 @@ def main() -> int:
     result: dict[str, Any] = {
         "command": "python -m benchmarks.chat " + " ".join(sys.argv[1:]),
         "machine": machine(),
-        "database": "PostgreSQL" if url.startswith("postgres") else "SQLite",
+        "database": "PostgreSQL" if asked.postgres else "SQLite",
         "processes": asked.processes,
         "people": 2 * (asked.chats if asked.soak else asked.pairs),
         "delivery_ms": {f"p{p}": round(1000 * cuts[p - 1], 1) for p in (50, 95, 99)},

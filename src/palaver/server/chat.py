@@ -289,7 +289,10 @@ async def _write(socket: WebSocket, connection: Connection) -> None:
 
 async def _listen(socket: WebSocket, hub: ChatHub, connection: Connection) -> None:
     while True:
-        text = await socket.receive_text()
+        try:
+            text = await socket.receive_text()
+        except RuntimeError:  # the page is gone, and the task that writes noticed it first
+            return
         if not hub.allow(connection.person):
             await socket.send_text(json.dumps({"type": "refused", "why": TOO_MANY}))
             await socket.close(1008, TOO_MANY)
