@@ -96,3 +96,20 @@ def test_an_amendment_reaches_a_server_that_runs(tmp_path: Path, chat_server: Ca
     assert Guest(server.url).connect().receive()["state"] == "waiting"
     assert is_talking(bob.view)
     database.close()
+
+
+def test_groups_of_people_meet_as_the_file_says(tmp_path: Path, chat_server: Callable[[str], Any]) -> None:
+    url = f"sqlite:///{tmp_path / 'chat.db'}"
+    rule = '[partners]\nmeetings = [["teacher", "student"]]\n[conv'
+    put(url, PLAIN.format(fewest=4).replace("[conv", rule)).close()
+    server = chat_server(url)
+    assert httpx.get(f"{server.url}/").status_code == 400
+    assert httpx.get(f"{server.url}/?group=parent").status_code == 400
+    first, second = (Guest(server.url, group="student").connect() for _ in range(2))
+    for student in (first, second):
+        student.wait(lambda view: view["state"] == "waiting")
+    teacher = Guest(server.url, group="teacher").connect()
+    first.wait(lambda view: view["state"] in ("invited", "talking"))  # who came first
+    teacher.wait(is_talking)
+    first.wait(is_talking)
+    assert second.view["state"] == "waiting"

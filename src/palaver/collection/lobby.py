@@ -165,6 +165,7 @@ class Visitor:
     """Somebody who came."""
 
     id: str
+    group: str = ""
     state: str = "waiting"
     """waiting, seated (in a room, perhaps not yet ready), between (two conversations), out."""
     joined_at: float = 0.0
@@ -226,6 +227,7 @@ class Lobby:
     def _joined(self, event: Event) -> None:
         person = str(event.person)
         visitor = self.visitors.setdefault(person, Visitor(person, joined_at=event.at))
+        visitor.group = event.body.get("group", visitor.group)
         visitor.state, visitor.exit, visitor.pay, visitor.reason = "waiting", "here", "open", ""
         visitor.is_away, visitor.left_at, visitor.room = False, None, None
         visitor.waiting_since = event.at

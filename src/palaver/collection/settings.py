@@ -34,6 +34,8 @@ class Partners(Noun):
     """With two or more bots, how each person meets two of them; otherwise each person meets one."""
     substitute: _BOT | None = None
     """The bot that somebody whose partner left may go on with."""
+    meetings: tuple[tuple[Name, Name], ...] = ()
+    """Which groups of people may meet; a link says its group (`?group=NAME`). Without any, anybody."""
     disclosed: bool = Field(default=True, strict=True)
     """Whether people are told that a bot is one."""
     characters_per_second: float = Field(default=25, gt=0)
@@ -45,6 +47,8 @@ class Partners(Noun):
             raise ValueError(f"bots: one is named twice: {list(self.bots)}")
         if self.compare is not None and len(self.bots) < 2:
             raise ValueError(f"compare: to compare bots takes two, found {len(self.bots)}")
+        if self.meetings and self.bots:
+            raise ValueError("meetings: this is for conversations between people, and bots are named")
         if self.substitute is not None and self.bots:
             raise ValueError("substitute: this is for conversations between people, and bots are named")
         return self
@@ -126,6 +130,7 @@ class Collection(Noun):
         return Rules(
             lineups=self.lineups,
             substitute=self.partners.substitute,
+            meetings=self.partners.meetings,
             fewest_turns=course.fewest_turns,
             alternating=course.alternating,
             most_conversations=course.per_person,

@@ -170,8 +170,9 @@ class Steward:
         return not was_here and all(self._may_meet(person, other) for other in room.people)
 
     def _may_meet(self, first: str, second: str) -> bool:
-        """Nobody meets themselves, or the same person twice."""
-        return first != second and second not in self.lobby.visitors[first].met
+        """Nobody meets themselves, the same person twice, or somebody of a group that is not for them."""
+        one, other = self.lobby.visitors[first], self.lobby.visitors[second]
+        return first != second and second not in one.met and self.rules.may_meet(one.group, other.group)
 
     def _open(self, now: float, people: list[str], lineup: int | None) -> None:
         legs = self.rules.lineups[lineup] if lineup is not None else ((),)

@@ -24,7 +24,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from palaver.collection.host import Host
 from palaver.collection.lobby import Event
 from palaver.errors import UserError
-from palaver.server.chat_log import ChatLog, Command, Signal
+from palaver.server.chat_log import GROUP, ChatLog, Command, Signal, read_group
 from palaver.server.chat_view import bot_at, view
 from palaver.server.refusal import Refusal, clean
 from palaver.server.security import RateLimit, Signer
@@ -221,6 +221,16 @@ class ChatHub:
             self._connections.pop(connection.person, None)
             self._seen.pop(connection.person, None)
 
+    def group_of(self, query: Mapping[str, str]) -> dict[str, str]:
+        """The group that a link names, where groups matter; a link without one is refused."""
+        meetings = self.log.collection.partners.meetings
+        if not meetings:
+            return {}
+        group = query.get(GROUP, "")
+        if group not in {name for pair in meetings for name in pair}:
+            raise Refusal("this link does not say which group it is for: please ask for another", 400)
+        return {GROUP: group}
+
     def see(self, person: str) -> None:
         self._seen[person] = self.log.clock()
 
@@ -255,10 +265,11 @@ async def talk(socket: WebSocket) -> None:
     except WebSocketDisconnect:
         return
     hub: ChatHub = site.chat
+    group = await site.work(read_group, hub.log.database, session.rater)
     connection = hub.connect(session.rater, _number(hello, "room"), _number(hello, "turns"))
     writer = asyncio.create_task(_write(socket, connection))
     try:
-        await hub.do(lambda host, now: host.join(session.rater, now), connection)
+        await hub.do(lambda host, now: host.join(session.rater, now, group), connection)
         await _listen(socket, hub, connection)
     except WebSocketDisconnect:
         pass

@@ -26,12 +26,14 @@ from palaver.schema import Dialogue
 from palaver.server.database import Database
 from palaver.server.records import change_rater, log
 from palaver.server.study_state import Clock, StudyState
-from palaver.server.tables import chat_event, chat_signal, collection, plan, presence
+from palaver.server.tables import chat_event, chat_signal, collection, plan, presence, rater
 
 Command = Callable[[Host, float], Any]
 """Something that somebody wants, at a time."""
 PRESENCE_SECONDS = 4.0
 """Between two exchanges of signs of life with other processes."""
+GROUP = "group"
+"""The parameter of a link that says to which group of people it was sent."""
 SIGNAL_SECONDS = 60.0
 """After which a signal is deleted."""
 _READ = select(chat_event).order_by(chat_event.c.number)
@@ -109,6 +111,13 @@ def read_plan(database: Database, number: int) -> Dialogue:
     with database.reading() as connection:
         document = connection.execute(select(plan.c.document).where(plan.c.number == number)).scalar_one()
     return Dialogue.model_validate_json(document)
+
+
+def read_group(database: Database, person: str) -> str:
+    """The group that somebody's link named."""
+    with database.reading() as connection:
+        kept = connection.execute(select(rater.c.parameters).where(rater.c.id == person)).scalar_one()
+    return str(json.loads(kept).get(GROUP, ""))
 
 
 def read_events(connection: Connection, after: int = 0) -> list[Event]:
