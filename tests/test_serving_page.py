@@ -31,3 +31,41 @@ def test_conversations() -> None:
     assert row[0] == f"50 pairs, {record['messages_per_second']:.0f} messages a second"
     assert row[1:4] == [f"{record['delivery_ms'][name]:.1f} ms" for name in ("p50", "p95", "p99")]
     assert (record["lost"], record["doubled"], record["out_of_order"]) == (0, 0, 0)
+
+
+SOAKS = {"SQLite, 1 process": "chat-soak"}
+
+
+def test_chats_with_killed_servers() -> None:
+    rows = table_rows(read_page("serving"), "| soak |")
+    assert [row[0] for row in rows] == list(SOAKS)
+    for name, *cells in rows:
+        record = read_results(SOAKS[name])
+        assert name.startswith(record["database"])
+        assert f" {record['processes']} process" in name
+        names = ("kills", "cuts", "reconnections", "complete", "acknowledged")
+        losses = [record[fault] for fault in ("lost", "doubled", "out_of_order", "misplaced_on_pages")]
+        counts = [record["people"] // 2, *(record[count] for count in names), *losses]
+        assert cells == [f"{count:,}" for count in counts]
+        assert losses == [0, 0, 0, 0]
+        assert record["complete"] == record["conversations"] == record["people"] // 2
+
+
+def test_crowds() -> None:
+    record = read_results("lobby")
+    expected = [
+        [
+            case["case"],
+            f"{case['conversations']:,}",
+            f"{100 * case['incomplete'] / case['conversations']:.1f} %",
+            f"{100 * case['share_incomplete_if_nobody_took_over']:.0f} %",
+            str(case["ghosts_invited"]),
+            str(case["ghosts_paired"]),
+            str(case["unexplained"]),
+        ]
+        for case in record["cases"]
+    ]
+    assert table_rows(read_page("serving"), "| crowd |") == expected
+    assert all(case["crowd"]["dropouts"] == 0.3 and case["arrivals"] == 10_000 for case in record["cases"])
+    assert all(case["ghosts_paired"] == case["unexplained"] == 0 for case in record["cases"])
+    assert all(case["share_incomplete"] <= 0.2 for case in record["cases"])

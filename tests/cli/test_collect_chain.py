@@ -122,3 +122,49 @@ def test_from_the_server_to_a_dataset(palaver: Palaver, collection: Path, tmp_pa
     assert "note: left out, incomplete: 1" in made.out
     shown = palaver("collect", "stats", tmp_path / "release")
     assert "utterances              total              6" in shown.out
+
+
+def test_the_owner_decides_by_command(palaver: Palaver, collection: Path, tmp_path: Path) -> None:
+    wrong = palaver("collect", "decide", collection, "9", "accept")
+    assert (wrong.code, "there is no conversation '9'" in wrong.err) == (1, True)
+    assert (
+        "took no part in '1'"
+        in palaver("collect", "decide", collection, "1", "accept", "--participant", "cid").err
+    )
+    assert "expected accept or reject" in palaver("collect", "decide", collection, "1", "maybe").err
+    made = palaver(
+        *("collect", "decide", collection, "1", "reject"),
+        *("--participant", "bob", "--reason", "copied it all"),
+    )
+    assert made.out == "bob in 1: rejected\n"
+    out = json.loads(palaver("collect", "check", collection, "--json").out)
+    assert out["counts"] == {"accepted": 0, "review": 0, "rejected": 2}
+    refused = [line["reason"] for line in out["payments"] if line["participant"] == "bob"]
+    assert refused == ["refused: copied it all"]
+    palaver("collect", "decide", collection, "1", "accept", "--participant", "bob")
+    out = json.loads(palaver("collect", "check", collection, "--json").out)
+    assert out["counts"]["accepted"] == 1
+
+
+def test_people_without_the_qualification_are_looked_at(
+    palaver: Palaver, collection: Path, tmp_path: Path
+) -> None:
+    with collection.open("a", encoding="utf-8") as file:
+        file.write("\n[qualification]\napproved = 1000\napproval_rate = 0.99\n")
+    workers = tmp_path / "workers.csv"
+    workers.write_text("participant,approved,approval_rate\nann,5000,100%\nbob,20,99%\n", encoding="utf-8")
+    out = json.loads(palaver("collect", "check", collection, "--qualifications", workers, "--json").out)
+    assert out["counts"]["review"] == 1
+    assert "bob: approved 20, fewer than 1000" in str(out["conversations"])
+
+
+def test_a_change_is_taken_over_or_refused(palaver: Palaver, collection: Path) -> None:
+    text = collection.read_text(encoding="utf-8")
+    assert "nothing has changed" in palaver("collect", "amend", collection).out
+    collection.write_text('title = "Owls"\n' + text, encoding="utf-8")
+    tried = palaver("collect", "amend", collection, "--dry-run")
+    assert tried.out == "  title is changed\nnothing was changed (--dry-run)\n"
+    assert palaver("collect", "amend", collection).out == "  title is changed\nOwls is changed\n"
+    collection.write_text("seed = 5\n" + text, encoding="utf-8")
+    refused = palaver("collect", "amend", collection)
+    assert (refused.code, "seed cannot change" in refused.err) == (1, True)

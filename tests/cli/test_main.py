@@ -107,7 +107,8 @@ NO_TABLE = {
     *("init", "chat", "generate", "study new", "study convert", "study serve", "study amend", "study export"),
     *("study backup", "study restore", "compare train", "corpus get", "corpus convert", "probe transform"),
     *("probe triplets", "train responder", "train new"),
-    *("collect new", "collect serve", "collect conversations", "collect ratings"),
+    *("collect new", "collect serve", "collect amend", "collect decide"),
+    *("collect conversations", "collect ratings"),
 }
 """Verbs that write files or talk. Every other verb prints a table, and so has --json."""
 

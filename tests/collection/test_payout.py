@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from palaver.collection.payout import Account, Payment, pay_out, read_paid, write_payments
 from palaver.collection.quality import check_quality, decide
-from palaver.collection.records import Conversation, Ending, Exit, Participant, Pay, Person
+from palaver.collection.records import Conversation, Decision, Ending, Exit, Participant, Pay, Person
 from palaver.collection.standards import Bonus, Standards
 from palaver.collection.standards import Pay as Rates
 from palaver.errors import DataError
@@ -125,7 +125,7 @@ def test_each_for_their_own_work(talk: Talk) -> None:
         Person(id="hal", entered_at=0, pay="open"),
     ]
     quality = check_quality(conversations, RATES, visitors)
-    quality = decide(quality, {("1", "bob"): "rejected"})
+    quality = decide(quality, {("1", "bob"): Decision("rejected")})
     accounts = {a.participant: a for a in pay_out(conversations, quality, RATES, visitors).accounts}
     assert {name: str(account.due) for name, account in accounts.items()} == {
         "ann": "2.50",
@@ -148,7 +148,7 @@ def test_each_for_their_own_work(talk: Talk) -> None:
 def test_what_is_in_review_is_held() -> None:
     people = {"ann": ("agent_1", 10, "finished"), "bob": ("agent_2", 10, "finished")}
     conversations = [held("1", people)]
-    quality = decide(check_quality(conversations), {("1", "ann"): "review"})
+    quality = decide(check_quality(conversations), {("1", "ann"): Decision("review")})
     ann, bob = pay_out(conversations, quality, Standards()).accounts
     assert (ann.due, ann.held, bob.due) == (0, 1, 1)
 
@@ -171,7 +171,7 @@ def test_a_session_with_two_bots_is_one_work() -> None:
     pair = [conversation.model_copy(update={"participants": tuple(bots)}) for conversation in pair]
     [payment] = pay_out(pair, check_quality(pair, RATES), RATES).payments
     assert (payment.participant, payment.conversation, str(payment.amount)) == ("ann", "1", "2.50")
-    judged = decide(check_quality(pair, RATES), {("1-b", "ann"): "rejected"})
+    judged = decide(check_quality(pair, RATES), {("1-b", "ann"): Decision("rejected")})
     [refused] = pay_out(pair, judged, RATES).payments
     assert refused.status == "refused"
 

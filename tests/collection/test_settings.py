@@ -62,7 +62,7 @@ def test_lineups_meet_every_order() -> None:
 WRONG = """name = ""
 titel = "A talk"
 [partners]
-bots = ["a", "a b"]
+bots = ["a", "a|b"]
 compare = "at once"
 [conversation]
 fewest_turns = 0

@@ -112,6 +112,12 @@ class Guest:
                 self.send(type="ready")
         return frame
 
+    def receive_kind(self, kind: str) -> dict[str, Any]:
+        """The next frame of a kind; others are taken in."""
+        while (frame := self.receive())["type"] != kind:
+            pass
+        return frame
+
     def wait(self, until: Callable[[dict[str, Any]], object], timeout: float = 20) -> dict[str, Any]:
         """Take frames until a view is as it should be."""
         while not (self.view and until(self.view)):

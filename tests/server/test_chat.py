@@ -22,9 +22,11 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketExce
 from palaver.collection.settings import parse_collection
 from palaver.errors import UserError
 from palaver.generation.systems_file import load_systems
+from palaver.knowledge.candidates import candidates_of
+from palaver.schema import Reply
 from palaver.server.bots import BotRunner
 from palaver.server.chat import FRAMES_AT_ONCE
-from palaver.server.chat_log import ChatLog, create_collection, read_events
+from palaver.server.chat_log import ChatLog, create_collection, read_events, read_plan
 from palaver.server.chat_records import conversations_of, people_of, ratings_of
 from palaver.server.database import Database
 from palaver.server.migrations import migrate
@@ -444,9 +446,143 @@ def test_the_admin_sees_conversations_and_pay(server: Any) -> None:
         assert admin.get("/admin/people.jsonl").status_code == 401
         token = arm_token(server.database)
         page = admin.post("/admin/login", data={"token": token}).text
-        assert "Conversations and pay" in page
+        assert "Conversations, verdicts and pay" in page
         page = admin.get("/admin/conversations").text
         assert "left after 1 messages" in page
         lines = admin.get("/admin/people.jsonl").text.splitlines()
         assert sorted(json.loads(line)["pay"] for line in lines) == ["open", "partial"]
         assert len(admin.get("/admin/conversations.jsonl").text.splitlines()) == 1
+
+
+# --- what is told and not kept ------------------------------------------------------------------------------
+
+
+class Slow:
+    """A system that says one word at a time, when it is told to go on."""
+
+    name = "parrot"
+
+    def __init__(self) -> None:
+        self.go_on = threading.Semaphore(0)
+
+    def reply(self, requests: Any) -> list[Reply]:
+        raise AssertionError("it can stream")
+
+    def stream(self, request: Any, say: Callable[[str], None]) -> Reply:
+        for piece in ("one", " two", " three"):
+            say(piece)
+            assert self.go_on.acquire(timeout=20)
+        return Reply("one two three")
+
+
+def test_a_bot_s_words_reach_the_page_before_its_message_does(
+    database_url: str, chat_server: Callable[[str], Any]
+) -> None:
+    database = put(database_url, WITH_BOT.format(fewest=2))
+    server, system, stopping = chat_server(database_url), Slow(), threading.Event()
+    runner = threading.Thread(target=BotRunner(ChatLog(database), {"parrot": system}).run, args=(stopping,))
+    runner.start()
+    try:
+        ann = Guest(server.url).connect()
+        ann.wait(is_talking)
+        ann.say("hello")
+        seen = [ann.receive_kind("piece")]
+        system.go_on.release()
+        seen.append(ann.receive_kind("piece"))
+        assert [(piece["text"], piece["turns"], piece["side"]) for piece in seen] == [
+            ("one", 1, 0),
+            ("one two", 1, 0),
+        ]
+        assert ann.view["n_turns"] == 1
+        ann.room = ann.turns = 0  # a reload in the middle: the bot is still typing
+        ann.view = {}
+        ann.connect().wait(is_talking)
+        assert ann.view["partner"]["is_typing"]
+        assert ann.view["n_turns"] == 1
+        system.go_on.release(5)
+        ann.wait(is_my_turn)
+        assert ann.said[-1] == "one two three"
+        assert [event.body["text"] for event in read_events_of(database) if event.kind == "said"] == [
+            "hello",
+            "one two three",
+        ]
+    finally:
+        stopping.set()
+        system.go_on.release(100)
+        runner.join(10)
+        database.close()
+
+
+def test_typing_and_delivered_marks_cross_processes(
+    database_url: str, chat_server: Callable[[str], Any]
+) -> None:
+    put(database_url, PLAIN.format(fewest=4)).close()
+    first, second = chat_server(database_url), chat_server(database_url)
+    ann, bob = Guest(first.url).connect(), Guest(first.url)
+    bob.url = second.url
+    bob.connect()
+    ann.wait(lambda view: view["state"] in ("invited", "talking"))
+    bob.wait(is_talking)
+    ann.wait(is_talking)
+    ann.send(type="typing", turns=0)
+    assert bob.receive_kind("typing")["turns"] == 0
+    ann.say("hello")
+    bob.wait(is_my_turn)
+    bob.send(type="got", turns=1)
+    assert ann.receive_kind("got")["turns"] == 1
+
+
+def test_a_bot_that_passes_for_a_person_types_unseen(tmp_path: Path) -> None:
+    text = WITH_BOT.format(fewest=2).replace("[partners]\n", "[partners]\ndisclosed = false\n")
+    database = put(f"sqlite:///{tmp_path / 'chat.db'}", text)
+    log = ChatLog(database)
+    start = [lambda host, now: host.join("ann", now), lambda host, now: host.say_ready("ann", now)]
+    log.run([*start, lambda host, now: host.say("ann", "1", "hello", now)])
+    system = Slow()
+    runner = BotRunner(ChatLog(database), {"parrot": system})
+    for _ in range(5):
+        runner.step()
+    log.look()
+    assert log.take_signals() == []
+    system.go_on.release(10)
+    database.close()
+
+
+class Reader:
+    """A system that says the sentence it was given."""
+
+    name = "parrot"
+    takes = frozenset({"knowledge"})
+
+    def reply(self, requests: Any) -> list[Reply]:
+        return [Reply(f"I read: {request.knowledge}") for request in requests]
+
+
+def test_a_bot_is_given_its_side_of_the_reading_set(tmp_path: Path) -> None:
+    database = put(
+        f"sqlite:///{tmp_path / 'chat.db'}", WITH_BOT.format(fewest=2) + '[knowledge]\nbase = "sample"\n'
+    )
+    log = ChatLog(database)
+    plan = read_plan(database, 0)
+    own = candidates_of(next(s for s in plan.knowledge or () if s.id.endswith("-agent_2"))).sentences
+    start = [lambda host, now: host.join("ann", now), lambda host, now: host.say_ready("ann", now)]
+    log.run([*start, lambda host, now: host.say("ann", "1", own[5], now)])
+    runner = BotRunner(ChatLog(database), {"parrot": Reader()}, clock=lambda: log.clock() + 1000)
+    while len(next(conversations_of(database)).dialogue.turns) < 2:
+        runner.step()
+    (held,) = conversations_of(database)
+    reply = held.dialogue.turns[1]
+    assert reply.knowledge == (own[5],)
+    assert reply.text == f"I read: {own[5]}"
+    database.close()
+
+
+def test_why_a_bot_failed_is_for_the_owner_alone(tmp_path: Path) -> None:
+    database = put(f"sqlite:///{tmp_path / 'chat.db'}", WITH_BOT.format(fewest=2))
+    log = ChatLog(database)
+    start = [lambda host, now: host.join("ann", now), lambda host, now: host.say_ready("ann", now)]
+    log.run([*start, lambda host, now: host.fail(1, "parrot", "parrot-7b is out of memory", now)])
+    assert log.host.lobby.visitors["ann"].reason == "the conversation ended because the bot could not go on"
+    (held,) = conversations_of(database)
+    assert held.dialogue.labels["failure"] == "parrot-7b is out of memory"
+    database.close()

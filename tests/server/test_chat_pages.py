@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, WebSocketRoute, e
 from test_chat import put
 from visits import accessible, no_sideways_scroll
 
-from palaver.server.chat_log import ChatLog
+from palaver.server.chat_log import ChatLog, Signal
 from palaver.server.chat_records import conversations_of, ratings_of
 
 TURNS = 20
@@ -145,8 +145,17 @@ def test_a_message_waits_for_the_network(
     expect(page.locator(".mine .mark")).to_contain_text("saved")
     expect(page.locator("#typing")).to_contain_text("The chatbot is typing")
     log = ChatLog(database)
+    piece = {"type": "piece", "room": 1, "turns": 1, "side": 0, "text": "I am here"}
+    log.tell([Signal(1, "", piece)])
+    expect(page.locator(".piece .bubble")).to_have_text("I am here …")
+    page.reload()  # pieces are not kept: the bot is typing, and then says it
+    expect(page.locator(".message")).to_have_count(1)
+    expect(page.locator("#typing")).to_contain_text("The chatbot is typing")
+    log.tell([Signal(1, "", piece)])
+    expect(page.locator(".piece .bubble")).to_have_text("I am here …")
     log.run([lambda host, now: host.reply(1, "parrot", 1, "I am here and I have many words", now)])
     expect(page.locator(".theirs .bubble")).to_have_text("I am here and I have many words")
+    expect(page.locator(".piece")).to_have_count(0)
     page.click("#submit")
     page.locator("#verdict label").nth(4).click()
     page.locator("#verdict .go").click()

@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +9,7 @@ import typer
 from rich.console import Console
 
 from palaver.cli import options
+from palaver.cli.collect_bots import bots_beside, find_bot
 from palaver.cli.messages import print_json
 from palaver.cli.serving import Greeting, check_keys, checked_url, named_database, start_serving
 from palaver.cli.study_database import open_database, open_study, url_beside
@@ -23,15 +18,12 @@ from palaver.collection.settings import PRESETS, Collection, load_collection, pr
 from palaver.collection.standards import read_standards
 from palaver.errors import UserError, count_of
 from palaver.files import write_atomically
-from palaver.generation.systems_file import find_system
 from palaver.readers import write_dialogues
 from palaver.readers.rating_files import write_ratings
 from palaver.reports import lines
-from palaver.schema import System
 from palaver.server.chat_records import conversations_of, people_of, ratings_of
 from palaver.server.settings import Settings
 
-_SPAWN = multiprocessing.get_context("spawn")
 Served = Annotated[
     str,
     typer.Argument(
@@ -93,11 +85,11 @@ def serve(
     collection = load_collection(file)
     read_standards(file)
     for name in _bots(collection):
-        find_system(name, systems_file)  # says now what is wrong
+        find_bot(name, systems_file)  # says now what is wrong
     n_complete = _prepare(settings, collection)
     title = collection.title or collection.name
     headline = f"{title}: {count_of(n_complete, 'conversation')} complete"
-    with _bots_beside(settings.database, _bots(collection), systems_file):
+    with bots_beside(settings.database, _bots(collection), systems_file):
         start_serving(
             settings, Greeting(headline, "for people", qr=qr), admin_token=admin_token, new_keys=new_keys
         )
@@ -119,62 +111,6 @@ def _prepare(settings: Settings, collection: Collection) -> int:
         migrate(database)
         create_collection(database, collection, file.read_text(encoding="utf-8"), file.parent)
         return ChatLog(database).host.lobby.n_complete
-
-
-@contextmanager
-def _bots_beside(database: str, names: list[str], systems_file: Path | None) -> Iterator[None]:
-    """The bots at work in a process of their own, as long as the block lasts."""
-    if not names:
-        yield
-        return
-    ours, theirs = _SPAWN.Pipe()
-    process = _SPAWN.Process(target=run_bots, args=(database, names, systems_file, theirs), daemon=True)
-    typer.echo(f"opening {', '.join(names)} …", err=True)
-    process.start()
-    theirs.close()
-    try:
-        problem = ours.recv()
-    except EOFError:
-        problem = "the process of the bots ended before it began"
-    if problem:
-        process.join()
-        raise UserError(str(problem))
-    try:
-        yield
-    finally:
-        process.terminate()
-        process.join(5)
-
-
-def run_bots(database: str, names: list[str], systems_file: Path | None, parent: Connection) -> None:
-    """Open systems and let them speak until the process is told to end.
-
-    The first word to the parent is empty, or says why it cannot begin.
-    """
-    from palaver.server.bots import BotRunner
-    from palaver.server.chat_log import ChatLog
-
-    stopping = threading.Event()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
-    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
-    threading.Thread(target=_end_with_parent, args=(stopping,), daemon=True).start()
-    try:
-        systems: dict[str, System] = {name: find_system(name, systems_file)() for name in names}
-    except UserError as error:
-        parent.send(error.message)
-        return
-    with open_database(database) as base:
-        runner = BotRunner(ChatLog(base), systems)
-        parent.send("")
-        runner.run(stopping)
-
-
-def _end_with_parent(stopping: threading.Event) -> None:
-    """A server that is stopped by a signal has no time to say so."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        stopping.set()
 
 
 def status(collection: Served, as_json: options.Json = False) -> None:

@@ -13,7 +13,16 @@ from palaver.cli import options
 from palaver.cli.conversations import Conversations, open_source
 from palaver.cli.messages import print_json
 from palaver.collection.labels import as_dialogue
-from palaver.collection.payout import Account, Payment, Payout, pay_out, read_paid, write_payments
+from palaver.collection.payout import (
+    Account,
+    Payment,
+    Payout,
+    pay_out,
+    people_from,
+    read_paid,
+    write_payments,
+)
+from palaver.collection.qualifications import with_qualifications
 from palaver.collection.quality import Quality, check_quality, decide
 from palaver.collection.records import Conversation
 from palaver.collection.review import read_decisions, write_review
@@ -41,6 +50,10 @@ def check(
     paid: Annotated[
         Path | None, typer.Option(help="An earlier payments.csv; what is on it is not paid again.")
     ] = None,
+    qualifications: Annotated[
+        Path | None,
+        typer.Option(help="A table of participants with approved and approval_rate, for [qualification]."),
+    ] = None,
     out: options.OptionalOut = None,
     data: options.Data = None,
     force: options.Force = False,
@@ -62,14 +75,17 @@ def check(
     source = open_source(conversations, data)
     if not source.conversations:
         raise UserError(f"there are no conversations in {conversations}")
-    quality = check_quality(source.conversations, rules, source.people)
-    if decisions is not None:
-        quality = decide(quality, read_decisions(decisions, quality))
+    people = source.people
+    if qualifications is not None:
+        people = with_qualifications(people or people_from(source.conversations, 1), qualifications)
+    quality = check_quality(source.conversations, rules, people)
+    in_file = read_decisions(decisions, quality) if decisions is not None else {}
+    quality = decide(quality, {**source.decisions, **in_file})
     already = read_paid(paid) if paid is not None else ()
     payout = pay_out(source.conversations, quality, rules, source.people, already)
     notes = [*source.notes, *quality.notes, *payout.notes]
     if out is not None:
-        run = _record(conversations, [standards, decisions, paid], rules)
+        run = _record(conversations, [standards, decisions, qualifications, paid], rules)
         _write(out, force, source.conversations, quality, payout, run)
     if as_json:
         print_json(

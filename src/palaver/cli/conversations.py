@@ -13,7 +13,7 @@ from palaver.cli import options
 from palaver.cli.progress import progress
 from palaver.cli.study_database import database_url, open_study
 from palaver.collection.labels import as_conversation, as_dialogue
-from palaver.collection.records import Conversation, Person, read_conversations
+from palaver.collection.records import Conversation, Decision, Key, Person, read_conversations
 from palaver.corpora.catalogue import corpus, corpus_names, read_corpus
 from palaver.errors import UserError
 from palaver.readers.rows import RowFile
@@ -39,6 +39,8 @@ class Source:
     people: list[Person] = field(default_factory=list)
     """Everybody who came; only a collection knows them."""
     notes: list[str] = field(default_factory=list)
+    decisions: dict[Key, Decision] = field(default_factory=dict)
+    """What the owner of a collection decided about them."""
 
     def dialogues(self, *, only_complete: bool = False) -> list[Dialogue]:
         """Those that are over, as dialogues; what is left out is noted."""
@@ -77,7 +79,8 @@ def _holds_conversations(path: Path) -> bool:
 
 
 def _read_collection(name: str) -> Source:
-    from palaver.server.chat_records import conversations_of, people_of
+    from palaver.server.chat_records import conversations_of, decisions_of, people_of
 
     with open_study(name) as database:
-        return Source(list(conversations_of(database)), list(people_of(database)))
+        held, people = list(conversations_of(database)), people_of(database)
+        return Source(held, people, decisions=decisions_of(database))

@@ -75,6 +75,8 @@ COMMANDS: dict[str, Noun | str] = {
         {
             "new": "palaver.cli.collect:new",
             "serve": "palaver.cli.collect:serve",
+            "amend": "palaver.cli.collect_amend:amend",
+            "decide": "palaver.cli.collect_amend:decide",
             "status": "palaver.cli.collect:status",
             "conversations": "palaver.cli.collect:conversations",
             "ratings": "palaver.cli.collect:ratings",

@@ -11,9 +11,11 @@ What nobody does, but time brings, is the steward's.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from palaver.collection.lobby import Room, Seat
+from palaver.collection.records import Decision, Key
 from palaver.collection.rules import missing, parse_answers
 from palaver.collection.steward import Steward
 from palaver.errors import UserError
@@ -42,7 +44,7 @@ class Host(Steward):
         if visitor is not None and not visitor.is_away and visitor.state != "out":
             self._write(now, "away", None, person)
 
-    def join(self, person: str, now: float) -> None:
+    def join(self, person: str, now: float, group: str = "") -> None:
         """Come into the waiting room; twice is once."""
         visitor = self.lobby.visitors.get(person)
         self.see(person, now)
@@ -50,7 +52,7 @@ class Host(Steward):
             return
         if visitor is not None and visitor.exit not in ("lost", "unneeded"):
             return  # they have left, and were told why there is no pay
-        self._write(now, "joined", None, person)
+        self._write(now, "joined", None, person, **({"group": group} if group else {}))
         if self._is_over():
             self._exit(self.lobby.visitors[person], "unneeded", now)
             return
@@ -252,10 +254,27 @@ class Host(Steward):
             raise NotNow(NOT_HERE)
         return room, seat
 
+    # --- the owner ------------------------------------------------------------------------------------------
+
+    def amend(self, changes: Sequence[str], now: float) -> None:
+        """The collection was changed: every process that reads this takes its rules anew."""
+        self._write(now, "amended", None, None, changes=list(changes))
+
+    def decide(self, key: Key, decision: Decision, now: float) -> None:
+        """What the owner decided about a conversation, or about one side of it. The last decision counts."""
+        conversation, participant = key
+        body = {"conversation": conversation, "participant": participant, **decision._asdict()}
+        self._write(now, "decided", None, None, **body)
+
     # --- bots -----------------------------------------------------------------------------------------------
 
-    def reply(self, room_number: int, seat_name: str, after: int, text: str, now: float) -> bool:
-        """What a bot says to the first `after` turns; False if that is no longer of interest."""
+    def reply(
+        self, room_number: int, seat_name: str, after: int, text: str, now: float, knowledge: str = ""
+    ) -> bool:
+        """What a bot says to the first `after` turns, and the sentence that it was given for it.
+
+        False if that is no longer of interest.
+        """
         room = self.lobby.rooms[room_number]
         seat = room.seats[seat_name]
         if room.phase != "talking" or seat.bot is None or room.last_turn(seat_name) >= after:
@@ -266,5 +285,6 @@ class Host(Steward):
         if not text:
             return self.fail(room_number, seat_name, "it said nothing", now)
         id = f"{room_number}-{seat_name}-{after}"
-        self._write(now, "said", room, None, id=id, seat=seat_name, by=seat.bot, text=text)
+        given = {"knowledge": knowledge} if knowledge else {}
+        self._write(now, "said", room, None, id=id, seat=seat_name, by=seat.bot, text=text, **given)
         return True

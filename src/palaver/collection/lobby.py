@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from palaver.collection.records import Ending, Exit, Pay
+from palaver.collection.records import Decision, Ending, Exit, Key, Pay
 
 SEATS = ("agent_1", "agent_2")
 """Of a conversation between two people; with bots the person sits in the first, each bot under its name."""
@@ -41,6 +41,8 @@ class Turn:
     at: float
     leg: int
     pasted: int = 0
+    knowledge: str = ""
+    """The sentence of its reading set that a bot was given."""
     answers: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Who answered -> criterion -> value."""
 
@@ -102,6 +104,8 @@ class Room:
     free_since: float | None = None
     """Since when a seat has been empty that was taken before."""
     submitted_at: float | None = None
+    failure: str = ""
+    """Why a bot could not go on."""
     whole: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
     """Who answered -> about which bot ("" for the conversation) -> criterion -> value."""
 
@@ -161,6 +165,7 @@ class Visitor:
     """Somebody who came."""
 
     id: str
+    group: str = ""
     state: str = "waiting"
     """waiting, seated (in a room, perhaps not yet ready), between (two conversations), out."""
     joined_at: float = 0.0
@@ -201,6 +206,8 @@ class Lobby:
         self.n_complete = 0
         self.lineups: dict[int, int] = {}
         """How many rooms go on or came to a good end with each lineup."""
+        self.decisions: dict[Key, Decision] = {}
+        """What the owner decided."""
         for event in events:
             self.apply(event)
 
@@ -220,6 +227,7 @@ class Lobby:
     def _joined(self, event: Event) -> None:
         person = str(event.person)
         visitor = self.visitors.setdefault(person, Visitor(person, joined_at=event.at))
+        visitor.group = event.body.get("group", visitor.group)
         visitor.state, visitor.exit, visitor.pay, visitor.reason = "waiting", "here", "open", ""
         visitor.is_away, visitor.left_at, visitor.room = False, None, None
         visitor.waiting_since = event.at
@@ -244,6 +252,14 @@ class Lobby:
         if visitor.waiting_since is not None:
             visitor.seconds_waited += at - visitor.waiting_since
             visitor.waiting_since = None
+
+    def _amended(self, event: Event) -> None:
+        """The rules changed; the log that hands them to the host reads them again."""
+
+    def _decided(self, event: Event) -> None:
+        body = event.body
+        key = (body["conversation"], body["participant"])
+        self.decisions[key] = Decision(body["verdict"], body["reason"])
 
     # --- rooms ----------------------------------------------------------------------------------------------
 
@@ -325,6 +341,7 @@ class Lobby:
             len(room.turns),
             *(body["id"], body["seat"], body["by"], body["text"], event.at, room.leg),
             pasted=body.get("pasted", 0),
+            knowledge=body.get("knowledge", ""),
         )
         room.turns.append(turn)
         room.by_id[turn.id] = turn
@@ -353,7 +370,9 @@ class Lobby:
 
     def _failed(self, event: Event) -> None:
         """A bot could not go on."""
-        for occupancy in self.rooms[event.room or 0].occupancies:
+        room = self.rooms[event.room or 0]
+        room.failure = event.body["why"]
+        for occupancy in room.occupancies:
             if occupancy.is_bot and occupancy.seat == event.body["seat"]:
                 occupancy.exit = "bot failed"
 

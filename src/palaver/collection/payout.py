@@ -14,8 +14,8 @@ from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any, Literal
 
-from palaver.collection.quality import Quality, SideResult, Verdict, conversation_grade, worst
-from palaver.collection.records import Conversation, Participant, Person
+from palaver.collection.quality import Quality, SideResult, conversation_grade, worst
+from palaver.collection.records import Conversation, Participant, Person, Verdict
 from palaver.collection.standards import Bonus, Standards
 from palaver.errors import DataError
 from palaver.files import write_atomically

@@ -10,16 +10,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
-from typing import Any, Literal
+from typing import Any, TypeVar
 
 from palaver.collection.labels import grade_number
 from palaver.collection.measures import MEASURES, OF_ANNOTATIONS, WHOLE, Side, sides_of
-from palaver.collection.records import Conversation, Person
+from palaver.collection.records import Conversation, Decision, Key, Person, Verdict
 from palaver.collection.standards import Check, Standards
 from palaver.errors import UserError
 from palaver.tabular import Tabular, columns_of, show_number
 
-Verdict = Literal["accepted", "review", "rejected"]
 VERDICTS: tuple[Verdict, ...] = ("accepted", "review", "rejected")
 """From the best to the worst."""
 
@@ -53,6 +52,9 @@ class ConversationResult:
     whole_verdict: Verdict = "accepted"
     """On the conversation as such, whatever the sides did."""
     sides: tuple[SideResult, ...] = ()
+
+
+_Result = TypeVar("_Result", SideResult, ConversationResult)
 
 
 @dataclass(frozen=True)
@@ -254,19 +256,27 @@ def conversation_grade(conversation: Conversation, seat: str) -> int | None:
     return min(known) if known else None
 
 
-def decide(quality: Quality, decisions: Mapping[tuple[str, str], Verdict]) -> Quality:
-    """The verdicts after a person decided: on (conversation, participant), or (conversation, "").
+def decide(quality: Quality, decisions: Mapping[Key, Decision]) -> Quality:
+    """The verdicts after a person decided, about one side or about the whole.
 
     A conversation on which nobody decided is as good as its sides are now, and what was wrong with the whole.
     """
     results = []
     for result in quality.results:
         sides = [
-            replace(side, verdict=decisions.get((side.conversation, side.participant), side.verdict))
-            for side in result.sides
+            _decided(side, decisions.get((side.conversation, side.participant))) for side in result.sides
         ]
-        verdict = decisions.get((result.conversation, ""))
-        if verdict is None:
+        whole = decisions.get((result.conversation, ""))
+        if whole is None:
             verdict = worst([result.whole_verdict, *(side.verdict for side in sides)])
-        results.append(replace(result, verdict=verdict, sides=tuple(sides)))
+            results.append(replace(result, verdict=verdict, sides=tuple(sides)))
+        else:
+            results.append(_decided(replace(result, sides=tuple(sides)), whole))
     return replace(quality, results=tuple(results))
+
+
+def _decided(result: _Result, decision: Decision | None) -> _Result:
+    if decision is None:
+        return result
+    reasons = (decision.reason,) if decision.reason else result.reasons
+    return replace(result, verdict=decision.verdict, reasons=reasons)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 
@@ -53,6 +53,18 @@ Exit = Literal[
     "here",  # has not left
 ]
 Pay = Literal["full", "partial", "waiting", "none", "open"]
+
+
+Verdict = Literal["accepted", "review", "rejected"]
+Key = tuple[str, str]
+"""The conversation, and the participant; no participant is the conversation as a whole."""
+
+
+class Decision(NamedTuple):
+    """What the owner decided about a conversation, or about one side of it."""
+
+    verdict: Verdict
+    reason: str = ""
 
 
 class Participant(Noun):

@@ -6,20 +6,19 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
-from palaver.collection.quality import Quality, Verdict
+from palaver.collection.quality import Quality
+from palaver.collection.records import Decision, Key, Verdict
 from palaver.errors import DataError, nearest
 from palaver.files import write_atomically
 from palaver.readers.rows import RowFile
 
 COLUMNS = ("conversation", "participant", "verdict", "score", "reasons", "decision")
-_DECISIONS: dict[str, Verdict] = {
+DECISIONS: dict[str, Verdict] = {
     "accept": "accepted",
     "accepted": "accepted",
     "reject": "rejected",
     "rejected": "rejected",
 }
-Key = tuple[str, str]
-"""The conversation, and the participant; no participant is the conversation as a whole."""
 
 
 def write_review(quality: Quality, path: Path) -> None:
@@ -45,12 +44,17 @@ def _rows(quality: Quality) -> Iterator[tuple[str, ...]]:
             )
 
 
-def read_decisions(path: Path, quality: Quality) -> dict[Key, Verdict]:
-    """What the owner wrote into `decision`: accept, reject, or nothing. Every mistake is listed."""
+def keys_of(quality: Quality) -> set[Key]:
+    """Everything that can be decided about."""
     known = {(result.conversation, "") for result in quality.results}
-    known |= {(side.conversation, side.participant) for side in quality.sides}
+    return known | {(side.conversation, side.participant) for side in quality.sides}
+
+
+def read_decisions(path: Path, quality: Quality) -> dict[Key, Decision]:
+    """What the owner wrote into `decision`: accept, reject, or nothing. Every mistake is listed."""
+    known = keys_of(quality)
     names = sorted({conversation for conversation, _ in known})
-    decisions: dict[Key, Verdict] = {}
+    decisions: dict[Key, Decision] = {}
     problems = []
     for number, row in RowFile(path).rows():
         if not isinstance(row, dict) or not {"conversation", "decision"} <= row.keys():
@@ -64,16 +68,16 @@ def read_decisions(path: Path, quality: Quality) -> dict[Key, Verdict]:
             continue
         key = (str(row["conversation"]), str(row.get("participant") or ""))
         place = f"row {number}"
-        if word not in _DECISIONS:
+        if word not in DECISIONS:
             problems.append(f"{place}: decision: expected accept or reject, found {row['decision']!r}")
         elif key not in known:
             is_known = (key[0], "") in known
             who = f"{key[1]!r} took no part in" if is_known else "there is no conversation"
             problems.append(f"{place}: {who} {key[0]!r}{'' if is_known else nearest(key[0], names)}")
-        elif decisions.get(key, _DECISIONS[word]) != _DECISIONS[word]:
+        elif key in decisions and decisions[key].verdict != DECISIONS[word]:
             problems.append(f"{place}: another row decides otherwise")
         else:
-            decisions[key] = _DECISIONS[word]
+            decisions[key] = Decision(DECISIONS[word])
     if problems:
         raise DataError(f"{path}: these decisions cannot be followed", problems=problems)
     return decisions

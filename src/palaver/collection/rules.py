@@ -20,6 +20,8 @@ class Rules:
     """Whom people talk to, each as often as the others; nobody named: they talk with each other."""
     substitute: str | None = None
     """The bot that may take the seat of somebody who left."""
+    meetings: tuple[tuple[str, str], ...] = ()
+    """Which groups of people may meet, in either order; nothing for anybody."""
     fewest_turns: int = 20
     """Of a conversation, before it can be submitted; with bots, of each part."""
     alternating: bool = True
@@ -49,6 +51,10 @@ class Rules:
     about_pair: tuple[Question, ...] = ()
     """Asked at the end about two bots: which was better?"""
     seed: int = 0
+
+    def may_meet(self, first: str, second: str) -> bool:
+        """Whether people of two groups may meet."""
+        return not self.meetings or (first, second) in self.meetings or (second, first) in self.meetings
 
     @property
     def own_share(self) -> int:

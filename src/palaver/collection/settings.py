@@ -22,7 +22,7 @@ PRESETS = {
     "talk-and-rate": "people talk with your bot and rate it, turn by turn and at the end",
     "arena": "people talk with two bots at once, blind, and say which is better",
 }
-_BOT = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\s|]+$")]
+_BOT = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\s|]([^|\n]*[^\s|])?$")]
 
 
 class Partners(Noun):
@@ -34,6 +34,8 @@ class Partners(Noun):
     """With two or more bots, how each person meets two of them; otherwise each person meets one."""
     substitute: _BOT | None = None
     """The bot that somebody whose partner left may go on with."""
+    meetings: tuple[tuple[Name, Name], ...] = ()
+    """Which groups of people may meet; a link says its group (`?group=NAME`). Without any, anybody."""
     disclosed: bool = Field(default=True, strict=True)
     """Whether people are told that a bot is one."""
     characters_per_second: float = Field(default=25, gt=0)
@@ -45,6 +47,8 @@ class Partners(Noun):
             raise ValueError(f"bots: one is named twice: {list(self.bots)}")
         if self.compare is not None and len(self.bots) < 2:
             raise ValueError(f"compare: to compare bots takes two, found {len(self.bots)}")
+        if self.meetings and self.bots:
+            raise ValueError("meetings: this is for conversations between people, and bots are named")
         if self.substitute is not None and self.bots:
             raise ValueError("substitute: this is for conversations between people, and bots are named")
         return self
@@ -126,6 +130,7 @@ class Collection(Noun):
         return Rules(
             lineups=self.lineups,
             substitute=self.partners.substitute,
+            meetings=self.partners.meetings,
             fewest_turns=course.fewest_turns,
             alternating=course.alternating,
             most_conversations=course.per_person,
@@ -160,14 +165,15 @@ class Collection(Noun):
         )
 
 
-_ASKED = ("about_own", "about_partner", "about_whole", "about_pair")
+ASKED = ("about_own", "about_partner", "about_whole", "about_pair")
+"""The tables of questions."""
 
 
 def collection_problems(collection: Collection) -> Iterator[tuple[Location, str]]:
     """Every way in which sound parts do not fit together, with the place of each."""
     compares = collection.partners.compare is not None
     seen: dict[str, str] = {}
-    for key in _ASKED:
+    for key in ASKED:
         questions: tuple[Question, ...] = getattr(collection, key)
         for place, question in enumerate(questions):
             where = (key, place, "criterion")
@@ -237,7 +243,7 @@ def _parts(data: dict[str, Any]) -> dict[str, Any]:
     """The parts, of which each is sound, as nouns."""
     kinds: dict[str, type[Noun]] = {"partners": Partners, "conversation": Course, "knowledge": Knowledge}
     parts = {key: kind.model_validate(data[key]) for key, kind in kinds.items() if key in data}
-    asked = {key: tuple(map(Question.model_validate, data.get(key, ()))) for key in _ASKED}
+    asked = {key: tuple(map(Question.model_validate, data.get(key, ()))) for key in ASKED}
     return {**parts, **asked}
 
 
@@ -248,7 +254,7 @@ def _fields_at(place: Location) -> list[str]:
         "knowledge": Knowledge,
         "survey": SurveyQuestion,
         "completion": Completion,
-        **dict.fromkeys(_ASKED, Question),
+        **dict.fromkeys(ASKED, Question),
     }
     noun = tables.get(place[0], Collection) if len(place) > 1 else Collection
     return list(noun.model_fields)

@@ -170,8 +170,9 @@ class Steward:
         return not was_here and all(self._may_meet(person, other) for other in room.people)
 
     def _may_meet(self, first: str, second: str) -> bool:
-        """Nobody meets themselves, or the same person twice."""
-        return first != second and second not in self.lobby.visitors[first].met
+        """Nobody meets themselves, the same person twice, or somebody of a group that is not for them."""
+        one, other = self.lobby.visitors[first], self.lobby.visitors[second]
+        return first != second and second not in one.met and self.rules.may_meet(one.group, other.group)
 
     def _open(self, now: float, people: list[str], lineup: int | None) -> None:
         legs = self.rules.lineups[lineup] if lineup is not None else ((),)
@@ -222,21 +223,21 @@ class Steward:
         return not active or seat.bot in active
 
     def fail(self, room_number: int, seat_name: str, why: str, now: float) -> bool:
-        """A bot cannot go on: the conversation ends, and nobody in it is to blame."""
+        """A bot cannot go on: the conversation ends, and nobody in it is to blame. `why` is for the owner."""
         room = self.lobby.rooms[room_number]
         if room.phase != "talking":
             return False
         self._write(now, "failed", room, None, seat=seat_name, why=why)
         for seat in [s for s in room.seats.values() if s.person is not None]:
-            self._vacate(room, self.lobby.visitors[str(seat.person)], "bot failed", now, why)
+            self._vacate(room, self.lobby.visitors[str(seat.person)], "bot failed", now)
         return True
 
     # --- ways out -------------------------------------------------------------------------------------------
 
-    def _vacate(self, room: Room, visitor: Visitor, exit: Exit, now: float, why: str = "") -> None:
+    def _vacate(self, room: Room, visitor: Visitor, exit: Exit, now: float) -> None:
         """Somebody gets up and goes. Whoever stays keeps what was said."""
         self._write(now, "vacated", room, visitor.id, exit=exit)
-        self._exit(visitor, exit, now, is_complete=room.phase == "rating", why=why)
+        self._exit(visitor, exit, now, is_complete=room.phase == "rating")
         self._dissolve(room, now)
         self._end_if_empty(room, now)
 
@@ -248,12 +249,8 @@ class Steward:
             ending = "failed"
         self._write(now, "ended", room, None, ending=ending)
 
-    def _exit(
-        self, visitor: Visitor, exit: Exit, now: float, *, is_complete: bool = False, why: str = ""
-    ) -> None:
+    def _exit(self, visitor: Visitor, exit: Exit, now: float, *, is_complete: bool = False) -> None:
         pay, reason = pay_for(visitor, exit, now, is_complete=is_complete)
         share = 1.0 if pay == "full" else min(1.0, visitor.n_turns / self.rules.own_share)
-        if why:
-            reason = f"{reason}: {why}"
         body = {"exit": exit, "pay": pay, "reason": reason, "share": round(share, 3)}
         self._write(now, "exited", None, visitor.id, **body)

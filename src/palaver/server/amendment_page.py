@@ -31,6 +31,8 @@ router = APIRouter(prefix="/admin/amend")
 
 @router.get("", response_class=HTMLResponse, include_in_schema=False)
 def show(site: SiteHere, session: Session) -> Response:
+    if site.is_collection:
+        raise Refusal("a collection is changed with palaver collect amend", 404)
     edition = site.study_state.newest()
     return _page(site, session, edition, edition.source)
 

@@ -24,7 +24,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from palaver.collection.host import Host
 from palaver.collection.lobby import Event
 from palaver.errors import UserError
-from palaver.server.chat_log import ChatLog, Command
+from palaver.server.chat_log import GROUP, ChatLog, Command, Signal, read_group
 from palaver.server.chat_view import bot_at, view
 from palaver.server.refusal import Refusal, clean
 from palaver.server.security import RateLimit, Signer
@@ -82,6 +82,8 @@ class ChatHub:
         self._connections: dict[str, list[Connection]] = {}
         self._seen: dict[str, float] = {}
         self._wishes: asyncio.Queue[Wish] = asyncio.Queue()
+        self._signals: list[Signal] = []
+        """For people whose pages are connected to other processes."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="palaver-chat")
         self._limits = RateLimit(FRAMES_AT_ONCE, FRAMES_SECONDS)
         self._task: asyncio.Task[None] | None = None
@@ -110,11 +112,13 @@ class ChatHub:
             wishes = await self._next_wishes()
             is_due = time.monotonic() >= ticked_at + TICK_SECONDS and self._is_anybody_here()
             try:
-                if wishes or is_due:
+                if wishes or is_due or self._signals:
                     ticked_at = time.monotonic()
                     await self._carry_out(wishes)
                 elif self._connections:
                     self._tell(await self._in_thread(self.log.look))
+                for signal in self.log.take_signals():
+                    self._pass_on(signal)
             except SQLAlchemyError as error:
                 _log.error("the conversations cannot be stored: %s", str(error).splitlines()[0])
                 for wish in wishes:
@@ -137,7 +141,8 @@ class ChatHub:
 
     async def _carry_out(self, wishes: Sequence[Wish]) -> None:
         commands = [wish.command for wish in wishes]
-        results, events = await self._in_thread(self.log.run, commands, dict(self._seen))
+        signals, self._signals = self._signals, []
+        results, events = await self._in_thread(self.log.run, commands, dict(self._seen), signals)
         for wish, result in zip(wishes, results, strict=True):
             if wish.done.done():
                 continue
@@ -179,13 +184,23 @@ class ChatHub:
         connection.room, connection.turns = seen.get("room", 0), seen.get("n_turns", 0)
         connection.send(seen)
 
-    def pass_on(self, person: str, frame: dict[str, Any]) -> None:
+    def pass_on(self, person: str, frame: Mapping[str, Any]) -> None:
         """Tell the partner something that is not worth keeping: that somebody types, or has got a message."""
         room = self.log.host.lobby.room_of(person)
-        for other in room.people if room is not None else ():
-            if other != person:
-                for connection in self._connections.get(other, ()):
-                    connection.send(frame)
+        if room is None:
+            return
+        signal = Signal(room.number, person, frame)
+        if any(other != person and other not in self._connections for other in room.people):
+            self._signals.append(signal)
+        self._pass_on(signal)
+
+    def _pass_on(self, signal: Signal) -> None:
+        """Tell those whose pages are connected here."""
+        room = self.log.host.lobby.rooms.get(signal.room)
+        for person in room.people if room is not None else ():
+            if person != signal.sender:
+                for connection in self._connections.get(person, ()):
+                    connection.send(dict(signal.frame))
 
     # --- pages that come and go -----------------------------------------------------------------------------
 
@@ -205,6 +220,16 @@ class ChatHub:
         if not pages:
             self._connections.pop(connection.person, None)
             self._seen.pop(connection.person, None)
+
+    def group_of(self, query: Mapping[str, str]) -> dict[str, str]:
+        """The group that a link names, where groups matter; a link without one is refused."""
+        meetings = self.log.collection.partners.meetings
+        if not meetings:
+            return {}
+        group = query.get(GROUP, "")
+        if group not in {name for pair in meetings for name in pair}:
+            raise Refusal("this link does not say which group it is for: please ask for another", 400)
+        return {GROUP: group}
 
     def see(self, person: str) -> None:
         self._seen[person] = self.log.clock()
@@ -240,10 +265,11 @@ async def talk(socket: WebSocket) -> None:
     except WebSocketDisconnect:
         return
     hub: ChatHub = site.chat
+    group = await site.work(read_group, hub.log.database, session.rater)
     connection = hub.connect(session.rater, _number(hello, "room"), _number(hello, "turns"))
     writer = asyncio.create_task(_write(socket, connection))
     try:
-        await hub.do(lambda host, now: host.join(session.rater, now), connection)
+        await hub.do(lambda host, now: host.join(session.rater, now, group), connection)
         await _listen(socket, hub, connection)
     except WebSocketDisconnect:
         pass
@@ -274,7 +300,10 @@ async def _write(socket: WebSocket, connection: Connection) -> None:
 
 async def _listen(socket: WebSocket, hub: ChatHub, connection: Connection) -> None:
     while True:
-        text = await socket.receive_text()
+        try:
+            text = await socket.receive_text()
+        except RuntimeError:  # the page is gone, and the task that writes noticed it first
+            return
         if not hub.allow(connection.person):
             await socket.send_text(json.dumps({"type": "refused", "why": TOO_MANY}))
             await socket.close(1008, TOO_MANY)

@@ -11,10 +11,11 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, delete, func, insert, select, update
 
+from palaver.collection.amendment import Amendment, compare_collections
 from palaver.collection.host import Host
 from palaver.collection.lobby import Event
 from palaver.collection.plans import number_of_plans, plan_conversations
@@ -25,12 +26,16 @@ from palaver.schema import Dialogue
 from palaver.server.database import Database
 from palaver.server.records import change_rater, log
 from palaver.server.study_state import Clock, StudyState
-from palaver.server.tables import chat_event, collection, plan, presence
+from palaver.server.tables import chat_event, chat_signal, collection, plan, presence, rater
 
 Command = Callable[[Host, float], Any]
 """Something that somebody wants, at a time."""
 PRESENCE_SECONDS = 4.0
 """Between two exchanges of signs of life with other processes."""
+GROUP = "group"
+"""The parameter of a link that says to which group of people it was sent."""
+SIGNAL_SECONDS = 60.0
+"""After which a signal is deleted."""
 _READ = select(chat_event).order_by(chat_event.c.number)
 
 
@@ -42,14 +47,15 @@ def create_collection(
     clock: Clock = time.time,
 ) -> None:
     """Put a collection into its database if it is new there; a file that has changed since is refused."""
-    StudyState.create(database, settings.frame(), source, clock)
     with database.reading() as connection:
         there = read_collection(connection)
+    if there is None:
+        StudyState.create(database, settings.frame(), source, clock)
     if there is not None:
         if _without_standards(there) != _without_standards(settings):
             raise UserError(
                 f"the database holds the collection {there.name!r}, and the file has changed since",
-                "serve it with another --database",
+                "`palaver collect amend` takes over what may change; or serve it with another --database",
             )
         return
     plans = plan_conversations(settings, folder)
@@ -65,6 +71,29 @@ def create_collection(
             if plans:
                 documents = [{"number": n, "document": p.model_dump_json()} for n, p in enumerate(plans)]
                 connection.execute(insert(plan), documents)
+
+
+def amend_collection(
+    database: Database, settings: Collection, source: str, clock: Clock = time.time
+) -> Amendment:
+    """Change a collection while it runs; what would make conversations incomparable is refused."""
+    log = ChatLog(database, clock)
+    amendment = compare_collections(log.collection, settings)
+    if amendment.refusals:
+        raise UserError(
+            "this would make conversations incomparable",
+            "serve it as a collection of its own, with another --database",
+            amendment.refusals,
+        )
+    if amendment.changes:
+        StudyState(database, clock).amend(settings.frame(), source)
+        values: dict[str, Any] = {"document": settings.model_dump_json(), "source": source}
+        if settings.knowledge is None:
+            values["n_plans"] = settings.conversation.wanted
+        with database.writing() as connection:
+            connection.execute(update(collection).values(values))
+        log.run([lambda host, now: host.amend(amendment.changes, now)])
+    return amendment
 
 
 def _without_standards(settings: Collection) -> Collection:
@@ -84,10 +113,26 @@ def read_plan(database: Database, number: int) -> Dialogue:
     return Dialogue.model_validate_json(document)
 
 
+def read_group(database: Database, person: str) -> str:
+    """The group that somebody's link named."""
+    with database.reading() as connection:
+        kept = connection.execute(select(rater.c.parameters).where(rater.c.id == person)).scalar_one()
+    return str(json.loads(kept).get(GROUP, ""))
+
+
 def read_events(connection: Connection, after: int = 0) -> list[Event]:
     """The events that come after one, in order."""
     rows = connection.execute(_READ.where(chat_event.c.number > after))
     return [Event(row.number, row.at, row.kind, row.room, row.person, json.loads(row.body)) for row in rows]
+
+
+class Signal(NamedTuple):
+    """A frame for the others in a room, which is told and not kept."""
+
+    room: int
+    sender: str
+    """The person who is not told; nothing for a bot."""
+    frame: Mapping[str, Any]
 
 
 class ChatLog:
@@ -96,26 +141,67 @@ class ChatLog:
     def __init__(self, database: Database, clock: Clock = time.time) -> None:
         self.database, self.clock = database, clock
         with database.reading() as connection:
-            settings = read_collection(connection)
-            if settings is None:
-                raise UserError("there is no collection in this database")
-            n_plans = connection.execute(select(collection.c.n_plans)).scalar()
+            self._read_rules(connection)
             events = read_events(connection)
-        self.collection = settings
-        self._rules = settings.rules(n_plans)
+            last = connection.execute(select(func.max(chat_signal.c.number))).scalar()
+        self._signal_cursor = int(last or 0)
+        self._signals: list[Signal] = []
         self.host = Host(self._rules, events, started_at=clock())
         self._exchanged_at = 0.0
+
+    def _read_rules(self, connection: Connection) -> None:
+        settings = read_collection(connection)
+        if settings is None:
+            raise UserError("there is no collection in this database")
+        self.collection = settings
+        self._rules = settings.rules(connection.execute(select(collection.c.n_plans)).scalar())
+
+    def _take_in(self, connection: Connection) -> list[Event]:
+        """Read what other processes wrote."""
+        events = read_events(connection, self.host.lobby.cursor)
+        for event in events:
+            self.host.lobby.apply(event)
+        if any(event.kind == "amended" for event in events):
+            self._read_rules(connection)
+            self.host.rules = self._rules
+        self._read_signals(connection)
+        return events
 
     def look(self) -> list[Event]:
         """Take in what other processes wrote."""
         with self.database.reading() as connection:
-            events = read_events(connection, self.host.lobby.cursor)
-        for event in events:
-            self.host.lobby.apply(event)
-        return events
+            return self._take_in(connection)
+
+    def take_signals(self) -> list[Signal]:
+        """What other processes had to tell since the last time; their senders' own signals come, too."""
+        signals, self._signals = self._signals, []
+        return signals
+
+    def tell(self, signals: Sequence[Signal]) -> None:
+        """Tell other processes."""
+        with self.database.writing() as connection:
+            self._write_signals(connection, signals)
+
+    def _read_signals(self, connection: Connection) -> None:
+        rows = select(chat_signal).where(chat_signal.c.number > self._signal_cursor)
+        for row in connection.execute(rows.order_by(chat_signal.c.number)):
+            self._signal_cursor = row.number
+            self._signals.append(Signal(row.room, row.sender, json.loads(row.frame)))
+
+    def _write_signals(self, connection: Connection, signals: Sequence[Signal]) -> None:
+        now = self.clock()
+        rows = [
+            {"at": now, "room": s.room, "sender": s.sender, "frame": json.dumps(s.frame, ensure_ascii=False)}
+            for s in signals
+        ]
+        if rows:
+            connection.execute(insert(chat_signal), rows)
 
     def run(
-        self, commands: Sequence[Command], signs: Mapping[str, float] | None = None
+        self,
+        commands: Sequence[Command],
+        signs: Mapping[str, float] | None = None,
+        signals: Sequence[Signal] = (),
     ) -> tuple[list[Any], list[Event]]:
         """Carry out commands, and whatever time brings; their results, or the error of each that was refused,
         and the new events, other processes' too. When this returns, all of it is stored."""
@@ -123,11 +209,10 @@ class ChatLog:
         results: list[Any] = []
         try:
             with self.database.writing() as connection:
-                events = read_events(connection, self.host.lobby.cursor)
-                for event in events:
-                    self.host.lobby.apply(event)
+                events = self._take_in(connection)
                 self.host.hear(signs or {})
                 self._exchange_signs(connection, signs or {}, now)
+                self._write_signals(connection, signals)
                 for command in commands:
                     try:
                         results.append(command(self.host, now))
@@ -143,6 +228,7 @@ class ChatLog:
 
     def _read_again(self) -> None:
         with self.database.reading() as connection:
+            self._read_rules(connection)
             events = read_events(connection)
         self.host = Host(self._rules, events, started_at=self.clock())
 
@@ -182,6 +268,7 @@ class ChatLog:
             connection.execute(delete(presence).where(presence.c.person.in_(list(signs))))
             rows = [{"person": person, "seen_at": at} for person, at in signs.items()]
             connection.execute(insert(presence), rows)
+        connection.execute(delete(chat_signal).where(chat_signal.c.at < now - SIGNAL_SECONDS))
         since = now - self._rules.silence_seconds
         others = connection.execute(select(presence).where(presence.c.seen_at > since))
         self.host.hear({row.person: row.seen_at for row in others})

@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from palaver.collection.lobby import SEATS, Lobby, Room
 from palaver.collection.lobby import Turn as Said
-from palaver.collection.records import KNOWLEDGE_SOURCE, Conversation, Participant, Person
+from palaver.collection.records import KNOWLEDGE_SOURCE, Conversation, Decision, Key, Participant, Person
 from palaver.collection.settings import Collection
 from palaver.errors import DataError
 from palaver.schema import Dialogue, Question, Rating, Turn
@@ -119,7 +119,7 @@ def _turn(source: _Source, room: Room, turn: Said, names: dict[str, Any]) -> Tur
     }
     if turn.pasted:
         labels["pasted"] = turn.pasted
-    knowledge: tuple[str, ...] = ()
+    knowledge = (turn.knowledge,) if turn.knowledge else ()
     for answers in turn.answers.values():
         for criterion, value in answers.items():
             if criterion == KNOWLEDGE_SOURCE:
@@ -144,6 +144,8 @@ def _labels(source: _Source, room: Room, planned: Dialogue | None, bot: str | No
     labels: dict[str, Any] = {}
     if planned is not None:
         labels |= {"config": planned.labels["config"], "article": planned.labels["article"]}
+    if room.failure:
+        labels["failure"] = room.failure
     seats = {o.by: o.seat for o in room.occupancies}
     if bot is None:
         for person, given in room.whole.items():
@@ -193,6 +195,11 @@ def _person(source: _Source, row: Any) -> Person:
         share=visitor.share,
         reason=visitor.reason or "is here",
     )
+
+
+def decisions_of(database: Database) -> dict[Key, Decision]:
+    """What the owner decided about conversations and their sides."""
+    return _Source(database).lobby.decisions
 
 
 # --- ratings ------------------------------------------------------------------------------------------------

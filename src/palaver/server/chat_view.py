@@ -58,18 +58,23 @@ def _phase(host: Host, room: Room, seat: Seat) -> str:
 
 def _turn(host: Host, room: Room, seat: Seat, turn: Turn) -> dict[str, Any]:
     is_own = turn.seat == seat.name
-    active = room.legs[turn.leg]
     given = turn.answers.get(seat.person or "", {})
     return {
         "n": turn.number,
         "id": turn.id if turn.by == seat.person else "",
         "mine": is_own,
-        "side": active.index(turn.seat) if turn.seat in active else 0,
+        "side": side_of(room, turn.seat, turn.leg),
         "leg": turn.leg,
         "text": turn.text,
         "bot": not is_own and _is_shown_as_bot(host, room, turn),
         "answers": {k: "|".join(v) if isinstance(v, list) else str(v) for k, v in given.items()},
     }
+
+
+def side_of(room: Room, seat: str, leg: int) -> int:
+    """The column in which a seat's turns stand."""
+    active = room.legs[leg]
+    return active.index(seat) if seat in active else 0
 
 
 def _is_shown_as_bot(host: Host, room: Room, turn: Turn) -> bool:
@@ -111,10 +116,15 @@ def bot_at(room: Room | None, place: str) -> str:
 
 def reading(plan: Dialogue, seat: str) -> dict[str, Any] | None:
     """The reading set of a seat: Factual Sections 1 to 3, and Article Sections 1 to 4 if there is one."""
-    shelf = next((s for s in plan.knowledge or () if s.id.endswith(f"-{seat}")), None)
+    shelf = reading_set(plan, seat)
     if shelf is None:
         return None
     return {"factual": _factual(shelf), "article": _article(shelf)}
+
+
+def reading_set(plan: Dialogue, seat: str) -> ReadingSet | None:
+    """The reading set of a seat."""
+    return next((s for s in plan.knowledge or () if s.id.endswith(f"-{seat}")), None)
 
 
 def _factual(shelf: ReadingSet) -> list[dict[str, Any]]:

@@ -363,6 +363,8 @@ async def enter(request: Request, site: SiteHere) -> Response:
     signed = site.read_signature(request)
     if signed is not None:
         platform, external, parameters = arrival(signed)
+    if site.chat is not None:
+        parameters |= site.chat.group_of(request.query_params)
     framed = request.state.framed = platform == "mturk"
     device = site.device(request)
     browser = Browser(session.rater if session else None, device) if signed is None else None

@@ -235,3 +235,14 @@ presence = Table(
     Column("seen_at", Double, nullable=False),
     Index("ix_presence_seen_at", "seen_at"),
 )
+
+chat_signal = Table(  # told, not kept: who types, what arrived, what a bot has said so far
+    "chat_signal",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("at", Double, nullable=False),
+    Column("room", Integer, nullable=False),
+    Column("sender", String(32), nullable=False),  # a person, or nothing for a bot
+    Column("frame", Text, nullable=False),  # JSON, as pages get it
+    sqlite_autoincrement=True,  # numbers of rows that were deleted do not come again
+)
