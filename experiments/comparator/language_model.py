@@ -306,7 +306,7 @@ def _by_module(adapter: dict[str, Any], n_layers: int) -> dict[str, Any]:
 
 
 def _right_within_sittings(scores: Any, of: Any, arrays: dict[str, Any]) -> dict[str, float]:
-    """How often the better rated of two dialogues of a sitting scores higher, also by trust and in one tier."""
+    """How often the better rated of two dialogues of a sitting scores higher; by trust, and in one tier."""
     sitting, target, weight = arrays["sitting"], arrays["target"][:, 0], arrays["weight"]
     tier = _tiers(arrays["reliable_eval.system"])
     sums = np.zeros((3, 2))
