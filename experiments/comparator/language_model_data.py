@@ -3,7 +3,7 @@
     python experiments/comparator/language_model_data.py --data DATA --out prepared.npz
 
 Holds the ratings of Reliable-Eval and ConvAI 2017, the development dialogues, those of ConvAI2 (from which
-nothing is learnt), minimal pairs, and the open half of the audit (which is looked at, not learnt from).
+nothing is learnt), minimal pairs, and the open part of the audit (which is looked at, not learnt from).
 Raters are weighed by agreement with a linear model of surface features that has not seen them.
 """
 
@@ -89,7 +89,7 @@ def prepare(given: argparse.Namespace) -> None:
     }
     made["audit"] = [
         minimal_pairs.Pair(p.kind, *(_turns(d) for d in ((p.a, p.b) if p.better == "a" else (p.b, p.a))))
-        for p in read_audit_pairs(held_out=False)
+        for p in read_audit_pairs("open")
         if p.better != "equal"
     ]
     for name, pairs in made.items():
