@@ -2,9 +2,9 @@
 
 A dialogue is read in one pass, normalised, each turn behind the name of its role. The head sees the mean
 state over the system's words, the last state and, where the adapter says so, how likely the model finds the
-system's words; its first output is the quality, the others are criteria of the data it learnt from. The adapter
-holds low-rank changes of the base's weights (Hu et al. 2021), which are added to them when it is loaded, so
-that scoring costs what the base costs.
+system's words; its first output is the quality, the others are criteria of the data it learnt from. The
+adapter holds low-rank changes of the base's weights (Hu et al. 2021), which are added to them when it is
+loaded, so that scoring costs what the base costs.
 """
 
 from __future__ import annotations
