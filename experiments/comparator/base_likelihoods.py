@@ -30,7 +30,6 @@ from palaver.comparator.language_model import (  # noqa: E402
     TokenRows,
     cut_by_tokens,
     open_base,
-    reply_likelihoods,
 )
 
 
@@ -56,7 +55,7 @@ def main() -> None:
     parser.add_argument("--budget", type=int, default=8192, help="tokens of a pass")
     parser.add_argument("--first", type=int, help="dialogues of each part, for a trial")
     given = parser.parse_args()
-    from plain_llama import PlainLlama
+    from plain_llama import PlainLlama, reply_likelihoods
 
     trainer = Trainer(SimpleNamespace(prepared=given.prepared))  # type: ignore[arg-type]
     torch = trainer.torch

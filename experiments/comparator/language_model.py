@@ -2,7 +2,7 @@
 
     python experiments/comparator/language_model.py PREPARED.npz PLAN --base BASE --out OUT [--processes 3]
 
-PREPARED is what language_model_data.py wrote. A PLAN names runs, see PLANS: `shapes` tries shapes on two of
+PREPARED is what language_model_data.py wrote. A PLAN names runs, see `plan`: `shapes` tries shapes on two of
 the four quarters of raters, `final` holds each quarter out once and then learns from all with three seeds,
 `systems` leaves each system out once. Each run learns the ratings, centred within a sitting, and their seven
 criteria; which of two dialogues of one sitting is better; and which side of a minimal pair. It needs torch,
@@ -37,7 +37,6 @@ from palaver.comparator.language_model import (  # noqa: E402
     cut_by_tokens,
     open_base,
     pooled_states,
-    reply_likelihoods,
     save_adapter,
 )
 
@@ -74,6 +73,8 @@ class Run:
 
     name: str
     shape: AdapterSettings
+    likelihood: bool
+    """Whether the head sees how likely the system's words are; no adapter is written then."""
     settings: TrainingSettings = field(default_factory=TrainingSettings)
     seed: int = 0
     fold: int | None = None
@@ -86,36 +87,42 @@ class Run:
         return arrays["reliable_eval.system"] != (self.without or "-")
 
 
-def _shape(layers: int, likelihood: bool = False, rank: int = 8) -> AdapterSettings:
-    return AdapterSettings(layers=layers, rank=rank, alpha=2.0 * rank, likelihood=likelihood)
+@dataclass(frozen=True)
+class Tried:
+    """A shape that was tried."""
+
+    layers: int
+    likelihood: bool = False
+    settings: TrainingSettings = TrainingSettings()
+
+    def run(self, name: str, **which: Any) -> Run:
+        """One run of this shape."""
+        return Run(name, AdapterSettings(layers=self.layers), self.likelihood, self.settings, **which)
 
 
-TRIED: dict[str, tuple[AdapterSettings, TrainingSettings]] = {
-    "30-likelihood": (_shape(30, True), TrainingSettings()),
-    "16": (_shape(16), TrainingSettings()),
-    "16-likelihood": (_shape(16, True), TrainingSettings()),
-    "24-likelihood": (_shape(24, True), TrainingSettings()),
-    "30": (_shape(30), TrainingSettings()),
-    "30-likelihood-tier": (_shape(30, True), TrainingSettings(tier_share=1.0)),
-    "30-likelihood-slow": (_shape(30, True), TrainingSettings(learning_rate=2e-4, epochs=4)),
-    "30-likelihood-pairs": (_shape(30, True), TrainingSettings(pair_share=1.0, pairs=96)),
-    "12-likelihood": (_shape(12, True), TrainingSettings()),
-    "30-likelihood-4": (_shape(30, True, 4), TrainingSettings()),
+SHAPES = {
+    "16": Tried(16),
+    "30-likelihood": Tried(30, likelihood=True),
+    "16-likelihood": Tried(16, likelihood=True),
+    "24": Tried(24),
+    "30": Tried(30),
+    "16-tier": Tried(16, settings=TrainingSettings(tier_share=1.0)),
+    "16-slow": Tried(16, settings=TrainingSettings(learning_rate=2e-4, epochs=4)),
+    "16-pairs": Tried(16, settings=TrainingSettings(pair_share=1.0, pairs=96)),
 }
 """Shapes and settings by name; the first ones are tried first."""
 
 
 def plan(name: str, shape: str, systems: list[str]) -> list[Run]:
     """The runs of a plan in their order."""
-    own, settings = TRIED[shape]
-    folds = [Run(f"{shape}.fold-{k}", own, settings, fold=k) for k in range(FOLDS)]
-    seeds = [Run(f"{shape}.seed-{k}", own, settings, seed=k) for k in range(3)]
+    chosen = SHAPES[shape]
     if name == "shapes":
-        return [Run(f"{s}.fold-{k}", *TRIED[s], fold=k) for s in TRIED for k in (0, 1)]
+        return [tried.run(f"{s}.fold-{k}", fold=k) for s, tried in SHAPES.items() for k in (0, 1)]
     if name == "final":
-        return [*folds, *seeds, *(replace(f, name=f"{f.name}.seed-1", seed=1) for f in folds)]
+        folds = [chosen.run(f"{shape}.fold-{k}", fold=k) for k in range(FOLDS)]
+        return folds + [chosen.run(f"{shape}.seed-{k}", seed=k) for k in range(3)]
     if name == "systems":
-        return [Run(f"{shape}.without-{s}", own, settings, without=s) for s in systems]
+        return [chosen.run(f"{shape}.without-{s}", without=s) for s in systems]
     raise SystemExit(f"there is no plan {name}; there are: shapes, final, systems")
 
 
@@ -145,7 +152,7 @@ class Trainer:
 
     def begin(self, run: Run) -> dict[str, Any]:
         """A fresh adapter: `down` and `up` of all layers by kind, and the head."""
-        from plain_llama import KINDS, PlainLlama
+        from plain_llama import KINDS, N_LIKELIHOODS, PlainLlama
 
         torch = self.torch
         if run.shape.layers != self.n_layers:
@@ -161,7 +168,7 @@ class Trainer:
             adapter[f"{kind}.up"] = torch.zeros(
                 n_layers, n_out, run.shape.rank, device=self.device
             ).requires_grad_()
-        n_inputs = run.shape.head_inputs(self.network.width)
+        n_inputs = 2 * self.network.width + (N_LIKELIHOODS if run.likelihood else 0)
         adapter["head.weight"] = torch.zeros(run.shape.outputs, n_inputs, device=self.device).requires_grad_()
         adapter["head.bias"] = torch.zeros(run.shape.outputs, device=self.device).requires_grad_()
         return adapter
@@ -184,7 +191,9 @@ class Trainer:
             hidden = self.network.states(tokens, weights)
             states = pooled_states(hidden.float(), roles)
             states = torch.nn.functional.dropout(states, run.settings.dropout, self.training)
-            if run.shape.likelihood:
+            if run.likelihood:
+                from plain_llama import reply_likelihoods
+
                 likelihoods = reply_likelihoods(hidden, self.network.embedding, tokens, roles, told)
                 states = torch.cat([states, likelihoods], 1)
             parts.append(states @ adapter["head.weight"].T + adapter["head.bias"])
@@ -274,7 +283,7 @@ class Trainer:
         predictions = {name: told[name].astype("f2") for name in SOURCES}
         predictions |= {name: told[name][:, 0] for name in ("pairs_held_out", "audit")}
         np.savez_compressed(self.given.out / f"{run.name}.npz", **predictions)
-        if run.fold is None and run.without is None:
+        if run.fold is None and run.without is None and not run.likelihood:
             about = {"seed": run.seed, "data": "Reliable-Eval (MIT), ConvAI 2017 (Apache-2.0), minimal pairs"}
             arrays = _by_module(adapter, self.n_layers)
             save_adapter(self.given.out / f"{run.name}.safetensors", arrays, run.shape, **about)
@@ -348,7 +357,7 @@ def train(given: argparse.Namespace) -> None:
             "command": "python experiments/comparator/language_model.py PREPARED.npz "
             f"{given.plan} --shape {given.shape} --base BASE --out OUT --processes {given.processes}",
             "machine": f"{machine}, torch {torch.__version__}, {given.processes} runs at a time",
-            "adapter": asdict(run.shape),
+            "adapter": asdict(run.shape) | {"likelihood": run.likelihood},
             "settings": asdict(run.settings),
             "data": trainer.sizes,
             "seed": run.seed,
@@ -371,7 +380,7 @@ def main() -> None:
         "--base", type=Path, help="a folder of transformers; else what `palaver get smollm2` got"
     )
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--shape", choices=TRIED, default=next(iter(TRIED)))
+    parser.add_argument("--shape", choices=SHAPES, default=next(iter(SHAPES)))
     parser.add_argument("--processes", type=int, default=1, help="runs at a time")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--minutes", type=float, default=9.0, help="no run begins that would end later")

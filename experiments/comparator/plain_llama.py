@@ -6,11 +6,16 @@ a step, so that a pass costs what the base costs. Equal to the network of `trans
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 from torch.nn import functional
 
+N_LIKELIHOODS = 3
+_CHUNK = 8192
+"""Tokens whose likelihoods are computed at a time."""
+_USUAL_LIKELIHOOD, _LIKELIHOOD_UNIT = -3.0, 0.25
 KINDS = {
     "q_proj": "self_attn", "k_proj": "self_attn", "v_proj": "self_attn", "o_proj": "self_attn",
     "gate_proj": "mlp", "up_proj": "mlp", "down_proj": "mlp",
@@ -74,3 +79,34 @@ def _turn(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor
     half = x.shape[-1] // 2
     turned = torch.cat([-x[..., half:], x[..., :half]], -1)
     return x * cos.to(x.dtype) + turned * sin.to(x.dtype)
+
+
+def reply_likelihoods(hidden: Any, embedding: Any, tokens: Any, roles: Any, of_system: Any) -> Any:
+    """(B, 3) the mean log-likelihood of the system's tokens: of all, of its least likely turn, of its last.
+
+    `of_system` holds the places, in (B, T - 1) laid flat, whose next token is the system's.
+    """
+    n, length = tokens.shape[0], tokens.shape[1] - 1
+    before = hidden[:, :-1].reshape(n * length, -1)[of_system]  # (m, C)
+    goal = tokens[:, 1:].reshape(-1)[of_system]  # (m,)
+    parts = [
+        -functional.cross_entropy((states @ embedding.T).float(), goals, reduction="none")
+        for states, goals in zip(before.split(_CHUNK), goal.split(_CHUNK), strict=True)
+    ]
+    likelihood = torch.cat(parts)  # (m,)
+    changes = (roles[:, 1:] != roles[:, :-1]).long().cumsum(1)  # (B, T - 1) the number of the turn
+    n_turns = length + 1
+    turn = (changes + n_turns * torch.arange(n, device=tokens.device)[:, None]).reshape(-1)[of_system]
+    flat = likelihood.new_zeros(n * n_turns)
+    sums = flat.index_add(0, turn, likelihood).view(n, n_turns)
+    counts = flat.index_add(0, turn, torch.ones_like(likelihood)).view(n, n_turns)
+    means = sums / counts.clamp(min=1)
+    every = sums.sum(1) / counts.sum(1).clamp(min=1)
+    lowest = means.masked_fill(counts == 0, math.inf).amin(1)
+    numbers = torch.arange(n_turns, device=tokens.device)
+    last_turn = torch.where(counts > 0, numbers, 0).amax(1)
+    last = means.gather(1, last_turn[:, None])[:, 0]
+    spoken = counts.sum(1) > 0
+    values = torch.stack([every, torch.where(spoken, lowest, 0.0), last], 1)
+    usual = torch.where(spoken[:, None], values, _USUAL_LIKELIHOOD)
+    return (usual - _USUAL_LIKELIHOOD) / _LIKELIHOOD_UNIT

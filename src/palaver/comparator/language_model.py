@@ -1,17 +1,15 @@
 """What is said, judged by a language model: the lower layers of SmolLM2, an adapter, and a linear head.
 
 A dialogue is read in one pass, normalised, each turn behind the name of its role. The head sees the mean
-state over the system's words, the last state and, where the adapter says so, how likely the model finds the
-system's words; its first output is the quality, the others are criteria of the data it learnt from. The
-adapter holds low-rank changes of the base's weights (Hu et al. 2021), which are added to them when it is
-loaded, so that scoring costs what the base costs.
+state over the system's words and the last state; its first output is the quality, the others are criteria of
+the data it learnt from. The adapter holds low-rank changes of the base's weights (Hu et al. 2021), which are
+added to them when it is loaded, so that scoring costs what the base costs.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -33,10 +31,6 @@ ADAPTER = "language_model.safetensors"
 USER, SYSTEM = 1, 2
 """Whose turn a token belongs to."""
 _NAMES = {USER: "user:", SYSTEM: "bot:"}
-_N_LIKELIHOODS = 3
-_CHUNK = 8192
-"""Tokens whose likelihoods are computed at a time."""
-_USUAL_LIKELIHOOD, _LIKELIHOOD_UNIT = -3.0, 0.25
 _TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
@@ -51,13 +45,7 @@ class AdapterSettings:
     max_tokens: int = 512
     """Of a longer dialogue the end is kept."""
     outputs: int = 8
-    likelihood: bool = False
-    """Whether the head sees how likely the system's words are, too."""
     base: str = "SmolLM2-135M-Instruct"
-
-    def head_inputs(self, width: int) -> int:
-        """How many numbers the head sees of a dialogue."""
-        return 2 * width + (_N_LIKELIHOODS if self.likelihood else 0)
 
 
 @dataclass(frozen=True)
@@ -157,38 +145,6 @@ def pooled_states(hidden: Any, roles: Any) -> Any:
     return torch.cat([mean, hidden[torch.arange(len(last), device=last.device), last]], dim=-1)
 
 
-def reply_likelihoods(hidden: Any, embedding: Any, tokens: Any, roles: Any, of_system: Any) -> Any:
-    """(B, 3) the mean log-likelihood of the system's tokens: of all, of its least likely turn, of its last.
-
-    `of_system` holds the places, in (B, T - 1) laid flat, whose next token is the system's.
-    """
-    torch = require("torch", "models")
-    n, length = tokens.shape[0], tokens.shape[1] - 1
-    before = hidden[:, :-1].reshape(n * length, -1)[of_system]  # (m, C)
-    goal = tokens[:, 1:].reshape(-1)[of_system]  # (m,)
-    parts = [
-        -torch.nn.functional.cross_entropy((states @ embedding.T).float(), goals, reduction="none")
-        for states, goals in zip(before.split(_CHUNK), goal.split(_CHUNK), strict=True)
-    ]
-    likelihood = torch.cat(parts)  # (m,)
-    changes = (roles[:, 1:] != roles[:, :-1]).long().cumsum(1)  # (B, T - 1) the number of the turn
-    n_turns = length + 1
-    turn = (changes + n_turns * torch.arange(n, device=tokens.device)[:, None]).reshape(-1)[of_system]
-    flat = likelihood.new_zeros(n * n_turns)
-    sums = flat.index_add(0, turn, likelihood).view(n, n_turns)
-    counts = flat.index_add(0, turn, torch.ones_like(likelihood)).view(n, n_turns)
-    means = sums / counts.clamp(min=1)
-    every = sums.sum(1) / counts.sum(1).clamp(min=1)
-    lowest = means.masked_fill(counts == 0, math.inf).amin(1)
-    numbers = torch.arange(n_turns, device=tokens.device)
-    last_turn = torch.where(counts > 0, numbers, 0).amax(1)
-    last = means.gather(1, last_turn[:, None])[:, 0]
-    spoken = counts.sum(1) > 0
-    values = torch.stack([every, torch.where(spoken, lowest, 0.0), last], 1)
-    usual = torch.where(spoken[:, None], values, _USUAL_LIKELIHOOD)
-    return (usual - _USUAL_LIKELIHOOD) / _LIKELIHOOD_UNIT
-
-
 def target_modules(base: Any) -> dict[str, Any]:
     """The linear maps that an adapter changes, by name."""
     return {name: module for name, module in base.named_modules() if name.rsplit(".", 1)[-1] in _TARGETS}
@@ -223,31 +179,26 @@ class LanguageModel:
         return cls(network.to(device), tokenizer, head, settings)
 
     def score(
-        self, dialogues: Sequence[Dialogue], *, budget: int = 4096, progress: Progress = no_progress
+        self, dialogues: Sequence[Dialogue], *, budget: int | None = None, progress: Progress = no_progress
     ) -> Floats:
-        """(N,) the quality of each dialogue, in the unit of the ratings it learnt from."""
+        """(N,) the quality of each dialogue, in the unit of the ratings it learnt from.
+
+        `budget` is the tokens of a pass; without it few on a processor, whose cache they must fit into.
+        """
         from palaver.text.normalisation import normalise
 
         torch = require("torch", "models")
         turns = [[(turn.speaker == "user", normalise(turn.text)) for turn in d.turns] for d in dialogues]
         rows = tokenise(turns, self.tokenizer, self.settings.max_tokens)
+        if budget is None:
+            budget = 512 if self.weight.device.type == "cpu" else 16384
         scores = np.zeros(len(rows))
         n_done = 0
         with torch.inference_mode():
             for piece in cut_by_tokens(rows.lengths, budget):
-                tokens, roles = rows.padded(piece)
-                of_system = np.flatnonzero(roles[:, 1:] == SYSTEM)
-                tokens, roles, of_system = (
-                    torch.from_numpy(array).to(self.weight.device) for array in (tokens, roles, of_system)
-                )
+                tokens, roles = (torch.from_numpy(a).to(self.weight.device) for a in rows.padded(piece))
                 hidden = self.base(input_ids=tokens, use_cache=False).last_hidden_state  # (B, T, C)
-                seen = pooled_states(hidden.float(), roles)
-                if self.settings.likelihood:
-                    embedding = self.base.embed_tokens.weight
-                    seen = torch.cat(
-                        [seen, reply_likelihoods(hidden, embedding, tokens, roles, of_system)], 1
-                    )
-                outputs = seen @ self.weight.T + self.bias  # (B, outputs)
+                outputs = pooled_states(hidden.float(), roles) @ self.weight.T + self.bias  # (B, outputs)
                 scores[piece] = outputs[:, 0].cpu().numpy()
                 n_done += len(piece)
                 progress("reading dialogues", n_done, len(rows))
