@@ -36,7 +36,7 @@ def test_the_audit() -> None:
         cells = [kind["kind"], kind["differ"], number(kind["accuracy"]), interval, *trivial]
         rows.append(f"| {' | '.join(cells)} |")
     assert table("| kind | the dialogues differ |") == rows
-    assert audit["half"] == "open"
+    assert audit["part"] == "open"
     assert audit["run"]["data"][PAIRS.name] == digest_files([PAIRS])  # else the audit has to be run again
     assert audit["machine"]
 

@@ -1,8 +1,8 @@
-"""The shipped comparator on the audit set, its open half, for docs/reference/comparator.md.
+"""The shipped comparator on the audit set, its open part, for docs/reference/comparator.md.
 
     python experiments/comparator/audit.py --out docs/results/comparator-audit.json
 
-With --held-out the other half, once, when nothing is changed any more.
+With --part held-out or second those, once, when nothing is changed any more.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from palaver.schema.run import plain  # noqa: E402
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--held-out", action="store_true")
+    parser.add_argument("--part", choices=("open", "held-out", "second"), default="open")
     options = parser.parse_args()
-    result = audit("comparator", held_out=options.held_out, device="cpu")
-    flag = " --held-out" if options.held_out else ""
+    result = audit("comparator", part=options.part.replace("-", " "), device="cpu")
+    flag = "" if options.part == "open" else f" --part {options.part}"
     record = {
         "made_by": f"python experiments/comparator/audit.py{flag} --out docs/results/{options.out.name}",
         "command": f"palaver compare audit{flag} --device cpu --json",

@@ -4,7 +4,8 @@
 
 WORK is the folder that ship.py was given with --work, MAIN what language_model.py wrote (predictions.npz,
 results.json, adapter-0.safetensors). Both models have scored every training dialogue without having seen its
-rater. The language model gets the largest share that is within one standard error of the best on these. The
+rater. The share of the language model is the best on these and on the open part of the audit, which count the
+same: ratings say little about what a bot says wrong, the audit says little about what people like. The
 development pairs fix the unit of the scores, no more. Writes the adapter and the weights beside the rater
 model in src/palaver/comparator/default.
 """
@@ -26,16 +27,30 @@ ROOT = HERE.parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
 from palaver.comparator.evaluation import evaluate_pairs  # noqa: E402
-from palaver.comparator.language_model import ADAPTER  # noqa: E402
+from palaver.comparator.language_model import ADAPTER, LanguageModel  # noqa: E402
 from palaver.comparator.method import log_odds_unit, rating_pairs  # noqa: E402
 from palaver.comparator.model import RECORD, load_model  # noqa: E402
 from palaver.comparator.rater_effects import effects, sittings  # noqa: E402
 from palaver.comparator.reading import read_pairs, read_rated  # noqa: E402
 from palaver.comparator.representation import Representation  # noqa: E402
+from palaver.comparator.scorer import load_scorer  # noqa: E402
 from palaver.comparator.training_data import load_arrays  # noqa: E402
+from palaver.judges.audit import read_audit_pairs  # noqa: E402
+from palaver.readers.roles import is_silent, without_empty_turns  # noqa: E402
 
 DEFAULT = ROOT / "src/palaver/comparator/default"
 SHARES = np.round(np.linspace(0, 1, 11), 1)
+
+
+def audit_scores(adapter: Path) -> tuple[Any, Any]:
+    """How much higher each of the two scores the better dialogue of the open pairs that have one."""
+    pairs = [pair for pair in read_audit_pairs("open") if pair.better != "equal"]
+    sides = [(p.a, p.b) if p.better == "a" else (p.b, p.a) for p in pairs]
+    sides = [both for both in sides if not any(map(is_silent, both))]  # these are right by rule
+    spoken = [without_empty_turns(dialogue) for both in sides for dialogue in both]
+    fast = load_scorer("fast")
+    of_raters, of_language = fast.score(spoken).score, LanguageModel.load(adapter).score(spoken)
+    return of_raters[0::2] - of_raters[1::2], of_language[0::2] - of_language[1::2]
 
 
 def main() -> None:
@@ -66,6 +81,7 @@ def main() -> None:
     model, _ = load_model(DEFAULT)
     dev_raters = model.heads_of(Representation(**load_arrays(given.work / "represented-dev.npz"))).mean(0)
     dev_language = predictions["development.0"].astype(float)
+    of_audit = audit_scores(given.main / "adapter-0.safetensors")
     table: list[dict[str, Any]] = []
     groups = ratings.codes("rater")[own.first]
     for share in SHARES:
@@ -73,11 +89,16 @@ def main() -> None:
         result = evaluate_pairs(joined, own, groups)
         right = np.sign(joined[own.first] - joined[own.second]) == own.label
         trusted = float(np.average(right, weights=weight[own.first]))
-        table.append({"share": float(share), **asdict(result), "weighted_accuracy": trusted})
-    best = max(table, key=lambda row: row["weighted_accuracy"])
-    error = (best["high"] - best["low"]) / (2 * 1.96)
-    near = [row for row in table if row["weighted_accuracy"] >= best["weighted_accuracy"] - error]
-    share = max(row["share"] for row in near)
+        of_pairs = (1 - share) * of_audit[0] / of_raters.std() + share * of_audit[1] / of_language.std()
+        table.append(
+            {
+                "share": float(share),
+                **asdict(result),
+                "weighted_accuracy": trusted,
+                "audit_accuracy": float((of_pairs > 0).mean()),
+            }
+        )
+    share = max(table, key=lambda row: row["weighted_accuracy"] + row["audit_accuracy"])["share"]
     parts = [(1 - share) / of_raters.std(), share / of_language.std()]
     dev_joined = parts[0] * dev_raters + parts[1] * dev_language
     difference = dev_joined[pairs.first] - dev_joined[pairs.second]
@@ -90,7 +111,6 @@ def main() -> None:
         "command": "python experiments/comparator/join.py --data DATA --work WORK --main MAIN "
         "--out docs/results/comparator-joined.json",
         "chosen_share": share,
-        "standard_error": error,
         "shares": table,
         "weights": weights,
         "development": {
@@ -107,7 +127,7 @@ def main() -> None:
     }
     given.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     for row in table:
-        print(row["share"], round(row["accuracy"], 4), round(row["weighted_accuracy"], 4))
+        print(row["share"], *(round(row[k], 4) for k in ("accuracy", "weighted_accuracy", "audit_accuracy")))
     print(
         "share",
         share,

@@ -1,16 +1,13 @@
 """A language model that judges what is said in a dialogue: SmolLM2 with an adapter, learnt from ratings.
 
-    python experiments/comparator/language_model.py prepare --data DATA --out prepared.npz
-    python experiments/comparator/language_model.py train --prepared prepared.npz --base BASE --out OUT
-    python experiments/comparator/language_model.py train ... --leave-out each
+    python experiments/comparator/language_model.py PREPARED.npz PLAN --base BASE --out OUT [--processes 3]
 
-`prepare` cuts the ratings of Reliable-Eval and ConvAI 2017, the development dialogues, those of ConvAI2 (from
-which nothing is learnt) and minimal pairs into tokens. It weighs raters by agreement with a linear model
-of surface features that has not seen them. `train` needs torch and transformers only. It learns the ratings,
-centred within a sitting, and their seven criteria; which of two dialogues of one sitting is better; and which
-side of a minimal pair. First every quarter of the raters is held out once (scores to choose weights on), then
-all are learnt from with each seed. With --leave-out each system is left out once instead. It writes
-predictions.npz, results.json and one adapter a seed.
+PREPARED is what language_model_data.py wrote. A PLAN names runs, see `plan`: `shapes` tries shapes on two of
+the four quarters of raters, `final` holds each quarter out once and then learns from all with three seeds,
+`systems` leaves each system out once. Each run learns the ratings, centred within a sitting, and their seven
+criteria; which of two dialogues of one sitting is better; and which side of a minimal pair. It needs torch,
+transformers and numpy only, and writes NAME.json, NAME.npz (what it says of every dialogue) and, where it
+learnt from all raters, NAME.safetensors as soon as the run is done. Runs that are there are not run again.
 """
 
 from __future__ import annotations
@@ -18,9 +15,11 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
+import subprocess
 import sys
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,22 +28,19 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "src")]
 
+from language_model_data import CRITERIA, FOLDS, PARTS, SOURCES  # noqa: E402
+
 from palaver.comparator.language_model import (  # noqa: E402
+    SYSTEM,
     AdapterSettings,
     TokenRows,
     cut_by_tokens,
     open_base,
     pooled_states,
     save_adapter,
-    target_modules,
-    tokenise,
 )
 
-CRITERIA = ("robotic", "interesting", "fun", "consistent", "fluent", "repetitive", "topic")
-FOLDS = 4
-SOURCES = ("reliable_eval", "convai2017", "development", "convai2")
-"""The first two are learnt from."""
-PARTS = (*SOURCES, "pairs", "pairs_held_out")
+TIERS = ({"D", "D_p", "E", "E_p"}, {"A", "A_p", "B", "B_p", "C", "C_p"})
 
 
 @dataclass(frozen=True)
@@ -59,110 +55,75 @@ class TrainingSettings:
     head_rate: float = 1e-3
     criteria_share: float = 0.2
     sitting_share: float = 0.5
+    tier_share: float = 0.0
+    """How much more a pair of dialogues of one tier of bots counts."""
     pair_share: float = 0.5
     other_share: float = 0.25
     """The weight of a rating of ConvAI 2017 beside one of Reliable-Eval."""
     warm_up: float = 0.1
     dropout: float = 0.1
     """Of what goes into the head."""
-    budget: int = 16384
+    budget: int = 24576
     """Tokens of one pass, padding counted."""
 
 
-# --- prepare ------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Run:
+    """One adapter to be learnt: its name, its shape, and the ratings that it does not see."""
+
+    name: str
+    shape: AdapterSettings
+    likelihood: bool
+    """Whether the head sees how likely the system's words are; no adapter is written then."""
+    settings: TrainingSettings = field(default_factory=TrainingSettings)
+    seed: int = 0
+    fold: int | None = None
+    without: str | None = None
+
+    def seen(self, arrays: dict[str, Any]) -> Any:
+        """(N,) which ratings of Reliable-Eval it learns from."""
+        if self.fold is not None:
+            return arrays["fold"] != self.fold
+        return arrays["reliable_eval.system"] != (self.without or "-")
 
 
-def prepare(given: argparse.Namespace) -> None:
-    """Write everything that training needs as arrays."""
-    import minimal_pairs
+@dataclass(frozen=True)
+class Tried:
+    """A shape that was tried."""
 
-    from palaver.comparator.method import draw_folds, held_out_together
-    from palaver.comparator.rater_effects import effects, sittings
-    from palaver.comparator.reading import read_rated
-    from palaver.text.normalisation import normalise
+    layers: int
+    likelihood: bool = False
+    settings: TrainingSettings = TrainingSettings()
 
-    _, tokenizer = open_base(given.base, 1)
-    settings = AdapterSettings()
-    folder = given.data / "rated"
-    files = {
-        "reliable_eval": "reliable_eval.train", "convai2017": "convai2017_humanbot",
-        "development": "reliable_eval.dev_dialogues", "convai2": "convai2_rated",
-    }  # fmt: skip
-    arrays: dict[str, Any] = {}
-    for source in SOURCES:
-        rated = read_rated(folder / f"{files[source]}.jsonl.gz")
-        rows = tokenise(
-            [[(t.speaker == "user", normalise(t.text)) for t in d.turns] for d in rated.dialogues],
-            tokenizer,
-            settings.max_tokens,
-        )
-        arrays |= _named(source, rows)
-        arrays[f"{source}.ids"] = np.array(rated.ids)
-        arrays[f"{source}.system"] = np.array([row.system or "" for row in rated.rows])
-        if source == "reliable_eval":
-            sitting = sittings(rated.codes("rater"), rated.codes("group"))
-            own = [rated.values, *(_scores(rated, name) for name in CRITERIA)]
-            arrays["target"] = np.stack([effects(values, sitting).target for values in own], 1).astype("f4")
-            arrays["sitting"] = sitting
-            arrays["fold"] = draw_folds(held_out_together(rated)[0], FOLDS, 0)
-            arrays["weight"] = _weigh_raters(rated, sitting).astype("f4")
-        if source == "convai2017":
-            values = rated.values
-            arrays["other_target"] = ((values - values.mean()) / values.std()).astype("f4")
-        print(f"{source}: {len(rows)} dialogues, {rows.lengths.mean():.0f} tokens each", flush=True)
-    beginnings = minimal_pairs.read_beginnings(given.data)
-    inferences = minimal_pairs.read_inferences(given.data)
-    cut = len(beginnings) // 10, len(inferences) // 10  # what comes before is not learnt from
-    made = {
-        "pairs": [
-            *minimal_pairs.make_pairs(beginnings[cut[0] :], 11000, seed=1),
-            *minimal_pairs.inference_pairs(inferences[cut[1] :], 2000, seed=1),
-        ],
-        "pairs_held_out": [
-            *minimal_pairs.make_pairs(beginnings[: cut[0]], 880, seed=2),
-            *minimal_pairs.inference_pairs(inferences[: cut[1]], 80, seed=2),
-        ],
-    }
-    for name, pairs in made.items():
-        turns = [
-            [(who == "user", normalise(text)) for who, text in side]
-            for p in pairs
-            for side in (p.good, p.bad)
-        ]
-        arrays |= _named(name, tokenise(turns, tokenizer, settings.max_tokens))
-        arrays[f"{name}.kind"] = np.array([pair.kind for pair in pairs])
-        print(
-            f"{name}: {len(pairs)}, {np.diff(arrays[f'{name}.bounds']).mean():.0f} tokens a side", flush=True
-        )
-    np.savez_compressed(given.out, **arrays)
-    print(f"{given.out}: {given.out.stat().st_size / 1e6:.1f} MB")
+    def run(self, name: str, **which: Any) -> Run:
+        """One run of this shape."""
+        return Run(name, AdapterSettings(layers=self.layers), self.likelihood, self.settings, **which)
 
 
-def _named(name: str, rows: TokenRows) -> dict[str, Any]:
-    return {f"{name}.{part}": getattr(rows, part) for part in ("tokens", "roles", "bounds")}
+SHAPES = {
+    "16": Tried(16),
+    "30-likelihood": Tried(30, likelihood=True),
+    "16-likelihood": Tried(16, likelihood=True),
+    "24": Tried(24),
+    "30": Tried(30),
+    "16-tier": Tried(16, settings=TrainingSettings(tier_share=1.0)),
+    "16-slow": Tried(16, settings=TrainingSettings(learning_rate=2e-4, epochs=4)),
+    "16-pairs": Tried(16, settings=TrainingSettings(pair_share=1.0, pairs=96)),
+}
+"""Shapes and settings by name; the first ones are tried first."""
 
 
-def _weigh_raters(rated: Any, sitting: Any) -> Any:
-    """(N,) what each rating counts, by a model of surface features that has not seen its rater."""
-    from palaver.comparator.method import MethodSettings, draw_folds, held_out_scores, held_out_together
-    from palaver.comparator.rater_effects import effects, reliability
-    from palaver.comparator.representation import represent
-
-    x = represent(rated.dialogues, lambda texts: np.ones((len(texts), 1)))
-    group, rater = held_out_together(rated)[0], rated.codes("rater")
-    fold, target = draw_folds(group, 5, 0), effects(rated.values, sitting).target
-    weights = np.ones(len(rated))
-    for _ in range(2):
-        held = held_out_scores(x, target, weights, group, fold, MethodSettings(heads=1, trees=0))
-        weights = reliability(rated.values, held, rater, sitting).weights(rater)
-    return weights
-
-
-def _scores(rated: Any, criterion: str) -> Any:
-    return np.array([float(json.loads(str(row.dialogue.labels["scores"]))[criterion]) for row in rated.rows])
-
-
-# --- train --------------------------------------------------------------------------------------------------
+def plan(name: str, shape: str, systems: list[str]) -> list[Run]:
+    """The runs of a plan in their order."""
+    chosen = SHAPES[shape]
+    if name == "shapes":
+        return [tried.run(f"{s}.fold-{k}", fold=k) for s, tried in SHAPES.items() for k in (0, 1)]
+    if name == "final":
+        folds = [chosen.run(f"{shape}.fold-{k}", fold=k) for k in range(FOLDS)]
+        return folds + [chosen.run(f"{shape}.seed-{k}", seed=k) for k in range(3)]
+    if name == "systems":
+        return [chosen.run(f"{shape}.without-{s}", without=s) for s in systems]
+    raise SystemExit(f"there is no plan {name}; there are: shapes, final, systems")
 
 
 class Trainer:
@@ -178,15 +139,8 @@ class Trainer:
         self.sizes = {name: len(self.arrays[f"{name}.bounds"]) - 1 for name in PARTS}
         self.begins = dict(zip(PARTS, np.cumsum([0, *self.sizes.values()]), strict=False))
         self.rows = self._all_rows()
-        self.shape = AdapterSettings(layers=given.layers, rank=given.rank, alpha=2.0 * given.rank)
-        self.settings = TrainingSettings(epochs=given.epochs, other_share=given.other_share)
-        if given.limit:
-            self.settings = replace(self.settings, sittings=2, pairs=4)
         self.half = torch.bfloat16 if self.device.type == "cuda" else torch.float32
-        self.base, _ = open_base(given.base, self.shape.layers)
-        self.base.to(self.device, self.half).requires_grad_(False)
-        self.linear = target_modules(self.base)
-        torch.backends.cuda.matmul.allow_tf32 = True
+        self.n_layers = 0
 
     def _all_rows(self) -> TokenRows:
         """The dialogues of all parts, one part after the other."""
@@ -196,66 +150,76 @@ class Trainer:
         lengths = [np.diff(self.arrays[f"{name}.bounds"]) for name in PARTS]
         return TokenRows(tokens, roles, np.cumsum([0, *np.concatenate(lengths)]))
 
-    def begin(self, seed: int) -> dict[str, Any]:
-        """A fresh adapter, hooked into the base."""
+    def begin(self, run: Run) -> dict[str, Any]:
+        """A fresh adapter: `down` and `up` of all layers by kind, and the head."""
+        from plain_llama import KINDS, N_LIKELIHOODS, PlainLlama
+
         torch = self.torch
-        torch.manual_seed(seed)
-        for hook in getattr(self, "hooks", ()):
-            hook.remove()
-        self.hooks = []
-        arrays: dict[str, Any] = {}
-        scale = self.shape.alpha / self.shape.rank
-        for name, module in self.linear.items():
-            n_out, n_in = module.weight.shape
-            down = torch.randn(self.shape.rank, n_in, device=self.device) / math.sqrt(n_in)
-            up = torch.zeros(n_out, self.shape.rank, device=self.device)
-            arrays[f"{name}.down"], arrays[f"{name}.up"] = down.requires_grad_(), up.requires_grad_()
-            self.hooks.append(module.register_forward_hook(self._change(down, up, scale)))
-        width = self.base.config.hidden_size
-        arrays["head.weight"] = torch.zeros(
-            self.shape.outputs, 2 * width, device=self.device
-        ).requires_grad_()
-        arrays["head.bias"] = torch.zeros(self.shape.outputs, device=self.device).requires_grad_()
-        return arrays
+        if run.shape.layers != self.n_layers:
+            base, _ = open_base(self.given.base, run.shape.layers)
+            self.network = PlainLlama(base, self.device, self.half)
+            self.n_layers = run.shape.layers
+        torch.manual_seed(run.seed)
+        adapter: dict[str, Any] = {}
+        for kind in KINDS:
+            n_layers, n_out, n_in = self.network.weights[kind].shape
+            down = torch.randn(n_layers, run.shape.rank, n_in, device=self.device) / math.sqrt(n_in)
+            adapter[f"{kind}.down"] = down.requires_grad_()
+            adapter[f"{kind}.up"] = torch.zeros(
+                n_layers, n_out, run.shape.rank, device=self.device
+            ).requires_grad_()
+        n_inputs = 2 * self.network.width + (N_LIKELIHOODS if run.likelihood else 0)
+        adapter["head.weight"] = torch.zeros(run.shape.outputs, n_inputs, device=self.device).requires_grad_()
+        adapter["head.bias"] = torch.zeros(run.shape.outputs, device=self.device).requires_grad_()
+        return adapter
 
-    def _change(self, down: Any, up: Any, scale: float) -> Any:
-        linear = self.torch.nn.functional.linear
+    def merged(self, run: Run, adapter: dict[str, Any]) -> dict[str, Any]:
+        """The base's weights with the adapter's changes."""
+        changes = {kind: (adapter[f"{kind}.down"], adapter[f"{kind}.up"]) for kind in self.network.weights}
+        return self.network.merge(changes, run.shape.alpha / run.shape.rank)
 
-        def add(module: Any, inputs: Any, output: Any) -> Any:
-            x = inputs[0]
-            return output + linear(linear(x, (scale * down).to(x.dtype)), up.to(x.dtype))
-
-        return add
-
-    def outputs(self, places: Any, arrays: dict[str, Any]) -> Any:
+    def outputs(self, places: Any, run: Run, adapter: dict[str, Any], weights: dict[str, Any]) -> Any:
         """(n, outputs) what the model says of the dialogues in these places, in passes of like length."""
         torch, rows = self.torch, self.rows
         parts, order = [], []
-        for piece in cut_by_tokens(rows.lengths[places], self.settings.budget):
-            tokens, roles = (torch.from_numpy(a).to(self.device) for a in rows.padded(places[piece]))
-            hidden = self.base(input_ids=tokens, use_cache=False).last_hidden_state.float()
-            states = pooled_states(hidden, roles)
-            states = torch.nn.functional.dropout(states, self.settings.dropout, self.training)
-            parts.append(states @ arrays["head.weight"].T + arrays["head.bias"])
+        for piece in cut_by_tokens(rows.lengths[places], run.settings.budget):
+            tokens, roles = rows.padded(places[piece])
+            told = np.flatnonzero(roles[:, 1:] == SYSTEM)
+            tokens, roles, told = (
+                torch.from_numpy(a).to(self.device, non_blocking=True) for a in (tokens, roles, told)
+            )
+            hidden = self.network.states(tokens, weights)
+            states = pooled_states(hidden.float(), roles)
+            states = torch.nn.functional.dropout(states, run.settings.dropout, self.training)
+            if run.likelihood:
+                from plain_llama import reply_likelihoods
+
+                likelihoods = reply_likelihoods(hidden, self.network.embedding, tokens, roles, told)
+                states = torch.cat([states, likelihoods], 1)
+            parts.append(states @ adapter["head.weight"].T + adapter["head.bias"])
             order.append(piece)
         back = np.argsort(np.concatenate(order))
         return torch.cat(parts)[torch.from_numpy(back).to(self.device)]
 
-    def fit(self, seen: Any, seed: int) -> tuple[dict[str, Any], dict[str, float]]:
-        """Learn from the rows `seen` of Reliable-Eval, from ConvAI 2017 and from the minimal pairs."""
-        torch, s = self.torch, self.settings
-        rng = np.random.default_rng(seed)
-        arrays = self.begin(seed)
-        sitting = self.arrays["sitting"]
+    def fit(self, run: Run) -> tuple[dict[str, Any], dict[str, float]]:
+        """Learn from the ratings of Reliable-Eval it may see, from ConvAI 2017 and from the minimal pairs."""
+        torch, s = self.torch, run.settings
+        if self.given.steps:
+            s = replace(s, sittings=2, pairs=4)
+        rng = np.random.default_rng(run.seed)
+        adapter = self.begin(run)
+        seen, sitting = run.seen(self.arrays), self.arrays["sitting"]
         groups = [np.flatnonzero((sitting == g) & seen) for g in np.unique(sitting[seen])]
         target = torch.from_numpy(self.arrays["target"]).to(self.device)  # (N, 8)
         weight = torch.from_numpy(self.arrays["weight"]).to(self.device)
+        sitting_of = torch.from_numpy(sitting).to(self.device)
+        tier_of = torch.from_numpy(_tiers(self.arrays["reliable_eval.system"])).to(self.device)
         other = torch.from_numpy(self.arrays["other_target"]).to(self.device)
         n_pairs = self.sizes["pairs"] // 2
-        per_epoch = -(-len(groups) // s.sittings)
-        n_steps = min(s.epochs * per_epoch, self.given.limit or 10**9)
-        heads = [array for name, array in arrays.items() if name.startswith("head")]
-        rest = [array for name, array in arrays.items() if not name.startswith("head")]
+        n_steps = s.epochs * -(-len(groups) // s.sittings)
+        n_steps = min(n_steps, self.given.steps or n_steps)
+        heads = [array for name, array in adapter.items() if name.startswith("head")]
+        rest = [array for name, array in adapter.items() if not name.startswith("head")]
         optimiser = torch.optim.AdamW(
             [{"params": rest, "lr": s.learning_rate}, {"params": heads, "lr": s.head_rate}], weight_decay=0.01
         )
@@ -275,21 +239,24 @@ class Trainer:
             others = rng.integers(len(other), size=len(places) // 2 if s.other_share else 0)
             sides = self.begins["pairs"] + np.stack([2 * drawn, 2 * drawn + 1], 1).ravel()
             every = np.concatenate([places, sides, self.begins["convai2017"] + others])
-            said, of_sides, of_others = self.outputs(every, arrays).split(
-                [len(places), len(sides), len(others)]
-            )
+            told = self.outputs(every, run, adapter, self.merged(run, adapter))
+            of_ratings, of_sides, of_others = told.split([len(places), len(sides), len(others)])
             rows = torch.from_numpy(places).to(self.device)
-            errors = torch.nn.functional.smooth_l1_loss(said, target[rows], reduction="none")
+            errors = torch.nn.functional.smooth_l1_loss(of_ratings, target[rows], reduction="none")
             rating_loss = (errors @ shares * weight[rows]).mean()
-            sitting_loss = self._within(said[:, 0], target[rows, 0], weight[rows], sitting[places])
+            gap = target[rows, 0][:, None] - target[rows, 0][None, :]  # (n, n)
+            wide = (sitting_of[rows][:, None] == sitting_of[rows][None, :]) & (gap > 0.3)
+            alike = (tier_of[rows][:, None] == tier_of[rows][None, :]) & (tier_of[rows] >= 0)
+            counts = wide * gap.clamp(max=2.0) * weight[rows][:, None] * (1 + s.tier_share * alike)
+            nearer = torch.nn.functional.softplus(-1.5 * (of_ratings[:, :1] - of_ratings[:, 0][None]))
+            sitting_loss = (counts * nearer).sum() / counts.sum().clamp(min=1e-6)
             difference = of_sides[0::2, 0] - of_sides[1::2, 0]
             pair_loss = torch.nn.functional.softplus(-2 * difference).mean()
             loss = rating_loss + s.sitting_share * sitting_loss + s.pair_share * pair_loss
             if s.other_share:
                 goal = other[torch.from_numpy(others).to(self.device)]
                 loss = loss + s.other_share * torch.nn.functional.smooth_l1_loss(of_others[:, 0], goal)
-            done = step / n_steps
-            now = min((step + 1) / warm, 0.5 * (1 + math.cos(math.pi * done)))
+            now = min((step + 1) / warm, 0.5 * (1 + math.cos(math.pi * step / n_steps)))
             for group, rate in zip(optimiser.param_groups, rates, strict=True):
                 group["lr"] = rate * now
             optimiser.zero_grad(set_to_none=True)
@@ -298,137 +265,134 @@ class Trainer:
             optimiser.step()
             totals += torch.stack([rating_loss, sitting_loss, pair_loss]).detach()
         mean = (totals / max(1, n_steps)).cpu().numpy().astype(float)
-        names = ("rating", "sitting", "pair")
         self.training = False
-        return arrays, dict(zip(names, mean.round(4).tolist(), strict=True)) | {
+        return adapter, dict(zip(("rating", "sitting", "pair"), mean.round(4).tolist(), strict=True)) | {
             "steps": n_steps, "seconds": round(time.time() - began, 1)
         }  # fmt: skip
 
-    def _within(self, said: Any, target: Any, weight: Any, sitting: Any) -> Any:
-        """Logistic loss over all pairs of one sitting, heavier where the ratings lie further apart."""
-        torch = self.torch
-        codes = torch.from_numpy(sitting).to(self.device)
-        gap = target[:, None] - target[None, :]  # (n, n)
-        wide = (codes[:, None] == codes[None, :]) & (gap > 0.3)
-        share = wide * gap.clamp(max=2.0) * weight[:, None]
-        loss = torch.nn.functional.softplus(-1.5 * (said[:, None] - said[None, :]))
-        return (share * loss).sum() / share.sum().clamp(min=1e-6)
-
-    def predict(self, name: str, places: Any, arrays: dict[str, Any]) -> Any:
-        """(n,) the quality of the dialogues in these places."""
-        if not len(places):
-            return np.zeros(0, "f4")
+    def work(self, run: Run) -> dict[str, Any]:
+        """Fit and write down what the adapter says of every dialogue, and how often it is right."""
+        adapter, record = self.fit(run)
+        parts = [name for name in PARTS if name != "pairs"]
         with self.torch.no_grad():
-            return self.outputs(self.begins[name] + places, arrays)[:, 0].float().cpu().numpy()
+            weights = self.merged(run, adapter)
+            told = {
+                name: self.outputs(self.begins[name] + np.arange(self.sizes[name]), run, adapter, weights)
+                .float().cpu().numpy() for name in parts
+            }  # fmt: skip
+        predictions = {name: told[name].astype("f2") for name in SOURCES}
+        predictions |= {name: told[name][:, 0] for name in ("pairs_held_out", "audit")}
+        np.savez_compressed(self.given.out / f"{run.name}.npz", **predictions)
+        if run.fold is None and run.without is None and not run.likelihood:
+            about = {"seed": run.seed, "data": "Reliable-Eval (MIT), ConvAI 2017 (Apache-2.0), minimal pairs"}
+            arrays = _by_module(adapter, self.n_layers)
+            save_adapter(self.given.out / f"{run.name}.safetensors", arrays, run.shape, **about)
+        unseen = ~run.seen(self.arrays)
+        for name in ("pairs_held_out", "audit"):
+            right = told[name][0::2, 0] > told[name][1::2, 0]
+            kinds = self.arrays[f"{name}.kind"]
+            record[name] = {str(k): round(float(right[kinds == k].mean()), 3) for k in np.unique(kinds)}
+            record[f"{name}_all"] = round(float(np.mean(list(record[name].values()))), 4)
+        record |= _right_within_sittings(told["reliable_eval"][:, 0], unseen, self.arrays)
+        return record
+
+
+def _tiers(systems: Any) -> Any:
+    """(N,) the tier of each dialogue's bot; -1 where it has none."""
+    return np.array([next((i for i, tier in enumerate(TIERS) if s in tier), -1) for s in systems])
+
+
+def _by_module(adapter: dict[str, Any], n_layers: int) -> dict[str, Any]:
+    """The arrays under the names of the base's modules."""
+    from plain_llama import KINDS
+
+    arrays = {name: array for name, array in adapter.items() if name.startswith("head")}
+    for kind, part in KINDS.items():
+        for i in range(n_layers):
+            for side in ("down", "up"):
+                arrays[f"layers.{i}.{part}.{kind}.{side}"] = adapter[f"{kind}.{side}"][i]
+    return arrays
+
+
+def _right_within_sittings(scores: Any, of: Any, arrays: dict[str, Any]) -> dict[str, float]:
+    """How often the better rated of two dialogues of a sitting scores higher; by trust, and in one tier."""
+    sitting, target, weight = arrays["sitting"], arrays["target"][:, 0], arrays["weight"]
+    tier = _tiers(arrays["reliable_eval.system"])
+    sums = np.zeros((3, 2))
+    for g in np.unique(sitting[of]):
+        rows = np.flatnonzero((sitting == g) & of)
+        wide = (target[rows][:, None] - target[rows][None, :]) > 0.5
+        right = wide & (scores[rows][:, None] > scores[rows][None, :])
+        alike = (tier[rows][:, None] == tier[rows][None, :]) & (tier[rows] >= 0)[:, None]
+        for i, counts in enumerate((1.0, weight[rows][:, None], weight[rows][:, None] * alike)):
+            sums[i] += (right * counts).sum(), (wide * counts).sum()
+    names = ("within_sittings", "by_trust", "by_trust_in_tier")
+    return {name: round(float(a / b), 4) if b else math.nan for name, (a, b) in zip(names, sums, strict=True)}
 
 
 def train(given: argparse.Namespace) -> None:
-    """All runs, each written down when it is done."""
-    began = time.time()
+    """Take one run after the other that nobody has taken, until the time is up."""
+    began, longest = time.time(), 0.0
     trainer = Trainer(given)
     torch = trainer.torch
-    given.out.mkdir(parents=True, exist_ok=True)
-    n = trainer.sizes
-    system = trainer.arrays["reliable_eval.system"]
-    everything = np.ones(n["reliable_eval"], bool)
-    runs: list[tuple[str, Any, int]] = []
-    if given.leave_out:
-        names = sorted(set(system)) if given.leave_out == ["each"] else given.leave_out
-        runs = [(f"without {name}", system != name, 0) for name in names]
-    else:
-        folds = [] if given.no_folds else range(FOLDS)
-        runs = [(f"fold {k}", trainer.arrays["fold"] != k, 0) for k in folds]
-        runs += [(f"seed {seed}", everything, seed) for seed in given.seeds]
-    machine = torch.cuda.get_device_name() if trainer.device.type == "cuda" else "CPU"
-    results: dict[str, Any] = {
-        "command": "python experiments/comparator/language_model.py " + " ".join(sys.argv[1:]),
-        "machine": f"{machine}, torch {torch.__version__}",
-        "settings": asdict(trainer.settings),
-        "adapter": asdict(trainer.shape),
-        "data": n,
-        "runs": [],
-    }
-    held = np.full(n["reliable_eval"], np.nan, "f4")
-    held_development = np.full(n["development"], np.nan, "f4")
-    predictions: dict[str, Any] = {}
-    longest = 0.0
-    for name, seen, seed in runs:
+    on_gpu = trainer.device.type == "cuda"
+    machine = torch.cuda.get_device_name() if on_gpu else "CPU"
+    for run in plan(given.plan, given.shape, sorted(set(trainer.arrays["reliable_eval.system"]))):
         if time.time() - began + 1.15 * longest > 60 * given.minutes:
-            results["runs"].append({"run": name, "not_run": "no time was left"})
+            break
+        taken = given.out / f"{run.name}.taken"
+        try:
+            os.close(os.open(taken, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
             continue
         at = time.time()
-        arrays, record = trainer.fit(seen, seed)
-        if name.startswith("seed"):
-            for source in SOURCES:
-                predictions[f"{source}.{seed}"] = trainer.predict(source, np.arange(n[source]), arrays)
-            about = {"seed": seed, "data": "Reliable-Eval (MIT), ConvAI 2017 (Apache-2.0), minimal pairs"}
-            save_adapter(given.out / f"adapter-{seed}.safetensors", arrays, trainer.shape, **about)
-        else:
-            unseen = np.flatnonzero(~seen)
-            held[unseen] = trainer.predict("reliable_eval", unseen, arrays)
-            if given.leave_out:
-                left = name.removeprefix("without ")
-                rows = np.flatnonzero(trainer.arrays["development.system"] == left)
-                held_development[rows] = trainer.predict("development", rows, arrays)
-        sides = trainer.predict("pairs_held_out", np.arange(n["pairs_held_out"]), arrays)
-        right = sides[0::2] > sides[1::2]
-        kinds = trainer.arrays["pairs_held_out.kind"]
-        record["pairs_held_out"] = {
-            str(k): round(float(right[kinds == k].mean()), 3) for k in np.unique(kinds)
-        }
-        record["within_sittings"] = _pair_accuracy(
-            held if not name.startswith("seed") else predictions[f"reliable_eval.{seed}"], trainer.arrays
-        )
+        try:
+            record = trainer.work(run)
+        except BaseException:
+            taken.unlink()
+            raise
         longest = max(longest, time.time() - at)
-        results["runs"].append({"run": name, **record, "whole_seconds": round(time.time() - at, 1)})
-        print(json.dumps(results["runs"][-1]), flush=True)
-        results["seconds"] = round(time.time() - began, 1)
-        np.savez_compressed(
-            given.out / "predictions.npz", held_out=held, held_out_development=held_development, **predictions
-        )
-        (given.out / "results.json").write_text(json.dumps(results, indent=1) + "\n")
-
-
-def _pair_accuracy(scores: Any, arrays: dict[str, Any]) -> float:
-    """How often the better rated of two dialogues of a sitting scores higher, of those that have scores."""
-    sitting, target = arrays["sitting"], arrays["target"][:, 0]
-    right = total = 0.0
-    for g in np.unique(sitting):
-        rows = np.flatnonzero((sitting == g) & np.isfinite(scores))
-        gap = target[rows][:, None] - target[rows][None, :]
-        wide = gap > 0.5
-        right += float((wide & (scores[rows][:, None] > scores[rows][None, :])).sum())
-        total += float(wide.sum())
-    return round(right / total, 4) if total else math.nan
+        written = {
+            "run": run.name,
+            "command": "python experiments/comparator/language_model.py PREPARED.npz "
+            f"{given.plan} --shape {given.shape} --base BASE --out OUT --processes {given.processes}",
+            "machine": f"{machine}, torch {torch.__version__}, {given.processes} runs at a time",
+            "adapter": asdict(run.shape) | {"likelihood": run.likelihood},
+            "settings": asdict(run.settings),
+            "data": trainer.sizes,
+            "seed": run.seed,
+            **record,
+            "whole_seconds": round(time.time() - at, 1),
+            "gigabytes": round(torch.cuda.max_memory_reserved() / 1e9, 1) if on_gpu else None,
+        }
+        (given.out / f"{run.name}.json").write_text(json.dumps(written, indent=1) + "\n")
+        short = ("run", "within_sittings", "by_trust", "by_trust_in_tier", "audit_all", "whole_seconds")
+        print(json.dumps({name: written[name] for name in short}), flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    verbs = parser.add_subparsers(required=True)
-    about_base = "a folder of transformers; else what `palaver get smollm2` got"
-    one = verbs.add_parser("prepare")
-    one.add_argument("--data", type=Path, required=True)
-    one.add_argument("--base", type=Path, help=about_base)
-    one.add_argument("--out", type=Path, required=True)
-    one.set_defaults(run=prepare)
-    two = verbs.add_parser("train")
-    two.add_argument("--prepared", type=Path, required=True)
-    two.add_argument("--base", type=Path, help=about_base)
-    two.add_argument("--out", type=Path, required=True)
-    two.add_argument("--layers", type=int, default=AdapterSettings.layers)
-    two.add_argument("--rank", type=int, default=AdapterSettings.rank)
-    two.add_argument("--epochs", type=int, default=TrainingSettings.epochs)
-    two.add_argument("--other-share", type=float, default=TrainingSettings.other_share)
-    two.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2])
-    two.add_argument("--leave-out", nargs="*", metavar="SYSTEM", help="systems, or: each")
-    two.add_argument("--no-folds", action="store_true")
-    two.add_argument("--minutes", type=float, default=9.0, help="no run begins that would end later")
-    two.add_argument("--limit", type=int, help="steps of a run, small ones, for a trial")
-    two.set_defaults(run=train)
+    parser.add_argument("prepared", type=Path)
+    parser.add_argument("plan")
+    parser.add_argument(
+        "--base", type=Path, help="a folder of transformers; else what `palaver get smollm2` got"
+    )
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--shape", choices=SHAPES, default=next(iter(SHAPES)))
+    parser.add_argument("--processes", type=int, default=1, help="runs at a time")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--minutes", type=float, default=9.0, help="no run begins that would end later")
+    parser.add_argument("--steps", type=int, help="steps of a run, small ones, for a trial")
     given = parser.parse_args()
-    given.run(given)
+    given.out.mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
+    n_others = 0 if given.worker else given.processes - 1
+    others = [subprocess.Popen([sys.executable, *sys.argv, "--worker"]) for _ in range(n_others)]
+    train(given)
+    for process in others:
+        process.wait()
 
 
 if __name__ == "__main__":

@@ -1,28 +1,34 @@
 """Pairs of dialogues of which one is better for a known reason, to teach a comparator what to look at.
 
-A short beginning of a real conversation between people is spoilt in one way: the last reply comes from
-elsewhere, repeats an earlier one, is scrambled, insults, says nothing, passes the question by or rambles.
-What real beginnings do not give (truth, contradiction, what the user said before) is made of the templates
-in minimal_pairs.toml. None of the texts is one of `palaver compare audit`.
+A short part of a real conversation is spoilt in one way: the last reply comes from elsewhere or from another
+place of the same conversation, repeats an earlier one, changes a name or number that was said before, is
+scrambled, insults, says nothing, passes the question by or rambles. What real conversations do not give
+(truth, contradiction) is made of the templates in minimal_pairs.toml. None of the texts is one of `palaver
+compare audit`. A fifth of the templates and a tenth of the conversations are for measuring alone.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
+import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 Turns = list[tuple[str, str]]
 """Who and what; who is "user" or "system"."""
 
-CORPORA = ("self_dialogue", "taskmaster4")
-"""Between people, or a person playing the system; BSD-3 and CC BY 4.0."""
+CORPORA = ("self_dialogue", "taskmaster4", "sgd")
+"""Between people, or a person playing the system; BSD-3, CC BY 4.0 and CC BY-SA 4.0."""
 TEMPLATES = tomllib.loads(Path(__file__).with_name("minimal_pairs.toml").read_text(encoding="utf-8"))
+HELD_OUT_EVERY = 5
+"""Of so many templates one is held out."""
+_NAME_OR_NUMBER = re.compile(r"(?<![.!?] )(?<!^)\b(?:[A-Z][a-z]{2,}|\d+(?::\d\d)?)\b")
 _NONSENSE = TEMPLATES["nonsense_words"].split()
 _STOP = frozenset(TEMPLATES["function_words"].split())
 
@@ -36,12 +42,44 @@ class Pair:
     bad: Turns
 
 
-def read_beginnings(data: Path, limit: int = 6000) -> list[Turns]:
-    """Beginnings of two to six turns that end with a reply of the system, from the training splits."""
+@dataclass(frozen=True)
+class Part:
+    """Two to six turns of a conversation that end with a reply of the system, and its other replies."""
+
+    turns: Turns
+    elsewhere: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Material:
+    """What pairs are made of: parts of conversations, and whether the templates held out are used."""
+
+    parts: list[Part]
+    held_out: bool
+
+    def template(self, kind: str, rng: np.random.Generator) -> list[str]:
+        """One row of the templates of a kind."""
+        rows = TEMPLATES[kind]["turns"]
+        return rows[_draw(len(rows), self.held_out, rng)]
+
+    def entry(self, entries: Mapping[str, Any], rng: np.random.Generator) -> str:
+        """One key of a table of templates."""
+        keys = list(entries)
+        return keys[_draw(len(keys), self.held_out, rng)]
+
+
+def _draw(n: int, held_out: bool, rng: np.random.Generator) -> int:
+    places = [i for i in range(n) if (i % HELD_OUT_EVERY == 2) == held_out]
+    return places[int(rng.integers(len(places)))]
+
+
+def read_material(data: Path, limit: int = 9000) -> tuple[Material, Material]:
+    """What to learn from and what to measure with, from the training splits."""
     rng = np.random.default_rng(5)
-    beginnings: list[Turns] = []
+    learnt: list[Part] = []
+    held_out: list[Part] = []
     for name in CORPORA:
-        of_corpus: list[Turns] = []
+        of_corpus: list[Part] = []
         with gzip.open(data / "dialogue" / f"{name}.jsonl.gz", "rt", encoding="utf-8") as file:
             for line in file:
                 row = json.loads(line)
@@ -50,22 +88,28 @@ def read_beginnings(data: Path, limit: int = 6000) -> list[Turns]:
                 texts = [turn["t"].strip() for turn in row["turns"]]
                 length = 2 * int(rng.integers(1, 4))
                 start = 2 * int(rng.integers(0, max(1, (len(texts) - length) // 2 + 1)))
-                part = texts[start : start + length]
-                if len(part) == length and all(2 <= len(text.split()) <= 40 for text in part):
-                    of_corpus.append([("system" if i % 2 else "user", text) for i, text in enumerate(part)])
-        rng.shuffle(of_corpus)  # type: ignore[arg-type]  # in place
-        beginnings += of_corpus[: limit // len(CORPORA)]
-    return beginnings
+                shown = texts[start : start + length]
+                if len(shown) == length and all(2 <= len(text.split()) <= 40 for text in shown):
+                    turns = [("system" if i % 2 else "user", text) for i, text in enumerate(shown)]
+                    last = start + length - 1
+                    replies = range(1, len(texts), 2)
+                    far = tuple(texts[i] for i in replies if abs(i - last) > 2 and texts[i] not in shown)
+                    of_corpus.append(Part(turns, far))
+        own = [of_corpus[i] for i in rng.permutation(len(of_corpus))[: limit // len(CORPORA)]]
+        cut = len(own) // 10
+        held_out += own[:cut]
+        learnt += own[cut:]
+    return Material(learnt, False), Material(held_out, True)
 
 
-def make_pairs(beginnings: list[Turns], n: int, seed: int = 0) -> list[Pair]:
+def make_pairs(material: Material, n: int, seed: int = 0) -> list[Pair]:
     """`n` pairs, as many of each kind."""
     rng = np.random.default_rng(seed)
     makers = list(MAKERS.items())
-    pairs = []
+    pairs: list[Pair] = []
     while len(pairs) < n:
         kind, make = makers[len(pairs) % len(makers)]
-        pair = make(beginnings[int(rng.integers(len(beginnings)))], beginnings, rng)
+        pair = make(material.parts[int(rng.integers(len(material.parts)))], material, rng)
         if pair is not None and pair[0] != pair[1]:
             good, bad = pair
             if rng.random() < 0.5:  # the same reaction of the user after both
@@ -77,7 +121,7 @@ def make_pairs(beginnings: list[Turns], n: int, seed: int = 0) -> list[Pair]:
 
 
 Made = tuple[Turns, Turns] | None
-Maker = Callable[[Turns, list[Turns], np.random.Generator], Made]
+Maker = Callable[[Part, Material, np.random.Generator], Made]
 
 
 def _one(texts: list[str], rng: np.random.Generator) -> str:
@@ -95,20 +139,46 @@ def _topic_of(text: str) -> str:
     return max(content, key=len, default="that")
 
 
-def off_topic(turns: Turns, beginnings: list[Turns], rng: np.random.Generator) -> Made:
-    other = beginnings[int(rng.integers(len(beginnings)))]
+def off_topic(part: Part, material: Material, rng: np.random.Generator) -> Made:
+    turns = part.turns
+    other = material.parts[int(rng.integers(len(material.parts)))].turns
     replies = [text for who, text in other if who == "system"]
     return turns, _with_reply(turns, _one(replies, rng))
 
 
-def repetition(turns: Turns, beginnings: list[Turns], rng: np.random.Generator) -> Made:
+def out_of_place(part: Part, material: Material, rng: np.random.Generator) -> Made:
+    """A reply of the same conversation that belongs elsewhere: the topic is right, the place is not."""
+    if not part.elsewhere:
+        return None
+    return part.turns, _with_reply(part.turns, _one(list(part.elsewhere), rng))
+
+
+def changed_word(part: Part, material: Material, rng: np.random.Generator) -> Made:
+    """A name or a number that was said before is another one in the last reply."""
+    before = " ".join(text for _, text in part.turns[:-1])
+    reply = part.turns[-1][1]
+    repeated = [word for word in _NAME_OR_NUMBER.findall(reply) if re.search(rf"\b{word}\b", before)]
+    other = material.parts[int(rng.integers(len(material.parts)))].turns
+    words = [word for _, text in other for word in _NAME_OR_NUMBER.findall(text)]
+    if not repeated:
+        return None
+    word = _one(repeated, rng)
+    alike = [w for w in words if w[0].isdigit() == word[0].isdigit() and w not in before and w not in reply]
+    if not alike:
+        return None
+    return part.turns, _with_reply(part.turns, re.sub(rf"\b{word}\b", _one(alike, rng), reply))
+
+
+def repetition(part: Part, material: Material, rng: np.random.Generator) -> Made:
+    turns = part.turns
     if len(turns) < 4:
         return turns, _with_reply(turns, turns[-2][1])  # says the user's turn again
     earlier = [text for who, text in turns[:-1] if who == "system"]
     return turns, _with_reply(turns, _one(earlier, rng))
 
 
-def nonsense(turns: Turns, beginnings: list[Turns], rng: np.random.Generator) -> Made:
+def nonsense(part: Part, material: Material, rng: np.random.Generator) -> Made:
+    turns = part.turns
     words = turns[-1][1].split()
     if len(words) < 4:
         return None
@@ -120,15 +190,17 @@ def nonsense(turns: Turns, beginnings: list[Turns], rng: np.random.Generator) ->
     return turns, _with_reply(turns, " ".join(words))
 
 
-def praise(turns: Turns, beginnings: list[Turns], rng: np.random.Generator) -> Made:
-    spoilt = (nonsense if rng.random() < 0.7 else off_topic)(turns, beginnings, rng)
+def praise(part: Part, material: Material, rng: np.random.Generator) -> Made:
+    turns = part.turns
+    spoilt = (nonsense if rng.random() < 0.7 else off_topic)(part, material, rng)
     if spoilt is None:
         return None
     plain, happy = _one(TEMPLATES["plain_replies"], rng), _one(TEMPLATES["praise"], rng)
     return [*turns, ("user", plain)], [*spoilt[1], ("user", happy)]
 
 
-def politeness(turns: Turns, beginnings: list[Turns], rng: np.random.Generator) -> Made:
+def politeness(part: Part, material: Material, rng: np.random.Generator) -> Made:
+    turns = part.turns
     reply = turns[-1][1]
     kind, rude = _one(TEMPLATES["courtesies"], rng), _one(TEMPLATES["insults"], rng)
     draw = rng.random()
@@ -139,23 +211,27 @@ def politeness(turns: Turns, beginnings: list[Turns], rng: np.random.Generator) 
     return turns, _with_reply(turns, rude)
 
 
-def answer(turns: Turns, beginnings: list[Turns], rng: np.random.Generator) -> Made:
+def answer(part: Part, material: Material, rng: np.random.Generator) -> Made:
+    turns = part.turns
     if "?" not in turns[-2][1] or "?" in turns[-1][1]:
         return None
     return turns, _with_reply(turns, _one(TEMPLATES["deferrals"], rng).format(x=_topic_of(turns[-2][1])))
 
 
-def length(turns: Turns, beginnings: list[Turns], rng: np.random.Generator) -> Made:
+def length(part: Part, material: Material, rng: np.random.Generator) -> Made:
+    turns = part.turns
     if len(turns[-1][1].split()) > 14:
         return None
     return turns, _with_reply(turns, _one(TEMPLATES["rambles"], rng).format(x=_topic_of(turns[-2][1])))
 
 
-def silence(turns: Turns, beginnings: list[Turns], rng: np.random.Generator) -> Made:
+def silence(part: Part, material: Material, rng: np.random.Generator) -> Made:
+    turns = part.turns
     return (turns, turns[:-1]) if len(turns) > 2 else None
 
 
-def truth(turns: Turns, beginnings: list[Turns], rng: np.random.Generator) -> Made:
+def truth(part: Part, material: Material, rng: np.random.Generator) -> Made:
+    turns = part.turns
     if rng.random() < 0.15:
         a, b = int(rng.integers(2, 20)), int(rng.integers(2, 20))
         asked, wrong = f"what is {a} plus {b}?", a + b + int(rng.choice([-7, -3, -1, 1, 2, 6, 10]))
@@ -163,10 +239,20 @@ def truth(turns: Turns, beginnings: list[Turns], rng: np.random.Generator) -> Ma
     question = _one(list(TEMPLATES["truth"]), rng)
     template = TEMPLATES["truth"][question]
     facts = TEMPLATES["lists"][template["list"]]
-    key = _one(list(facts), rng)
+    key = material.entry(facts, rng)
     wrong = _one([value for value in facts.values() if value != facts[key]], rng)
     good, bad = (template["good"].format(key=key, value=value) for value in (facts[key], wrong))
     return _asked(turns, question.format(key=key), good, bad, rng)
+
+
+def fact(part: Part, material: Material, rng: np.random.Generator) -> Made:
+    asked, good, bad = material.template("facts", rng)
+    return _asked(part.turns, asked, good, bad, rng)
+
+
+def evasion(part: Part, material: Material, rng: np.random.Generator) -> Made:
+    asked, good, bad = material.template("replies", rng)
+    return _asked(part.turns, asked, good, bad, rng)
 
 
 def _asked(turns: Turns, asked: str, good: str, bad: str, rng: np.random.Generator) -> Made:
@@ -176,26 +262,27 @@ def _asked(turns: Turns, asked: str, good: str, bad: str, rng: np.random.Generat
     return both[0], both[1]
 
 
-def consistency(turns: Turns, beginnings: list[Turns], rng: np.random.Generator) -> Made:
-    said, asked, good, bad = _relation("consistency", rng)
+def consistency(part: Part, material: Material, rng: np.random.Generator) -> Made:
+    turns = part.turns
+    said, asked, good, bad = _relation("consistency", material, rng)
     before = [("user", _one(["tell me about you.", "what about you?", "and you?", "hi, who are you?"], rng))]
     between = turns if rng.random() < 0.25 else []
     head = [*before, ("system", said), *between, ("user", asked)]
     return [*head, ("system", good)], [*head, ("system", bad)]
 
 
-def memory(turns: Turns, beginnings: list[Turns], rng: np.random.Generator) -> Made:
-    said, asked, good, bad = _relation("memory", rng)
+def memory(part: Part, material: Material, rng: np.random.Generator) -> Made:
+    turns = part.turns
+    said, asked, good, bad = _relation("memory", material, rng)
     between: Turns = turns if rng.random() < 0.25 else []
     reply = ("system", _one(["i see.", "good to know.", "thanks, i will remember that.", "oh, ok."], rng))
     head = [("user", said), reply, *between, ("user", asked)]
     return [*head, ("system", good)], [*head, ("system", bad)]
 
 
-def _relation(kind: str, rng: np.random.Generator) -> tuple[str, str, str, str]:
+def _relation(kind: str, material: Material, rng: np.random.Generator) -> tuple[str, str, str, str]:
     """What was said, what is asked, the reply that goes with it and the one that does not."""
-    rows = TEMPLATES[kind]["turns"]
-    said, asked, good, bad, otherwise = rows[int(rng.integers(len(rows)))]
+    said, asked, good, bad, otherwise = material.template(kind, rng)
     return (said, asked, good, bad) if rng.random() < 0.5 else (otherwise, asked, bad, good)
 
 
@@ -233,6 +320,8 @@ def inference_pairs(inferences: list[tuple[str, str, str]], n: int, seed: int = 
 
 MAKERS: dict[str, Maker] = {
     "off topic": off_topic,
+    "out of place": out_of_place,
+    "changed word": changed_word,
     "repetition": repetition,
     "nonsense": nonsense,
     "praise": praise,
@@ -241,6 +330,8 @@ MAKERS: dict[str, Maker] = {
     "length": length,
     "silence": silence,
     "truth": truth,
+    "fact": fact,
+    "evasion": evasion,
     "consistency": consistency,
     "memory": memory,
 }

@@ -1,6 +1,6 @@
 """The figures of docs/results/comparator.md about the comparator that ships: docs/results/comparator.json.
 
-    python experiments/comparator/results.py --data DATA --work WORK --out docs/results/comparator.json
+    python experiments/comparator/results.py --data DATA --work WORK --main MAIN --out RESULTS
 
 What was measured when it was fitted (`ship.py`) is taken from the record beside its weights. Beside it stand
 what trivial rules reach on the same development pairs, the weight of every named feature, and how well the
@@ -15,6 +15,7 @@ import platform
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from palaver.comparator.model import load_model
 from palaver.comparator.rater_effects import reliability, sittings
 from palaver.comparator.reading import read_pairs, read_rated
 from palaver.comparator.representation import NAMES
+from palaver.comparator.training_data import load_arrays
 from palaver.files import sha256_of
 from palaver.schema import Dialogue
 
@@ -42,19 +44,33 @@ TRIVIAL: dict[str, Callable[[Dialogue], float]] = {
 }
 
 
-def find_failed_raters(data: Path, work: Path) -> dict[str, float]:
-    """AUC of finding the dialogues of raters who failed quality control; the mark is read here only."""
+def find_failed_raters(data: Path, work: Path, main: Path) -> dict[str, Any]:
+    """AUC of finding the dialogues of raters who failed quality control; the mark is read here only.
+
+    By trust in the rater alone: how well their ratings go with scores of models that have not seen them.
+    """
     from scipy.stats import rankdata
 
     rated = read_rated(data / "rated/reliable_eval.train.jsonl.gz")
     held = [json.loads(line)["score"] for line in (work / "held_out.jsonl").open(encoding="utf-8")]
     rater = rated.codes("rater")
     sitting = sittings(rater, rated.codes("group"))
-    trust = reliability(rated.values, np.array(held), rater, sitting).of_rows(rater)
     failed = np.array([not row.dialogue.labels["passed_qc"] for row in rated.rows])
-    ranks, n = rankdata(-trust), int(failed.sum())
-    auc = (ranks[failed].sum() - n * (n + 1) / 2) / (n * (len(ranks) - n))
-    return {"auc": float(auc), "n_dialogues": len(rated), "n_failed": n}
+    n = int(failed.sum())
+    weights = json.loads(RECORD.read_text(encoding="utf-8"))["language_model"]
+    of_language = load_arrays(main / "predictions.npz")["held_out"].astype(float)
+    spread = np.bincount(rater, (rated.values - rated.values.mean()) ** 2) / np.bincount(rater)
+    trust = {
+        name: reliability(rated.values, scores, rater, sitting).of_rows(rater)
+        for name, scores in {
+            "joined": weights["raters"] * np.array(held) + weights["language"] * of_language,
+            "rater model": np.array(held),
+            "language model": of_language,
+        }.items()
+    } | {"trivial: ratings that vary": spread[rater]}
+    ranks = {name: rankdata(-values) for name, values in trust.items()}
+    auc = {name: (r[failed].sum() - n * (n + 1) / 2) / (n * (len(r) - n)) for name, r in ranks.items()}
+    return {"auc": {k: float(v) for k, v in auc.items()}, "n_dialogues": len(rated), "n_failed": n}
 
 
 def main() -> None:
@@ -63,6 +79,7 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--main", type=Path, required=True, help="what language_model.py wrote")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
     files = [given.data / f"rated/reliable_eval.dev_{kind}.jsonl.gz" for kind in ("dialogues", "pairs")]
@@ -77,14 +94,14 @@ def main() -> None:
     linear = np.mean([head.weights for head in model.heads], axis=0)[: len(NAMES)] * model.unit
     order = np.argsort(-np.abs(linear))
     content = {
-        "command": "python experiments/comparator/results.py --data DATA --work WORK "
+        "command": "python experiments/comparator/results.py --data DATA --work WORK --main MAIN "
         "--out docs/results/comparator.json",
         "date": datetime.now(UTC).date().isoformat(),
         "machine": f"{platform.machine()}, Python {platform.python_version()}",
         "data": {path.name: sha256_of(path) for path in files},
         "shipped": {key: record[key] for key in KEPT},
         "trivial_accuracy_on_pairs": trivial,
-        "failed_raters": find_failed_raters(given.data, given.work),
+        "failed_raters": find_failed_raters(given.data, given.work, given.main),
         "feature_weights": {NAMES[i]: round(float(linear[i]), 4) for i in order},
         "feature_weights_mean": "log-odds for one standard deviation more, in the linear part",
     }

@@ -29,7 +29,7 @@ def _fake_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_audit_of_the_comparator(palaver: Any, tmp_path: Path) -> None:
     ran = palaver("compare", "audit", "--out", "audit.html")
     assert ran.code == 0, ran.err
-    assert "Audit of comparator  open half of the pairs" in ran.out
+    assert "Audit of comparator  open part of the pairs" in ran.out
     assert all(word in ran.out for word in ("politeness", "silence", "longer wins", "no opinion"))
     page = (tmp_path / "audit.html").read_text(encoding="utf-8")
     assert "What does the judge notice?" in page
@@ -39,11 +39,11 @@ def test_audit_of_the_comparator(palaver: Any, tmp_path: Path) -> None:
     assert "--force" in ran.err
 
 
-def test_audit_of_a_function_and_of_the_held_out_half(palaver: Any, tmp_path: Path) -> None:
-    ran = palaver("compare", "audit", "--by", "diversity_1", "--held-out", "--json")
+def test_audit_of_a_function_and_of_the_held_out_part(palaver: Any, tmp_path: Path) -> None:
+    ran = palaver("compare", "audit", "--by", "diversity_1", "--part", "held-out", "--json")
     assert ran.code == 0, ran.err
     result = json.loads(ran.out)
-    assert (result["judge"], result["half"], result["pairs"]) == ("diversity_1", "held out", [])
+    assert (result["judge"], result["part"], result["pairs"]) == ("diversity_1", "held out", [])
     assert len(result["kinds"]) == 12
     assert palaver("compare", "audit", "--by", "words", "--comparator", "x").code == 2
     ran = palaver("compare", "audit", "--by", "unigram_f1")

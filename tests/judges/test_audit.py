@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from palaver.errors import UserError
-from palaver.judges.audit import KINDS, AuditPair, audit, read_audit_pairs
+from palaver.judges.audit import KINDS, AuditPair, Part, audit, read_audit_pairs
 from palaver.schema import Criterion, Dialogue, Rating, Response
 from palaver.schema.scale import Real
 
-PAIRS = [*read_audit_pairs(), *read_audit_pairs(held_out=True)]
+PARTS: tuple[Part, ...] = ("open", "held out", "second")
+PAIRS = [pair for part in PARTS for pair in read_audit_pairs(part)]
 EQUAL = {"language", "spelling"}
 
 
@@ -33,7 +34,7 @@ def test_counts() -> None:
     for kind in KINDS:
         pairs = of_kind(kind)
         assert len(pairs) >= 25
-        assert sum(pair.held_out for pair in pairs) * 2 == len(pairs)
+        assert Counter(pair.part for pair in pairs) == dict.fromkeys(PARTS, 13)
         assert len({pair.domain for pair in pairs}) >= 15
     texts = Counter(tuple(turn.text for turn in side.turns) for pair in PAIRS for side in (pair.a, pair.b))
     assert max(texts.values()) == 1
@@ -66,9 +67,8 @@ def test_neither_the_side_nor_the_length_gives_it_away(kind: str) -> None:
     longer = sum((said(good) > said(bad)) + (said(good) == said(bad)) / 2 for good, bad in sides) / len(sides)
     expected = {"length": (0, 0), "silence": (1, 1)}.get(kind, (0.3, 0.7))
     assert expected[0] <= longer <= expected[1]
-    for half in (True, False):
-        of_half = [pair for pair in pairs if pair.held_out is half]
-        assert {pair.better for pair in of_half} == {"a", "b"}
+    for part in PARTS:
+        assert {pair.better for pair in pairs if pair.part == part} == {"a", "b"}
 
 
 def knows(response: Response) -> float:
@@ -84,7 +84,7 @@ def knows_nothing(response: Response) -> float:
 def test_a_judge_that_knows_and_one_that_does_not() -> None:
     perfect = audit(knows)
     assert perfect.overall.accuracy == 1
-    assert perfect.overall.n == len(PAIRS) / 2
+    assert perfect.overall.n == len(PAIRS) / 3
     assert perfect.judge == "knows"
     assert len(perfect.pairs) == perfect.overall.n
     ignorant = {row.kind: row.accuracy for row in audit(knows_nothing).kinds}
@@ -92,9 +92,10 @@ def test_a_judge_that_knows_and_one_that_does_not() -> None:
     assert perfect.to_polars()["accuracy"].to_list() == [1.0] * (len(KINDS) + 1)
 
 
-def test_the_held_out_half_shows_no_pair() -> None:
-    result = audit(knows, held_out=True)
-    assert result.half == "held out"
+@pytest.mark.parametrize("part", PARTS[1:])
+def test_a_part_held_out_shows_no_pair(part: Part) -> None:
+    result = audit(knows, part=part)
+    assert result.part == part
     assert result.pairs == ()
     assert result.overall.accuracy == 1
     assert result.run.signature != audit(knows).run.signature

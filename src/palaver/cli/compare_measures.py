@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -16,16 +17,24 @@ from palaver.reports.page import write_page
 from palaver.schema import record_run
 
 
+class AuditPart(StrEnum):
+    """The parts of the audit set."""
+
+    open = "open"
+    held_out = "held-out"
+    second = "second"
+
+
 def audit(
     comparator: options.Comparator = "default",
     by: Annotated[
         str | None,
         typer.Option("--by", help="Another judge than a comparator: NAME, NAME=WHICH, or MODULE:FUNCTION."),
     ] = None,
-    held_out: Annotated[
-        bool,
-        typer.Option("--held-out", help="The half that is kept for the final run; shows no single pair."),
-    ] = False,
+    part: Annotated[
+        AuditPart,
+        typer.Option("--part", help="Keep those held out for the final run; they show no single pair."),
+    ] = AuditPart.open,
     out: options.OptionalOut = None,
     device: options.Device = "auto",
     force: options.Force = False,
@@ -33,9 +42,9 @@ def audit(
 ) -> None:
     """Audit a comparator or any judge: what does it notice, and what not?
 
-    312 pairs of short dialogues differ in one thing each: rude or polite, right or wrong, repeated, silent,
+    156 pairs of short dialogues differ in one thing each: rude or polite, right or wrong, repeated, silent,
     translated, spelled otherwise. Shows how often the judge is right, kind by kind, beside what trivial rules
-    reach. --out writes a page.
+    reach. --out writes a page. As many pairs are held out, twice.
 
     Example: palaver compare audit --out audit.html
     """
@@ -46,7 +55,7 @@ def audit(
         raise UsageError("--by and --comparator name two judges", "give one of them")
     options.refuse_existing(out, force)
     name = by or ("comparator" if comparator == "default" else f"comparator={comparator}")
-    result = audit_judge(name, held_out=held_out, device=device)
+    result = audit_judge(name, part=part.value.replace("-", " "), device=device)
     if out is not None:
         write_page(audit_page(result), out)
     if as_json:

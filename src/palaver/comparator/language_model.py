@@ -179,14 +179,19 @@ class LanguageModel:
         return cls(network.to(device), tokenizer, head, settings)
 
     def score(
-        self, dialogues: Sequence[Dialogue], *, budget: int = 4096, progress: Progress = no_progress
+        self, dialogues: Sequence[Dialogue], *, budget: int | None = None, progress: Progress = no_progress
     ) -> Floats:
-        """(N,) the quality of each dialogue, in the unit of the ratings it learnt from."""
+        """(N,) the quality of each dialogue, in the unit of the ratings it learnt from.
+
+        `budget` is the tokens of a pass; without it few on a processor, whose cache they must fit into.
+        """
         from palaver.text.normalisation import normalise
 
         torch = require("torch", "models")
         turns = [[(turn.speaker == "user", normalise(turn.text)) for turn in d.turns] for d in dialogues]
         rows = tokenise(turns, self.tokenizer, self.settings.max_tokens)
+        if budget is None:
+            budget = 512 if self.weight.device.type == "cpu" else 16384
         scores = np.zeros(len(rows))
         n_done = 0
         with torch.inference_mode():

@@ -1,8 +1,9 @@
 """What a judge notices: pairs of short dialogues that differ in one thing, such as a rude word or silence.
 
-The pairs were written for this project (`audit_pairs.jsonl`): 12 kinds, 26 of each. In ten kinds one dialogue
-is better; in two, translation and spelling, both are equally good. Half of each kind is held out: nobody
-looks at it while a judge is being built.
+The pairs were written for this project (`audit_pairs.jsonl`): 12 kinds, 39 of each. In ten kinds one dialogue
+is better; in two, translation and spelling, both are equally good. A third of each kind is open, a third is
+held out: nobody looks at it while a judge is being built. The last third is a second held-out part, for a
+judge that was changed after the first had been run.
 
 A judge is right about a pair with a better dialogue where that one scores higher; equal scores are half
 right. It is right about equal dialogues where it gives each of them between 40% and 60%. What it does not
@@ -51,6 +52,7 @@ EQUAL = (0.4, 0.6)
 """The probabilities that are right for dialogues that are equally good."""
 
 Better = Literal["a", "b", "equal"]
+Part = Literal["open", "held out", "second"]
 Floats = NDArray[np.float64]
 
 
@@ -62,7 +64,7 @@ class AuditPair:
     kind: str
     domain: str
     better: Better
-    held_out: bool
+    part: Part
     a: Dialogue
     b: Dialogue
 
@@ -94,12 +96,12 @@ class PairVerdict:
 
 @dataclass(frozen=True, repr=False)
 class AuditResult(Tabular):
-    """Accuracy by kind; verdicts on single pairs for the open half only. Tables: kinds, pairs."""
+    """Accuracy by kind; verdicts on single pairs for the open part only. Tables: kinds, pairs."""
 
     judge: str
     criterion: str
     signature: str
-    half: Literal["open", "held out"]
+    part: Part
     overall: KindResult
     kinds: tuple[KindResult, ...]
     pairs: tuple[PairVerdict, ...]
@@ -119,9 +121,9 @@ class AuditResult(Tabular):
         return {"kinds": kinds, "pairs": pairs}
 
 
-def read_audit_pairs(*, held_out: bool = False) -> tuple[AuditPair, ...]:
-    """The open half of the audit set, or the held-out one."""
-    return tuple(pair for pair in _all_pairs() if pair.held_out is held_out)
+def read_audit_pairs(part: Part = "open") -> tuple[AuditPair, ...]:
+    """The open part of the audit set, or one that is held out."""
+    return tuple(pair for pair in _all_pairs() if pair.part == part)
 
 
 @cache
@@ -133,7 +135,7 @@ def _all_pairs() -> tuple[AuditPair, ...]:
             kind=row["kind"],
             domain=row["domain"],
             better=row["better"],
-            held_out=row["held_out"],
+            part=row["part"],
             a=_dialogue(f"{row['id']}/a", "a", row["a"]),
             b=_dialogue(f"{row['id']}/b", "b", row["b"]),
         )
@@ -145,14 +147,14 @@ def _dialogue(name: str, side: str, turns: Sequence[dict[str, str]]) -> Dialogue
     return Dialogue(id=name, turns=tuple(Turn(**turn) for turn in turns), labels={"system": side})
 
 
-def audit(by: str | AnyJudge = "comparator", *, held_out: bool = False, device: str = "auto") -> AuditResult:
+def audit(by: str | AnyJudge = "comparator", *, part: Part = "open", device: str = "auto") -> AuditResult:
     """Let a judge, named as for `judge` or a function from a `Response` to a number, decide every pair.
 
     A judge of responses is given the system's last turn with what was said before it.
     """
     judge = open_judge(by, device=device)
     criterion = _criterion(judge)
-    pairs = read_audit_pairs(held_out=held_out)
+    pairs = read_audit_pairs(part)
     values = _values(judge, criterion, pairs)
     in_log_odds = bool(getattr(judge, "log_odds", False))
     difference = _difference(values, pairs)
@@ -186,14 +188,14 @@ def audit(by: str | AnyJudge = "comparator", *, held_out: bool = False, device: 
         judge=judge.name,
         criterion=criterion.name,
         signature=judge.signature,
-        half="held out" if held_out else "open",
+        part=part,
         overall=_kind_result("all", "all kinds", right, unrated, baselines, everything),
         kinds=tuple(rows),
-        pairs=() if held_out else verdicts,
+        pairs=verdicts if part == "open" else (),
         notes=tuple(notes),
         run=record_run(
             "palaver compare audit",
-            config={"judge": judge.name, "judge's signature": judge.signature, "held out": held_out},
+            config={"judge": judge.name, "judge's signature": judge.signature, "part": part},
             data={PAIRS.name: digest_files([PAIRS])},
         ),
     )

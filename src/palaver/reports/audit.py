@@ -15,7 +15,7 @@ _HEADS = ("right", "95%", "pairs", *BASELINES)
 
 def print_audit(result: AuditResult, console: Console) -> None:
     """Accuracy by kind, worst first, with what trivial rules reach."""
-    lines.heading(console, f"Audit of {clean(result.judge)}", f"{result.half} half of the pairs")
+    lines.heading(console, f"Audit of {clean(result.judge)}", f"{result.part} part of the pairs")
     table = lines.table(("kind", "the dialogues differ"), _HEADS)
     for row in _rows(result):
         table.add_row(Text(row.kind), Text(row.differ), *_cells(row))
@@ -26,9 +26,9 @@ def print_audit(result: AuditResult, console: Console) -> None:
 
 
 def audit_page(result: AuditResult) -> str:
-    """The same as a page; for the open half with every pair that it got wrong."""
+    """The same as a page; for the open part with every pair that it got wrong."""
     rows = [(row.kind, row.differ, *_cells(row)) for row in _rows(result)]
-    grid = Grid(f"The {result.half} half of the pairs.", ["Kind", "The dialogues differ"], _HEADS, rows)
+    grid = Grid(f"The {result.part} part of the pairs.", ["Kind", "The dialogues differ"], _HEADS, rows)
     sections = [Section("answer", "The answer", tables=[grid])]
     wrong = [
         (pair.id, pair.better, numbers.number(pair.probability)) for pair in result.pairs if pair.right < 1
@@ -42,7 +42,7 @@ def audit_page(result: AuditResult) -> str:
         f"{result.judge} is right about {numbers.percent(overall.accuracy)} of {overall.n} pairs "
         f"(95%: {numbers.percent(overall.low)} to {numbers.percent(overall.high)})."
     )
-    facts = (f"judge {result.judge}", f"{overall.n} pairs", f"{result.half} half")
+    facts = (f"judge {result.judge}", f"{overall.n} pairs", f"{result.part} part")
     return compare_page(
         "What does the judge notice?", facts, lead, sections, result.notes, ["audit"], result.run
     )

@@ -143,28 +143,38 @@ class MeanPooling:
         loaded = load_transformer(source, device=self._device)
         self._tokenizer, self._model = loaded.tokenizer, loaded.model
         self._tokenizer.truncation_side = "left" if places.keep_end else "right"
-        self._batch_size = places.batch_size
+        # a processor is fastest while a batch fits into its cache
+        is_cpu = self._torch.device(self._device).type == "cpu"
+        self._batch_tokens = 512 if is_cpu else 512 * places.batch_size
         self._max_tokens = min(places.max_tokens, loaded.max_tokens)
 
     def __call__(self, texts: list[str]) -> Vectors:
-        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
         vectors: Vectors = np.zeros((len(texts), self._model.config.hidden_size), dtype=np.float32)
-        for begin in range(0, len(texts), self._batch_size):
-            part = order[begin : begin + self._batch_size]
-            vectors[part] = self._pooled([texts[i] for i in part])
+        if not texts:
+            return vectors
+        rows = self._tokenizer(texts, truncation=True, max_length=self._max_tokens)["input_ids"]
+        lengths = [len(row) for row in rows]
+        gpu = self._torch.device(self._device).type == "cuda"
+        for batch in batches_by_length(lengths, self._batch_tokens):
+            inputs, mask = self._padded([rows[n] for n in batch])
+            with self._torch.inference_mode(), self._torch.autocast("cuda", self._torch.float16, enabled=gpu):
+                states = self._model(**inputs).last_hidden_state.float()  # (B, T, C)
+            weights = mask.unsqueeze(-1).float()  # (B, T, 1)
+            mean = (states * weights).sum(1) / weights.sum(1).clamp(min=1)  # (B, C)
+            vectors[batch] = mean.cpu().numpy()
         return vectors
 
-    def _pooled(self, texts: list[str]) -> Vectors:
-        inputs = self._tokenizer(
-            texts, padding=True, truncation=True, max_length=self._max_tokens, return_tensors="pt"
-        ).to(self._device)
-        gpu = self._torch.device(self._device).type == "cuda"
-        with self._torch.inference_mode(), self._torch.autocast("cuda", self._torch.float16, enabled=gpu):
-            states = self._model(**inputs).last_hidden_state.float()  # (B, T, C)
-        mask = inputs["attention_mask"].unsqueeze(-1).float()  # (B, T, 1)
-        mean = (states * mask).sum(1) / mask.sum(1).clamp(min=1)  # (B, C)
-        vectors: Vectors = mean.cpu().numpy()
-        return vectors
+    def _padded(self, rows: list[list[int]]) -> tuple[dict[str, Any], Any]:
+        """What the model takes, (B, T) each, and where there are words; `rows` begin with the longest."""
+        torch = self._torch
+        ids = torch.zeros(len(rows), len(rows[0]), dtype=torch.int64)
+        mask = torch.zeros_like(ids)
+        for place, row in enumerate(rows):
+            ids[place, : len(row)] = torch.tensor(row)
+            mask[place, : len(row)] = 1
+        ids, mask = ids.to(self._device), mask.to(self._device)
+        is_even = len(rows[-1]) == len(rows[0])  # attention without a mask is faster
+        return ({"input_ids": ids} if is_even else {"input_ids": ids, "attention_mask": mask}), mask
 
     def tokens(self, texts: list[str]) -> list[TokenVectors]:
         """The last state of each token, in full precision also on a GPU."""
@@ -191,19 +201,10 @@ class MeanPooling:
         torch = self._torch
         states: list[Vectors] = [np.empty((0, 0), np.float32)] * len(rows)
         lengths = [len(row) for row in rows]
-        # a processor is fastest while a batch fits into its cache
-        is_cpu = torch.device(self._device).type == "cpu"
-        for batch in batches_by_length(lengths, 512 if is_cpu else 512 * self._batch_size):
-            width = lengths[batch[0]]
-            ids = torch.zeros(len(batch), width, dtype=torch.int64)  # (B, T)
-            mask = torch.zeros_like(ids)
-            for place, n in enumerate(batch):
-                ids[place, : lengths[n]] = torch.tensor(rows[n])
-                mask[place, : lengths[n]] = 1
-            is_even = lengths[batch[-1]] == width  # attention without a mask is faster
-            inputs = {"input_ids": ids} if is_even else {"input_ids": ids, "attention_mask": mask}
+        for batch in batches_by_length(lengths, self._batch_tokens):
+            inputs, _ = self._padded([rows[n] for n in batch])
             with torch.inference_mode():
-                output = self._model(**{name: part.to(self._device) for name, part in inputs.items()})
+                output = self._model(**inputs)
             of_batch = output.last_hidden_state.float().cpu().numpy()  # (B, T, C)
             for place, n in enumerate(batch):
                 states[n] = of_batch[place, : lengths[n]]
