@@ -43,6 +43,8 @@ class Decoding:
     """`beam`: scores are divided by the length to this power."""
     no_repeat_ngram: int = 0
     """No sequence of so many tokens twice in a response; 0 for no such rule."""
+    repetition_penalty: float = 1.0
+    """But for `beam`: how much less probable a token is once the response has it (Keskar et al. 2019)."""
     min_length: int = 1
     max_length: int = 50
     seed: int = 0
@@ -188,6 +190,8 @@ def _sample(model: Responder, rows: Rows, decoding: Decoding, longest: int) -> t
         choose.forbid(logits, step, decoding.min_length)
         if decoding.no_repeat_ngram:
             choose.forbid_repeats(logits, output[place, :step], decoding.no_repeat_ngram)
+        if decoding.repetition_penalty != 1:
+            choose.penalise(logits, output[place, :step], decoding.repetition_penalty)
         if decoding.method == "greedy":
             last = choose.most_probable(logits)
         else:
