@@ -45,7 +45,9 @@ def parse() -> argparse.Namespace:
     first = verbs.add_parser("prepare")
     first.add_argument("--data", type=Path, required=True)
     first.add_argument("--out", type=Path, required=True)
-    first.add_argument("--selectors", type=listed, default=[], help="others than the oracle, on the test sets")
+    first.add_argument(
+        "--selectors", type=listed, default=[], help="others than the oracle, on the test sets"
+    )
     first.add_argument("--characters", action="store_true", help="also the scripts")
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--from", type=Path, required=True, dest="source")

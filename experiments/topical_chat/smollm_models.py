@@ -18,7 +18,7 @@ import torch
 from smollm_data import MADE, RUNS, SHOWS, TESTS, chosen_sentences, read_turns  # type: ignore[import-not-found]
 from torch.nn import functional as F
 
-from palaver.generation.decode import Decoding, decode, pad
+from palaver.generation.decode import Decoded, Decoding, decode, pad
 from palaver.models.causal import CausalResponder
 from palaver.models.pretrained import build, fingerprint, load
 from palaver.models.turns import encode_knowledge, encode_turns, join_turns
@@ -34,9 +34,9 @@ PRESETS = {
 CHARACTERS = ("speaker", "personality")
 MAX_NEW = 60
 LORA = ["model.lora_rank=8", "model.lora_alpha=16", "optimiser.learning_rate=1e-3"]
-SCORED_TOKENS = 65_536
+SCORED_TOKENS = 32_768
 """Of a batch that is scored, with padding."""
-ROWS = {"cuda": 1536, "cpu": 0}
+ROWS = {"cuda": 1024, "cpu": 0}
 """Replies that are decoded together; 0: as many as the library thinks."""
 N_VALID = 1500
 """Turns of valid_freq on which the decoding is chosen."""
@@ -185,6 +185,19 @@ def keep_adapter(folder: Path, target: Path) -> None:
 # Testing --------------------------------------------------------------------------------------------------
 
 
+def decode_in_memory(model: Any, contexts: Any, how: Decoding, n_rows: int, **options: Any) -> list[Decoded]:
+    """Fewer rows at a time where others use the memory, too."""
+    while True:
+        try:
+            return decode(model, contexts, how, batch_size=n_rows, **options)
+        except torch.OutOfMemoryError:
+            if n_rows < 64:
+                raise
+            n_rows //= 2
+            torch.cuda.empty_cache()
+            print(f"out of memory: on with {n_rows} rows", flush=True)
+
+
 class Tester:
     """A checkpoint, and turns as the tokens it reads."""
 
@@ -224,7 +237,7 @@ class Tester:
             self.model.to(torch.bfloat16)
         how = Decoding(method="greedy", max_length=MAX_NEW, **options)
         told = self.knowledge if self.model.config.knowledge else None
-        decoded = decode(self.model, self.contexts, how, knowledge=told, batch_size=ROWS[device().type])
+        decoded = decode_in_memory(self.model, self.contexts, how, ROWS[device().type], knowledge=told)
         return list(self.vocabulary.decode_batch([one.tokens for one in decoded]))
 
 
@@ -366,8 +379,8 @@ def answer_as_characters(checkpoint: Path, name: str, out: Path, limit: int) -> 
             table = scores or [c.ocean[name] for name in who]
             options = {"ocean": [table[k] for _, k in jobs]}
         keys = [1000 * i + k for i, k in jobs]
-        size = 4 * ROWS[device().type]
-        decoded = decode(model, [encoded[i] for i, _ in jobs], how, keys=keys, batch_size=size, **options)
+        rows = 4 * ROWS[device().type]  # their contexts are short
+        decoded = decode_in_memory(model, [encoded[i] for i, _ in jobs], how, rows, keys=keys, **options)
         said = vocabulary.decode_batch([one.tokens for one in decoded])
         with gzip.open(path, "wt", encoding="utf-8", compresslevel=6) as file:
             for (i, k), text in zip(jobs, said, strict=True):

@@ -95,6 +95,7 @@ class Queue:
         self.given, self.words = given, words
         self.began = time.time()
         self.ends: dict[str, dict[str, Any]] = {}
+        self.failed: set[Step] = set()
         self.compile = given.compile
         paths = [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
         self.environment = os.environ | {"PYTHONPATH": ":".join(filter(None, paths)), "PYTHONUNBUFFERED": "1"}
@@ -131,15 +132,20 @@ class Queue:
                     continue
                 del running[step]
                 seconds = time.time() - began
-                if process.returncode and step.kind == "train" and self.compile:
-                    self._note(step, "failed; once more without --compile", seconds)
-                    self.compile = False
-                    waiting.insert(0, step)
-                    continue
+                end = "done"
                 if not process.returncode:
                     done.add(step)
                     self._mark(step).touch()
-                self._note(step, "done" if not process.returncode else f"exit {process.returncode}", seconds)
+                elif step.kind == "train" and self.compile:
+                    end, self.compile = "failed; once more without --compile", False
+                    waiting.insert(0, step)
+                elif step not in self.failed:
+                    end = f"exit {process.returncode}; once more at the end"
+                    waiting.append(step)
+                    self.failed.add(step)
+                else:
+                    end = f"exit {process.returncode}"
+                self._note(step, end, seconds)
             if not running and all(not set(step.needs) <= done for step in waiting):
                 break
             time.sleep(0.2)
@@ -186,7 +192,9 @@ class Queue:
         for folder in sorted(path.parent for path in RUNS.glob("*/metrics.jsonl")):
             rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
             keys = ("epoch", "step", "seconds", "ppl_word", "valid_ppl_word", "lr")
-            epochs = [{k: round(row[k], 6) for k in keys if k in row} for row in rows if row["kind"] == "epoch"]
+            epochs = [
+                {k: round(row[k], 6) for k in keys if k in row} for row in rows if row["kind"] == "epoch"
+            ]
             speeds = [row["tokens_per_second"] for row in rows if row["kind"] == "step"]
             memory = max((row["memory_mb"] for row in rows), default=0)
             runs[folder.name] = {"epochs": epochs, "tokens_per_second": max(speeds, default=0)}
