@@ -12,8 +12,8 @@ of packages that are missing may stand on PYTHONPATH.
 
 `run` works through parts, the most valuable first:
 
-- knowledge: `tf-knowledge` (the oracle's sentence), a training for each seed; how the replies of the first are
-  decoded best on validation data, and the complete test sets with that;
+- knowledge: `tf-knowledge` (the oracle's sentence), a training for each seed; how the replies of the first
+  are decoded best on validation data, and the complete test sets with that;
 - selected: the first of them with sentences that are chosen from the history alone, and without any;
 - tf: without knowledge; SmolLM2 as published, with the sentence;
 - characters: Speaker and Personality Models (`experiments/personality/measure.py` reads their answers);

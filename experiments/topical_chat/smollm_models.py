@@ -52,9 +52,9 @@ DECODINGS: dict[str, dict[str, Any]] = {
 }
 LIKELY, DIVERSE, OVERLAP = 19.5, 0.86, 0.23
 RULE = (
-    f"of the checkpoints (best epoch on validation, last epoch) with a perplexity of at most {LIKELY} and the "
-    f"decodings with Div-1 >= {DIVERSE} the pair with the largest F1; if no pair is so diverse, of those with "
-    f"F1 >= {OVERLAP} the one with the largest Div-1"
+    f"of the checkpoints (best epoch on validation, last epoch) with a perplexity of at most {LIKELY} "
+    f"and the decodings with Div-1 >= {DIVERSE} the pair with the largest F1; if no pair is so diverse, "
+    f"of those with F1 >= {OVERLAP} the one with the largest Div-1"
 )
 
 
@@ -63,7 +63,7 @@ def device() -> torch.device:
 
 
 def share_keys() -> None:
-    """One key serves several queries (grouped-query attention): do not copy it for each when one token is read.
+    """One key serves several queries (grouped-query attention): do not copy it when one token is read.
 
     Queries of a group stand where the tokens of a text would, which is the same sum.
     """

@@ -64,7 +64,7 @@ def forbid_repeats(logits: Tensor, tokens: Tensor, n: int) -> Tensor:
 
 
 def penalise(logits: Tensor, tokens: Tensor, penalty: float) -> Tensor:
-    """`logits` (B, V) of the `tokens` (B, t) that were said: divided by `penalty`, multiplied where below 0."""
+    """`logits` (B, V) of `tokens` (B, t), which were said: divided by `penalty`, multiplied where below 0."""
     said = logits.gather(1, tokens)  # (B, t)
     return logits.scatter_(1, tokens, torch.where(said < 0, said * penalty, said / penalty))
 
