@@ -31,7 +31,8 @@ def report(folders: Sequence[Path], source: Path, out: Path, responses: Path | N
         rows.setdefault((row["run"], row["seed"], row["split"]), []).append(row)
     table = []
     for (run, seed, split), own in sorted(rows.items()):
-        figures = {"run": f"smollm-{run}", "seed": seed, "split": split, "n": len(own)}
+        trained_seed = 0 if run == "untrained" else seed
+        figures = {"run": f"smollm-{run}", "seed": trained_seed, "split": split, "n": len(own)}
         figures |= {"is_complete": len(own) == counts[split]}
         figures |= {**_perplexity(own, turns), **_scores(own, turns)}
         table.append(figures)
@@ -44,7 +45,7 @@ def report(folders: Sequence[Path], source: Path, out: Path, responses: Path | N
         "intervals": "95 %, bootstrap; perplexity over conversations, the others over responses",
         "decodings": _decodings(folders),
         "table": table,
-        "training": [json.loads((f / "training.json").read_text(encoding="utf-8")) for f in folders],
+        "training": [_training(folder) for folder in folders],
     }
     out.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     if responses is not None:
@@ -92,6 +93,12 @@ def _scores(own: Sequence[dict[str, Any]], turns: dict[str, Any]) -> dict[str, A
         metrics=[*METRICS, *WITH_SENTENCE],
     )
     return {one.name: [_known(x) for x in (one.value, one.low, one.high)] for one in result}
+
+
+def _training(folder: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+    content["runs"] = {f"smollm-{key}": run for key, run in content["runs"].items()}
+    return content
 
 
 def _decodings(folders: Sequence[Path]) -> dict[str, Any]:

@@ -79,8 +79,9 @@ def training_list(result: Result) -> str:
     notes: dict[str, str] = {}
     for row in result["rows"]:
         label = row["label"] if row["table"] == "table_3" else f"W_H = {row['label']}"
-        labels.setdefault(row["run"], f"{label} (`{row['run']}`)")
-        notes[row["run"]] = row["note"]
+        if "/" not in row["run"]:  # the same checkpoint with another selector
+            labels.setdefault(row["run"], f"{label} (`{row['run']}`)")
+            notes[row["run"]] = row["note"]
     lines = [f"- {labels[run]}: {note}" for run, note in notes.items() if note not in ("", NOT_REACHED)]
     missing = [labels[run] for run, note in notes.items() if note == NOT_REACHED]
     if missing:
