@@ -85,3 +85,23 @@ def test_shared_keys_change_no_reply(
     for one, other in zip(before, after, strict=True):
         assert one.tokens == other.tokens
         assert one.logprob == pytest.approx(other.logprob, abs=1e-9)
+
+
+def test_rows_that_do_not_fit_are_decoded_in_smaller_groups(
+    models: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    groups = []
+
+    def decode(model: Any, contexts: Any, how: Any, *, batch_size: int, keys: list[int]) -> list[Any]:
+        if len(contexts) > 40:
+            raise torch.OutOfMemoryError
+        groups.append(len(contexts))
+        return [(len(context), key) for context, key in zip(contexts, keys, strict=True)]
+
+    monkeypatch.setattr(models, "decode", decode)
+    contexts = [[1] * (i % 7) for i in range(100)]
+    decoded = models.decode_in_memory(None, contexts, None, 128, keys=list(range(100)))
+    assert decoded == [(i % 7, i) for i in range(100)]
+    assert groups == [32, 32, 32, 4]

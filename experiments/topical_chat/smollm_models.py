@@ -185,17 +185,30 @@ def keep_adapter(folder: Path, target: Path) -> None:
 # Testing --------------------------------------------------------------------------------------------------
 
 
-def decode_in_memory(model: Any, contexts: Any, how: Decoding, n_rows: int, **options: Any) -> list[Decoded]:
-    """Fewer rows at a time where others use the memory, too."""
-    while True:
+def decode_in_memory(
+    model: Any, contexts: Sequence[Any], how: Decoding, n_rows: int, **columns: Sequence[Any]
+) -> list[Decoded]:
+    """The longest first, `n_rows` at a time, or fewer where others use the memory, too."""
+    facts = columns.get("knowledge") or [()] * len(contexts)
+    order = sorted(range(len(contexts)), key=lambda i: -len(contexts[i]) - len(facts[i]))
+    done: dict[int, Decoded] = {}
+    n_rows = n_rows or len(order)
+    while len(done) < len(order):
+        some = order[len(done) : len(done) + n_rows]
+        own = {name: [column[i] for i in some] for name, column in columns.items()}
+        decoded = None
         try:
-            return decode(model, contexts, how, batch_size=n_rows, **options)
+            decoded = decode(model, [contexts[i] for i in some], how, batch_size=n_rows, **own)
         except torch.OutOfMemoryError:
-            if n_rows < 64:
+            if n_rows < 32:
                 raise
+        if decoded is None:  # not in the handler, where the error still holds what filled the memory
             n_rows //= 2
             torch.cuda.empty_cache()
             print(f"out of memory: on with {n_rows} rows", flush=True)
+        else:
+            done |= dict(zip(some, decoded, strict=True))
+    return [done[i] for i in range(len(contexts))]
 
 
 class Tester:
@@ -236,8 +249,8 @@ class Tester:
         if device().type == "cuda":
             self.model.to(torch.bfloat16)
         how = Decoding(method="greedy", max_length=MAX_NEW, **options)
-        told = self.knowledge if self.model.config.knowledge else None
-        decoded = decode_in_memory(self.model, self.contexts, how, ROWS[device().type], knowledge=told)
+        told = {"knowledge": self.knowledge} if self.model.config.knowledge else {}
+        decoded = decode_in_memory(self.model, self.contexts, how, ROWS[device().type], **told)
         return list(self.vocabulary.decode_batch([one.tokens for one in decoded]))
 
 

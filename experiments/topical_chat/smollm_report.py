@@ -18,6 +18,7 @@ from palaver.statistics.perplexity import corpus_perplexity
 from palaver.text.words import count_words
 
 METRICS = ["unigram_f1", "diversity_1", "diversity_2", "distinct_1", "distinct_2", "words"]
+PEOPLE = ["diversity_1", "diversity_2", "words"]
 WITH_SENTENCE = ["knowledge_f1", "copy_rate"]
 
 
@@ -114,6 +115,9 @@ def _decodings(folders: Sequence[Path]) -> dict[str, Any]:
                 assert math.isclose(scores["unigram_f1"], row["f1"], abs_tol=1e-9), row
                 assert math.isclose(scores["diversity_1"], row["div_1"], abs_tol=1e-9), row
                 row["words"] = scores["words"]
+            scores = {one.name: one.value for one in evaluate(references, metrics=PEOPLE)}
+            tried["people"] = {"div_1": scores["diversity_1"], "div_2": scores["diversity_2"]}
+            tried["people"]["words"] = scores["words"]
             return {key: value for key, value in tried.items() if key != "replies"}
     return {}
 

@@ -114,6 +114,9 @@ def decoding_table(smollm: Result) -> str:
         cells.append(decimals(row["ppl_word"], 1))
         cells += [decimals(row[name], 3) for name in ("f1", "div_1", "div_2")]
         lines.append(f"| {' | '.join([*cells, decimals(row['words'], 1)])} |")
+    people = tried["people"]
+    figures = [decimals(people["div_1"], 3), decimals(people["div_2"], 3), decimals(people["words"], 1)]
+    lines.append(f"| what people said | | | | {' | '.join(figures)} |")
     return "\n".join(lines)
 
 

@@ -10,6 +10,7 @@ import contextlib
 import gc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -60,14 +61,6 @@ class Decoded(NamedTuple):
     logprob: float
 
 
-class Rows(NamedTuple):
-    """A batch on its way through the decoder."""
-
-    numbers: Tensor  # (B,) which example each row belongs to
-    keys: Tensor  # (B,) int64
-    state: Any
-
-
 @contextlib.contextmanager
 def _without_collector() -> Iterator[None]:
     """Nothing here is circular, and looking for it while a million lists are made takes half the time."""
@@ -111,12 +104,13 @@ def decode(
     most = model.rows_at_once(max((len(context) + len(fact) for context, fact in told), default=0))
     size = batch_size or max(1, most // (decoding.beam_size if decoding.method == "beam" else 1))
     for batch in _by_length(contexts, knowledge, size):
-        state = _start(model, batch, contexts, knowledge, speaker, ocean)
-        rows = Rows(torch.from_numpy(batch), torch.from_numpy(seeds[batch]).to(model.device), state)
+        # No name is given to the first state here: it would be kept until the batch is done.
+        start = partial(_start, model, batch, contexts, knowledge, speaker, ocean)
         if decoding.method == "beam":
-            words, scores = search(model, state, len(batch), decoding, longest)
+            words, scores = search(model, start(), len(batch), decoding, longest)
         else:
-            words, scores = _sample(model, rows, decoding, longest)
+            own = torch.from_numpy(seeds[batch]).to(model.device)
+            words, scores = _sample(model, start(), own, decoding, longest)
         tokens[batch], logprobs[batch] = words, scores
     ended = tokens == EOS
     ends = np.where(ended.any(1), ended.argmax(1), longest)
@@ -174,12 +168,13 @@ def pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Tensor:
     return torch.from_numpy(filled).to(device)
 
 
-def _sample(model: Responder, rows: Rows, decoding: Decoding, longest: int) -> tuple[np.ndarray, np.ndarray]:
-    """Greedy and random decoding."""
+def _sample(
+    model: Responder, state: Any, keys: Tensor, decoding: Decoding, longest: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Greedy and random decoding. `keys` (B,) are the rows' own seeds."""
     device = model.device
-    n = len(rows.numbers)
+    n = len(keys)
     place = torch.arange(n, device=device)
-    keys, state = rows.keys, rows.state
     output = torch.full((n, longest), PAD, device=device)
     logprobs = torch.zeros(n, dtype=torch.float64, device=device)
     last = torch.full((n,), BOS, device=device)
