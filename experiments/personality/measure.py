@@ -5,6 +5,12 @@
     python experiments/personality/measure.py --data DATA --responses OUT --transcripts transcripts.json
         --out docs/results/personality.json
 
+and, with the answers of experiments/topical_chat/smollm.py in a folder beside those of the Transformer:
+
+    python experiments/personality/measure.py --data DATA --responses OUT
+        --models modern-speaker,smollm-speaker,modern-personality,smollm-personality
+        --requested smollm-personality --out docs/results/personality-smollm.json
+
 Transcripts have the whole protocol. Models are measured with its short form (`--quick`: 100 samples, 3
 repetitions, 20 resampled pools), and so are the transcripts that they are tested against: with the same
 recogniser, characters and settings, on the contexts that all models have answered. Trait fidelity is measured
@@ -18,7 +24,7 @@ import gzip
 import json
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -45,7 +51,7 @@ MODELS = (
     "xing-personality-wide",
     "modern-personality",
 )
-PERSONALITY = tuple(name for name in MODELS if "personality" in name)
+REQUESTED = tuple(name for name in MODELS if "personality" in name)
 TRIED = ("transcripts", "modern-speaker", "modern-personality")
 """What the other classifiers are tried on."""
 SETTINGS = Settings(**QUICK)
@@ -78,10 +84,10 @@ def summary(result: Distinguishability) -> dict[str, Any]:
     }
 
 
-def common_contexts(folder: Path) -> int:
+def common_contexts(folder: Path, models: Sequence[str]) -> int:
     """How many contexts all models have answered; their numbers begin with 1."""
     answered = []
-    for name in MODELS:
+    for name in models:
         with gzip.open(folder / f"{name}.jsonl.gz", "rt", encoding="utf-8") as file:
             answered.append(max(int(json.loads(line)["id"]) for line in file))
     return min(answered)
@@ -127,11 +133,11 @@ def classifiers(pools: dict[str, Pools]) -> dict[str, Any]:
     return found
 
 
-def extreme_types(folder: Path, n_contexts: int, work: Path) -> dict[str, Any]:
+def extreme_types(folder: Path, systems: Sequence[str], n_contexts: int, work: Path) -> dict[str, Any]:
     """Table 2, and the traits that both recognisers see in each type."""
     path = cut(folder / "extremes.jsonl.gz", work / "extremes.jsonl", n_contexts)
     found: dict[str, Any] = {}
-    for system in PERSONALITY:
+    for system in systems:
         choice = Choice(system=system, drop_common=DROPPED)
         traits = {}
         for name in ("default", "self-report"):
@@ -154,7 +160,7 @@ def extreme_types(folder: Path, n_contexts: int, work: Path) -> dict[str, Any]:
     return found
 
 
-def fidelity(folder: Path) -> dict[str, Any]:
+def fidelity(folder: Path, systems: Sequence[str]) -> dict[str, Any]:
     """Requested against measured traits of each Personality Model, by both recognisers."""
     path = folder / "requests.jsonl.gz"
     return {
@@ -162,7 +168,7 @@ def fidelity(folder: Path) -> dict[str, Any]:
             name: fidelity_row(measure_fidelity(path, measured_by=name, choice=Choice(system=system)))
             for name in ("self-report", "default")
         }
-        for system in PERSONALITY
+        for system in systems
     }
 
 
@@ -201,22 +207,39 @@ def transcript_rows(path: Path) -> Iterator[tuple[str, Any]]:
         )
 
 
+def listed(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
+
+
+def command(given: argparse.Namespace) -> list[str]:
+    """What was typed, without the places of this machine."""
+    words = ["--data DATA --responses OUT"]
+    if given.transcripts is not None:
+        words.append("--transcripts transcripts.json")
+    if given.models != MODELS:
+        words.append(f"--models {','.join(given.models)}")
+    if given.requested != REQUESTED:
+        words.append(f"--requested {','.join(given.requested)}")
+    return [*words, f"--out docs/results/{given.out.name}"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--responses", type=Path, required=True)
-    parser.add_argument("--transcripts", type=Path, required=True)
+    parser.add_argument("--transcripts", type=Path, help="of the whole protocol")
+    parser.add_argument("--models", type=listed, default=MODELS)
+    parser.add_argument("--requested", type=listed, default=REQUESTED, help="with extremes and requests")
     parser.add_argument("--work", type=Path, default=Path("runs/measure"))
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
     given.work.mkdir(parents=True, exist_ok=True)
-    n_contexts = common_contexts(given.responses)
+    n_contexts = common_contexts(given.responses, given.models)
     print(f"{n_contexts:,} contexts", flush=True)
     content: dict[str, Any] = {
-        "command": "python experiments/personality/measure.py --data DATA --responses OUT "
-        "--transcripts transcripts.json --out docs/results/personality.json",
+        "command": " ".join(["python experiments/personality/measure.py", *command(given)]),
         "date": datetime.now(UTC).date().isoformat(),
         "seed": 0,
         "recogniser": "default",
@@ -227,12 +250,13 @@ def main() -> None:
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
         "data": {
             f"{name}.jsonl.gz": sha256_of(given.responses / f"{name}.jsonl.gz")
-            for name in (*MODELS, "extremes", "requests")
+            for name in (*given.models, "extremes", "requests")
         },
         "training": json.loads((given.responses / "training.json").read_text(encoding="utf-8")),
-        "transcripts": dict(transcript_rows(given.transcripts)),
-        "fidelity": fidelity(given.responses),
+        "fidelity": fidelity(given.responses, given.requested),
     }
+    if given.transcripts is not None:
+        content["transcripts"] = dict(transcript_rows(given.transcripts))
 
     def save() -> None:
         text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
@@ -242,7 +266,7 @@ def main() -> None:
     recogniser = load_recogniser()
     choice = Choice(drop_common=DROPPED)
     everybody = {}
-    for name in MODELS:
+    for name in given.models:
         path = cut(given.responses / f"{name}.jsonl.gz", given.work / f"{name}.jsonl", n_contexts)
         everybody[name] = read_pools(path, recogniser, choice, n_words=0)
     content |= {"models": {}, "tests": {}, "notes": {}, "classifiers": {}}
@@ -250,16 +274,17 @@ def main() -> None:
     for show, title in SHOWS.items():
         gold = read_pools(show, recogniser, Choice(), root=given.data, n_words=0)
         pools = {"transcripts": gold}
-        pools |= {name: everybody[name].only(gold.characters) for name in MODELS}
+        pools |= {name: everybody[name].only(gold.characters) for name in given.models}
         content["tests"][title], content["models"][title], content["notes"][title] = tests(pools)
-        of_shows[title] = {name: pools[name] for name in TRIED}
+        of_shows[title] = pools
         print(title, content["models"][title], flush=True)
         save()
-    content["extremes"] = extreme_types(given.responses, n_contexts, given.work)
+    content["extremes"] = extreme_types(given.responses, given.requested, n_contexts, given.work)
     save()
-    for title, tried in of_shows.items():
-        content["classifiers"][title] = classifiers(tried)
-        save()
+    if given.transcripts is not None:
+        for title, pools in of_shows.items():
+            content["classifiers"][title] = classifiers(pools)
+            save()
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ FOLDER = ROOT / "docs/results"
 PAGE = FOLDER / "topical-chat.md"
 RESULTS = FOLDER / "topical-chat.json"
 KNOWLEDGE = FOLDER / "knowledge.json"
+SMOLLM = FOLDER / "topical-chat-smollm.json"
 SPLITS = {"test_freq": "frequent", "test_rare": "rare"}
 COLUMNS = ("ppl", "f1", "div_1", "div_2")
 PARTS = {"valid_freq": "validation, frequent", "valid_rare": "validation, rare"} | {
@@ -79,8 +80,9 @@ def training_list(result: Result) -> str:
     notes: dict[str, str] = {}
     for row in result["rows"]:
         label = row["label"] if row["table"] == "table_3" else f"W_H = {row['label']}"
-        labels.setdefault(row["run"], f"{label} (`{row['run']}`)")
-        notes[row["run"]] = row["note"]
+        if "/" not in row["run"]:  # the same checkpoint with another selector
+            labels.setdefault(row["run"], f"{label} (`{row['run']}`)")
+            notes[row["run"]] = row["note"]
     lines = [f"- {labels[run]}: {note}" for run, note in notes.items() if note not in ("", NOT_REACHED)]
     missing = [labels[run] for run, note in notes.items() if note == NOT_REACHED]
     if missing:
@@ -101,13 +103,45 @@ def selector_table(knowledge: Result) -> str:
     return "\n".join(lines)
 
 
-def fill(page: str, result: Result, knowledge: Result) -> str:
+def decoding_table(smollm: Result) -> str:
+    """What was tried on validation data; what was taken is bold."""
+    tried = smollm["decodings"]
+    heads = ("checkpoint", "decoding", "PPL", "F1", "Div. 1", "Div. 2", "words a reply")
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for row in tried["table"]:
+        is_taken = (row["checkpoint"], row["decoding"]) == (tried["checkpoint"], tried["decoding"])
+        cells = [row["checkpoint"], f"**{row['decoding']}**" if is_taken else row["decoding"]]
+        cells.append(decimals(row["ppl_word"], 1))
+        cells += [decimals(row[name], 3) for name in ("f1", "div_1", "div_2")]
+        lines.append(f"| {' | '.join([*cells, decimals(row['words'], 1)])} |")
+    people = tried["people"]
+    figures = [decimals(people["div_1"], 3), decimals(people["div_2"], 3), decimals(people["words"], 1)]
+    lines.append(f"| what people said | | | | {' | '.join(figures)} |")
+    return "\n".join(lines)
+
+
+def seed_table(smollm: Result) -> str:
+    """Every checkpoint by itself."""
+    heads = ("run", "seed", "test set", "PPL", "F1", "Div. 1", "Div. 2", "words a reply", "copied")
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for row in smollm["table"]:
+        cells = [f"`{row['run']}`", str(row["seed"] or ""), SPLITS[row["split"]]]
+        cells.append(with_interval(dict(zip(("value", "low", "high"), row["ppl_word"], strict=True)), 1))
+        cells += [decimals(row[name][0], 3) for name in ("unigram_f1", "diversity_1", "diversity_2")]
+        cells += [decimals(row["words"][0], 1), decimals(row["copy_rate"][0], 2)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def fill(page: str, result: Result, knowledge: Result, smollm: Result) -> str:
     """The page with its tables written anew."""
     parts = {
         "table 3": run_table(result, "table_3"),
         "table 5": run_table(result, "table_5"),
         "training": training_list(result),
         "selectors": selector_table(knowledge),
+        "decodings": decoding_table(smollm),
+        "seeds": seed_table(smollm),
     }
     for name, content in parts.items():
         begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
@@ -142,7 +176,8 @@ def main() -> None:
         data = " --data DATA" if given.data is not None else ""
         content["command"] = f"palaver reproduce topical-chat {names}{data} --json"
         RESULTS.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    PAGE.write_text(fill(PAGE.read_text(encoding="utf-8"), read(RESULTS), read(KNOWLEDGE)), encoding="utf-8")
+    page = fill(PAGE.read_text(encoding="utf-8"), read(RESULTS), read(KNOWLEDGE), read(SMOLLM))
+    PAGE.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from transformers import RepetitionPenaltyLogitsProcessor
 
 from palaver.errors import UserError
 from palaver.generation import choose
@@ -261,6 +262,19 @@ def test_no_repeated_ngrams_and_no_marks() -> None:
             assert len(pairs) == len(set(pairs))
             assert min(found.tokens, default=5) >= 5
             assert len(found.tokens) >= how.min_length
+
+
+def test_repetition_is_penalised_as_in_transformers() -> None:
+    logits = torch.randn(4, 30, generator=torch.Generator().manual_seed(0))
+    said = torch.randint(0, 30, (4, 9), generator=torch.Generator().manual_seed(1))
+    theirs = RepetitionPenaltyLogitsProcessor(1.3)(said, logits.clone())
+    assert torch.equal(choose.penalise(logits.clone(), said, 1.3), theirs)
+    model = tiny("seq2seq", vocab_size=12)
+    contexts, how = [[5], [6, 7], [8]], {"min_length": 20, "max_length": 20}
+    plain, other = (
+        decode(model, contexts, Decoding(repetition_penalty=p, **how), speaker=[0, 1, 0]) for p in (1.0, 10.0)
+    )
+    assert sum(len(set(one.tokens)) for one in plain) < sum(len(set(one.tokens)) for one in other)
 
 
 def test_a_context_longer_than_the_model_keeps_its_end() -> None:

@@ -97,6 +97,18 @@ def test_replies_depend_on_the_request_alone(name: str, method: str, models: Pat
     assert len({reply.text for reply in together}) > 1
 
 
+def test_repetition_of_the_reply_is_penalised(models: Path, talk: Talk) -> None:
+    options = {"min_length": 8, "no_repeat_ngram": 2}
+    said = [
+        system(models, "gpt2", decoding={**options, "repetition_penalty": penalty}).reply(
+            [Request(talk("hello there", id=str(i))) for i in range(3)]
+        )
+        for penalty in (1.0, 10.0)
+    ]
+    distinct = [sum(len(set(reply.text.split())) for reply in replies) for replies in said]
+    assert distinct[0] < distinct[1]
+
+
 @pytest.mark.parametrize("method", ["greedy", "sample", "beam"])
 @pytest.mark.parametrize("name", ["t5", "gpt2"])
 def test_logprob_is_that_of_the_model(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from palaver.errors import ConfigError, UserError
+from palaver.generation.decode import Decoding, decode
 from palaver.models.causal import CausalResponder, pack
 from palaver.models.causal_base import MOVED, read_base
 from palaver.models.pretrained import Responder, build, fingerprint, load
@@ -164,6 +166,26 @@ def test_a_speaker_changes_the_answer_and_must_be_named(base: Path) -> None:
     with pytest.raises(UserError, match="needs a speaker"):
         model(**given)
     assert build({**model.config.to_json(), "format": 1}).speaker.weight.shape == (2, 16)
+
+
+def test_nothing_of_a_batch_stays_when_nobody_looks_for_circles(base: Path) -> None:
+    """`decode` switches the collector off, so that circles of tensors would fill the memory batch by batch."""
+    model, _ = model_of(base, knowledge=True)
+    contexts, facts = [[30 + i, 40] for i in range(12)], [[50, 51 + i] for i in range(12)]
+
+    def live_tensors(n_batches: int) -> int:
+        gc.collect()
+        gc.disable()
+        try:
+            before = sum(type(thing) is Tensor for thing in gc.get_objects())
+            how = Decoding(max_length=40, min_length=40)
+            decode(model, contexts[: 3 * n_batches], how, knowledge=facts[: 3 * n_batches], batch_size=3)
+            return sum(type(thing) is Tensor for thing in gc.get_objects()) - before
+        finally:
+            gc.enable()
+
+    live_tensors(1)  # what is made once
+    assert live_tensors(4) == live_tensors(1) == 0
 
 
 def test_parts_are_packed_to_the_left() -> None:

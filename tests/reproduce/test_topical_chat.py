@@ -28,7 +28,8 @@ NUMBERS = {
 
 
 def smollm(value: float, seed: int, split: str) -> dict[str, Any]:
-    return {"run": "tf", "seed": seed, "split": split, "ppl_word": [value, value - 1, value + 1], **NUMBERS}
+    about = {"run": "smollm-tf", "seed": seed, "split": split}
+    return {**about, "ppl_word": [value, value - 1, value + 1], **NUMBERS}
 
 
 @pytest.fixture
@@ -42,16 +43,13 @@ def results(tmp_path: Path) -> list[Path]:
     folders = {
         "tf": {"epochs": epochs, "end": "finished: 3 epochs without a better one", "test": one},
         "tf-knowledge/tfidf": one,
+        "tf-knowledge/no-sentence": one,
         "xing-speaker": {"epochs": epochs},
     }
-    trained = {
-        "end": "exit 0",
-        "epochs": [{"epoch": 1, "seconds": 120.0, "valid_ppl_word": 20.0}],
-        "settings": [],
-    }
+    trained = {"epochs": [{"epoch": 1, "seconds": 120.0, "valid_ppl_word": 20.0}]}
     table = {
         "table": [smollm(18, 1, "test_freq"), smollm(20, 2, "test_freq"), smollm(25, 1, "test_rare")],
-        "training": [{"runs": {"tf-1": trained, "tf-2": trained}}],
+        "training": [{"runs": {"smollm-tf-1": trained, "smollm-tf-2": trained}}],
     }
     for name, content in (("folders", folders), ("table", table)):
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
@@ -71,6 +69,7 @@ def test_rows_of_both_layouts(results: list[Path]) -> None:
     assert rows["tf"].ours["test_rare"]["ppl"] == Figure(41.0, 40.0, 42.0)
     assert rows["tf"].note == "3 epochs, best 2, 3 minutes; finished: 3 epochs without a better one"
     assert rows["tf-knowledge/tfidf"].label == "TF (w/ k.), knowledge by tfidf"
+    assert rows["tf-knowledge/no-sentence"].label == "TF (w/ k.), no sentence"
     seeds = rows["smollm-tf"]
     assert seeds.ours["test_freq"]["ppl"] == Figure(19.0, 17.0, 21.0)  # the mean; the outermost limits
     assert (seeds.seeds, seeds.note) == ((1, 2), "2 seeds: 1 epochs, 2 minutes")
@@ -79,7 +78,12 @@ def test_rows_of_both_layouts(results: list[Path]) -> None:
     assert "not reached, no run in the results files: TF (w/ p.t.), TF (w/ k.)" in text
     assert "30.0 / 41.0 [40.0, 42.0]" in text
     assert json.loads(tables.to_json())["rows"][0]["paper"]["ppl"] == [29.8, 40.4]
-    assert set(tables.to_polars()["row"]) == {"TF", "TF (w/ k.), knowledge by tfidf", "SmolLM2"}
+    assert set(tables.to_polars()["row"]) == {
+        "TF",
+        "TF (w/ k.), knowledge by tfidf",
+        "TF (w/ k.), no sentence",
+        "SmolLM2",
+    }
 
 
 def test_the_papers_figures_are_those_of_the_paper() -> None:

@@ -63,6 +63,12 @@ def forbid_repeats(logits: Tensor, tokens: Tensor, n: int) -> Tensor:
     return logits
 
 
+def penalise(logits: Tensor, tokens: Tensor, penalty: float) -> Tensor:
+    """`logits` (B, V) of `tokens` (B, t), which were said: divided by `penalty`, multiplied where below 0."""
+    said = logits.gather(1, tokens)  # (B, t)
+    return logits.scatter_(1, tokens, torch.where(said < 0, said * penalty, said / penalty))
+
+
 def uniform(seed: int, keys: Tensor, step: int) -> Tensor:
     """A number in [0, 1) per row: two rounds of the splitmix64 finaliser over seed, key and step."""
     mixed = _mix(keys ^ as_signed(seed * 0x9E3779B97F4A7C15))

@@ -10,6 +10,7 @@ import contextlib
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -45,6 +46,8 @@ class Decoding:
     """`beam`: scores are divided by the length to this power."""
     no_repeat_ngram: int = 0
     """No sequence of so many tokens twice in a response; 0 for no such rule."""
+    repetition_penalty: float = 1.0
+    """But for `beam`: how much less probable a token is once the response has it (Keskar et al. 2019)."""
     min_length: int = 1
     max_length: int = 50
     seed: int = 0
@@ -58,14 +61,6 @@ class Decoded(NamedTuple):
 
     tokens: list[int]
     logprob: float
-
-
-class Rows(NamedTuple):
-    """A batch on its way through the decoder."""
-
-    numbers: Tensor  # (B,) which example each row belongs to
-    keys: Tensor  # (B,) int64
-    state: Any
 
 
 @contextlib.contextmanager
@@ -113,12 +108,13 @@ def decode(
     most = model.rows_at_once(max((len(context) + len(fact) for context, fact in told), default=0))
     size = batch_size or max(1, most // (decoding.beam_size if decoding.method == "beam" else 1))
     for batch in _by_length(contexts, knowledge, size):
-        state = _start(model, batch, contexts, knowledge, speaker, ocean)
-        rows = Rows(torch.from_numpy(batch), torch.from_numpy(seeds[batch]).to(model.device), state)
+        # No name is given to the first state here: it would be kept until the batch is done.
+        start = partial(_start, model, batch, contexts, knowledge, speaker, ocean)
         if decoding.method == "beam":
-            words, scores = search(model, state, len(batch), decoding, longest)
+            words, scores = search(model, start(), len(batch), decoding, longest)
         else:
-            words, scores = _sample(model, rows, decoding, longest, hear)
+            own = torch.from_numpy(seeds[batch]).to(model.device)
+            words, scores = _sample(model, start(), own, decoding, longest, hear)
         tokens[batch], logprobs[batch] = words, scores
     ended = tokens == EOS
     ends = np.where(ended.any(1), ended.argmax(1), longest)
@@ -177,13 +173,12 @@ def pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Tensor:
 
 
 def _sample(
-    model: Responder, rows: Rows, decoding: Decoding, longest: int, hear: Hear | None
+    model: Responder, state: Any, keys: Tensor, decoding: Decoding, longest: int, hear: Hear | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Greedy and random decoding."""
+    """Greedy and random decoding. `keys` (B,) are the rows' own seeds."""
     device = model.device
-    n = len(rows.numbers)
+    n = len(keys)
     place = torch.arange(n, device=device)
-    keys, state = rows.keys, rows.state
     output = torch.full((n, longest), PAD, device=device)
     logprobs = torch.zeros(n, dtype=torch.float64, device=device)
     last = torch.full((n,), BOS, device=device)
@@ -194,6 +189,8 @@ def _sample(
         choose.forbid(logits, step, decoding.min_length)
         if decoding.no_repeat_ngram:
             choose.forbid_repeats(logits, output[place, :step], decoding.no_repeat_ngram)
+        if decoding.repetition_penalty != 1:
+            choose.penalise(logits, output[place, :step], decoding.repetition_penalty)
         if decoding.method == "greedy":
             last = choose.most_probable(logits)
         else:

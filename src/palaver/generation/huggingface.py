@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from palaver.errors import UserError, require
-from palaver.generation.choose import forbid_repeats
+from palaver.generation.choose import forbid_repeats, penalise
 from palaver.generation.decode import Decoding
 from palaver.generation.messages import BEGINNING, Message, chat_messages, prompt_fields, system_prompt
 from palaver.generation.options import HuggingFaceOptions
@@ -193,7 +193,11 @@ class HuggingFaceSystem(Named):
             mask[row, place] = 1
         d = self.decoding
         beams = d.beam_size if d.method == "beam" else 1
-        processors: list[Any] = [_NoRepeats(d.no_repeat_ngram)] if d.no_repeat_ngram else []
+        processors: list[Any] = []
+        if d.no_repeat_ngram:
+            processors.append(_ReplyRule(forbid_repeats, d.no_repeat_ngram))
+        if d.repetition_penalty != 1 and d.method != "beam":
+            processors.append(_ReplyRule(penalise, d.repetition_penalty))
         if d.method in ("sample", "stochastic-greedy"):
             processors.append(_Sampler(d, keys))
         out = self.model.generate(
@@ -248,17 +252,17 @@ class _Streamer:
         """All is said."""
 
 
-class _NoRepeats:
-    """A logits processor: no n-gram twice in the reply. The library's own counts prompt and padding, too."""
+class _ReplyRule:
+    """A logits processor that looks at the reply. The library's own look at prompt and padding, too."""
 
-    def __init__(self, n: int) -> None:
-        self._n = n
+    def __init__(self, rule: Callable[[Tensor, Tensor, Any], Tensor], setting: float) -> None:
+        self._rule, self._setting = rule, setting
         self._start: int | None = None
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         if self._start is None:
             self._start = input_ids.shape[1]
-        return forbid_repeats(scores.clone(), input_ids[:, self._start :], self._n)
+        return self._rule(scores.clone(), input_ids[:, self._start :], self._setting)
 
 
 class _Sampler:

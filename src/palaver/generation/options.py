@@ -46,6 +46,9 @@ class DecodingOptions(Strict):
     beam_size: int | None = Field(None, ge=1, le=1000, description="hypotheses kept by beam search")
     length_penalty: float | None = Field(None, ge=-10, le=10, description="exponent of the length")
     no_repeat_ngram: int | None = Field(None, ge=0, description="no n-gram of this size twice; 0: allowed")
+    repetition_penalty: float | None = Field(
+        None, ge=1, le=10, description="above 1 repeats fewer tokens of the reply; not for beam search"
+    )
     min_length: int | None = Field(None, ge=0, description="fewest tokens")
     max_length: int | None = Field(None, ge=1, le=100_000, description="most tokens")
     seed: int | None = Field(None, ge=0, description="same seed, same replies")

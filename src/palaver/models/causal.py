@@ -12,6 +12,7 @@ who speaks and is read once for all of them.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -342,7 +343,8 @@ class CausalResponder(Responder):
         if kept[0][0].shape[3] < n_kept + n_new:
             more = (0, 0, 0, max(n_new, _ROOM))
             kept = tuple((F.pad(keys, more), F.pad(values, more)) for keys, values in kept)
-        layers = [_roomy_layer(keys.flatten(0, 1), values.flatten(0, 1), n_kept) for keys, values in kept]
+        make = _roomy_layer()
+        layers = [make(keys.flatten(0, 1), values.flatten(0, 1), n_kept) for keys, values in kept]
         visible = F.pad(state.visible, (0, state.length + n_new), value=True).repeat_interleave(k, 0)
         n_read = (state.visible.sum(1) + state.length).repeat_interleave(k, 0)  # (B k,)
         places = n_read.unsqueeze(1) + torch.arange(n_new, device=embedded.device)
@@ -356,20 +358,31 @@ class CausalResponder(Responder):
         return output.last_hidden_state, state._replace(cache=kept, length=state.length + n_new)
 
 
-def _roomy_layer(keys: Tensor, values: Tensor, n_kept: int) -> Any:
-    """A layer's cache that writes into the room behind `n_kept` tokens. The library's own copies it all."""
-    layer = require("transformers.cache_utils", "models").DynamicLayer()
-    layer.is_initialized, layer.dtype, layer.device = True, keys.dtype, keys.device
-    layer.keys, layer.values = keys[:, :, :n_kept], values[:, :, :n_kept]
+@functools.cache
+def _roomy_layer() -> Any:
+    """The class of a layer's cache that writes into room behind its tokens. The library's own copies it all.
 
-    def update(new_keys: Tensor, new_values: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-        end = n_kept + new_keys.shape[2]
-        keys[:, :, n_kept:end], values[:, :, n_kept:end] = new_keys, new_values
-        layer.keys, layer.values = keys[:, :, :end], values[:, :, :end]
-        return layer.keys, layer.values
+    It must not refer to itself, not even by a closure: while texts are decoded nobody looks for circles, and
+    the keys and values of every batch would stay.
+    """
+    cache_utils = require("transformers.cache_utils", "models")
 
-    layer.update = update
-    return layer
+    class RoomyLayer(cache_utils.DynamicLayer):  # type: ignore[name-defined,misc]
+        def __init__(self, keys: Tensor, values: Tensor, n_kept: int) -> None:
+            super().__init__()
+            self.is_initialized, self.dtype, self.device = True, keys.dtype, keys.device
+            self.room = keys, values
+            self.keys, self.values = keys[:, :, :n_kept], values[:, :, :n_kept]
+
+        def update(self, keys: Tensor, values: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+            begin = self.keys.shape[2]
+            end = begin + keys.shape[2]
+            all_keys, all_values = self.room
+            all_keys[:, :, begin:end], all_values[:, :, begin:end] = keys, values
+            self.keys, self.values = all_keys[:, :, :end], all_values[:, :, :end]
+            return self.keys, self.values
+
+    return RoomyLayer
 
 
 def pack(parts: Sequence[Tensor], width: int | None = None) -> Tensor:

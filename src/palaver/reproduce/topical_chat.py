@@ -24,6 +24,8 @@ from palaver.tabular import Tabular
 PAPER = "Topical-Chat (Gopalakrishnan et al. 2019)"
 FIGURES = load_figures("topical_chat")
 NOT_REACHED = "not reached, no run in the results files"
+NO_SENTENCE = "no-sentence"
+"""In place of a selector: a model that was trained with knowledge gets none."""
 HEADS = {"ppl": "PPL", "f1": "F1", "div_1": "Div. 1", "div_2": "Div. 2"}
 REMARKS = (
     "ours is perplexity per word: the end of a response counts as a word, and unknown words cost their "
@@ -118,7 +120,8 @@ def _with_selectors(
     for name, runs in by_name.items():
         base, _, selector = name.partition("/")
         if selector and base == entry["run"]:
-            rows.append(_row("table_3", f"{entry['label']}, knowledge by {selector}", name, {}, runs, splits))
+            told = "no sentence" if selector == NO_SENTENCE else f"knowledge by {selector}"
+            rows.append(_row("table_3", f"{entry['label']}, {told}", name, {}, runs, splits))
     return rows
 
 

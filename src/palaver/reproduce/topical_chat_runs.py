@@ -111,16 +111,13 @@ def _of_table(content: Mapping[str, Any]) -> Iterator[Run]:
     for row in content["table"]:
         rows.setdefault((row["run"], row["seed"]), {})[row["split"]] = row
     for (name, seed), by_split in rows.items():
-        training = trained.get(f"{name}-{seed}", {})
-        has_adapter = any("lora" in setting for setting in training.get("settings", []))
-        full_name = f"smollm-{'lora-' if has_adapter else ''}{name}" if training else name
-        end = training.get("end", "")
+        training = trained.get(f"{name.partition('/')[0]}-{seed}", {})
         yield Run(
-            name=full_name,
+            name=name,
             seed=seed,
             figures={split: _figures(row) for split, row in by_split.items()},
             n={split: int(row["n"]) for split, row in by_split.items()},
-            **_training(training.get("epochs", []), "" if end == "exit 0" else end, "valid_ppl_word"),
+            **_training(training.get("epochs", []), training.get("end", ""), "valid_ppl_word"),
         )
 
 

@@ -1,0 +1,410 @@
+"""One model at a time, on a GPU: trained, its decoding chosen, tested, asked to be somebody."""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import importlib.util
+import json
+import random
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from smollm_data import MADE, RUNS, SHOWS, TESTS, chosen_sentences, read_turns  # type: ignore[import-not-found]
+from torch.nn import functional as F
+
+from palaver.generation.decode import Decoded, Decoding, decode, pad
+from palaver.models.causal import CausalResponder
+from palaver.models.pretrained import build, fingerprint, load
+from palaver.models.turns import encode_knowledge, encode_turns, join_turns
+from palaver.text.vocabulary import EOS, Vocabulary
+
+PRESETS = {
+    "tf-knowledge": "smollm-tf-knowledge",
+    "tf-knowledge-lora": "smollm-tf-knowledge",
+    "tf": "smollm-tf",
+    "speaker": "smollm-speaker",
+    "personality": "smollm-personality",
+}
+CHARACTERS = ("speaker", "personality")
+MAX_NEW = 60
+LORA = ["model.lora_rank=8", "model.lora_alpha=16", "optimiser.learning_rate=1e-3"]
+SCORED_TOKENS = 32_768
+"""Of a batch that is scored, with padding."""
+ROWS = {"cuda": 1024, "cpu": 0}
+"""Replies that are decoded together; 0: as many as the library thinks."""
+N_VALID = 1500
+"""Turns of valid_freq on which the decoding is chosen."""
+DECODINGS: dict[str, dict[str, Any]] = {
+    "greedy": {},
+    "no 3-gram twice": {"no_repeat_ngram": 3},
+    "no 2-gram twice": {"no_repeat_ngram": 2},
+    "repetition penalty 1.05": {"repetition_penalty": 1.05},
+    "repetition penalty 1.1": {"repetition_penalty": 1.1},
+    "repetition penalty 1.15": {"repetition_penalty": 1.15},
+    "repetition penalty 1.2": {"repetition_penalty": 1.2},
+    "repetition penalty 1.3": {"repetition_penalty": 1.3},
+}
+LIKELY, DIVERSE, OVERLAP = 19.5, 0.86, 0.23
+RULE = (
+    f"of the checkpoints (best epoch on validation, last epoch) with a perplexity of at most {LIKELY} "
+    f"and the decodings with Div-1 >= {DIVERSE} the pair with the largest F1; if no pair is so diverse, "
+    f"of those with F1 >= {OVERLAP} the one with the largest Div-1"
+)
+
+
+def device() -> torch.device:
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def share_keys() -> None:
+    """One key serves several queries (grouped-query attention): do not copy it when one token is read.
+
+    Queries of a group stand where the tokens of a text would, which is the same sum.
+    """
+    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+    plain = ALL_ATTENTION_FUNCTIONS["sdpa"]
+
+    def attend(module: Any, query: Any, key: Any, value: Any, attention_mask: Any, **more: Any) -> Any:
+        groups = getattr(module, "num_key_value_groups", 1)
+        if query.shape[2] != 1 or groups == 1:
+            return plain(module, query, key, value, attention_mask, **more)
+        n, heads, _, width = query.shape
+        folded = query.reshape(n, heads // groups, groups, width)
+        output = F.scaled_dot_product_attention(
+            folded, key, value, attn_mask=attention_mask, scale=more.get("scaling")
+        )
+        return output.reshape(n, 1, heads, width), None
+
+    ALL_ATTENTION_FUNCTIONS.register("sdpa", attend)
+
+
+# Training -------------------------------------------------------------------------------------------------
+
+
+def settings(name: str, seed: int, given: argparse.Namespace) -> list[str]:
+    """What differs from the preset: data as files, and what the command line says."""
+    key = f"{name}-{seed}"
+    changes = [f"out={RUNS / key}", f"seed={seed}", f"data.prepared={RUNS}/prepared-{key}"]
+    changes += [f"model.base={given.base}", "log.checkpoint_every=0", f"optimiser.epochs={given.epochs}"]
+    if name in CHARACTERS:
+        scripts = ", ".join(f'{{path="{MADE}/{show}.jsonl"}}' for show in SHOWS)
+        changes.append(f"data.train=[{scripts}]")
+        if name == "personality":
+            changes.append(f"data.ocean={MADE}/ocean-wide.csv")
+    else:
+        changes += [f'data.train=[{{path="{MADE}/train.jsonl"}}]', "data.valid_examples=2000"]
+        changes.append(f'data.valid=[{{path="{MADE}/valid_freq.jsonl"}}]')
+    if name.endswith("-lora"):
+        changes += LORA
+    if given.limit:
+        changes += [f"data.max_examples={given.limit}", "data.valid=[]", "optimiser.batch_tokens=2048"]
+        changes += [f"data.valid_examples={given.limit // 4}", "optimiser.max_steps=4"]
+    return [*changes, *given.settings]
+
+
+class Log:
+    """Prints how a run goes."""
+
+    def row(self, row: dict[str, Any], done: float) -> None:
+        keys = ("step", "seconds", "ppl_word", "valid_ppl_word", "tokens_per_second", "memory_mb")
+        print(row["kind"], {key: round(row[key], 2) for key in keys if key in row}, flush=True)
+
+    def note(self, text: str) -> None:
+        print(text, flush=True)
+
+
+def train(name: str, seed: int, given: argparse.Namespace) -> None:
+    from palaver.training import run
+    from palaver.training.experiment_file import preset_experiment
+
+    if importlib.util.find_spec("matplotlib") is None:
+        run.draw_curves = lambda folder, title: None
+    experiment = preset_experiment(PRESETS[name], settings(name, seed, given))
+    known = chosen_sentences(("train", "valid_freq")) if experiment.data.knowledge != "none" else {}
+
+    def select(dialogues: Iterable[Any]) -> Iterator[tuple[Any, list[str]]]:
+        for dialogue in dialogues:
+            yield dialogue, known[dialogue.id]
+
+    if given.compile:
+        _compile_layers(run)
+    outcome = run.train(experiment, select=select if known else None, watcher=Log(), fresh=True)
+    (RUNS / f"{name}-{seed}" / "settings.json").write_text(json.dumps(settings(name, seed, given)))
+    print(f"trained: {outcome.reason}", flush=True)
+
+
+def _compile_layers(run: Any) -> None:
+    """One compiled layer serves all of them, since they are alike."""
+    make = run.make_model
+
+    def make_model(*given: Any) -> Any:
+        model, notes = make(*given)
+        for layer in model.language_model.base_model.layers:
+            layer.compile(dynamic=True)
+        return model, notes
+
+    run.make_model = make_model
+
+
+def keep_untrained(base: str) -> None:
+    """SmolLM2 as it was published, kept like a checkpoint."""
+    from palaver.models.causal_base import read_base
+
+    about = read_base(base)
+    vocabulary = Vocabulary.load(about.folder, foreign=True)
+    fields = {"architecture": about.architecture, "frame": asdict(about.frame), "end": about.end}
+    fields |= {"vocab_size": len(vocabulary), "vocabulary": fingerprint(vocabulary), "knowledge": True}
+    limits = {"max_context": 384, "max_knowledge": 128, "max_response": 160}
+    model = build({"model": "causal", "base": base, **fields, **limits})
+    assert isinstance(model, CausalResponder)
+    model.load_base()
+    folder = RUNS / "untrained-1" / "last"
+    model.save_pretrained(folder)
+    vocabulary.save(folder)
+
+
+def keep_adapter(folder: Path, target: Path) -> None:
+    """In half precision; its base is the model that everybody can get."""
+    from safetensors.torch import load_file, save_file
+
+    target.mkdir(parents=True, exist_ok=True)
+    weights = {name: w.to(torch.float16) for name, w in load_file(folder / "model.safetensors").items()}
+    save_file(weights, target / "model.safetensors", metadata={"format": "pt"})
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config["base"] = "smollm2"
+    (target / "config.json").write_text(json.dumps(config, indent=1, ensure_ascii=False), encoding="utf-8")
+
+
+# Testing --------------------------------------------------------------------------------------------------
+
+
+def decode_in_memory(
+    model: Any, contexts: Sequence[Any], how: Decoding, n_rows: int, **columns: Sequence[Any]
+) -> list[Decoded]:
+    """The longest first, `n_rows` at a time, or fewer where others use the memory, too."""
+    facts = columns.get("knowledge") or [()] * len(contexts)
+    order = sorted(range(len(contexts)), key=lambda i: -len(contexts[i]) - len(facts[i]))
+    done: dict[int, Decoded] = {}
+    n_rows = n_rows or len(order)
+    while len(done) < len(order):
+        some = order[len(done) : len(done) + n_rows]
+        own = {name: [column[i] for i in some] for name, column in columns.items()}
+        decoded = None
+        try:
+            decoded = decode(model, [contexts[i] for i in some], how, batch_size=n_rows, **own)
+        except torch.OutOfMemoryError:
+            if n_rows < 32:
+                raise
+        if decoded is None:  # not in the handler, where the error still holds what filled the memory
+            n_rows //= 2
+            torch.cuda.empty_cache()
+            print(f"out of memory: on with {n_rows} rows", flush=True)
+        else:
+            done |= dict(zip(some, decoded, strict=True))
+    return [done[i] for i in range(len(contexts))]
+
+
+class Tester:
+    """A checkpoint, and turns as the tokens it reads."""
+
+    def __init__(self, folder: Path) -> None:
+        torch.set_float32_matmul_precision("high")
+        share_keys()
+        self.model, self.vocabulary = load(folder, device=device())
+        self.model.merge()
+
+    def encode(self, turns: Sequence[dict[str, Any]]) -> None:
+        c = self.model.config
+        texts = list(dict.fromkeys(text for turn in turns for text in (*turn["history"], turn["response"])))
+        ids = dict(zip(texts, encode_turns(self.vocabulary, texts), strict=True))
+        histories = [[ids[text] for text in turn["history"]] for turn in turns]
+        self.contexts = [join_turns(history, c.max_context, c.frame).tokens for history in histories]
+        facts = [turn["knowledge"] if c.knowledge else "" for turn in turns]
+        self.knowledge = [one.tokens for one in encode_knowledge(self.vocabulary, facts, c.max_knowledge)]
+        self.responses = [[*ids[turn["response"]], EOS] for turn in turns]
+
+    def score(self) -> list[float]:
+        """What the true responses cost, in nats."""
+        nll = [0.0] * len(self.contexts)
+        parts = (self.contexts, self.knowledge, self.responses)
+        lengths = [sum(map(len, one)) for one in zip(*parts, strict=True)]
+        self.model.to(torch.float32)
+        with torch.inference_mode():
+            for batch in _batches(lengths):
+                context, knowledge, response = (pad([part[i] for i in batch], device()) for part in parts)
+                fact = {"knowledge": knowledge} if self.model.config.knowledge else {}
+                costs = self.model.response_nll(context, response, **fact).tolist()  # type: ignore[operator]
+                for i, cost in zip(batch, costs, strict=True):
+                    nll[i] = cost
+        return nll
+
+    def reply(self, options: dict[str, Any]) -> list[str]:
+        if device().type == "cuda":
+            self.model.to(torch.bfloat16)
+        how = Decoding(method="greedy", max_length=MAX_NEW, **options)
+        told = {"knowledge": self.knowledge} if self.model.config.knowledge else {}
+        decoded = decode_in_memory(self.model, self.contexts, how, ROWS[device().type], **told)
+        return list(self.vocabulary.decode_batch([one.tokens for one in decoded]))
+
+
+def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Numbers of rows, sorted by length and cut by tokens."""
+    batch: list[int] = []
+    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if batch and (len(batch) + 1) * lengths[batch[0]] > SCORED_TOKENS:
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch
+
+
+def word_f1(text: str, reference: str) -> float:
+    """As `palaver.metrics.unigram_f1`, without numba."""
+    from palaver.metrics.tokens import normalised_words
+
+    own, other = Counter(normalised_words(text)), Counter(normalised_words(reference))
+    n_words = own.total() + other.total()
+    return 2 * (own & other).total() / n_words if n_words else 0.0
+
+
+def diversity(text: str, n: int) -> float | None:
+    """As `palaver.metrics.diversity_of`, without numba."""
+    from palaver.text.words import words
+
+    tokens = words(text)
+    grams = list(zip(*(tokens[i:] for i in range(n)), strict=False))
+    return len(set(grams)) / len(tokens) if grams else None
+
+
+def checkpoints(key: str) -> dict[str, Path]:
+    """The last epoch of a run, and the one with the best validation perplexity where that is another."""
+    folder = RUNS / key
+    found = {"last epoch": folder / "last"}
+    metrics = folder / "metrics.jsonl"
+    rows = [json.loads(line) for line in metrics.read_text().splitlines()] if metrics.exists() else []
+    epochs = [row for row in rows if row["kind"] == "epoch"]
+    if epochs and not epochs[-1]["best"] and (folder / "best").exists():
+        found["best epoch"] = folder / "best"
+    return found
+
+
+def valid_perplexities(key: str) -> dict[str, float]:
+    """Per word, of both checkpoints."""
+    rows = map(json.loads, (RUNS / key / "metrics.jsonl").read_text().splitlines())
+    values = [row["valid_ppl_word"] for row in rows if "valid_ppl_word" in row]
+    return {"last epoch": values[-1], "best epoch": min(values)} if values else {}
+
+
+def choose_decoding(key: str, limit: int) -> dict[str, Any]:
+    """Every decoding of both checkpoints on the same turns of valid_freq, and what `RULE` takes."""
+    turns = read_turns("valid_freq")
+    turns = random.Random(0).sample(turns, min(limit or N_VALID, len(turns)))
+    perplexity = valid_perplexities(key)
+    table, replies = [], {}
+    for epoch, folder in checkpoints(key).items():
+        tester = Tester(folder)
+        tester.encode(turns)
+        for name, options in DECODINGS.items():
+            began = time.perf_counter()
+            said = replies[f"{epoch}, {name}"] = tester.reply(options)
+            f1 = [word_f1(text, turn["response"]) for text, turn in zip(said, turns, strict=True)]
+            row: dict[str, Any] = {"checkpoint": epoch, "decoding": name, "options": options}
+            row |= {"ppl_word": perplexity.get(epoch), "f1": sum(f1) / len(f1)}
+            for n in (1, 2):
+                values = [value for text in said if (value := diversity(text, n)) is not None]
+                row[f"div_{n}"] = sum(values) / max(len(values), 1)
+            table.append(row | {"seconds": round(time.perf_counter() - began, 1)})
+            print(row, flush=True)
+    chosen = take_best(table)
+    print("chosen:", chosen["checkpoint"], chosen["decoding"], flush=True)
+    about = {"rule": RULE, "n": len(turns), **{k: chosen[k] for k in ("checkpoint", "decoding", "options")}}
+    rows = [{"id": turn["id"], **{k: said[i] for k, said in replies.items()}} for i, turn in enumerate(turns)]
+    return {**about, "table": table, "replies": rows}
+
+
+def take_best(table: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What `RULE` says."""
+    likely = [row for row in table if row["ppl_word"] is None or row["ppl_word"] <= LIKELY] or table
+    diverse = [row for row in likely if row["div_1"] >= DIVERSE]
+    overlapping = [row for row in likely if row["f1"] >= OVERLAP]
+    if diverse:
+        return max(diverse, key=lambda row: row["f1"])
+    return max(overlapping or likely, key=lambda row: row["div_1"])
+
+
+def test(
+    checkpoint: Path, run: str, seed: int, selector: str, options: dict[str, Any], out: Path, limit: int
+) -> None:
+    """A line about every turn of the test sets: what was said, and what the true response costs."""
+    began = time.perf_counter()
+    tester = Tester(checkpoint)
+    turns = {split: read_turns(split, selector, limit) for split in TESTS}
+    costs = {}
+    for split in TESTS:  # all of them before the weights are rounded for decoding
+        tester.encode(turns[split])
+        costs[split] = tester.score()
+    scored = time.perf_counter()
+    print(f"scored in {scored - began:.0f} s", flush=True)
+    for split in TESTS:
+        tester.encode(turns[split])
+        said = tester.reply(options)
+        path = out / f"{run.replace('/', '-')}-{seed}-{split}.jsonl.gz"
+        with gzip.open(path.with_suffix(".part"), "wt", encoding="utf-8") as file:
+            rows = zip(turns[split], said, tester.responses, costs[split], strict=True)
+            for turn, text, tokens, cost in rows:
+                line = {"run": run, "seed": seed, "split": split, "id": turn["id"], "response": text}
+                line |= {"nll": round(cost, 4), "n_tokens": len(tokens)}
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        path.with_suffix(".part").rename(path)  # a file is whole or not there
+    print(f"decoded in {time.perf_counter() - scored:.0f} s", flush=True)
+
+
+# Characters -----------------------------------------------------------------------------------------------
+
+
+def answer_as_characters(checkpoint: Path, name: str, out: Path, limit: int) -> None:
+    """What every character says to the same contexts; requested and extreme personalities, too."""
+    from palaver.corpora.personalities import read_ocean_table
+
+    share_keys()
+    dtype = torch.bfloat16 if device().type == "cuda" else None
+    model, vocabulary = load(checkpoint, device=device(), dtype=dtype)
+    model.merge()
+    c = model.config
+    texts = (MADE / "contexts.txt").read_text(encoding="utf-8").splitlines()[: limit or None]
+    encoded = [join_turns([t], c.max_context, c.frame).tokens for t in encode_turns(vocabulary, texts)]
+    how = Decoding(method="stochastic-greedy", k=5, max_length=40, seed=0)
+    is_personal = c.conditioning == "personality"
+
+    def write(path: Path, n: int, who: Sequence[str], scores: Sequence[Sequence[float]] | None) -> None:
+        began = time.perf_counter()
+        jobs = [(i, k) for i in range(n) for k in range(len(who))]
+        options: dict[str, Any] = {"speaker": [k for _, k in jobs]}
+        if is_personal:
+            table = scores or [c.ocean[name] for name in who]
+            options = {"ocean": [table[k] for _, k in jobs]}
+        keys = [1000 * i + k for i, k in jobs]
+        rows = 4 * ROWS[device().type]  # their contexts are short
+        decoded = decode_in_memory(model, [encoded[i] for i, _ in jobs], how, rows, keys=keys, **options)
+        said = vocabulary.decode_batch([one.tokens for one in decoded])
+        with gzip.open(path, "wt", encoding="utf-8", compresslevel=6) as file:
+            for (i, k), text in zip(jobs, said, strict=True):
+                row: dict[str, Any] = {"id": str(i + 1), "system": f"smollm-{name}", "speaker": who[k]}
+                if scores is not None:
+                    row["ocean"] = [round(score, 3) for score in scores[k]]
+                file.write(json.dumps({**row, "response": text}, ensure_ascii=False) + "\n")
+        print(f"{path.name}: {len(jobs):,} replies in {time.perf_counter() - began:.0f} s", flush=True)
+
+    write(out / f"smollm-{name}.jsonl.gz", len(texts), [*(c.ocean if is_personal else c.speakers)], None)
+    if is_personal:
+        requests, extremes = (read_ocean_table(MADE / f"{t}.csv") for t in ("requests-wide", "extremes"))
+        write(out / "requests.jsonl.gz", min(500, len(texts)), [*requests], [*requests.values()])
+        write(out / "extremes.jsonl.gz", len(texts), [*extremes], [*extremes.values()])
