@@ -8,7 +8,7 @@ generator, so that a reply does not depend on the rows around it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
