@@ -79,8 +79,9 @@ def _simulated(experiment: Experiment, folder: Path, responses: Path) -> PeopleO
     draft = _draft(plan, responses, seed)
     study = draft.study
     truth = plan.truth
-    if truth is not None and "human" in study.systems and "human" not in truth:
-        truth = {**truth, "human": max(truth.values())}
+    if truth is not None:  # a system that gave no reply is not in the study; the person's own reply may be
+        best = max(truth.values())
+        truth = {system: truth.get(system, best) for system in study.systems}
     habits = Habits(noise=plan.noise, bias=plan.bias, careless=plan.careless)
     try:
         simulation = simulate(
