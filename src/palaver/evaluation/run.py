@@ -6,6 +6,7 @@ order of the experiment: a run that was killed ends, when it is started again, i
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from palaver.evaluation.conclusion import Material, conclude, worst_turns
 from palaver.evaluation.experiment import Experiment, load_experiment
 from palaver.evaluation.finished import finish, unfinish
 from palaver.evaluation.inputs import RATINGS, RESPONSES, RESULTS, input_files, record_of
-from palaver.evaluation.judging import JudgeOutcome, ask_judge, ask_llm, open_judges, open_llm
+from palaver.evaluation.judging import ANSWERS, JudgeOutcome, ask_judge, ask_llm, open_judges, open_llm
 from palaver.evaluation.people import hear_people, study_files
 from palaver.evaluation.replies import (
     OpenKnowledge,
@@ -77,6 +78,8 @@ def run_experiment(
     record = record_of(experiment, options.data)
     with lock_folder(folder), Store(folder, fresh=fresh) as store:
         unfinish(folder)
+        if fresh:
+            shutil.rmtree(folder / ANSWERS, ignore_errors=True)
         run = Run(experiment, folder, store, record, options, progress)
         return run.run()
 
