@@ -1,5 +1,5 @@
 # Everything sets itself up: python3 and make are all it takes.
-#   make demo    a simulated study from ratings to report
+#   make demo    an evaluation from end to end: two small models, judges, simulated people, a report
 #   make test    the test suite        make lint    ruff and mypy      (JOBS=2 processes test side by side)
 #   make bench   the speed claims      make docs    check that the documentation's commands run
 #   make soak    long simulations of conversations: crowds in the waiting room, 1,000 chats with killed servers
@@ -16,7 +16,7 @@ BENCH_READY := $(VENV)/.bench-ready
 .PHONY: demo test lint format bench soak docs lock clean
 
 demo: $(READY)
-	@$(BIN)/python examples/demo.py
+	@$(BIN)/palaver demo --out demo-output --force
 
 test: $(READY)
 	@$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile $(PYTEST_ARGS)
@@ -36,6 +36,7 @@ bench: $(BENCH_READY)
 soak: $(READY)
 	@$(BIN)/python -m benchmarks.lobby --out docs/results/lobby.json
 	@$(BIN)/python -m benchmarks.chat --soak --out docs/results/chat-soak.json
+	@$(BIN)/python -m benchmarks.evaluate --soak --out docs/results/evaluate-soak.json
 
 docs: $(READY)
 	@$(BIN)/python -m pytest tests/test_docs.py

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -94,3 +95,25 @@ def test_knowledge_of_a_text(here: Path, palaver: Palaver) -> None:
     rows = [json.loads(line) for line in (here / "out" / "responses.jsonl").read_text().splitlines()]
     assert rows[0]["response"] == "I read: Rome is the capital of Italy."
     assert rows[2]["knowledge"] == "Rome is the capital of Italy.", "judges see it, whoever takes it"
+
+
+def test_three_questions(here: Path, palaver: Palaver, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "people.csv").write_text("item,system,rater,criterion,value\n0,new,ann,fun,3\n")
+    asked: list[tuple[str, object]] = []
+    answers = iter(["said.jsonl", "said.jsonl", "unigram_f1, people.csv"])
+
+    def prompt(question: str, default: object = None) -> str:
+        asked.append((question, default))
+        return next(answers)
+
+    terminal = SimpleNamespace(isatty=lambda: True)
+    monkeypatch.setattr("palaver.cli.init.sys", SimpleNamespace(stdin=terminal, stdout=terminal))
+    monkeypatch.setattr("typer.prompt", prompt)
+    ran = palaver("init", "--out", "mine.toml")
+    assert ran.code == 0, ran.err
+    assert len(asked) == 3
+    assert asked[1][1] == "said.jsonl", "a log answers its own contexts"
+    assert str(asked[2][1]).startswith("unigram_f1,rouge_l")
+    text = (here / "mine.toml").read_text()
+    assert 'by = ["unigram_f1"]' in text
+    assert 'ratings = "people.csv"' in text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 from palaver.evaluation.experiment import fields_of_tables
@@ -13,3 +15,14 @@ def test_every_field_is_on_the_page() -> None:
     text = PAGE.read_text(encoding="utf-8")
     missing = [f"{table}.{name}" for table, name, _, _ in fields_of_tables() if f"`{name}`" not in text]
     assert missing == []
+
+
+def test_the_figures_of_the_soak_are_those_of_its_file() -> None:
+    results = json.loads((PAGE.parent.parent / "results" / "evaluate-soak.json").read_text())["results"]
+    section = PAGE.read_text(encoding="utf-8").partition("## Killed")[2].partition("\n## ")[0]
+    figures = [int(number.replace(",", "")) for number in re.findall(r"\b\d[\d,]*\b", section)]
+    twice, batches = results["cells_paid_twice"], results["one_batch_a_kill_would_be"]
+    assert figures == [
+        1600, results["kills"], results["runs_that_ended"], results["of_these_byte_equal"],
+        twice["reply"], twice["judge"], batches["reply"], batches["judge"],
+    ]  # fmt: skip

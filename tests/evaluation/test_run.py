@@ -188,6 +188,9 @@ def test_a_study_that_is_served_is_read_from_its_database(experiment_file: Write
     assert _served(out / "study.db", study) == "0 of 4 screens are done"
     result = run_experiment(path, out, options=JSON)
     assert result.waiting == "0 of 4 screens are done"
+    study_text = (out / "study.toml").read_bytes()
+    assert run_experiment(path, out, fresh=True, options=JSON).waiting == "0 of 4 screens are done"
+    assert (out / "study.toml").read_bytes() == study_text, "what is served is never written over"
     (bots_folder / "questions.txt").write_text("Quite another one?\nAnd another?\n")
     with pytest.raises(UserError, match="have changed since .* was served"):
         run_experiment(path, out, options=JSON)

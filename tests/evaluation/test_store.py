@@ -21,28 +21,29 @@ def rating(value: float = 1.0) -> Rating:
 def test_cells_come_back_as_they_were(tmp_path: Path) -> None:
     replies = {b"a": Reply("Hi\n„ä“", -1.25, 3), b"b": Reply("", skipped="why")}
     with Store(tmp_path) as store:
-        store.put_replies(replies)
-        store.put_judgements("j", {b"k": [rating(0.1), rating(2)], b"none": []}, ["a note", "a note"])
+        store.put_replies(b"o", replies, ["cut"])
+        store.put_judgements(b"j", {b"k": [rating(0.1), rating(2)], b"none": []}, ["a note", "a note"])
     with Store(tmp_path) as store:
         assert store.replies([b"a", b"b", b"c"]) == replies
         kept = store.judgements([b"k", b"none", b"other"])
         assert [Rating.model_validate(fields) for fields in kept[b"k"]] == [rating(0.1), rating(2)]
         assert kept[b"none"] == []
         assert b"other" not in kept
-        assert store.notes("j") == ["a note"]
+        assert store.notes(b"j") == ["a note"]
+        assert store.notes(b"o") == ["cut"]
         assert store.count("reply", [b"a", b"c"]) == 1
 
 
 def test_many_keys_at_once(tmp_path: Path) -> None:
     keys = [number.to_bytes(4, "big") for number in range(3000)]
     with Store(tmp_path) as store:
-        store.put_replies({key: Reply(str(key)) for key in keys[::2]})
+        store.put_replies(b"o", {key: Reply(str(key)) for key in keys[::2]})
         assert set(store.replies(keys)) == set(keys[::2])
 
 
 def test_begin_anew(tmp_path: Path) -> None:
     with Store(tmp_path) as store:
-        store.put_replies({b"a": Reply("x")})
+        store.put_replies(b"o", {b"a": Reply("x")})
     with Store(tmp_path, fresh=True) as store:
         assert store.replies([b"a"]) == {}
 
@@ -72,7 +73,7 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
     with Store(tmp_path) as store:
         store._db.execute("PRAGMA max_page_count = 20")
         with pytest.raises(UserError, match=r"full.*cannot|cannot be written.*full"):
-            store.put_replies({bytes([n]): Reply("x" * 10_000) for n in range(50)})
+            store.put_replies(b"o", {bytes([n]): Reply("x" * 10_000) for n in range(50)})
         assert store.replies([bytes([n]) for n in range(50)]) == {}, "a batch is there or it is not"
 
 

@@ -49,6 +49,7 @@ COMMANDS: dict[str, Noun | str] = {
             "calibrate": "palaver.cli.trust_plan:calibrate",
         },
     ),
+    "demo": "palaver.cli.demo:demo",
     "init": "palaver.cli.init:init",
     "evaluate": "palaver.cli.evaluate:evaluate",
     "chat": "palaver.cli.chat:chat",

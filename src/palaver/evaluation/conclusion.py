@@ -241,7 +241,7 @@ def worst_turns(
                         value=turn.gain, kind="model", turn=turn.turn,
                     )
                 )  # fmt: skip
-            store.put_judgements(judge.name, {key: ratings})
+            store.put_judgements(owner, {key: ratings})
             kept = store.judgements([key])
         worst[item, system] = kept[key][0]["turn"] if kept[key] else None
     return worst

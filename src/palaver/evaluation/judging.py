@@ -23,7 +23,7 @@ from palaver.judges.catalogue import open_judge
 from palaver.judges.llm import LlmRatings, rate_study
 from palaver.judges.llm_models import EndpointModel, LanguageModel, open_language_model
 from palaver.judges.panel import Panel, why_not
-from palaver.progress import Progress, no_progress
+from palaver.progress import no_progress
 from palaver.readers.rating_files import ratings_frame
 from palaver.registry import import_object, is_object_name
 from palaver.schema import Judge, Rating, Response, Turn
@@ -121,7 +121,7 @@ def ask_judge(
         n_cells=n_cells,
         n_there=n_there,
         left_out=_left_out(judge, rows),
-        notes=store.notes(judge.name),
+        notes=store.notes(owner_of(judge.name, judge.signature)),
     )
     if failures.rows:
         why = failures.given_up or next(reversed(failures.rows.values()))
@@ -144,7 +144,7 @@ def _ask_rows(
             made = make_cells(
                 missing, lambda line: line.response().id, lambda lines: _rate(judge, path, lines), failures
             )
-            store.put_judgements(judge.name, made, _notes_of(judge))
+            store.put_judgements(owner_of(judge.name, judge.signature), made, _notes_of(judge))
             kept |= store.judgements(list(made))  # as they will be read later
         fields = [fields for line in batch for fields in kept.get(line.key, ())]
         if fields:
@@ -168,7 +168,7 @@ def _ask_whole(judge: Judge, path: Path, store: Store, failures: Failures) -> tu
             return {key: [rating for some in _panel_ratings(judge, path, responses) for rating in some]}
 
         made = make_cells([key], lambda _: "all responses", rate_all, failures)
-        store.put_judgements(judge.name, made, _notes_of(judge))
+        store.put_judgements(owner_of(judge.name, judge.signature), made, _notes_of(judge))
         kept = store.judgements([key])
     ratings = [Rating.model_validate(fields) for fields in kept.get(key, ())]
     return _joined([ratings_frame(ratings)] if ratings else []), n_there, 1
@@ -244,7 +244,7 @@ def open_llm(experiment: Experiment, name: str, device: str = "auto") -> Languag
 
 
 def ask_llm(
-    settings: LlmJudge, model: LanguageModel, path: Path, seed: int, progress: Progress
+    settings: LlmJudge, model: LanguageModel, path: Path, seed: int, tell: Callable[[int, int], None]
 ) -> JudgeOutcome:
     """Let a language model answer a study of the responses; what it answered before is not asked again."""
     draft = draft_study(
@@ -253,7 +253,8 @@ def ask_llm(
     )  # fmt: skip
     result = rate_study(
         draft.study, model, repeats=settings.repeats, both_orders=settings.both_orders,
-        budget=settings.budget(), cache=path.parent / ANSWERS, progress=progress,
+        budget=settings.budget(), cache=path.parent / ANSWERS,
+        progress=lambda _, done, total: tell(done, total),
     )  # fmt: skip
     tally = result.tally
     outcome = JudgeOutcome(

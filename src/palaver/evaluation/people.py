@@ -79,8 +79,9 @@ def _simulated(experiment: Experiment, folder: Path, responses: Path) -> PeopleO
     draft = _draft(plan, responses, seed)
     study = draft.study
     truth = plan.truth
-    if truth is not None and "human" in study.systems and "human" not in truth:
-        truth = {**truth, "human": max(truth.values())}
+    if truth is not None:  # a system that gave no reply is not in the study; the person's own reply may be
+        best = max(truth.values())
+        truth = {system: truth.get(system, best) for system in study.systems}
     habits = Habits(noise=plan.noise, bias=plan.bias, careless=plan.careless)
     try:
         simulation = simulate(
@@ -143,20 +144,23 @@ def _write_study(draft: StudyDraft, path: Path, store: Store) -> None:
     items = path.with_name(items_file_of(path))
     before = store.fact(_DIGEST)
     made_of = _digest_of(draft)
+    is_served = path.with_suffix(".db").is_file()
+    if before is None and is_served and load_study(path).items == draft.study.items:
+        return  # the run began anew, the study did not
     if path.is_file() and items.is_file() and before is not None:
         wrote, asked = before.split("|")
         if asked == made_of:
             return
-        if path.with_suffix(".db").is_file():
-            raise UserError(
-                f"the replies or [people.study] have changed since {path} was served",
-                "people rated other replies: put the old ones back, or choose another folder with --out",
-            )
-        if digest_files([path, items]) != wrote:
+        if not is_served and digest_files([path, items]) != wrote:
             raise UserError(
                 f"the replies or [people.study] have changed, and so has {path} by hand",
                 "move it away to have it written again, or choose another folder with --out",
             )
+    if is_served:
+        raise UserError(
+            f"the replies or [people.study] have changed since {path} was served",
+            "people rated other replies: put the old ones back, or choose another folder with --out",
+        )
     draft.write(path)
     store.set_fact(_DIGEST, f"{digest_files([path, items])}|{made_of}")
 

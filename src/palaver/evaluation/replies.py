@@ -15,7 +15,7 @@ from palaver.evaluation.experiment import Experiment
 from palaver.evaluation.store import Store, cell_key, owner_of
 from palaver.files import write_atomically
 from palaver.generation.contexts import Context, Contexts
-from palaver.generation.system import chunk_size, request_key, settings, takes
+from palaver.generation.system import chunk_size, notes, request_key, settings, takes
 from palaver.readers import read_responses
 from palaver.schema import Reply, Request, System
 
@@ -44,6 +44,8 @@ class SystemOutcome:
     n_skipped: int = 0
     """Replies that the system left out, saying why."""
     failures: Failures = field(default_factory=Failures)
+    notes: Sequence[str] = ()
+    """What the system has to say about its replies."""
 
     @property
     def error(self) -> str:
@@ -152,6 +154,7 @@ def ask_system(
 ) -> SystemOutcome:
     """Let one system answer whatever it has not answered yet."""
     outcome = SystemOutcome(system.name, len(test_set))
+    owner = owner_of(settings(system))
     done = 0
     for batch in batches(test_set.questions(system), chunk_size(system)):
         replies = store.replies([question.key for question in batch])
@@ -164,12 +167,13 @@ def ask_system(
                 lambda some: _ask(system, some),
                 outcome.failures,
             )
-            store.put_replies(made)
+            store.put_replies(owner, made, notes(system))
             replies |= made
         done += len(batch)
         outcome.n_skipped += sum(reply.skipped is not None for reply in replies.values())
         outcome.n_replies += sum(reply.skipped is None for reply in replies.values())
         tell(done, len(test_set))
+    outcome.notes = store.notes(owner)
     return outcome
 
 

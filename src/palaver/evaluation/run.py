@@ -6,8 +6,8 @@ order of the experiment: a run that was killed ends, when it is started again, i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -18,7 +18,7 @@ from palaver.evaluation.conclusion import Material, conclude, worst_turns
 from palaver.evaluation.experiment import Experiment, load_experiment
 from palaver.evaluation.finished import finish, unfinish
 from palaver.evaluation.inputs import RATINGS, RESPONSES, RESULTS, input_files, record_of
-from palaver.evaluation.judging import JudgeOutcome, ask_judge, ask_llm, open_judges, open_llm
+from palaver.evaluation.judging import ANSWERS, JudgeOutcome, ask_judge, ask_llm, open_judges, open_llm
 from palaver.evaluation.people import hear_people, study_files
 from palaver.evaluation.replies import (
     OpenKnowledge,
@@ -36,14 +36,12 @@ from palaver.evaluation.report import write_report
 from palaver.evaluation.results import ExperimentResult
 from palaver.evaluation.store import FILE, Store
 from palaver.files import write_atomically
-from palaver.generation.system import notes as system_notes
 from palaver.generation.system import takes
 from palaver.progress import Progress, no_progress
 from palaver.readers.rating_files import ratings_frame, write_frames
 from palaver.schema import Judge, RunRecord, System
 
 Form = Literal["html", "md", "json"]
-REPORTS: dict[Form, str] = {"html": "report.html", "md": "report.md", "json": RESULTS}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +78,8 @@ def run_experiment(
     record = record_of(experiment, options.data)
     with lock_folder(folder), Store(folder, fresh=fresh) as store:
         unfinish(folder)
+        if fresh:
+            shutil.rmtree(folder / ANSWERS, ignore_errors=True)
         run = Run(experiment, folder, store, record, options, progress)
         return run.run()
 
@@ -140,10 +140,6 @@ class Run:
         systems, test_set = self.open()
         judges = open_judges(self.experiment, self.options.device)
         replies = [self._ask_system(system, test_set) for system in systems.values()]
-        for system in systems.values():
-            self.notes += system_notes(system)
-            if is_the_reference(system, test_set, self.store):
-                self.notes.append(f"{system.name} says the references: it is not judged against them")
         rows = write_responses(systems, test_set, self.store, self.responses)
         if not any(row.facts.is_given for row in rows):
             problems = [f"{outcome.system}: {outcome.error}" for outcome in replies if outcome.error]
@@ -151,15 +147,23 @@ class Run:
         outcomes = [self._ask_judge(judge, rows) for judge in judges]
         outcomes += self._ask_llms()
         self._write_ratings(outcomes)
-        people = hear_people(self.experiment, self.folder, self.responses, self.store, self.options.command)
-        self._progress("findings", 0, 1)
-        evaluation = conclude(
-            Material(
-                experiment=self.experiment, record=self.record, responses=self.responses, replies=replies,
-                rows=rows, outcomes=outcomes, people=people, notes=self.notes,
-            ),
-            lambda wanted: worst_turns(judges, self.responses, self.store, wanted),
-        )  # fmt: skip
+        try:
+            people = hear_people(
+                self.experiment, self.folder, self.responses, self.store, self.options.command
+            )
+            self._progress("findings", 0, 1)
+            evaluation = conclude(
+                Material(
+                    experiment=self.experiment, record=self.record, responses=self.responses,
+                    replies=replies, rows=rows, outcomes=outcomes, people=people, notes=self.notes,
+                ),
+                lambda wanted: worst_turns(judges, self.responses, self.store, wanted),
+            )  # fmt: skip
+        except UserError as error:  # what failed before may be the reason
+            failed = [f"{outcome.system}: {outcome.error}" for outcome in replies if outcome.error]
+            failed += [f"{outcome.judge}: {outcome.error}" for outcome in outcomes if outcome.error]
+            error.problems = (*error.problems, *failed)
+            raise
         with write_atomically(self.folder / RESULTS) as file:
             file.write(evaluation.to_json())
         report = write_report(evaluation, self.folder, self.options.form)
@@ -177,30 +181,28 @@ class Run:
             read += study_files(self.folder)
         finish(self.folder, self.record, read, [RESPONSES, RATINGS, RESULTS, report])
 
-    @contextmanager
-    def _told(self, name: str) -> Iterator[Progress]:
-        """How far a step is, for the caller and for those who watch."""
+    def _teller(self, name: str) -> Callable[[int, int], None]:
+        """Says how far a step is, to the caller and to those who watch."""
 
-        def tell(_: str, done: int, total: int) -> None:
+        def tell(done: int, total: int) -> None:
             self._progress(name, done, total)
             self.store.tell(name, done, total)
 
-        yield tell
+        return tell
 
     def _ask_system(self, system: System, test_set: TestSet) -> SystemOutcome:
         name = f"replies of {system.name}"
-        with self._told(name) as tell:
-            outcome = ask_system(system, test_set, self.store, lambda done, total: tell("", done, total))
+        outcome = ask_system(system, test_set, self.store, self._teller(name))
         if outcome.error:
             self.store.tell(name, outcome.n_replies + outcome.n_skipped, len(test_set), outcome.error)
+        self.notes += outcome.notes
+        if is_the_reference(system, test_set, self.store):
+            self.notes.append(f"{system.name} says the references: it is not judged against them")
         return outcome
 
     def _ask_judge(self, judge: Judge, rows: Sequence[ResponseRow]) -> JudgeOutcome:
         name = f"ratings of {judge.name}"
-        with self._told(name) as tell:
-            outcome = ask_judge(
-                judge, self.responses, rows, self.store, lambda done, total: tell("", done, total)
-            )
+        outcome = ask_judge(judge, self.responses, rows, self.store, self._teller(name))
         if outcome.error:
             self.store.tell(name, outcome.frame.height, outcome.n_cells, outcome.error)
         return outcome
@@ -208,12 +210,12 @@ class Run:
     def _ask_llms(self) -> Iterator[JudgeOutcome]:
         for llm in self.experiment.llm_judges:
             name = f"answers of {llm.name}"
-            with self._told(name) as tell:
-                try:
-                    model = open_llm(self.experiment, llm.name, self.options.device)
-                    outcome = ask_llm(llm, model, self.responses, self.experiment.seed or 0, tell)
-                except UserError as error:
-                    outcome = JudgeOutcome(llm.name, "llm", "", {}, ratings_frame([]), 0, error=error.message)
+            try:
+                model = open_llm(self.experiment, llm.name, self.options.device)
+                seed = self.experiment.seed or 0
+                outcome = ask_llm(llm, model, self.responses, seed, self._teller(name))
+            except UserError as error:
+                outcome = JudgeOutcome(llm.name, "llm", "", {}, ratings_frame([]), 0, error=error.message)
             if outcome.error:
                 self.store.tell(name, 0, outcome.n_cells, outcome.error)
             yield outcome

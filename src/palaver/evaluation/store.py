@@ -31,7 +31,7 @@ CREATE TABLE reply (
     key BLOB PRIMARY KEY, text TEXT, logprob REAL, n_tokens INTEGER, skipped TEXT
 ) WITHOUT ROWID;
 CREATE TABLE judgement (key BLOB PRIMARY KEY, ratings TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE note (judge TEXT, text TEXT, PRIMARY KEY (judge, text)) WITHOUT ROWID;
+CREATE TABLE note (owner BLOB, text TEXT, PRIMARY KEY (owner, text)) WITHOUT ROWID;
 CREATE TABLE fact (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE step (
     name TEXT PRIMARY KEY, total INTEGER NOT NULL, done INTEGER NOT NULL, done_before INTEGER NOT NULL,
@@ -146,33 +146,38 @@ class Store:
             found[key] = Reply(text, logprob, n_tokens, skipped)
         return found
 
-    def put_replies(self, replies: Mapping[bytes, Reply]) -> None:
+    def put_replies(self, owner: bytes, replies: Mapping[bytes, Reply], notes: Iterable[str] = ()) -> None:
+        """What a system said, and what is to be known about it; `owner` is the system's digest."""
         rows = [(key, r.text, r.logprob, r.n_tokens, r.skipped) for key, r in replies.items()]
-        self._put("INSERT OR REPLACE INTO reply VALUES (?, ?, ?, ?, ?)", rows)
+        with self._told(), self._db:
+            self._db.executemany("INSERT OR REPLACE INTO reply VALUES (?, ?, ?, ?, ?)", rows)
+            self._put_notes(owner, notes)
 
     def judgements(self, keys: Sequence[bytes]) -> dict[bytes, list[dict[str, Any]]]:
         """Those of the judgements that are there, each a list of ratings (fields of `Rating`)."""
         return {key: json.loads(ratings) for key, ratings in self._rows("judgement", keys)}
 
     def put_judgements(
-        self, judge: str, judgements: Mapping[bytes, Sequence[Rating]], notes: Iterable[str] = ()
+        self, owner: bytes, judgements: Mapping[bytes, Sequence[Rating]], notes: Iterable[str] = ()
     ) -> None:
-        """What a judge said, and what is to be known about it."""
+        """What a judge said, and what is to be known about it; `owner` is the judge's digest."""
         rows = []
         for key, ratings in judgements.items():
             fields = [rating.model_dump(mode="json", exclude_defaults=True) for rating in ratings]
             rows.append((key, json.dumps(fields, ensure_ascii=False)))
         with self._told(), self._db:
             self._db.executemany("INSERT OR REPLACE INTO judgement VALUES (?, ?)", rows)
-            told = [(judge, note) for note in notes]
-            self._db.executemany("INSERT OR IGNORE INTO note VALUES (?, ?)", told)
+            self._put_notes(owner, notes)
 
-    def notes(self, judge: str) -> list[str]:
-        """What is to be known about a judge's ratings, in a fixed order."""
+    def _put_notes(self, owner: bytes, notes: Iterable[str]) -> None:
+        told = [(owner, note) for note in notes]
+        self._db.executemany("INSERT OR IGNORE INTO note VALUES (?, ?)", told)
+
+    def notes(self, owner: bytes) -> list[str]:
+        """What is to be known about the cells of a system or a judge, in a fixed order."""
+        query = "SELECT text FROM note WHERE owner = ? ORDER BY text"
         with self._told():
-            rows = self._db.execute(
-                "SELECT text FROM note WHERE judge = ? ORDER BY text", (judge,)
-            ).fetchall()
+            rows = self._db.execute(query, (owner,)).fetchall()
         return [text for (text,) in rows]
 
     def count(self, table: str, keys: Sequence[bytes]) -> int:
