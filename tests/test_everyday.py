@@ -12,14 +12,16 @@ import numpy as np
 import pytest
 
 HERE = Path(__file__).parent.parent / "experiments/responders"
-SPLITS = {
+FILES = {"train": ("train", "more"), "valid": ("valid",)}
+SPLITS: dict[str, list[dict[str, Any]]] = {
     split: [
         json.loads(line)
-        for line in (HERE / f"everyday-{split}.jsonl").read_text(encoding="utf-8").splitlines()
+        for name in names
+        for line in (HERE / f"everyday-{name}.jsonl").read_text(encoding="utf-8").splitlines()
     ]
-    for split in ("train", "valid")
+    for split, names in FILES.items()
 }
-DIALOGUES: list[dict[str, Any]] = [*SPLITS["train"], *SPLITS["valid"]]
+DIALOGUES = [*SPLITS["train"], *SPLITS["valid"]]
 DEVELOPMENT = (HERE / "everyday-development.txt").read_text(encoding="utf-8").splitlines()
 THEMES = {dialogue["id"].rsplit("-", 1)[0] for dialogue in DIALOGUES}
 
