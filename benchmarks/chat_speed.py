@@ -1,10 +1,11 @@
 """How fast `palaver chat` speaks on two cores: tokens a second, and the wait for the first.
 
-    python -m benchmarks.chat_speed --out docs/results/chat-speed.json      # about a minute; idle machine
+    python -m benchmarks.chat_speed --out docs/results/chat-speed.json      # a few minutes; idle machine
 
 Twenty everyday prompts (`experiments/responders/everyday-development.txt`) go to each system in conversations
 of two turns, the second of which is the same for all. Time for reading what was said is counted. The same
-adapter with weights of 32 bits shows what 16 bits bring; greedy replies of both are compared.
+adapter with weights of 32 bits shows what 16 bits bring; greedy replies of both are compared. With --out the
+section on speed of docs/results/everyday.md is written anew, too.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from palaver.generation.streaming import stream_reply
 from palaver.generation.systems_file import CHAT, find_system
 from palaver.schema import Dialogue, Request, System, Turn
 
+PAGE = Path(__file__).parents[1] / "docs/results/everyday.md"
 PROMPTS = Path(__file__).parents[1] / "experiments/responders/everyday-development.txt"
 SECOND = "Thank you. What do you think about it?"
 TARGET = 15.0
@@ -109,6 +111,29 @@ def main() -> None:
             "systems": {n: {k: v for k, v in r.items() if k != "replies"} for n, r in results.items()},
         }
         given.out.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        before = PAGE.read_text(encoding="utf-8").split("## Speed")[0]
+        PAGE.write_text(f"{before}## Speed\n\n{section(content)}", encoding="utf-8")
+
+
+def section(results: dict[str, Any]) -> str:
+    """What the page says about the results."""
+    rows = [
+        f"| {name} | {row['tokens_per_second']:.1f} | {row['first_piece_seconds']:.2f} |"
+        for name, row in results["systems"].items()
+    ]
+    n_equal, n = results["equal_greedy_replies"]
+    return f"""Twenty other prompts in conversations of two turns, with the time for reading what was said
+(`{results["command"]}`, [chat-speed.json](chat-speed.json); {results["machine"]},
+{results["threads"]} threads):
+
+| system | tokens a second | seconds to the first word |
+|---|---|---|
+{chr(10).join(rows)}
+
+The adapter needs no prompt that is read before each reply; what was read of a conversation is kept, so that a
+turn costs no more than what is new in it; and weights of 16 bits halve what comes out of the memory for each
+token. {n_equal} of {n} greedy replies are the same as with 32 bits.
+"""
 
 
 if __name__ == "__main__":

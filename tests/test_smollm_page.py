@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.results_pages import RESULTS, decimals, interval, read_page, read_results, table_rows
+from tests.results_pages import decimals, interval, read_page, read_results, table_rows
 
 PAGE = read_page("smollm")
 
@@ -27,17 +27,3 @@ def test_topical_chat() -> None:
 def _per_word(figures: list[float]) -> str:
     value, low, high = figures
     return f"{value:.1f} [{low:.1f}, {high:.1f}]"
-
-
-def test_everyday_prompts() -> None:
-    if not (RESULTS / "chat.json").exists():
-        assert "not reached" in PAGE.split("## Ten everyday prompts")[1]
-        return
-    results = read_results("chat")
-    rows = table_rows(PAGE, "| prompt |")
-    assert len(rows) == 10
-    for shown, row in zip(rows, results["replies"], strict=True):
-        assert shown == [
-            " ".join(row[key].split()).replace("|", "/") for key in ("prompt", "smollm2", "default")
-        ]
-    assert f"{results['tokens_per_second']['smollm2']:.1f} tokens a second" in PAGE

@@ -1,6 +1,9 @@
 """Train the partner of `palaver chat`: an adapter of SmolLM2, on conversations written for this project.
 
     python experiments/responders/chat_adapter.py --out runs/chat-adapter
+    palaver train responder experiments/responders/default-chat-more.toml
+
+The second goes on from the first with conversations that were written later.
 
 Each of `SETTINGS` is trained on everyday-train.jsonl; the one with the lowest loss on everyday-valid.jsonl
 (every tenth dialogue of each theme) is kept in half precision. The evaluation's prompts are not read. OUT
@@ -32,9 +35,13 @@ from palaver.training.experiment_file import load_experiment
 HERE = Path(__file__).resolve().parent
 EXPERIMENT = HERE / "default-chat.toml"
 SETTINGS = {
-    f"rate{rate:g}-batch{batch}": (f"optimiser.learning_rate={rate}", f"optimiser.batch_tokens={batch}")
-    for rate in (6e-4, 1.2e-3, 2.4e-3)
-    for batch in (1024, 2048)
+    f"rank8-rate{rate:g}-batch{batch}": (
+        f"optimiser.learning_rate={rate}",
+        f"optimiser.batch_tokens={batch}",
+        f"optimiser.epochs={epochs}",
+    )
+    for rate in (3e-4, 6e-4, 1.2e-3)
+    for batch, epochs in ((1024, 4), (4096, 6))
 }
 DEVELOPMENT = (HERE / "everyday-development.txt").read_text(encoding="utf-8").splitlines()
 """Prompts that were looked at while the adapter was made; neither taught nor part of the evaluation."""

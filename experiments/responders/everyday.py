@@ -26,7 +26,7 @@ from palaver.models.packages import PACKAGES
 from palaver.models.shipped import shipped_checkpoint
 
 PROMPTS = {
-    "Hi, how are you?": "I'm fine, too, just a bit tired.",
+    "Hi, how are you?": "I'm good, thanks for asking.",
     "I lost my job today.": "I don't know how to tell my wife.",
     "What should I cook for dinner tonight?": "I have chicken and rice.",
     "I can't sleep. Any ideas?": "I have tried that already.",
@@ -35,7 +35,7 @@ PROMPTS = {
     "Can you recommend a book?": "I like crime stories.",
     "I passed my driving test!": "At the third attempt!",
     "Do you like music?": "I listen to jazz a lot.",
-    "What should I do this weekend?": "I'd rather stay at home.",
+    "What should I do this weekend?": "I don't want to spend much money.",
 }
 """Prompt -> what is said next, whatever the reply."""
 SYSTEMS = (CHAT, "smollm2", "default")
@@ -53,9 +53,13 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--only", nargs="+", default=SYSTEMS, help="ask these; what OUT has of others stays")
     given = parser.parse_args()
     rows: list[dict[str, Any]] = [{"prompt": p, "follow_up": f} for p, f in PROMPTS.items()]
-    for name in SYSTEMS:
+    if given.out.exists():
+        before = {row["prompt"]: row for row in json.loads(given.out.read_text("utf-8"))["conversations"]}
+        rows = [before.get(row["prompt"], {}) | row for row in rows]
+    for name in given.only:
         system = open_system(name, device="cpu", defaults=DEFAULTS)
         for row in rows:
             row[name] = converse(system, row["prompt"], row["follow_up"])
