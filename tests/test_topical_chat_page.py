@@ -43,6 +43,9 @@ def test_the_page_is_what_the_results_make(tables: ModuleType) -> None:
     changed = copy.deepcopy(knowledge)
     changed["splits"]["valid_freq"][0]["top1"]["value"] += 0.01
     assert tables.fill(page, results, changed) != page
+    changed = copy.deepcopy(knowledge)
+    changed["limits"]["second_within"]["0.05"] += 0.01
+    assert tables.fill(page, results, changed) != page
 
 
 def test_the_rows_are_those_of_the_trainings() -> None:

@@ -37,6 +37,8 @@ WIDTHS = {"context": (32, 64, 128, 256, 512), "knowledge": (32, 64, 128), "respo
 CHUNK = 32
 """Steps that are started before another training has its turn."""
 VALID_BATCH = 16
+PIECE = 2048
+"""Replies that are decoded before they are written."""
 
 
 def pad_rows(column: Ragged, ids: np.ndarray, width: int, *, end: bool, device: torch.device) -> Tensor:
@@ -148,6 +150,7 @@ class Training:
         if is_cuda:
             torch.cuda.synchronize()
         self.began = time.perf_counter()
+        self.saved = time.monotonic()
 
     def _make_adamw(self) -> torch.optim.Optimizer:
         """With its state in place, which a graph needs."""
@@ -327,16 +330,23 @@ class Training:
             self.ended = f"{len(self.epochs)} epochs, as planned"
 
     def save(self, folder: Path) -> bool:
-        """The best model so far into `folder`; whether there is one."""
+        """Write the best model so far; whether there is one. Training can go on afterwards."""
         if self.stream is not None:
             self.stream.synchronize()
         if not self.best:
             return False
+        weights = list(self.model.weights().values())
+        now = [weight.detach().clone() for weight in weights]
         with torch.no_grad():
-            for weight, best in zip(self.model.weights().values(), self.best, strict=True):
+            for weight, best in zip(weights, self.best, strict=True):
                 weight.copy_(best)
-        self.model.save_pretrained(folder)
+            self.model.save_pretrained(folder)
+            for weight, then in zip(weights, now, strict=True):
+                weight.copy_(then)
+        if self.stream is not None:
+            torch.cuda.synchronize()
         self.vocabulary.save(folder)
+        self.saved = time.monotonic()
         return True
 
     def describe(self) -> dict[str, Any]:
@@ -381,26 +391,39 @@ def score(model: Responder, examples: Examples) -> np.ndarray:
 
 
 def test(name: str, folder: Path, stores: dict[str, Store], out: Path, limit: int) -> None:
-    """Score and decode each of the `stores`; what is finished is written at once."""
+    """Score and decode each of the `stores`. Every piece is written at once, and what is there is kept."""
     from palaver.generation.decode import Decoding, decode
 
     torch.set_float32_matmul_precision("high")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model, _ = load(folder, device=device)
-    arrays: dict[str, np.ndarray] = {}
-    for split, store in stores.items():
+    how = Decoding(method="beam", beam_size=5, max_length=model.config.max_response)
+    path = out / f"{name}.npz"
+    arrays: dict[str, np.ndarray] = dict(np.load(path)) if path.is_file() else {}
+    for key, store in stores.items():
+        if f"{key}.seconds" in arrays:
+            continue
         began = time.perf_counter()
         ids = np.arange(min(limit or len(store), len(store)))
         examples = Examples(Split(store, ids), model.config, device)
-        how = Decoding(method="beam", beam_size=5, max_length=model.config.max_response)
-        contexts = [store.context[i][-model.config.max_context :].tolist() for i in ids]
-        knowledge = [store.knowledge[i].tolist() for i in ids] if model.config.knowledge else None
-        arrays[f"{split}.nll"] = score(model, examples)
-        replies = decode(model, contexts, how, knowledge=knowledge, batch_size=256)
-        arrays[f"{split}.tokens"] = np.concatenate([np.array(r.tokens, np.uint16) for r in replies])
-        arrays[f"{split}.lengths"] = np.array([len(r.tokens) for r in replies], np.int32)
-        arrays[f"{split}.seconds"] = np.array(time.perf_counter() - began)
-        partial = out / f"{name}.part.npz"
-        np.savez_compressed(partial, **arrays)
-        partial.replace(out / f"{name}.npz")
-        print(f"{name} {split}: tested in {arrays[f'{split}.seconds']:.0f} s", flush=True)
+        arrays[f"{key}.nll"] = score(model, examples)
+        tokens = arrays.get(f"{key}.tokens", np.empty(0, np.uint16))
+        lengths = arrays.get(f"{key}.lengths", np.empty(0, np.int32))
+        for begin in range(len(lengths), len(ids), PIECE):
+            some = ids[begin : begin + PIECE]
+            contexts = [store.context[i][-model.config.max_context :].tolist() for i in some]
+            knowledge = [store.knowledge[i].tolist() for i in some] if model.config.knowledge else None
+            replies = decode(model, contexts, how, knowledge=knowledge, batch_size=256)
+            tokens = np.concatenate([tokens, *(np.array(r.tokens, np.uint16) for r in replies)])
+            lengths = np.concatenate([lengths, np.array([len(r.tokens) for r in replies], np.int32)])
+            arrays |= {f"{key}.tokens": tokens, f"{key}.lengths": lengths}
+            _write(path, arrays)
+        arrays[f"{key}.seconds"] = np.array(time.perf_counter() - began)
+        _write(path, arrays)
+        print(f"{name} {key}: tested in {arrays[f'{key}.seconds']:.0f} s", flush=True)
+
+
+def _write(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    partial = path.with_suffix(".part.npz")
+    np.savez_compressed(partial, **arrays)  # type: ignore[arg-type]  # its stub takes no other keywords
+    partial.replace(path)
