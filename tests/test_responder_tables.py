@@ -21,7 +21,7 @@ def scripts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[ModuleType
     """topical_chat, graphs and evaluate, in an empty folder."""
     monkeypatch.syspath_prepend(str(EXPERIMENTS))
     monkeypatch.chdir(tmp_path)
-    for name in ("topical_chat", "graphs", "evaluate"):
+    for name in ("topical_chat", "graphs", "replies", "evaluate"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     import evaluate
     import graphs
@@ -98,6 +98,8 @@ def test_costs_are_those_of_the_model(
     from palaver.generation.decode import pad
 
     topical_chat, graphs, _ = scripts
+    import replies
+
     write_carried(tmp_path / "carried", topical_chat.SELECTORS)
     topical_chat.write_vocabulary(tmp_path / "carried", "word")
     for split in ("train", "valid_freq"):
@@ -118,4 +120,4 @@ def test_costs_are_those_of_the_model(
         expected = model(context, response, knowledge=knowledge)
     assert int(n_tokens) == int(expected.n_tokens)
     assert float(nll) == pytest.approx(float(expected.nll), rel=1e-5)
-    assert graphs.score(model, training.train).sum() == pytest.approx(float(expected.nll), rel=1e-5)
+    assert replies.score(model, training.train).sum() == pytest.approx(float(expected.nll), rel=1e-5)

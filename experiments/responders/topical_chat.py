@@ -296,7 +296,7 @@ class Window:
 
 
 def test(name: str, out: Path, limit: int) -> None:
-    import graphs
+    import replies
 
     selectors = SELECTORS if name == SELECTED else SELECTORS[:1]
     stores = {}
@@ -305,7 +305,7 @@ def test(name: str, out: Path, limit: int) -> None:
             stores[split if selector == "oracle" else f"{selector}.{split}"] = open_examples(
                 ROWS[name], split, selector
             )
-    graphs.test(name, RUNS / name / "best", stores, out, limit)
+    replies.test(name, RUNS / name / "best", stores, out, limit)
 
 
 def main() -> None:
