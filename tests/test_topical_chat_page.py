@@ -43,6 +43,9 @@ def test_the_page_is_what_the_results_make(tables: ModuleType) -> None:
     changed = copy.deepcopy(knowledge)
     changed["splits"]["valid_freq"][0]["top1"]["value"] += 0.01
     assert tables.fill(page, results, changed) != page
+    changed = copy.deepcopy(knowledge)
+    changed["limits"]["second_within"]["0.05"] += 0.01
+    assert tables.fill(page, results, changed) != page
 
 
 def test_the_rows_are_those_of_the_trainings() -> None:
@@ -72,3 +75,15 @@ def test_the_selectors_say_where_they_come_from() -> None:
         "trained",
         "most common place",
     ]
+
+
+def test_what_the_page_says_about_the_aim() -> None:
+    page, knowledge = read_page("topical-chat"), read_results("knowledge")
+    trained = next(row for row in knowledge["splits"]["valid_freq"] if row["selector"] == "trained")
+    assert trained["top1"]["value"] < 0.2
+    assert "was not reached" in page
+    missing = [note.rpartition(": ")[2] for note in knowledge["notes"] if "without their text" in note]
+    assert f"({missing[0]} facts and {missing[1]} articles without their text)" in page
+    heard = knowledge["limits"]["first_choice_by_first_words"]["4"]
+    assert f"reply for {heard:.2f}".replace("0.", ".") in page
+    assert knowledge["limits"]["oracle_cosine_below"]["0.2"] > 0.5  # in half of the turns

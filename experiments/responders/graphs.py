@@ -19,7 +19,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from palaver.models.pretrained import Responder, load
 from palaver.text.vocabulary import PAD, Vocabulary
 from palaver.training.batches import plan_epoch
 from palaver.training.checkpoint import Totals
@@ -148,6 +147,7 @@ class Training:
         if is_cuda:
             torch.cuda.synchronize()
         self.began = time.perf_counter()
+        self.saved = time.monotonic()
 
     def _make_adamw(self) -> torch.optim.Optimizer:
         """With its state in place, which a graph needs."""
@@ -327,16 +327,23 @@ class Training:
             self.ended = f"{len(self.epochs)} epochs, as planned"
 
     def save(self, folder: Path) -> bool:
-        """The best model so far into `folder`; whether there is one."""
+        """Write the best model so far; whether there is one. Training can go on afterwards."""
         if self.stream is not None:
             self.stream.synchronize()
         if not self.best:
             return False
+        weights = list(self.model.weights().values())
+        now = [weight.detach().clone() for weight in weights]
         with torch.no_grad():
-            for weight, best in zip(self.model.weights().values(), self.best, strict=True):
+            for weight, best in zip(weights, self.best, strict=True):
                 weight.copy_(best)
-        self.model.save_pretrained(folder)
+            self.model.save_pretrained(folder)
+            for weight, then in zip(weights, now, strict=True):
+                weight.copy_(then)
+        if self.stream is not None:
+            torch.cuda.synchronize()
         self.vocabulary.save(folder)
+        self.saved = time.monotonic()
         return True
 
     def describe(self) -> dict[str, Any]:
@@ -354,53 +361,3 @@ def read_hardware() -> str:
     if torch.cuda.is_available():
         return f"{torch.cuda.get_device_name()}, torch {torch.__version__}"
     return f"{platform.machine()}, torch {torch.__version__}"
-
-
-# Testing ----------------------------------------------------------------------------------------------------
-
-
-@torch.inference_mode()
-def score(model: Responder, examples: Examples) -> np.ndarray:
-    """What each true response costs in nats. (N,)"""
-    order = np.lexsort((examples.lengths[:, 1],))
-    costs = torch.zeros(len(order), dtype=torch.float64, device=model.device)
-    for begin in range(0, len(order), VALID_BATCH):
-        rows = order[begin : begin + VALID_BATCH]
-        c, k, r = examples.widths(rows)
-        at = torch.from_numpy(rows).to(model.device)
-        response = examples.response[at, :r].long()
-        memory = model.encode(
-            examples.context[at, :c].long(), examples.knowledge[at, :k].long() if k else None
-        )
-        logits = model.logits(model.features(memory, response, speaker=None, ocean=None))
-        nll = F.cross_entropy(
-            logits.flatten(0, 1).float(), response.flatten(), reduction="none", ignore_index=PAD
-        )
-        costs[at] = nll.view(response.shape).sum(1, dtype=torch.float64)
-    return costs.cpu().numpy()
-
-
-def test(name: str, folder: Path, stores: dict[str, Store], out: Path, limit: int) -> None:
-    """Score and decode each of the `stores`; what is finished is written at once."""
-    from palaver.generation.decode import Decoding, decode
-
-    torch.set_float32_matmul_precision("high")
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    model, _ = load(folder, device=device)
-    arrays: dict[str, np.ndarray] = {}
-    for split, store in stores.items():
-        began = time.perf_counter()
-        ids = np.arange(min(limit or len(store), len(store)))
-        examples = Examples(Split(store, ids), model.config, device)
-        how = Decoding(method="beam", beam_size=5, max_length=model.config.max_response)
-        contexts = [store.context[i][-model.config.max_context :].tolist() for i in ids]
-        knowledge = [store.knowledge[i].tolist() for i in ids] if model.config.knowledge else None
-        arrays[f"{split}.nll"] = score(model, examples)
-        replies = decode(model, contexts, how, knowledge=knowledge, batch_size=256)
-        arrays[f"{split}.tokens"] = np.concatenate([np.array(r.tokens, np.uint16) for r in replies])
-        arrays[f"{split}.lengths"] = np.array([len(r.tokens) for r in replies], np.int32)
-        arrays[f"{split}.seconds"] = np.array(time.perf_counter() - began)
-        partial = out / f"{name}.part.npz"
-        np.savez_compressed(partial, **arrays)
-        partial.replace(out / f"{name}.npz")
-        print(f"{name} {split}: tested in {arrays[f'{split}.seconds']:.0f} s", flush=True)

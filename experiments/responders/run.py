@@ -1,9 +1,10 @@
 """All trainings of docs/results/responders.md, several at a time, each after the one it starts from.
 
-    python experiments/responders/run.py --data DATA --minutes 9 --only tf default --set optimiser.epochs=1
+    python experiments/responders/run.py --data DATA --minutes 9 --only default --set optimiser.epochs=1
 
 Runs that were stopped go on where they were when this is called again. What is still going after --minutes
 is told to stop and keeps its checkpoints. Personality Models first need experiments/personality/prepare.py.
+The rows of Topical-Chat's tables are trained by topical_chat.py.
 """
 
 from __future__ import annotations
@@ -20,13 +21,6 @@ HERE = Path(__file__).parent
 AFTER = {
     "xing-pretrain": "",
     "modern-pretrain": "",
-    "tf-pretrain": "",
-    "tf": "",
-    "tf-knowledge": "",
-    "tf-knowledge-w16": "",
-    "tf-knowledge-w64": "",
-    "tf-knowledge-w128": "",
-    "tf-knowledge-w512": "",
     "default": "",
     "default-speaker": "",
     "default-personality": "",
@@ -35,10 +29,6 @@ AFTER = {
     "xing-personality-wide": "xing-pretrain",
     "modern-speaker": "modern-pretrain",
     "modern-personality": "modern-pretrain",
-    "modern-tf": "modern-pretrain",
-    "modern-tf-knowledge": "modern-pretrain",
-    "tf-pt": "tf-pretrain",
-    "tf-knowledge-pt": "tf-pretrain",
 }
 """Which run each one starts from."""
 

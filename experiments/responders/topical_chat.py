@@ -2,14 +2,15 @@
 
     python experiments/responders/topical_chat.py prepare --data DATA --out carry/tables
     python experiments/responders/topical_chat.py run --from carry/tables --out OUT --minutes 22
-    python experiments/responders/evaluate.py --from OUT --carry carry/tables --out results.json
+    python experiments/responders/evaluate.py --from OUT --carried carry/tables --out results.json
 
 `run` takes the experiment files beside it and does what `palaver train responder` does with them, which is
 faster here for models this small: examples lie on the GPU, a step is recorded as a CUDA graph, and trainings
 run in one process on streams of their own. It needs torch, tokenizers, safetensors, accelerate, pydantic and
 numpy. A training that has ended is tested by a process of its own: what each true response costs, and a reply
 to every context by beam search of 5. OUT gets, for each row, NAME.npz (costs and replies as token ids) and
-NAME.json (its epochs, why it ended, the machine). Trainings and examples lie under ./runs.
+NAME.json (its epochs, why it ended, the machine). Trainings and examples lie under ./runs. Called again,
+`run` keeps the rows that have ended and the replies that are there.
 """
 
 from __future__ import annotations
@@ -65,6 +66,8 @@ AFTER = {
     "modern-tf": "modern-pretrain",
     "modern-tf-knowledge": "modern-pretrain",
 }
+SAVE_SECONDS = 120
+"""Between two times that the best model of a training is written."""
 PLANNED = {"modern-pretrain": ["optimiser.epochs=2"]}
 """Where the window leaves no time for what the experiment file says."""
 LIMITS = {
@@ -129,6 +132,8 @@ def read_episodes(carried: Path, split: str, selector: str) -> Iterator[Episode]
 
 def write_vocabulary(carried: Path, name: str) -> None:
     """As `palaver train` makes it: of all turns that are trained on."""
+    if (VOCABULARIES / name).is_dir():
+        return
     wanted = load_experiment(HERE / f"{TALK.get(name, 'tf')}.toml").vocabulary
     rows = read_rows(carried / ("train.jsonl.xz" if name == "word" else "talk.jsonl.gz"))
     texts = (text for row in rows for text in row["turns"])
@@ -138,6 +143,8 @@ def write_vocabulary(carried: Path, name: str) -> None:
 
 def write_examples(carried: Path, vocabulary: str, split: str, selector: str = "oracle") -> None:
     target = EXAMPLES / f"{vocabulary}-{split}-{selector}"
+    if target.is_dir():
+        return
     tokens = Vocabulary.load(VOCABULARIES / vocabulary)
     write_store(target, read_episodes(carried, split, selector), tokens, LIMITS[vocabulary])
 
@@ -145,6 +152,8 @@ def write_examples(carried: Path, vocabulary: str, split: str, selector: str = "
 def write_talk(carried: Path, vocabulary: str) -> None:
     """What a model is trained on before: windows of 32 tokens for the paper's, replies for the modern one."""
     target = EXAMPLES / f"{vocabulary}-talk-oracle"
+    if target.is_dir():
+        return
     window = 32 if vocabulary == "pretrain-37758" else 0
     tokens = Vocabulary.load(VOCABULARIES / vocabulary)
     write_store(target, _talk_episodes(carried), tokens, Limits(128, 64, 0), window=window)
@@ -206,6 +215,7 @@ class Window:
     def __init__(self, given: argparse.Namespace) -> None:
         self.carried, self.out, self.settings = given.carried, given.out, given.settings
         self.limit, self.workers, self.minutes = given.limit, given.workers, given.minutes
+        self.at_once = given.at_once
         self.began = time.monotonic()
         self.tests: dict[str, subprocess.Popen[bytes]] = {}
         self.out.mkdir(parents=True, exist_ok=True)
@@ -220,11 +230,15 @@ class Window:
         import torch
 
         torch.set_float32_matmul_precision("high")
-        waiting, trainings, ended = list(rows), {}, set[str]()
+        trainings: dict[str, graphs.Training] = {}
+        ended = {name for name in AFTER.values() if (self.out / f"{name}.json").is_file()}
+        waiting = [name for name in rows if not (self.out / f"{name}.json").is_file()]
+        for name in [n for n in rows if n not in waiting and n not in TALK.values()]:
+            self.start_test(name)
         preparation = Preparation(self.carried, rows, self.workers)
         while (waiting or trainings) and time.monotonic() < end:
             for name in [n for n in waiting if n not in AFTER or AFTER[n] in ended]:
-                if not preparation.is_ready(name):
+                if len(trainings) == self.at_once or not preparation.is_ready(name):
                     continue
                 waiting.remove(name)
                 is_talk = name in TALK.values()
@@ -237,6 +251,8 @@ class Window:
             is_busy = False
             for name, training in list(trainings.items()):
                 is_busy |= training.advance()
+                if not training.ended and time.monotonic() - training.saved > SAVE_SECONDS:
+                    training.save(RUNS / name / "best")
                 if training.ended:
                     del trainings[name]
                     self.finish(training)
@@ -260,18 +276,13 @@ class Window:
         about = training.describe() | {"command": " ".join(sys.argv)}
         (self.out / f"{name}.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
         if name not in TALK.values():
-            shutil.copytree(VOCABULARIES / ROWS[name], self.out / ROWS[name], dirs_exist_ok=True)
-            command = [
-                sys.executable,
-                __file__,
-                "test",
-                name,
-                "--out",
-                str(self.out),
-                "--limit",
-                str(self.limit),
-            ]
-            self.tests[name] = subprocess.Popen(command)
+            self.start_test(name)
+
+    def start_test(self, name: str) -> None:
+        """In a process of its own, which keeps what was tested before."""
+        shutil.copytree(VOCABULARIES / ROWS[name], self.out / ROWS[name], dirs_exist_ok=True)
+        options = ["--out", str(self.out), "--limit", str(self.limit)]
+        self.tests[name] = subprocess.Popen([sys.executable, __file__, "test", name, *options])
 
     def wait(self) -> None:
         end = self.began + 60 * self.minutes
@@ -285,7 +296,7 @@ class Window:
 
 
 def test(name: str, out: Path, limit: int) -> None:
-    import graphs
+    import replies
 
     selectors = SELECTORS if name == SELECTED else SELECTORS[:1]
     stores = {}
@@ -294,7 +305,7 @@ def test(name: str, out: Path, limit: int) -> None:
             stores[split if selector == "oracle" else f"{selector}.{split}"] = open_examples(
                 ROWS[name], split, selector
             )
-    graphs.test(name, RUNS / name / "best", stores, out, limit)
+    replies.test(name, RUNS / name / "best", stores, out, limit)
 
 
 def main() -> None:
@@ -313,6 +324,7 @@ def main() -> None:
     verb.add_argument("--rows", nargs="*", default=list(ROWS))
     verb.add_argument("--set", nargs="*", default=[], dest="settings")
     verb.add_argument("--limit", type=int, default=0, help="test on so many turns of each set only")
+    verb.add_argument("--at-once", type=int, default=7, help="trainings side by side; 2 to 4 GB each")
     verb.add_argument("--workers", type=int, default=8, help="processes that prepare examples")
     verb = verbs.add_parser("test", help="score and decode the test sets with a row that is trained")
     verb.add_argument("name")

@@ -5,7 +5,10 @@
 It learns from the training part alone: the oracle's sentence of each turn, given the turns before it. What is
 counted (popularity of sentences and words, which words answer which) is counted in the other folds for each
 third of the conversations, so that the network does not learn to trust its own answers. --test measures the
-test sets as well; settings were chosen on valid_freq.
+test sets as well; settings were chosen on valid_freq. With --limits alone what bounds every selector on
+valid_freq is added to the results:
+
+    python experiments/topical_chat/selector.py --data DATA --limits --results knowledge.json
 """
 
 from __future__ import annotations
@@ -31,11 +34,12 @@ from palaver.knowledge.agreement import agreement
 from palaver.knowledge.candidates import reading_sentences
 from palaver.knowledge.corpus import shares_of
 from palaver.knowledge.features import FEATURES, FeatureTable, Priors, hash_of
-from palaver.knowledge.selector import Group, OracleSelector, Selector, first_best, make_selector
+from palaver.knowledge.selector import Group, OracleSelector, Query, Selector, first_best, make_selector
 from palaver.knowledge.trained import Ranker, TrainedSelector, load_ranker
 from palaver.schema import Dialogue
 from palaver.text.tfidf import Tfidf
 
+COMMAND = "python experiments/topical_chat/selector.py --data DATA"
 TESTS = ("valid_freq", "valid_rare", "test_freq", "test_rare")
 FOLDS = 3
 RANK = 24
@@ -268,19 +272,57 @@ def measure(
     return results
 
 
+def measure_limits(dialogues: Sequence[Dialogue], oracle: Selector) -> dict[str, Any]:
+    """How clear the oracle's choice is, and how often an oracle makes it that hears the reply's beginning."""
+    groups = [share.group for dialogue in dialogues for share in shares_of(dialogue)]
+    groups = [Group([q for q in g.queries if q.history], g.candidates) for g in groups]
+    groups = [group for group in groups if len(group.candidates) > 1 and group.queries]
+    truth = [table for table in oracle.scores(groups) if table is not None]
+    usable = [table.max(axis=1) > 0 for table in truth]
+    ranked = [np.sort(table[rows], axis=1)[:, -2:] for table, rows in zip(truth, usable, strict=True)]
+    second, best = np.concatenate(ranked).T
+
+    def share_by(first_words: int) -> float:
+        heard = [
+            Group([Query(q.history, " ".join((q.response or "").split()[:first_words])) for q in g.queries],
+                  g.candidates)
+            for g in groups
+        ]  # fmt: skip
+        tables = [table for table in oracle.scores(heard) if table is not None]
+        same = [
+            first_best(table[rows]) == first_best(own[rows])
+            for table, own, rows in zip(tables, truth, usable, strict=True)
+            if rows.any()
+        ]
+        return float(np.concatenate(same).mean())
+
+    return {
+        "split": "valid_freq",
+        "n_turns": len(best),
+        "oracle_cosine_mean": float(best.mean()),
+        "oracle_cosine_below": {str(at): float((best < at).mean()) for at in (0.1, 0.2, 0.3)},
+        "second_within": {
+            str(part): float((second >= (1 - part) * best).mean()) for part in (0.05, 0.1, 0.2)
+        },
+        "first_choice_by_first_words": {str(n): share_by(n) for n in (2, 3, 4, 5, 8, 12)},
+        "command": f"{COMMAND} --limits --results knowledge.json",
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument(
-        "--out", type=Path, required=True, help="the weights; if they are there they are measured"
-    )
+    parser.add_argument("--out", type=Path, help="the weights; if they are there they are measured")
     parser.add_argument("--results", type=Path)
     parser.add_argument("--selectors", default="tfidf,bm25", help="beside the trained one")
     parser.add_argument("--test", action="store_true")
+    parser.add_argument("--limits", action="store_true", help="add to --results what bounds every selector")
     given = parser.parse_args()
-    command = "python experiments/topical_chat/selector.py --data DATA --out selector.npz"
+    if given.out is None and not (given.limits and given.results):
+        parser.error("give --out, or --limits and --results")
+    command = f"{COMMAND} --out selector.npz"
     device = "cuda" if torch.cuda.is_available() else "cpu"
     reader = read_corpus("topical-chat", root=given.data)
     corpus: dict[str, list[Dialogue]] = {}
@@ -288,6 +330,12 @@ def main() -> None:
         corpus.setdefault(str(dialogue.labels["split"]), []).append(dialogue)
     sentences = reading_sentences(dialogue for part in corpus.values() for dialogue in part)
     oracle = OracleSelector(sentences)
+    if given.limits:
+        content = json.loads(given.results.read_text(encoding="utf-8"))
+        content["limits"] = measure_limits(corpus["valid_freq"], oracle)
+        print(json.dumps(content["limits"], indent=1))
+        given.results.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        return
     choices = choices_of(corpus["train"], oracle)
     if not given.out.exists():
         train(choices, sentences, command, device).save(given.out)

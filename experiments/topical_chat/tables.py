@@ -100,7 +100,23 @@ def selector_table(knowledge: Result) -> str:
             cells = [PARTS[split] if n == 0 else "", name, with_interval(row["top1"], 3), *others]
             lines.append(f"| {' | '.join(cells)} |")
         lines.append(f"| | guessing | {decimals(rows[0]['chance_top1'], 3)} | | | |")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", *limit_lines(knowledge["limits"])])
+
+
+def limit_lines(limits: Result) -> Iterator[str]:
+    """What bounds every selector."""
+    yield f"What bounds every selector, on the {limits['n_turns']:,} turns of {PARTS[limits['split']]}:"
+    yield ""
+    heard = limits["first_choice_by_first_words"]
+    yield f"| an oracle that hears only the first … words of the reply | {' | '.join(heard)} |"
+    yield "|---" * (len(heard) + 1) + "|"
+    yield f"| makes the oracle's choice | {' | '.join(decimals(share, 3) for share in heard.values())} |"
+    yield ""
+    below, within = limits["oracle_cosine_below"], limits["second_within"]
+    low, lower = decimals(below["0.2"], 2), decimals(below["0.1"], 2)
+    yield f"- the oracle's best cosine is below .2 in {low} of the turns, below .1 in {lower}"
+    near, nearer = decimals(within["0.1"], 2), decimals(within["0.05"], 2)
+    yield f"- the second best is within 10% of the best in {near} of the turns, within 5% in {nearer}"
 
 
 def decoding_table(smollm: Result) -> str:
