@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tests.test_judges_page import TABLES
+from corpora import ROOT  # first: it says where the project lies
 
-from corpora import ROOT
+# isort: split
+from tests.test_judges_page import TABLES
 
 PAGE = ROOT / "docs" / "results" / "judges.md"
 

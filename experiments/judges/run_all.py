@@ -37,15 +37,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--thumbs", type=Path, default=Path("thumbs.npz"))
-    parser.add_argument("--no-comparator", action="store_true", help="leave it out of usr and reliable")
+    parser.add_argument(
+        "--no-models", action="store_true", help="leave out what opens a model in usr, reliable"
+    )
     parser.add_argument("--only", nargs="*", default=[], help="these steps")
     options = parser.parse_args()
     for step, words in commands(options.data, options.thumbs).items():
         if options.only and step not in options.only:
             continue
         print(step, flush=True)
-        if options.no_comparator and step in ("usr", "reliable"):
-            words = [*words, "--no-comparator"]
+        if options.no_models and step in ("usr", "reliable"):
+            words = [*words, "--no-models"]
         script = ROOT / "experiments" / "judges" / words[0]
         subprocess.run([sys.executable, str(script), *words[1:]], cwd=ROOT, check=True)
 

@@ -47,15 +47,21 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--response", type=Path, default=Path("docs/results/judges-response.json"))
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--no-comparator", action="store_true")
+    parser.add_argument(
+        "--no-models", action="store_true", help="leave out the comparator and metrics that open a model"
+    )
     parser.add_argument("--judged", type=Path, help="where the judges' ratings are kept between runs")
     options = parser.parse_args()
     people, responses = read_usr(options.data)
     if options.judged is not None and options.judged.is_file():
         judged = pl.read_parquet(options.judged)
     else:
-        names = [name for name in METRICS if name != "empty"]
-        if not options.no_comparator:
+        names = [
+            name
+            for name in METRICS
+            if name != "empty" and not (options.no_models and METRICS.get(name).with_model is not None)
+        ]
+        if not options.no_models:
             names.append("comparator")
         judged = judge(responses, names, device="cpu").frame
         if options.judged is not None:
@@ -76,8 +82,8 @@ def main() -> None:
     ratings = ratings_from_frame(pl.concat(frames), name="usr")
     result = meta_evaluate(ratings, responses=responses, n_permutations=1000, n_disagreements=0)
     command = "python experiments/judges/usr.py --data ../shared/data --out docs/results/judges-usr.json"
-    if options.no_comparator:
-        command += " --no-comparator"
+    if options.no_models:
+        command += " --no-models"
     measures = ("spearman", "pearson", "kendall", "accuracy", "soft accuracy")
     kept = [  # of the other criteria the first figure alone
         row
