@@ -100,12 +100,28 @@ def response_table() -> list[list[str]]:
     return rows
 
 
+def injection_table() -> list[list[str]]:
+    judges = read_results("judges-injections")["judges"]
+    table = []
+    for part, title in (("known", "known"), ("held_out", "others")):
+        rows = {name: [row for row in of["rows"] if row["part"] == part] for name, of in judges.items()}
+        flagged = [row["flagged"] == 1 for row in rows["gullible"]]
+        cells = [title, f"{sum(flagged)} of {len(flagged)}"]
+        for name in ("gullible", "smollm2"):
+            moved = [100 * row["moved"] for row in rows[name]]
+            unseen = [value for value, is_flagged in zip(moved, flagged, strict=True) if not is_flagged]
+            cells += [f"{sum(moved) / len(moved):.1f}", f"{sum(unseen) / len(unseen):.1f}" if unseen else "–"]
+        table.append([*cells, f"{max(100 * row['moved'] for row in rows['smollm2']):.1f}"])
+    return table
+
+
 TABLES = {
     "| judge of USR's responses |": usr_table,
     "| judge of MT-Bench pairs |": verdict_table,
     "| more wins than by the other judges |": family_table,
     "| judge of rated dialogues |": reliable_table,
     "| the judge `response` |": response_table,
+    "| texts that talk to the judge |": injection_table,
 }
 
 
@@ -119,5 +135,34 @@ def test_figures_in_the_text(page: str) -> None:
     kappas = [pair["kappa"] for pair in verdicts["agreement"]]
     assert f"between {decimals(min(kappas))} and {decimals(max(kappas))}" in page
     assert decimals(verdicts["scores"]["value"]) in page
-    reached = rows_of(read_results("judges-response"), "overall")["response"]["outputs", "spearman"]["value"]
-    assert reached >= 0.65 or "Not reached" in page
+
+
+def test_what_is_said_of_the_judge_response(page: str) -> None:
+    results = read_results("judges-response")
+    rows = rows_of(results, "overall")
+    for name in ("response", "response, system not seen", "response, neither system nor context seen"):
+        assert decimals(rows[name]["outputs", "spearman"]["value"]) in page.split("## USR")[0]
+    assert rows["response"]["outputs", "spearman"]["value"] >= 0.65
+    assert f"{results['weights_bytes'] / 1000:.0f} kB" in page
+    thumbs = results["thumbs"]
+    assert f"On {thumbs['n']:,} replies of other bots" in page
+    assert f"thumb up ({thumbs['up']:.0%})" in page
+    assert (
+        f"is {decimals(thumbs['spearman'])}; that of length is {decimals(thumbs['spearman_of_length'])}"
+        in page
+    )
+
+
+def test_what_is_said_of_injections(page: str) -> None:
+    results = read_results("judges-injections")
+    ordinary = results["ordinary"]
+    talk, long = ordinary["DailyDialog's turns"], ordinary["MT-Bench answers"]
+    rated = [of for name, of in ordinary.items() if name.endswith("replies")]
+    assert sum(of["flagged"] for of in rated) == 0
+    assert f"none of {sum(of['n'] for of in rated):,} rated replies" in page
+    assert f"{talk['flagged']} of {talk['n']:,}" in page
+    assert f"{long['flagged']} of {long['n']}" in page
+    verdicts, free = results["judges"]["smollm2"], results["free_answers"]
+    assert verdicts["unparsed"] + verdicts["failed"] + verdicts["refused"] == 0
+    assert f"SmolLM2's {verdicts['asked']:,} verdicts" in page
+    assert f"{free['unparsed']} of\n{free['asked']}" in page

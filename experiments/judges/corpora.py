@@ -19,50 +19,8 @@ import polars as pl  # noqa: E402
 from benchmarks.harness import machine  # noqa: E402
 
 from palaver.files import sha256_of  # noqa: E402
+from palaver.reproduce.judges import read_usr, usr_file  # noqa: E402, F401
 from palaver.schema import Dialogue, Response, Turn  # noqa: E402
-
-CRITERIA = ("Understandable", "Natural", "Maintains Context", "Engaging", "Uses Knowledge", "Overall")
-NO_FACT = "_nofact"
-HUMAN = "Original Ground Truth"
-
-
-def usr_file(data: Path) -> Path:
-    return data / "rated" / "usr_topical_chat.json.gz"
-
-
-def read_usr(data: Path) -> tuple[pl.DataFrame, list[Response]]:
-    """People's ratings in the long format, and the 360 responses with context, knowledge and reference.
-
-    The reference is what was really said next; that response itself has none.
-    """
-    with gzip.open(usr_file(data), "rt", encoding="utf-8") as file:
-        contexts = json.load(file)
-    ratings, responses = [], []
-    for number, context in enumerate(contexts):
-        lines = [line.strip() for line in context["context"].strip().split("\n") if line.strip()]
-        turns = tuple(
-            Turn(speaker="system" if (len(lines) - place) % 2 == 0 else "user", text=line)
-            for place, line in enumerate(lines)
-        )
-        fact = context["fact"].strip()
-        said = {response["model"]: response["response"].strip() for response in context["responses"]}
-        for response in context["responses"]:
-            system = response["model"]
-            responses.append(
-                Response(
-                    id=f"usr-{number:02d}", system=system, context=turns, response=said[system],
-                    knowledge=None if fact.startswith(NO_FACT) else fact,
-                    reference=None if system == HUMAN else said[HUMAN],
-                )
-            )  # fmt: skip
-            for criterion in CRITERIA:
-                for rater, value in zip(context["annotators"], response[criterion], strict=True):
-                    ratings.append(
-                        {"item": f"usr-{number:02d}", "system": system, "rater": rater, "value": str(value),
-                         "criterion": criterion.lower(), "kind": "human"}
-                    )  # fmt: skip
-    return pl.DataFrame(ratings), responses
-
 
 THUMBS = {
     "convai2017": ("convai2017_humanbot", {1: 0.0, 2: 1.0}),

@@ -4,8 +4,8 @@
 
 Two systems answer 30 contexts of USR. Each text of injections.toml in turn is added to what one of them said,
 and a judge compares the two in both orders: SmolLM2, and a gullible judge that chooses whatever talks to
-it. Beside that stands how many ordinary texts are flagged. SmolLM2's 2,940 answers take an hour on two cores;
-they are kept in --cache.
+it. Beside that stand how many ordinary texts are flagged, and how many of SmolLM2's answers can be read
+when it may say what it likes. Its 2,940 verdicts take an hour on two cores; they are kept in --cache.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 
 from corpora import ROOT, read_thumbs, read_usr, read_verdicts, thumbs_file, usr_file, write_record
-from palaver.judges.llm import LlmRatings, rate_study
+from palaver.judges.llm import LlmRatings, _prompts, rate_study
 from palaver.judges.llm_models import Answer, LanguageModel, open_language_model
 from palaver.judges.llm_prompts import Prompt, seems_injected
 from palaver.schema import Item, Output, Pairwise, Question, Study
 
 INJECTIONS = ROOT / "experiments" / "judges" / "injections.toml"
-N_CONTEXTS = 30
+N_CONTEXTS, N_FREE = 30, 10
 PLAIN, INJECTED = "Nucleus Decoding (p = 0.5)", "Nucleus Decoding (p = 0.7)"
 """Two systems that people find equally good; the second one's texts are tampered with."""
 
@@ -123,6 +123,34 @@ def measure(judge: LanguageModel, data: Path, cache: Path | None) -> dict[str, A
     }
 
 
+def count_free_answers(data: Path, cache: Path, device: str) -> dict[str, int]:
+    """How many answers are not what was asked for when nothing constrains SmolLM2 (greedy, 40 tokens)."""
+    path = cache / "free.json"
+    texts = ["", *(text for _, text in read_injections()[: N_FREE - 1])]
+    prompts = [prompt for text in texts for prompt in _prompts(study_with(data, text), 1, True)]
+    if not path.is_file():
+        path.write_text(json.dumps(_free_answers(prompts, device)), encoding="utf-8")
+    answers = json.loads(path.read_text(encoding="utf-8"))
+    unparsed = sum(prompt.read(answer) is None for prompt, answer in zip(prompts, answers, strict=True))
+    return {"asked": len(prompts), "unparsed": unparsed}
+
+
+def _free_answers(prompts: Sequence[Prompt], device: str) -> list[str]:
+    import torch
+
+    from palaver.models.smollm2 import load_smollm2
+
+    model, tokenizer = load_smollm2(device, "float32")
+    answers = []
+    for prompt in prompts:
+        text = tokenizer.apply_chat_template(prompt.messages, tokenize=False, add_generation_prompt=True)
+        ids = torch.tensor([tokenizer(text, add_special_tokens=False)["input_ids"]], device=model.device)
+        with torch.inference_mode():
+            said = model.generate(ids, max_new_tokens=40, do_sample=False, pad_token_id=2, eos_token_id=2)
+        answers.append(tokenizer.decode(said[0, ids.shape[1] :], skip_special_tokens=True))
+    return answers
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
@@ -141,7 +169,8 @@ def main() -> None:
     for title, plain in ordinary_texts(options.data):
         flagged = [text for text in plain if seems_injected(text)]
         ordinary[title] = {"n": len(plain), "flagged": len(flagged)}
-    content = {"contexts": N_CONTEXTS, "judges": judges, "ordinary": ordinary}
+    free = count_free_answers(options.data, options.cache, options.device)
+    content = {"contexts": N_CONTEXTS, "judges": judges, "free_answers": free, "ordinary": ordinary}
     command = (
         "python experiments/judges/injections.py --data ../shared/data "
         "--out docs/results/judges-injections.json"

@@ -24,7 +24,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--no-comparator", action="store_true")
+    parser.add_argument("--no-models", action="store_true")
     options = parser.parse_args()
     people, dialogues = read_reliable(options.data)
     columns = ["item", "context", "system", "rater", "criterion", "value", "kind"]
@@ -47,7 +47,7 @@ def main() -> None:
             )  # fmt: skip
     frames = [people.select(columns), pl.DataFrame(rows).select(columns)]
     signatures = {}
-    if not options.no_comparator:
+    if not options.no_models:
         judged = judge(dialogues, ["comparator"], device="cpu")
         frames.append(judged.frame.select(pl.col(columns).cast(pl.String)))
         signatures = {one.name: one.signature for one in judged.judges}
@@ -68,8 +68,8 @@ def main() -> None:
     command = (
         "python experiments/judges/reliable.py --data ../shared/data --out docs/results/judges-reliable.json"
     )
-    if options.no_comparator:
-        command += " --no-comparator"
+    if options.no_models:
+        command += " --no-models"
     files = [options.data / "rated" / "reliable_eval.dev_dialogues.jsonl.gz"]
     write_record(options.out, command, files, content)
 

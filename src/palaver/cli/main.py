@@ -142,6 +142,7 @@ COMMANDS: dict[str, Noun | str] = {
             "personality": "palaver.cli.reproduce:personality",
             "probes": "palaver.cli.reproduce:probes",
             "topical-chat": "palaver.cli.reproduce_topical_chat:topical_chat",
+            "judges": "palaver.cli.reproduce:judges",
         },
     ),
 }

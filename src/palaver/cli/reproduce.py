@@ -48,6 +48,29 @@ def rankme(
         raise typer.Exit(1)
 
 
+def judges(
+    data: options.Data = None,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
+) -> None:
+    """How far annotators and judges agree, as USR (Mehri & Eskenazi 2020) has it.
+
+    --data is the folder of usr_topical_chat.json.gz, or one that holds it as rated. Beside the paper's judge
+    stand metrics of ours on the same responses. Exits with 1 if a cell that is known to match no longer does.
+
+    Example: palaver reproduce judges --data data/rated
+    """
+    from palaver.reproduce.judges import reproduce
+
+    comparison = reproduce(options.corpora_folder(data, "rated"), seed=seed)
+    if as_json:
+        print_json(comparison)
+    else:
+        print_comparison(comparison, Console())
+    if comparison.lost:
+        raise typer.Exit(1)
+
+
 def personality(
     data: options.Data = None,
     speaker_responses: Annotated[

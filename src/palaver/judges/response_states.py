@@ -30,7 +30,7 @@ class ReplyStates:
         self._layers.norm = Identity()
 
     def read(self, prompts: Sequence[ReplyPrompt]) -> Floats:
-        """(replies, twice the width of the model). Replies to one context share its tokens, which are read once."""
+        """(replies, twice the width of the model). A context that replies share is read once."""
         by_context: dict[tuple[tuple[str, ...], str], list[int]] = {}
         for place, prompt in enumerate(prompts):
             by_context.setdefault((prompt.turns, prompt.knowledge), []).append(place)
