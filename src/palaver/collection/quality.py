@@ -232,8 +232,7 @@ def _judge_conversation(
             _apply(name, checks[name], sides[0], finding, tally)
     whole_verdict = finding.verdict
     for result in results:
-        reasons = [f"{result.participant}: {reason}" for reason in result.reasons]
-        finding.add(result.verdict, result.score, "; ".join(reasons))
+        finding.add(result.verdict, result.score, f"{result.participant}: {', '.join(result.reasons)}")
     return ConversationResult(
         conversation=conversation.id,
         verdict=finding.verdict,
