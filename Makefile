@@ -36,6 +36,7 @@ bench: $(BENCH_READY)
 soak: $(READY)
 	@$(BIN)/python -m benchmarks.lobby --out docs/results/lobby.json
 	@$(BIN)/python -m benchmarks.chat --soak --out docs/results/chat-soak.json
+	@$(BIN)/python -m benchmarks.chat --soak --chats 200 --postgres --processes 2 --out docs/results/chat-soak-postgres.json
 
 docs: $(READY)
 	@$(BIN)/python -m pytest tests/test_docs.py

@@ -33,7 +33,7 @@ def test_conversations() -> None:
     assert (record["lost"], record["doubled"], record["out_of_order"]) == (0, 0, 0)
 
 
-SOAKS = {"SQLite, 1 process": "chat-soak"}
+SOAKS = {"SQLite, 1 process": "chat-soak", "PostgreSQL, 2 processes": "chat-soak-postgres"}
 
 
 def test_chats_with_killed_servers() -> None:
