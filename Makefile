@@ -37,6 +37,7 @@ soak: $(READY)
 	@$(BIN)/python -m benchmarks.lobby --out docs/results/lobby.json
 	@$(BIN)/python -m benchmarks.chat --soak --out docs/results/chat-soak.json
 	@$(BIN)/python -m benchmarks.evaluate --soak --out docs/results/evaluate-soak.json
+	@$(BIN)/python -m benchmarks.chat --soak --chats 200 --postgres --processes 2 --out docs/results/chat-soak-postgres.json
 
 docs: $(READY)
 	@$(BIN)/python -m pytest tests/test_docs.py

@@ -282,6 +282,7 @@ def main() -> int:
     parser.add_argument("--turns", type=int, default=20)
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
+    load_before = os.getloadavg()[0]
     with contextlib.ExitStack() as opened:
         folder = opened.enter_context(tempfile.TemporaryDirectory())
         url = opened.enter_context(postgres()) if asked.postgres else f"sqlite:///{folder}/chat.db"
@@ -305,6 +306,7 @@ def main() -> int:
     result: dict[str, Any] = {
         "command": "python -m benchmarks.chat " + " ".join(sys.argv[1:]),
         "machine": machine(),
+        "load_before": round(load_before, 1),
         "database": "PostgreSQL" if asked.postgres else "SQLite",
         "processes": asked.processes,
         "people": 2 * (asked.chats if asked.soak else asked.pairs),

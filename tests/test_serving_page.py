@@ -26,14 +26,18 @@ def test_what_was_not_reached_is_said() -> None:
 
 
 def test_conversations() -> None:
-    record = read_results("chat-delivery")
-    (row,) = table_rows(read_page("serving"), "| conversations |")
-    assert row[0] == f"50 pairs, {record['messages_per_second']:.0f} messages a second"
-    assert row[1:4] == [f"{record['delivery_ms'][name]:.1f} ms" for name in ("p50", "p95", "p99")]
-    assert (record["lost"], record["doubled"], record["out_of_order"]) == (0, 0, 0)
+    rows = table_rows(read_page("serving"), "| conversations |")
+    for row, name in zip(rows, ("chat-delivery", "chat-delivery-postgres"), strict=True):
+        record = read_results(name)
+        assert f"50 pairs, {record['messages_per_second']:.0f} messages a second" in row[0]
+        assert row[1:4] == [f"{record['delivery_ms'][p]:.1f} ms" for p in ("p50", "p95", "p99")]
+        assert (record["lost"], record["doubled"], record["out_of_order"]) == (0, 0, 0)
+        if record["processes"] > 1:
+            assert row[0].startswith(f"{record['database']}, {record['processes']} processes")
+            assert row[0].endswith(f"load average {record['load_before']:.0f}")
 
 
-SOAKS = {"SQLite, 1 process": "chat-soak"}
+SOAKS = {"SQLite, 1 process": "chat-soak", "PostgreSQL, 2 processes": "chat-soak-postgres"}
 
 
 def test_chats_with_killed_servers() -> None:

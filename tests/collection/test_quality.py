@@ -11,7 +11,7 @@ import pytest
 
 from palaver.collection.labels import as_conversation
 from palaver.collection.measures import MEASURES, Side, sides_of
-from palaver.collection.quality import Quality, check_quality, decide
+from palaver.collection.quality import Checker, Quality, check_quality, decide
 from palaver.collection.records import Conversation, Participant, Person
 from palaver.collection.review import read_decisions, write_review
 from palaver.collection.standards import Check, Qualification, Standards, default_checks, read_standards
@@ -325,3 +325,20 @@ def test_on_the_release_few_are_doubted(valid_rare: list[Dialogue]) -> None:
     quality = check_quality([as_conversation(dialogue) for dialogue in valid_rare[:150]])
     assert quality.counts["rejected"] == 0
     assert quality.counts["review"] < 15
+
+
+def test_conversations_that_are_checked_one_after_the_other_get_the_same_verdicts(good: Talk) -> None:
+    people = {"participant_agent_1": "ann", "participant_agent_2": "bob"}
+    talks = [
+        good("c1", **people),
+        good("c2", **people),
+        good("c3", **{**people, "participant_agent_1": "cid"}),
+    ]
+    held = [as_conversation(talk) for talk in talks]
+    checker = Checker()
+    for n in range(1, 4):
+        quality = checker.check(held[:n], NO_REPEATS)
+    assert quality.results == check_quality(held, NO_REPEATS).results
+    assert quality.counts == {"accepted": 1, "review": 0, "rejected": 2}  # the same messages again
+    strict = Standards(quality={"turns": Check(says="turns", bad="low", review=99)})
+    assert checker.check(held, strict).counts == {"accepted": 0, "review": 3, "rejected": 0}

@@ -17,7 +17,7 @@ from visits import accessible, no_sideways_scroll
 from palaver.collection.settings import parse_collection
 from palaver.errors import UserError
 from palaver.server.chat_log import ChatLog, amend_collection
-from palaver.server.chat_records import decisions_of
+from palaver.server.chat_records import read_records
 from palaver.server.oversight import arm_token
 
 
@@ -47,7 +47,7 @@ def test_the_owner_reads_and_decides(
     no_sideways_scroll(page)
     page.get_by_role("button", name="Accept agent_1").click()
     expect(page.locator("main")).to_contain_text("You decided: accepted")
-    made = decisions_of(database)
+    made = read_records(database).decisions
     assert made.pop(("1", "")) == ("rejected", "copied & pasted")
     assert [decision.verdict for decision in made.values()] == ["accepted"]
     page.goto(f"{server.url}/admin/conversations")
@@ -71,7 +71,7 @@ def test_nobody_else_decides(tmp_path: Path, chat_server: Callable[[str], Any]) 
         csrf = re.findall(r'name="csrf" value="([^"]+)"', page.text)[0]
         wrong = {"decision": "accept", "csrf": csrf}  # it goes on: there is nothing to decide
         assert client.post("/admin/conversations/1", data=wrong).status_code == 422
-    assert decisions_of(database) == {}
+    assert read_records(database).decisions == {}
     database.close()
 
 

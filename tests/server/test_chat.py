@@ -209,13 +209,14 @@ def test_leaving_is_paid_or_explained(server: Any) -> None:
     ann, bob = meet(server.url)
     ann.say("one")
     bob.wait(lambda view: view["n_turns"] == 1)
+    assert "you get a code" in ann.http.get("/study/leave").text
     page = ann.http.post("/study/leave", data={"csrf": ann.token}).text
     assert "Your completion code:" in page
-    assert "left after 1 messages" in page
+    assert "left after 1 message." in page
     bob.wait(lambda view: view["state"] == "alone")
     assert bob.ask(type="choose", option="stop")["type"] == "done"
     page = bob.http.get("/study").text
-    assert "the partner left before anything was said" in page
+    assert "the partner left before anything was written in return" in page
     somebody = Guest(server.url)
     assert "You have left the study" in somebody.http.post("/study/leave", data={"csrf": somebody.token}).text
 
@@ -448,7 +449,7 @@ def test_the_admin_sees_conversations_and_pay(server: Any) -> None:
         page = admin.post("/admin/login", data={"token": token}).text
         assert "Conversations, verdicts and pay" in page
         page = admin.get("/admin/conversations").text
-        assert "left after 1 messages" in page
+        assert "left after 1 message" in page
         lines = admin.get("/admin/people.jsonl").text.splitlines()
         assert sorted(json.loads(line)["pay"] for line in lines) == ["open", "partial"]
         assert len(admin.get("/admin/conversations.jsonl").text.splitlines()) == 1

@@ -99,8 +99,14 @@ def test_two_browsers_hold_and_annotate_a_conversation(
                 no_sideways_scroll(page)
             bob.click("#drawer")
             expect(bob.locator("#reading")).to_be_visible()
+            bob.locator("#reading nav button", has_text="FS3").click()
+            expect(bob.locator("#read-FS3")).to_be_in_viewport()
+            expect(bob.locator("#log")).to_be_hidden()
             accessible(bob)
+        if number == 2:  # somebody who reads is told that the partner wrote
+            expect(bob.locator("#drawer")).to_have_text("Back to the conversation (1 new)")
             bob.click("#drawer")
+            expect(bob.locator("#log")).to_be_visible()
         if number in (4, 9):
             ann.reload()
             expect(ann.locator(".message")).to_have_count(number + 1)

@@ -79,8 +79,8 @@ def _holds_conversations(path: Path) -> bool:
 
 
 def _read_collection(name: str) -> Source:
-    from palaver.server.chat_records import conversations_of, decisions_of, people_of
+    from palaver.server.chat_records import read_records
 
     with open_study(name) as database:
-        held, people = list(conversations_of(database)), people_of(database)
-        return Source(held, people, decisions=decisions_of(database))
+        records = read_records(database)
+    return Source(records.conversations, records.people, decisions=records.decisions)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from palaver.collection.lobby import Visitor
 from palaver.collection.records import Exit, Pay
+from palaver.errors import count_of
 
 
 def pay_for(visitor: Visitor, exit: Exit, now: float, *, is_complete: bool) -> tuple[Pay, str]:
@@ -17,14 +18,14 @@ def pay_for(visitor: Visitor, exit: Exit, now: float, *, is_complete: bool) -> t
     if visitor.n_finished:
         return "full", f"an earlier conversation was finished; {exit} in the next"
     if visitor.n_turns:
-        return "partial", f"{exit} after {visitor.n_turns} messages"
+        return "partial", f"{exit} after {count_of(visitor.n_turns, 'message')}"
     if exit == "waited":
         return "waiting", "nobody came within the stated time"
     if exit == "partner left":
-        return "waiting", "the partner left before anything was said"
+        return "waiting", "the partner left before anything was written in return"
     if exit == "unneeded":
         waiting_since = now if visitor.waiting_since is None else visitor.waiting_since
         if visitor.seconds_waited + now - waiting_since > 0:
             return "waiting", "all conversations were held while they waited"
         return "none", "all conversations had been held before they came"
-    return "none", f"{exit} before anything was said"
+    return "none", f"{exit} before writing anything"

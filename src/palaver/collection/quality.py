@@ -159,6 +159,29 @@ def check_quality(
     return Quality(tuple(results), tally.results(), tuple(notes))
 
 
+class Checker:
+    """Checks conversations that are over, each of them once: people talk while the owner looks."""
+
+    def __init__(self) -> None:
+        self._standards = Standards()
+        self._known: dict[str, ConversationResult] = {}
+
+    def check(
+        self, conversations: Sequence[Conversation], standards: Standards, people: Sequence[Person] = ()
+    ) -> Quality:
+        """As `check_quality`, without what each check found over all."""
+        if standards != self._standards:
+            self._standards, self._known = standards, {}
+        over = [conversation for conversation in conversations if conversation.ending != "open"]
+        new = {conversation.id for conversation in over if conversation.id not in self._known}
+        if new:  # with whatever else the same people said: who says it again is found by that
+            who = {person.id for c in over if c.id in new for person in c.people}
+            related = [c for c in over if c.id in new or who & {person.id for person in c.people}]
+            results = check_quality(related, standards, people).results
+            self._known |= {result.conversation: result for result in results if result.conversation in new}
+        return Quality(tuple(self._known[conversation.id] for conversation in over), ())
+
+
 class _Tally:
     """The values of each check."""
 
@@ -232,8 +255,7 @@ def _judge_conversation(
             _apply(name, checks[name], sides[0], finding, tally)
     whole_verdict = finding.verdict
     for result in results:
-        reasons = [f"{result.participant}: {reason}" for reason in result.reasons]
-        finding.add(result.verdict, result.score, "; ".join(reasons))
+        finding.add(result.verdict, result.score, f"{result.participant}: {', '.join(result.reasons)}")
     return ConversationResult(
         conversation=conversation.id,
         verdict=finding.verdict,

@@ -10,6 +10,7 @@ from rich.text import Text
 from palaver.collection.payout import Payout
 from palaver.collection.quality import CheckResult, ConversationResult, Quality
 from palaver.collection.records import Conversation
+from palaver.errors import count_of
 from palaver.reports import lines, numbers, page
 from palaver.reports.compare import Grid, Section
 from palaver.reports.methods import methods_of
@@ -92,7 +93,7 @@ def review_page(
         f"accepted, {numbers.count(counts['review'])} to be looked at, "
         f"{numbers.count(counts['rejected'])} rejected."
     )
-    facts = (f"{len(quality.results):,} conversations", f"{payout.due} {payout.currency} due")
+    facts = (count_of(len(quality.results), "conversation"), f"{payout.due} {payout.currency} due")
     return page.render(
         "compare.html.j2",
         run,

@@ -14,6 +14,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 from sqlalchemy import select
 
 from palaver import __version__
+from palaver.collection.quality import Checker
 from palaver.server.admin_sessions import (
     LASTS,
     AdminSession,
@@ -53,6 +54,7 @@ class AdminSite:
         self.settings, self.study_state = settings, study_state
         self.home = f"{settings.root_path}/admin"
         self.live = Live(study_state.database)
+        self.checker = Checker()
         self.pages = Pages(settings.root_path)
         self._signer = Signer(study_state.secret)
         self._cookie_name = self._signer.cookie_name("admin")

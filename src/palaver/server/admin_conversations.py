@@ -12,13 +12,13 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response, Streamin
 from pydantic import BaseModel
 
 from palaver.collection.payout import Account, Payout, pay_out
-from palaver.collection.quality import Quality, check_quality, decide
-from palaver.collection.records import Conversation, Decision, Person
+from palaver.collection.quality import Quality, decide
+from palaver.collection.records import Conversation, Decision, Key, Person
 from palaver.collection.review import DECISIONS, keys_of
 from palaver.collection.standards import Standards, read_standards
 from palaver.server.admin import AdminSite, Session, SiteHere
 from palaver.server.chat_log import ChatLog
-from palaver.server.chat_records import conversations_of, decisions_of, people_of, ratings_of
+from palaver.server.chat_records import conversations_of, people_of, ratings_of, read_records
 from palaver.server.refusal import Refusal, clean
 
 router = APIRouter(prefix="/admin", include_in_schema=False)
@@ -34,6 +34,7 @@ class Review:
     people: list[Person]
     quality: Quality
     payout: Payout
+    decisions: dict[Key, Decision]
 
     @property
     def verdicts(self) -> dict[str, str]:
@@ -46,11 +47,11 @@ class Review:
 
 def _review(site: AdminSite) -> Review:
     """By the standards of the file as it is now: they may change at any time."""
-    database, file = site.study_state.database, site.settings.collection_file
+    file = site.settings.collection_file
     standards = read_standards(file) if file is not None else Standards()
-    held, people = list(conversations_of(database)), people_of(database)
-    quality = decide(check_quality(held, standards, people), decisions_of(database))
-    return Review(held, people, quality, pay_out(held, quality, standards, people))
+    held, people, decisions = read_records(site.study_state.database)
+    quality = decide(site.checker.check(held, standards, people), decisions)
+    return Review(held, people, quality, pay_out(held, quality, standards, people), decisions)
 
 
 @router.get("/conversations", response_class=HTMLResponse)
@@ -80,7 +81,7 @@ def show_conversation(site: SiteHere, session: Session, conversation_id: str) ->
         study=site.study_state.study,
         conversation=conversation,
         result=result,
-        decisions=decisions_of(site.study_state.database),
+        decisions=review.decisions,
         csrf=site.csrf(session),
     )
     return HTMLResponse(page)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import select
 
@@ -46,9 +46,27 @@ class _Source:
         return {question.criterion: question for question in asked}
 
 
+class Records(NamedTuple):
+    """What a collection gave, read at one time."""
+
+    conversations: list[Conversation]
+    people: list[Person]
+    decisions: dict[Key, Decision]
+
+
+def read_records(database: Database) -> Records:
+    """All of it, for the price of reading the log once."""
+    source = _Source(database)
+    people = [_person(source, row) for row in source.raters]
+    return Records(list(_held(source)), people, source.lobby.decisions)
+
+
 def conversations_of(database: Database) -> Iterator[Conversation]:
     """Every conversation that began, in order; of a comparison of bots, one for each bot."""
-    source = _Source(database)
+    return _held(_Source(database))
+
+
+def _held(source: _Source) -> Iterator[Conversation]:
     for room in source.lobby.rooms.values():
         if room.began_at is not None:
             yield from _conversations(source, room)
@@ -195,11 +213,6 @@ def _person(source: _Source, row: Any) -> Person:
         share=visitor.share,
         reason=visitor.reason or "is here",
     )
-
-
-def decisions_of(database: Database) -> dict[Key, Decision]:
-    """What the owner decided about conversations and their sides."""
-    return _Source(database).lobby.decisions
 
 
 # --- ratings ------------------------------------------------------------------------------------------------

@@ -415,7 +415,7 @@ async def decline(site: SiteHere, form: FormHere) -> Response:
 
 @router.get("/study/leave", include_in_schema=False)
 async def ask_whether_to_leave(site: SiteHere, session: SessionHere) -> Response:
-    return site.page("leave", csrf=site.signer.csrf(session.rater))
+    return site.page("leave", csrf=site.signer.csrf(session.rater), is_collection=site.chat is not None)
 
 
 @router.post("/study/leave", include_in_schema=False)
