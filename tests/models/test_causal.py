@@ -145,7 +145,7 @@ def test_a_speaker_changes_the_answer_and_must_be_named(base: Path) -> None:
 
 
 def test_nothing_of_a_batch_stays_when_nobody_looks_for_circles(base: Path) -> None:
-    """`decode` switches the collector off, so that circles of tensors would fill the memory batch by batch."""
+    """`decode` switches the collector off: circles of tensors would fill the memory batch by batch."""
     model, _ = model_of(base, knowledge=True)
     contexts, facts = [[30 + i, 40] for i in range(12)], [[50, 51 + i] for i in range(12)]
 
