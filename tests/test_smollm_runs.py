@@ -20,9 +20,9 @@ FOLDER = Path(__file__).parents[1] / "experiments/topical_chat"
 @pytest.fixture(scope="module")
 def models() -> Iterator[ModuleType]:
     sys.path.insert(0, str(FOLDER))
-    import smollm_models  # type: ignore[import-not-found]
+    import smollm_testing  # type: ignore[import-not-found]
 
-    yield smollm_models
+    yield smollm_testing
     sys.path.remove(str(FOLDER))
 
 
@@ -33,7 +33,8 @@ def test_figures_without_numba_are_those_of_the_library(models: ModuleType) -> N
             assert models.word_f1(text, other) == pytest.approx(unigram_f1(text, other), abs=1e-12)
         assert models.diversity(text, 1) == pytest.approx(diversity_of(text, 1), abs=1e-12)
     assert models.diversity(texts[0], 2) == pytest.approx(diversity_of(texts[0], 2), abs=1e-12)
-    assert models.diversity("", 1) is None
+    assert models.diversity("", 1) is models.word_f1("yes", "?!") is None
+    assert models.word_f1("", "yes") == 0
 
 
 def row(ppl: float, f1: float, div_1: float) -> dict[str, Any]:
@@ -64,12 +65,13 @@ def test_no_step_comes_before_what_it_needs(models: ModuleType) -> None:
 def test_shared_keys_change_no_reply(
     models: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    import smollm_training  # type: ignore[import-not-found]
     from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
     from palaver.generation.decode import Decoding, decode
 
-    monkeypatch.setattr(models, "RUNS", tmp_path)
-    models.keep_untrained(str(write_base(tmp_path / "base")))
+    monkeypatch.setattr(smollm_training, "RUNS", tmp_path)
+    smollm_training.keep_untrained(str(write_base(tmp_path / "base")))
     model = models.load(tmp_path / "untrained-1/last")[0].double()
     attention = model.language_model.base_model.layers[0].self_attn
     assert attention.num_key_value_groups > 1

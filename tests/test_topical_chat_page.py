@@ -7,6 +7,7 @@ import importlib.util
 import json
 import sys
 from pathlib import Path
+from statistics import mean
 from types import ModuleType
 from typing import Any
 
@@ -30,22 +31,23 @@ def tables() -> ModuleType:
 
 
 def test_the_page_is_what_the_results_make(tables: ModuleType) -> None:
-    page, results, knowledge = (
-        read_page("topical-chat"),
-        read_results("topical-chat"),
-        read_results("knowledge"),
-    )
-    assert page == tables.fill(page, results, knowledge), "run: python experiments/topical_chat/tables.py"
+    page = read_page("topical-chat")
+    results, knowledge, smollm = map(read_results, ("topical-chat", "knowledge", "topical-chat-smollm"))
+    made = tables.fill(page, results, knowledge, smollm)
+    assert page == made, "run: python experiments/topical_chat/tables.py"
     changed = copy.deepcopy(results)
     reached = next(row for row in changed["rows"] if row["ours"])
     reached["ours"]["test_freq"]["f1"]["value"] += 0.01
-    assert tables.fill(page, changed, knowledge) != page
+    assert tables.fill(page, changed, knowledge, smollm) != page
     changed = copy.deepcopy(knowledge)
     changed["splits"]["valid_freq"][0]["top1"]["value"] += 0.01
-    assert tables.fill(page, results, changed) != page
+    assert tables.fill(page, results, changed, smollm) != page
     changed = copy.deepcopy(knowledge)
     changed["limits"]["second_within"]["0.05"] += 0.01
-    assert tables.fill(page, results, changed) != page
+    assert tables.fill(page, results, changed, smollm) != page
+    changed = copy.deepcopy(smollm)
+    changed["decodings"]["table"][0]["f1"] += 0.01
+    assert tables.fill(page, results, knowledge, changed) != page
 
 
 def test_the_rows_are_those_of_the_trainings() -> None:
@@ -64,6 +66,21 @@ def test_the_rows_are_those_of_the_trainings() -> None:
     for run in ("modern-tf-knowledge", "modern-tf"):
         best = min(responders[run]["epochs"], key=lambda epoch: epoch["valid_ppl"])
         assert f"{best['valid_ppl_word']:.1f}" in read_page("topical-chat")
+
+
+def test_the_rows_of_smollm_are_means_over_its_seeds() -> None:
+    smollm = read_results("topical-chat-smollm")
+    rows = {row["run"]: row for row in read_results("topical-chat")["rows"] if row["table"] == "table_3"}
+    for run in {row["run"] for row in smollm["table"]}:
+        for split, n in smollm["counts"].items():
+            own = [row for row in smollm["table"] if (row["run"], row["split"]) == (run, split)]
+            ours = rows[run]["ours"][split]
+            assert ours["ppl"]["value"] == pytest.approx(mean(row["ppl_word"][0] for row in own))
+            assert rows[run]["n"][split] == min(row["n"] for row in own) <= n
+            if all(row["n_replies"] for row in own):
+                assert ours["div_1"]["value"] == pytest.approx(mean(row["diversity_1"][0] for row in own))
+    perplexities = ", ".join(f"{value:.1f}" for value in smollm["decodings"]["valid_ppl_word"])
+    assert f"validation after each: {perplexities})" in read_page("topical-chat")
 
 
 def test_the_selectors_say_where_they_come_from() -> None:

@@ -20,8 +20,10 @@ of packages that are missing may stand on PYTHONPATH.
 - lora: an adapter of `tf-knowledge`, kept in half precision;
 - tf-seeds: `tf` with the other seeds.
 
-OUT gets a .tar for every part, rewritten after each step, and training.json: every epoch of every run, how
-each step ended, and the machine.
+OUT gets a .tar for every part, rewritten every half minute, and training.json: every epoch of every run, how
+each step ended, and the machine. `run` may be called again: what is done is not done anew, and a test goes on
+where it was stopped. A process takes at most 40 GB of a GPU. A decoding.json among what is carried is the
+decoding that an earlier run chose.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ def parse() -> argparse.Namespace:
     common.add_argument("--base", required=True)
     common.add_argument("--parts", type=listed, default=list(PARTS), help=",".join(PARTS))
     common.add_argument("--seeds", type=lambda text: list(map(int, listed(text))), default=[1, 2, 3])
-    common.add_argument("--epochs", type=int, default=3)
+    common.add_argument("--epochs", type=int, default=2)
     common.add_argument("--minutes", type=float, default=22)
     common.add_argument("--processes", type=int, default=3, help="steps side by side")
     common.add_argument("--out", type=Path, required=True)

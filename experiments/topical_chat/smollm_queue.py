@@ -7,6 +7,7 @@ import io
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -16,11 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from smollm_data import ROOT, RUNS, unpack  # type: ignore[import-not-found]
+from smollm_data import MADE, ROOT, RUNS, unpack  # type: ignore[import-not-found]
 
 SELECTED = ("tfidf", "bm25", "trained", "no-sentence")
 SECONDS = {"train": 100, "choose": 50, "test": 40, "answer": 40}
 """What a kind of step takes at least: one is not begun when less is left."""
+BUNDLED_EVERY = 30
+"""Seconds after which the files of a running step are fetched from, too."""
 TRAININGS = 2
 """At most so many at a time: they fill the memory."""
 
@@ -96,6 +99,7 @@ class Queue:
         self.began = time.time()
         self.ends: dict[str, dict[str, Any]] = {}
         self.failed: set[Step] = set()
+        self.bundled = self.began
         self.compile = given.compile
         paths = [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
         self.environment = os.environ | {"PYTHONPATH": ":".join(filter(None, paths)), "PYTHONUNBUFFERED": "1"}
@@ -103,11 +107,20 @@ class Queue:
         self.environment["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"  # batches differ in shape
         (given.out / "steps").mkdir(parents=True, exist_ok=True)
         unpack(given.source)
+        self._take_over_choice()
 
     @property
     def left(self) -> float:
         """Seconds."""
         return self.began + 60 * self.given.minutes - time.time()
+
+    def _take_over_choice(self) -> None:
+        """The decoding may have been chosen by an earlier run."""
+        chosen = self.given.out / "steps/knowledge/decoding.json"
+        if (MADE / "decoding.json").exists() and not chosen.exists():
+            chosen.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(MADE / "decoding.json", chosen)
+            self._mark(Step("choose", "tf-knowledge")).touch()
 
     def work(self) -> None:
         everything = plan(self.given.parts, self.given.seeds)
@@ -148,6 +161,10 @@ class Queue:
                 self._note(step, end, seconds)
             if not running and all(not set(step.needs) <= done for step in waiting):
                 break
+            if time.time() > self.bundled + BUNDLED_EVERY:
+                for name in {step.bundle for step in running}:
+                    self._bundle(name)
+                self.bundled = time.time()
             time.sleep(0.2)
         for step, (process, began) in running.items():
             process.kill()
@@ -227,26 +244,28 @@ def _replace(path: Path, content: bytes) -> None:
 
 def run_step(step: Step, given: argparse.Namespace) -> None:
     """In a process of its own."""
-    import smollm_models as models  # type: ignore[import-not-found]
+    import smollm_testing as testing  # type: ignore[import-not-found]
+    import smollm_training as training  # type: ignore[import-not-found]
 
+    testing.limit_memory()
     out = given.out / "steps" / step.bundle
     out.mkdir(parents=True, exist_ok=True)
     if step.kind == "train":
-        models.train(step.name, step.seed, given)
+        training.train(step.name, step.seed, given)
         if step.name.endswith("-lora"):
             for place in ("last", "best"):
                 if (RUNS / step.key / place).exists():
-                    models.keep_adapter(RUNS / step.key / place, out / f"adapter-{place}")
+                    training.keep_adapter(RUNS / step.key / place, out / f"adapter-{place}")
     elif step.kind == "choose":
-        _replace(out / "decoding.json", json.dumps(models.choose_decoding(step.key, given.limit)).encode())
+        _replace(out / "decoding.json", json.dumps(testing.choose_decoding(step.key, given.limit)).encode())
     elif step.kind == "answer":
-        models.answer_as_characters(models.checkpoints(step.key).popitem()[1], step.name, out, given.limit)
+        testing.answer_as_characters(testing.checkpoints(step.key).popitem()[1], step.name, out, given.limit)
     else:
         chosen = json.loads((given.out / "steps/knowledge/decoding.json").read_text())
         if step.name == "untrained":
-            models.keep_untrained(given.base)
-        choices = models.checkpoints(step.key)
+            training.keep_untrained(given.base)
+        choices = testing.checkpoints(step.key)
         checkpoint = choices.get(chosen["checkpoint"], choices["last epoch"])
         print(f"{checkpoint}, {chosen['decoding']}", flush=True)
         options = chosen["options"]
-        models.test(checkpoint, step.run, step.seed, step.selector, options, out, given.limit)
+        testing.test(checkpoint, step.run, step.seed, step.selector, options, out, given.limit)

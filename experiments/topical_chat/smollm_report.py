@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from smollm_data import TESTS, read_turns, unpack  # type: ignore[import-not-found]
+from smollm_data import MADE, TESTS, read_turns, unpack  # type: ignore[import-not-found]
+from smollm_testing import take_best  # type: ignore[import-not-found]
 
 from palaver.metrics.evaluate import evaluate
 from palaver.statistics.perplexity import corpus_perplexity
@@ -27,15 +28,15 @@ def report(folders: Sequence[Path], source: Path, out: Path, responses: Path | N
     unpack(source)
     turns = {turn["id"]: turn for split in TESTS for turn in read_turns(split)}
     counts = {split: sum(turn["split"] == split for turn in turns.values()) for split in TESTS}
-    rows: dict[tuple[str, int, str], list[dict[str, Any]]] = {}
-    for row in _rows(folders):
-        rows.setdefault((row["run"], row["seed"], row["split"]), []).append(row)
+    rows = _rows(folders)
     table = []
     for (run, seed, split), own in sorted(rows.items()):
         trained_seed = 0 if run == "untrained" else seed
+        replies = [row for row in own if row.get("response") is not None]
         figures = {"run": f"smollm-{run}", "seed": trained_seed, "split": split, "n": len(own)}
-        figures |= {"is_complete": len(own) == counts[split]}
-        figures |= {**_perplexity(own, turns), **_scores(own, turns)}
+        figures |= {"n_replies": len(replies), "is_complete": len(replies) == counts[split]}
+        figures |= _perplexity(own, turns)
+        figures |= _scores(replies, turns) if replies else {}
         table.append(figures)
         shown = {name: value[0] if isinstance(value, list) else value for name, value in figures.items()}
         print("  ".join(f"{k} {v:.3f}" if isinstance(v, float) else str(v) for k, v in shown.items()))
@@ -63,11 +64,16 @@ def _files(folders: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
                         yield member.name, file.read()
 
 
-def _rows(folders: Sequence[Path]) -> Iterator[dict[str, Any]]:
+def _rows(folders: Sequence[Path]) -> dict[tuple[str, int, str], list[dict[str, Any]]]:
+    """Run, seed, split -> what is known of each turn."""
+    rows: dict[tuple[str, int, str], dict[str, dict[str, Any]]] = {}
     for name, content in _files(folders):
-        if any(name.endswith(f"-{split}.jsonl.gz") for split in TESTS):
+        if any(f"-{split}-" in name for split in TESTS):
             with gzip.open(io.BytesIO(content), "rt", encoding="utf-8") as file:
-                yield from map(json.loads, file)
+                for row in map(json.loads, file):
+                    own = rows.setdefault((row["run"], row["seed"], row["split"]), {})
+                    own.setdefault(row["id"], {}).update(row)
+    return {key: list(own.values()) for key, own in rows.items()}
 
 
 def _perplexity(own: Sequence[dict[str, Any]], turns: dict[str, Any]) -> dict[str, Any]:
@@ -104,28 +110,31 @@ def _training(folder: Path) -> dict[str, Any]:
 
 def _decodings(folders: Sequence[Path]) -> dict[str, Any]:
     """What was tried on validation data, measured again by `palaver.metrics`."""
+    contents = [content for name, content in _files(folders) if name == "decoding.json"]
+    if (MADE / "decoding.json").exists():
+        contents.append((MADE / "decoding.json").read_bytes())
+    if not contents:
+        return {}
+    tried: dict[str, Any] = json.loads(contents[0])
     turns = {turn["id"]: turn for turn in read_turns("valid_freq")}
-    for name, content in _files(folders):
-        if name == "decoding.json":
-            tried = json.loads(content)
-            references = [turns[row["id"]]["response"] for row in tried["replies"]]
-            for row in tried["table"]:
-                replies = [reply[f"{row['checkpoint']}, {row['decoding']}"] for reply in tried["replies"]]
-                scores = {one.name: one.value for one in evaluate(replies, references, metrics=METRICS)}
-                assert math.isclose(scores["unigram_f1"], row["f1"], abs_tol=1e-9), row
-                assert math.isclose(scores["diversity_1"], row["div_1"], abs_tol=1e-9), row
-                row["words"] = scores["words"]
-            scores = {one.name: one.value for one in evaluate(references, metrics=PEOPLE)}
-            tried["people"] = {"div_1": scores["diversity_1"], "div_2": scores["diversity_2"]}
-            tried["people"]["words"] = scores["words"]
-            return {key: value for key, value in tried.items() if key != "replies"}
-    return {}
+    replies = tried.pop("replies")
+    references = [turns[row["id"]]["response"] for row in replies]
+    for row in tried["table"]:
+        said = [reply[f"{row['checkpoint']}, {row['decoding']}"] for reply in replies]
+        scores = {one.name: one.value for one in evaluate(said, references, metrics=METRICS)}
+        row |= {"f1": scores["unigram_f1"], "div_1": scores["diversity_1"], "div_2": scores["diversity_2"]}
+        row["words"] = scores["words"]
+    chosen = take_best(tried["table"])
+    assert (chosen["checkpoint"], chosen["decoding"]) == (tried["checkpoint"], tried["decoding"])
+    scores = {one.name: one.value for one in evaluate(references, metrics=PEOPLE)}
+    people = {"div_1": scores["diversity_1"], "div_2": scores["diversity_2"], "words": scores["words"]}
+    return {**tried, "people": people}
 
 
 def _write_responses(path: Path, rows: dict[Any, list[dict[str, Any]]], turns: dict[str, Any]) -> None:
     with gzip.open(path, "wt", encoding="utf-8") as file:
         for (run, seed, _), own in rows.items():
-            for row in own:
+            for row in (row for row in own if row.get("response") is not None):
                 turn = turns[row["id"]]
                 line = {"id": row["id"], "system": f"smollm-{run}-{seed}", "response": row["response"]}
                 line |= {"reference": turn["response"], "knowledge": turn["knowledge"]}

@@ -1,43 +1,34 @@
-"""One model at a time, on a GPU: trained, its decoding chosen, tested, asked to be somebody."""
+"""One checkpoint at a time, on a GPU: its decoding chosen, tested, asked to be somebody."""
 
 from __future__ import annotations
 
-import argparse
 import gzip
-import importlib.util
 import json
 import random
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
-from smollm_data import MADE, RUNS, SHOWS, TESTS, chosen_sentences, read_turns  # type: ignore[import-not-found]
+from smollm_data import MADE, RUNS, TESTS, read_turns  # type: ignore[import-not-found]
 from torch.nn import functional as F
 
 from palaver.generation.decode import Decoded, Decoding, decode, pad
-from palaver.models.causal import CausalResponder
-from palaver.models.pretrained import build, fingerprint, load
+from palaver.models.pretrained import load
 from palaver.models.turns import encode_knowledge, encode_turns, join_turns
-from palaver.text.vocabulary import EOS, Vocabulary
+from palaver.text.vocabulary import EOS
 
-PRESETS = {
-    "tf-knowledge": "smollm-tf-knowledge",
-    "tf-knowledge-lora": "smollm-tf-knowledge",
-    "tf": "smollm-tf",
-    "speaker": "smollm-speaker",
-    "personality": "smollm-personality",
-}
-CHARACTERS = ("speaker", "personality")
 MAX_NEW = 60
-LORA = ["model.lora_rank=8", "model.lora_alpha=16", "optimiser.learning_rate=1e-3"]
 SCORED_TOKENS = 32_768
 """Of a batch that is scored, with padding."""
-ROWS = {"cuda": 1024, "cpu": 0}
+ROWS = {"cuda": 512, "cpu": 0}
 """Replies that are decoded together; 0: as many as the library thinks."""
+PART = 1000
+"""Turns whose replies are one file."""
+MEMORY = 40e9
+"""Bytes of a GPU that a process may take."""
 N_VALID = 1500
 """Turns of valid_freq on which the decoding is chosen."""
 DECODINGS: dict[str, dict[str, Any]] = {
@@ -62,6 +53,20 @@ def device() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
+def limit_memory() -> None:
+    """A process that wants more is told so at once, and others go on."""
+    if torch.cuda.is_available():
+        total = torch.cuda.get_device_properties(0).total_memory
+        torch.cuda.set_per_process_memory_fraction(min(1.0, MEMORY / total))
+
+
+def used_memory() -> str:
+    if not torch.cuda.is_available():
+        return "no GPU"
+    most, now = torch.cuda.max_memory_allocated() / 1e9, torch.cuda.memory_allocated() / 1e9
+    return f"{most:.1f} GB at most, {now:.1f} now"
+
+
 def share_keys() -> None:
     """One key serves several queries (grouped-query attention): do not copy it when one token is read.
 
@@ -83,106 +88,6 @@ def share_keys() -> None:
         return output.reshape(n, 1, heads, width), None
 
     ALL_ATTENTION_FUNCTIONS.register("sdpa", attend)
-
-
-# Training -------------------------------------------------------------------------------------------------
-
-
-def settings(name: str, seed: int, given: argparse.Namespace) -> list[str]:
-    """What differs from the preset: data as files, and what the command line says."""
-    key = f"{name}-{seed}"
-    changes = [f"out={RUNS / key}", f"seed={seed}", f"data.prepared={RUNS}/prepared-{key}"]
-    changes += [f"model.base={given.base}", "log.checkpoint_every=0", f"optimiser.epochs={given.epochs}"]
-    if name in CHARACTERS:
-        scripts = ", ".join(f'{{path="{MADE}/{show}.jsonl"}}' for show in SHOWS)
-        changes.append(f"data.train=[{scripts}]")
-        if name == "personality":
-            changes.append(f"data.ocean={MADE}/ocean-wide.csv")
-    else:
-        changes += [f'data.train=[{{path="{MADE}/train.jsonl"}}]', "data.valid_examples=2000"]
-        changes.append(f'data.valid=[{{path="{MADE}/valid_freq.jsonl"}}]')
-    if name.endswith("-lora"):
-        changes += LORA
-    if given.limit:
-        changes += [f"data.max_examples={given.limit}", "data.valid=[]", "optimiser.batch_tokens=2048"]
-        changes += [f"data.valid_examples={given.limit // 4}", "optimiser.max_steps=4"]
-    return [*changes, *given.settings]
-
-
-class Log:
-    """Prints how a run goes."""
-
-    def row(self, row: dict[str, Any], done: float) -> None:
-        keys = ("step", "seconds", "ppl_word", "valid_ppl_word", "tokens_per_second", "memory_mb")
-        print(row["kind"], {key: round(row[key], 2) for key in keys if key in row}, flush=True)
-
-    def note(self, text: str) -> None:
-        print(text, flush=True)
-
-
-def train(name: str, seed: int, given: argparse.Namespace) -> None:
-    from palaver.training import run
-    from palaver.training.experiment_file import preset_experiment
-
-    if importlib.util.find_spec("matplotlib") is None:
-        run.draw_curves = lambda folder, title: None
-    experiment = preset_experiment(PRESETS[name], settings(name, seed, given))
-    known = chosen_sentences(("train", "valid_freq")) if experiment.data.knowledge != "none" else {}
-
-    def select(dialogues: Iterable[Any]) -> Iterator[tuple[Any, list[str]]]:
-        for dialogue in dialogues:
-            yield dialogue, known[dialogue.id]
-
-    if given.compile:
-        _compile_layers(run)
-    outcome = run.train(experiment, select=select if known else None, watcher=Log(), fresh=True)
-    (RUNS / f"{name}-{seed}" / "settings.json").write_text(json.dumps(settings(name, seed, given)))
-    print(f"trained: {outcome.reason}", flush=True)
-
-
-def _compile_layers(run: Any) -> None:
-    """One compiled layer serves all of them, since they are alike."""
-    make = run.make_model
-
-    def make_model(*given: Any) -> Any:
-        model, notes = make(*given)
-        for layer in model.language_model.base_model.layers:
-            layer.compile(dynamic=True)
-        return model, notes
-
-    run.make_model = make_model
-
-
-def keep_untrained(base: str) -> None:
-    """SmolLM2 as it was published, kept like a checkpoint."""
-    from palaver.models.causal_base import read_base
-
-    about = read_base(base)
-    vocabulary = Vocabulary.load(about.folder, foreign=True)
-    fields = {"architecture": about.architecture, "frame": asdict(about.frame), "end": about.end}
-    fields |= {"vocab_size": len(vocabulary), "vocabulary": fingerprint(vocabulary), "knowledge": True}
-    limits = {"max_context": 384, "max_knowledge": 128, "max_response": 160}
-    model = build({"model": "causal", "base": base, **fields, **limits})
-    assert isinstance(model, CausalResponder)
-    model.load_base()
-    folder = RUNS / "untrained-1" / "last"
-    model.save_pretrained(folder)
-    vocabulary.save(folder)
-
-
-def keep_adapter(folder: Path, target: Path) -> None:
-    """In half precision; its base is the model that everybody can get."""
-    from safetensors.torch import load_file, save_file
-
-    target.mkdir(parents=True, exist_ok=True)
-    weights = {name: w.to(torch.float16) for name, w in load_file(folder / "model.safetensors").items()}
-    save_file(weights, target / "model.safetensors", metadata={"format": "pt"})
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    config["base"] = "smollm2"
-    (target / "config.json").write_text(json.dumps(config, indent=1, ensure_ascii=False), encoding="utf-8")
-
-
-# Testing --------------------------------------------------------------------------------------------------
 
 
 def decode_in_memory(
@@ -245,12 +150,21 @@ class Tester:
                     nll[i] = cost
         return nll
 
-    def reply(self, options: dict[str, Any]) -> list[str]:
+    def longest_first(self) -> list[int]:
+        """The numbers of the turns."""
+        lengths = [
+            len(context) + len(fact) for context, fact in zip(self.contexts, self.knowledge, strict=True)
+        ]
+        return sorted(range(len(lengths)), key=lambda i: -lengths[i])
+
+    def reply(self, options: dict[str, Any], some: Sequence[int]) -> list[str]:
+        """To the turns with these numbers."""
         if device().type == "cuda":
             self.model.to(torch.bfloat16)
         how = Decoding(method="greedy", max_length=MAX_NEW, **options)
-        told = {"knowledge": self.knowledge} if self.model.config.knowledge else {}
-        decoded = decode_in_memory(self.model, self.contexts, how, ROWS[device().type], **told)
+        contexts = [self.contexts[i] for i in some]
+        told = {"knowledge": [self.knowledge[i] for i in some]} if self.model.config.knowledge else {}
+        decoded = decode_in_memory(self.model, contexts, how, ROWS[device().type], **told)
         return list(self.vocabulary.decode_batch([one.tokens for one in decoded]))
 
 
@@ -266,13 +180,12 @@ def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
         yield batch
 
 
-def word_f1(text: str, reference: str) -> float:
+def word_f1(text: str, reference: str) -> float | None:
     """As `palaver.metrics.unigram_f1`, without numba."""
     from palaver.metrics.tokens import normalised_words
 
     own, other = Counter(normalised_words(text)), Counter(normalised_words(reference))
-    n_words = own.total() + other.total()
-    return 2 * (own & other).total() / n_words if n_words else 0.0
+    return 2 * (own & other).total() / (own.total() + other.total()) if other else None
 
 
 def diversity(text: str, n: int) -> float | None:
@@ -296,38 +209,43 @@ def checkpoints(key: str) -> dict[str, Path]:
     return found
 
 
-def valid_perplexities(key: str) -> dict[str, float]:
-    """Per word, of both checkpoints."""
+def valid_perplexities(key: str) -> list[float]:
+    """Per word, after each epoch."""
     rows = map(json.loads, (RUNS / key / "metrics.jsonl").read_text().splitlines())
-    values = [row["valid_ppl_word"] for row in rows if "valid_ppl_word" in row]
-    return {"last epoch": values[-1], "best epoch": min(values)} if values else {}
+    return [row["valid_ppl_word"] for row in rows if "valid_ppl_word" in row]
 
 
 def choose_decoding(key: str, limit: int) -> dict[str, Any]:
     """Every decoding of both checkpoints on the same turns of valid_freq, and what `RULE` takes."""
     turns = read_turns("valid_freq")
     turns = random.Random(0).sample(turns, min(limit or N_VALID, len(turns)))
-    perplexity = valid_perplexities(key)
+    perplexities = valid_perplexities(key)
+    perplexity = {"last epoch": perplexities[-1], "best epoch": min(perplexities)} if perplexities else {}
     table, replies = [], {}
     for epoch, folder in checkpoints(key).items():
         tester = Tester(folder)
         tester.encode(turns)
         for name, options in DECODINGS.items():
             began = time.perf_counter()
-            said = replies[f"{epoch}, {name}"] = tester.reply(options)
-            f1 = [word_f1(text, turn["response"]) for text, turn in zip(said, turns, strict=True)]
+            said = replies[f"{epoch}, {name}"] = tester.reply(options, range(len(turns)))
             row: dict[str, Any] = {"checkpoint": epoch, "decoding": name, "options": options}
-            row |= {"ppl_word": perplexity.get(epoch), "f1": sum(f1) / len(f1)}
-            for n in (1, 2):
-                values = [value for text in said if (value := diversity(text, n)) is not None]
-                row[f"div_{n}"] = sum(values) / max(len(values), 1)
+            pairs = zip(said, turns, strict=True)
+            row |= {"ppl_word": perplexity.get(epoch)}
+            row |= {"f1": _mean(word_f1(text, turn["response"]) for text, turn in pairs)}
+            row |= {f"div_{n}": _mean(diversity(text, n) for text in said) for n in (1, 2)}
             table.append(row | {"seconds": round(time.perf_counter() - began, 1)})
             print(row, flush=True)
     chosen = take_best(table)
     print("chosen:", chosen["checkpoint"], chosen["decoding"], flush=True)
     about = {"rule": RULE, "n": len(turns), **{k: chosen[k] for k in ("checkpoint", "decoding", "options")}}
     rows = [{"id": turn["id"], **{k: said[i] for k, said in replies.items()}} for i, turn in enumerate(turns)]
-    return {**about, "table": table, "replies": rows}
+    return {**about, "valid_ppl_word": perplexities, "table": table, "replies": rows}
+
+
+def _mean(values: Iterable[float | None]) -> float:
+    """Of those that are defined."""
+    defined = [value for value in values if value is not None]
+    return sum(defined) / max(len(defined), 1)
 
 
 def take_best(table: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -343,28 +261,43 @@ def take_best(table: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def test(
     checkpoint: Path, run: str, seed: int, selector: str, options: dict[str, Any], out: Path, limit: int
 ) -> None:
-    """A line about every turn of the test sets: what was said, and what the true response costs."""
-    began = time.perf_counter()
+    """What the true response of every turn costs, and what was said, in files of `PART` turns.
+
+    Files that are there from an earlier call are not made again.
+    """
+    stem = f"{run.replace('/', '-')}-{seed}"
     tester = Tester(checkpoint)
     turns = {split: read_turns(split, selector, limit) for split in TESTS}
-    costs = {}
     for split in TESTS:  # all of them before the weights are rounded for decoding
-        tester.encode(turns[split])
-        costs[split] = tester.score()
-    scored = time.perf_counter()
-    print(f"scored in {scored - began:.0f} s", flush=True)
+        path = out / f"{stem}-{split}-costs.jsonl.gz"
+        if not path.exists():
+            began = time.perf_counter()
+            tester.encode(turns[split])
+            rows = zip(turns[split], tester.score(), tester.responses, strict=True)
+            costs = [{"id": turn["id"], "nll": round(c, 4), "n_tokens": len(t)} for turn, c, t in rows]
+            _write_rows(path, {"run": run, "seed": seed, "split": split}, costs)
+            print(f"{split}: scored in {time.perf_counter() - began:.0f} s", flush=True)
     for split in TESTS:
         tester.encode(turns[split])
-        said = tester.reply(options)
-        path = out / f"{run.replace('/', '-')}-{seed}-{split}.jsonl.gz"
-        with gzip.open(path.with_suffix(".part"), "wt", encoding="utf-8") as file:
-            rows = zip(turns[split], said, tester.responses, costs[split], strict=True)
-            for turn, text, tokens, cost in rows:
-                line = {"run": run, "seed": seed, "split": split, "id": turn["id"], "response": text}
-                line |= {"nll": round(cost, 4), "n_tokens": len(tokens)}
-                file.write(json.dumps(line, ensure_ascii=False) + "\n")
-        path.with_suffix(".part").rename(path)  # a file is whole or not there
-    print(f"decoded in {time.perf_counter() - scored:.0f} s", flush=True)
+        order = tester.longest_first()
+        for part, begin in enumerate(range(0, len(order), PART)):
+            path = out / f"{stem}-{split}-replies-{part:02}.jsonl.gz"
+            if not path.exists():
+                began = time.perf_counter()
+                some = order[begin : begin + PART]
+                said = zip(some, tester.reply(options, some), strict=True)
+                replies = [{"id": turns[split][i]["id"], "response": text} for i, text in said]
+                _write_rows(path, {"run": run, "seed": seed, "split": split}, replies)
+                seconds = time.perf_counter() - began
+                print(f"{split} {part}: decoded in {seconds:.0f} s, {used_memory()}", flush=True)
+
+
+def _write_rows(path: Path, about: dict[str, Any], rows: Iterable[dict[str, Any]]) -> None:
+    """A file is whole or not there."""
+    part = path.with_suffix(".part")
+    with gzip.open(part, "wt", encoding="utf-8") as file:
+        file.writelines(json.dumps({**about, **row}, ensure_ascii=False) + "\n" for row in rows)
+    part.rename(path)
 
 
 # Characters -----------------------------------------------------------------------------------------------
