@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,22 @@ def test_the_audit() -> None:
     assert audit["machine"]
 
 
+def test_the_three_parts_of_the_audit() -> None:
+    parts = [record(f"comparator-audit{part}.json") for part in ("", "-held-out", "-second")]
+    assert [part["part"] for part in parts] == ["open", "held out", "second"]
+    rows = {}
+    for kind in [*parts[2]["kinds"], parts[2]["overall"]]:
+        of_kind = [
+            next(row for row in [*part["kinds"], part["overall"]] if row["kind"] == kind["kind"])["accuracy"]
+            for part in parts
+        ]
+        rows[kind["kind"]] = f"| {kind['kind']} | {' | '.join(map(number, of_kind))} |"
+        for part, accuracy in zip(("open", "held out", "second"), of_kind, strict=True):
+            if accuracy < 0.65:
+                assert re.search(rf"{kind['kind']} {number(accuracy)}[^;()]*\({part}\)", PAGE)
+    assert sorted(table("| kind | open | held out | second |")) == sorted(rows.values())
+
+
 def test_the_scorecard() -> None:
     card = record("comparator-scorecard.json")
     rows = []
@@ -59,6 +76,23 @@ def test_the_scorecard() -> None:
     nested = number(card["nested_calibration"]["ece"], 3)
     assert f"with the unit chosen on other raters: calibration error {nested}" in PAGE
     assert card["seed"] == 0
+
+
+def test_how_often_it_is_right_where_it_is_sure() -> None:
+    text = " ".join(PAGE.split())
+    bins = record("comparator-scorecard.json")["calibration"]["bins"]
+    said = []
+    for low, high in ((0.9, 1.0), (0.7, 0.9), (0.5, 0.7)):
+        n, right = 0, 0.0
+        for part in bins:
+            middle = (part["low"] + part["high"]) / 2
+            if low < max(middle, 1 - middle) < high:
+                n += part["n"]
+                right += part["n"] * (part["rate"] if middle > 0.5 else 1 - part["rate"])
+        said.append((f"{right / n:.0%}", n))
+    (sure, n_sure), (likely, n_likely), (open_, n_open) = said
+    assert f"right about {sure} of those to which it gives 90% or more ({n_sure} of 698)" in text
+    assert f"about {likely} between 70% and 90% ({n_likely}), and about {open_} below 70% ({n_open})" in text
 
 
 def test_pairs_of_one_bot() -> None:

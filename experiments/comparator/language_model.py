@@ -293,7 +293,7 @@ class Trainer:
             kinds = self.arrays[f"{name}.kind"]
             record[name] = {str(k): round(float(right[kinds == k].mean()), 3) for k in np.unique(kinds)}
             record[f"{name}_all"] = round(float(np.mean(list(record[name].values()))), 4)
-        record |= _right_within_sittings(told["reliable_eval"][:, 0], unseen, self.arrays)
+        record |= right_within_sittings(told["reliable_eval"][:, 0], unseen, self.arrays)
         return record
 
 
@@ -314,7 +314,7 @@ def _by_module(adapter: dict[str, Any], n_layers: int) -> dict[str, Any]:
     return arrays
 
 
-def _right_within_sittings(scores: Any, of: Any, arrays: dict[str, Any]) -> dict[str, float]:
+def right_within_sittings(scores: Any, of: Any, arrays: dict[str, Any]) -> dict[str, float]:
     """How often the better rated of two dialogues of a sitting scores higher; by trust, and in one tier."""
     sitting, target, weight = arrays["sitting"], arrays["target"][:, 0], arrays["weight"]
     tier = _tiers(arrays["reliable_eval.system"])

@@ -133,3 +133,20 @@ def test_ratings_that_people_left(palaver: Any, tmp_path: Path) -> None:
     assert "no rating names its rater" in ran.out
     answer = json.loads(palaver("compare", "ratings", "chats.jsonl", "--json").out)
     assert answer["distribution"]["counts"] == [1, 0, 0, 1, 3]
+
+
+def test_evaluate_says_that_a_dialogue_of_the_pairs_was_left_out(palaver: Any, tmp_path: Path) -> None:
+    turns = {
+        "three": ["user", "system", "moderator"],
+        "two": ["user", "system", "user"],
+    }
+    chats = [
+        {"id": name, "turns": [{"speaker": speaker, "text": "hello there"} for speaker in speakers]}
+        for name, speakers in turns.items()
+    ]
+    (tmp_path / "chats.jsonl").write_text("\n".join(map(json.dumps, chats)))
+    (tmp_path / "pairs.jsonl").write_text(json.dumps({"a": "three", "b": "two", "better": "a"}))
+    ran = palaver("compare", "evaluate", "chats.jsonl", "--pairs", "pairs.jsonl")
+    assert ran.code == 1
+    assert "left out 1: speakers that are not a user and a system" in ran.out
+    assert "the dialogues are missing: three" in ran.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import util
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ pytest.importorskip("transformers")
 
 import torch
 import transformers
+from safetensors import safe_open
 from tests.comparator.conftest import WORDS
 
 from palaver.comparator import scorer as scorers
@@ -172,3 +174,50 @@ def test_without_the_base_the_rater_model_scores_and_says_so(monkeypatch: pytest
     assert scorer.notes == ("scored without the language model: get it with: palaver get smollm2",)
     assert load_scorer("fast").name == "fast"
     assert not load_scorer("fast").notes
+
+
+@pytest.fixture(scope="module")
+def plain_llama() -> Any:
+    folder = Path(__file__).parents[2] / "experiments" / "comparator"
+    spec = util.spec_from_file_location("plain_llama", folder / "plain_llama.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_network_of_training_is_that_of_scoring(base: Path, adapter: Path, plain_llama: Any) -> None:
+    merged = LanguageModel.load(adapter, base=base).base
+    network = plain_llama.PlainLlama(open_base(base, SETTINGS.layers)[0], torch.device("cpu"), torch.float32)
+    with safe_open(adapter, "pt") as file:
+        arrays = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118
+    changes = {
+        kind: tuple(
+            torch.stack([arrays[f"layers.{i}.{part}.{kind}.{side}"] for i in range(SETTINGS.layers)])
+            for side in ("down", "up")
+        )
+        for kind, part in plain_llama.KINDS.items()
+    }
+    tokens = torch.randint(0, 9, (3, 11), generator=torch.Generator().manual_seed(0))
+    with torch.inference_mode():
+        states = network.states(tokens, network.merge(changes, SETTINGS.alpha / SETTINGS.rank))
+        expected = merged(input_ids=tokens, use_cache=False).last_hidden_state
+    assert torch.allclose(states, expected, atol=1e-4)
+
+
+def test_likelihoods_of_replies(base: Path, plain_llama: Any) -> None:
+    whole = transformers.LlamaForCausalLM.from_pretrained(base, tie_word_embeddings=True).eval()
+    tokens = torch.tensor([[5, 7, 9, 6, 7, 8, 5, 9, 6, 8], [5, 7, 9, 6, 7, 0, 0, 0, 0, 0]])
+    roles = torch.tensor([[1, 1, 1, 2, 2, 2, 1, 1, 2, 2], [1, 1, 1, 2, 2, 0, 0, 0, 0, 0]])
+    with torch.inference_mode():
+        hidden = whole.model(input_ids=tokens, use_cache=False).last_hidden_state
+        embedding = whole.model.embed_tokens.weight
+        of_system = (roles[:, 1:] == SYSTEM).flatten().nonzero()[:, 0]
+        values = plain_llama.reply_likelihoods(hidden, embedding, tokens, roles, of_system)
+        logs = torch.log_softmax(hidden @ embedding.T, -1)[:, :-1].gather(2, tokens[:, 1:, None])[..., 0]
+    turns = [logs[0, 2:5], logs[0, 7:9]]  # a token is told by the state before it
+    means = [float(turn.mean()) for turn in turns]
+    expected = [float(torch.cat(turns).mean()), min(means), means[1]]
+    assert np.allclose(values[0], [(value + 3.0) / 0.25 for value in expected], atol=1e-4)
+    assert np.allclose(values[1], (float(logs[1, 2:4].mean()) + 3.0) / 0.25, atol=1e-4)

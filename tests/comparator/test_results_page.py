@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.results_pages import decimals, interval, read_page, read_results, table_rows
+from tests.results_pages import RESULTS, decimals, interval, read_page, read_results, table_rows
 
 
 def test_the_page_quotes_the_record() -> None:
@@ -28,7 +28,10 @@ def test_the_page_quotes_the_record() -> None:
 def test_the_page_quotes_how_the_two_judges_were_joined() -> None:
     page, joined = read_page("comparator"), read_results("comparator-joined")
     rows = [
-        [f"{row['share']:.1f}", decimals(row["accuracy"], 3), decimals(row["weighted_accuracy"], 3)]
+        [
+            f"{row['share']:.1f}",
+            *(decimals(row[name], 3) for name in ("accuracy", "weighted_accuracy", "audit_accuracy")),
+        ]
         for row in joined["shares"]
     ]
     assert table_rows(page, "| share of the language model |") == rows
@@ -53,3 +56,70 @@ def test_the_shipped_weights_are_those_of_the_record() -> None:
     joined = read_results("comparator-joined")
     assert about["language_model"] == {**joined["weights"], "share": joined["chosen_share"]}
     assert about["on_pairs"] == read_results("comparator")["shipped"]["on_pairs"]
+
+
+def test_the_page_quotes_what_was_reached() -> None:
+    page = read_page("comparator")
+    reached = {row[0]: row[1:] for row in table_rows(page, "| to reach |")}
+    methods = {row["method"]: row["results"] for row in read_results("comparator-scorecard")["rows"]}
+
+    def check(name: str, value: float, least: float, shown: str) -> None:
+        assert reached[name] == [shown, "yes" if value >= least else "no"]
+
+    for name, method, column, least in (
+        (
+            "development pairs ≥ .82 by nested selection",
+            "its weights chosen on other raters",
+            "all pairs",
+            0.82,
+        ),
+        ("the same, as shipped", "comparator default", "all pairs", 0.82),
+        ("within a tier ≥ .78, as shipped", "comparator default", "within a tier", 0.78),
+        ("leave one system out ≥ .79, rater model", "its rater model", "unseen systems", 0.79),
+    ):
+        result = methods[method][column]
+        accuracy = interval(result["accuracy"], result["low"], result["high"], digits=3)
+        check(name, result["accuracy"], least, accuracy)
+    for file, name in (
+        ("comparator-audit", "open part"),
+        ("comparator-audit-held-out", "held-out part, run for the second time"),
+        ("comparator-audit-second", "second held-out part, run once"),
+    ):
+        audit = read_results(file)
+        accuracy = audit["overall"]["accuracy"]
+        check(f"audit ≥ .85 over all kinds, {name}", accuracy, 0.85, decimals(accuracy, 3))
+        worst = min(audit["kinds"], key=lambda kind: kind["accuracy"])
+        shown = f"{worst['kind']} {decimals(worst['accuracy'])}"
+        check(f"no kind of the audit below .65, {name}", worst["accuracy"], 0.65, shown)
+    auc = read_results("comparator")["failed_raters"]["auc"]
+    name = "AUC of finding dialogues of failed raters ≥ .85 (trust in the rater alone)"
+    check(name, auc["joined"], 0.85, decimals(auc["joined"], 3))
+    assert all(decimals(value, 3) in page for value in auc.values())
+
+
+def test_the_page_quotes_the_other_shape() -> None:
+    page = " ".join(read_page("comparator").split())
+    shapes = read_results("comparator-shapes")["shapes"]
+    tried, shipped = shapes["30-likelihood"], shapes["shipped"]
+    by_trust = decimals(tried["by_trust"], 3), decimals(shipped["by_trust"], 3)
+    assert (
+        f"{by_trust[0]} of the pairs of a sitting, weighted by trust (the shipped one: {by_trust[1]})" in page
+    )
+    in_tier = decimals(tried["by_trust_in_tier"], 3), decimals(shipped["by_trust_in_tier"], 3)
+    assert (
+        f"within a tier about {in_tier[0]} ({in_tier[1]}); on the open audit {decimals(tried['audit_open'])}."
+        in page
+    )
+
+
+def test_the_page_quotes_the_speed() -> None:
+    page = read_page("comparator")
+    name = "compare score ≥ 60 dialogues/s without, ≥ 4/s with the language model, two cores"
+    shown = next(row[1:] for row in table_rows(page, "| to reach |") if row[0] == name)
+    if not (RESULTS / "comparator-speed.json").is_file():
+        assert shown == ["not measured", "no"]
+        return
+    speed = read_results("comparator-speed")["results"]
+    rates = [speed[comparator]["per_second"] for comparator in ("fast", "default")]
+    reached = all(speed[comparator]["per_second"] >= speed[comparator]["target"] for comparator in speed)
+    assert shown == [f"{rates[0]:.0f}/s, {rates[1]:.1f}/s", "yes" if reached else "no"]

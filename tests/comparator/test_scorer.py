@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from palaver.comparator.cmade.network import build_network
-from palaver.comparator.scorer import NetworkScorer, load_scorer
+from palaver.comparator.representation import remember
+from palaver.comparator.scorer import NetworkScorer, _removable, load_scorer
 from palaver.errors import UserError
 from palaver.schema import Dialogue, Turn
 
@@ -65,3 +67,28 @@ def test_the_folder_above_names_what_lies_below(folder: Path) -> None:
     (folder / "file").write_text("")
     with pytest.raises(UserError, match="is a file"):
         load_scorer(folder / "file")
+
+
+def test_turns_are_encoded_once() -> None:
+    asked: list[str] = []
+
+    def encode(texts: list[str]) -> Any:
+        asked.extend(texts)
+        return np.array([[len(text), 1.0] for text in texts])
+
+    remembering = remember(encode, most=3)
+    assert remembering(["a", "bb", "a"])[:, 0].tolist() == [1, 2, 1]
+    assert remembering(["bb", "ccc"])[:, 0].tolist() == [2, 3]
+    assert asked == ["a", "bb", "ccc"]
+    assert remembering(["dddd", "a"])[:, 0].tolist() == [4, 1]  # that was too many: it forgets
+    assert remembering(["bb"])[:, 0].tolist() == [2]
+    assert asked == ["a", "bb", "ccc", "dddd", "bb"]
+
+
+def test_the_costliest_turn_of_a_very_long_dialogue_is_among_its_last() -> None:
+    turns = tuple(
+        Turn(speaker="system" if i % 2 else "user", text=f"this is turn {i}") for i in range(10_000)
+    )
+    places = _removable(Dialogue(id="long", turns=turns))
+    assert len(places) * len(turns) <= 200_000
+    assert places[-1] == 9_999

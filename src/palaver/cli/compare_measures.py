@@ -48,6 +48,7 @@ def audit(
 
     Example: palaver compare audit --out audit.html
     """
+    from palaver.judges.audit import Part
     from palaver.judges.audit import audit as audit_judge
     from palaver.reports.audit import audit_page, print_audit
 
@@ -55,7 +56,10 @@ def audit(
         raise UsageError("--by and --comparator name two judges", "give one of them")
     options.refuse_existing(out, force)
     name = by or ("comparator" if comparator == "default" else f"comparator={comparator}")
-    result = audit_judge(name, part=part.value.replace("-", " "), device=device)
+    parts: dict[AuditPart, Part] = {
+        AuditPart.open: "open", AuditPart.held_out: "held out", AuditPart.second: "second"
+    }  # fmt: skip
+    result = audit_judge(name, part=parts[part], device=device)
     if out is not None:
         write_page(audit_page(result), out)
     if as_json:
@@ -124,6 +128,11 @@ def evaluate(
     if not all(tiers):
         raise UsageError("--tier: expected names with commas between them, such as A,B,C")
     rated = read_rated(dialogues, need_rating=False, keep_empty=True, columns=options.parse_columns(columns))
+    if not as_json:  # before the pairs: they may name just those that were left out
+        for reason, n in rated.dropped.items():
+            typer.secho(f"left out {n:,}: {reason}", fg="yellow")
+        for note in rated.notes:
+            typer.secho(note, fg="yellow")
     compared = read_pairs(pairs, rated.index, every_vote=True, criteria=options.parse_criteria(criteria))
     scorer = load_scorer(comparator, device=where)
     with progress() as tell:
@@ -150,10 +159,6 @@ def evaluate(
         dropped = {"dialogues_left_out": rated.dropped, "notes_on_dialogues": rated.notes}
         print_json({**vars(card), **dropped, "run": run})
         return
-    for reason, n in rated.dropped.items():
-        typer.secho(f"left out {n:,}: {reason}", fg="yellow")
-    for note in rated.notes:
-        typer.secho(note, fg="yellow")
     print_scorecard(card, run, Console())
     if out is not None:
         typer.echo(f"report: {out}")

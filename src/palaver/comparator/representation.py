@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,27 @@ def turn_encoder(name: str | Path | None = None, *, device: str = "cpu") -> Enco
     batch_size = 64 if device == "cpu" else 256
     places = Places(device=device, batch_size=batch_size, max_tokens=128, keep_end=True)
     return open_encoder(name, places).encode
+
+
+def remember(encode: Encode, most: int = 32_768) -> Encode:
+    """The same encoder, which does not encode again what it has encoded lately: up to `most` texts."""
+    known: dict[str, Any] = {}
+
+    def encode_new(texts: list[str]) -> Any:
+        vectors = {text: known[text] for text in texts if text in known}
+        new = [text for text in dict.fromkeys(texts) if text not in vectors]
+        if new:
+            encoded = np.asarray(encode(new), dtype=np.float32)
+            if encoded.ndim != 2 or len(encoded) != len(new):
+                return encoded  # whoever asked says what is wrong with it
+            of_new = dict(zip(new, encoded, strict=True))
+            vectors |= of_new
+            if len(known) + len(new) > most:
+                known.clear()
+            known.update(islice(of_new.items(), most))
+        return np.stack([vectors[text] for text in texts])
+
+    return encode_new
 
 
 def encoder_digest(name: str) -> str:

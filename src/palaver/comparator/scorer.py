@@ -25,6 +25,7 @@ from palaver.comparator.representation import (
     Encode,
     EncodedDialogue,
     encode_dialogues,
+    remember,
     represent_encoded,
     turn_encoder,
 )
@@ -47,7 +48,9 @@ SILENT = -5.0
 """The score of a dialogue whose system says nothing: an average one is better with 99%."""
 _CONFIDENCE = 0.95
 _MOST_REMOVED = 200
-"""The costliest turn is looked for among so many, the last ones."""
+"""The costliest turn is looked for among so many, the last ones; among fewer in a very long dialogue."""
+_MOST_READ = 200_000
+"""Turns that are read again to find it."""
 _TURNS_AT_ONCE = 20_000
 
 
@@ -170,7 +173,7 @@ class PalaverScorer(Scorer):
         device: str = "cpu",
     ) -> None:
         self.model, self.name, self.about, self.folder = model, name, about or {}, folder
-        self.encode = encode or turn_encoder(self.about.get("encoder") or None, device=device)
+        self.encode = remember(encode or turn_encoder(self.about.get("encoder") or None, device=device))
 
     def _score(self, dialogues: Sequence[Dialogue], progress: Progress) -> Scores:
         return self._score_encoded(encode_dialogues(dialogues, self.encode, progress=progress))
@@ -365,7 +368,8 @@ def score(
 def _removable(dialogue: Dialogue) -> list[int]:
     """The system's last turns, if there is more than one: without any the dialogue would be a monologue."""
     places = [i for i, turn in enumerate(dialogue.turns) if turn.speaker != "user"]
-    return places[-_MOST_REMOVED:] if len(places) > 1 else []
+    most = min(_MOST_REMOVED, max(2, _MOST_READ // max(1, len(dialogue.turns))))
+    return places[-most:] if len(places) > 1 else []
 
 
 def _without_interval(scores: Floats) -> Scores:

@@ -1,0 +1,84 @@
+"""The pairs that the comparator's language model learns from."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from importlib import util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def minimal_pairs() -> Any:
+    path = Path(__file__).parents[2] / "experiments" / "comparator" / "minimal_pairs.py"
+    spec = util.spec_from_file_location("minimal_pairs", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = util.module_from_spec(spec)
+    sys.modules["minimal_pairs"] = module  # its dataclasses look for it there
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def material(minimal_pairs: Any) -> Any:
+    shown = [
+        ("user", "hello, a table for 4 at Luigi please"),
+        ("system", "sure, when would you like to come?"),
+        ("user", "at 7 tonight, is that fine?"),
+        ("system", "yes, a table for 4 at Luigi is free."),
+    ]
+    others = [("user", "is the match at 9 in Boston or not?"), ("system", "no, it begins at 3 in Chicago")]
+    elsewhere = ("have a nice day then.",)
+    parts = [minimal_pairs.Part(turns, elsewhere) for turns in (shown, others)]
+    return minimal_pairs.Material(parts, held_out=False)
+
+
+def test_every_kind_is_made_and_the_sides_differ(minimal_pairs: Any, material: Any) -> None:
+    pairs = minimal_pairs.make_pairs(material, 10 * len(minimal_pairs.MAKERS), seed=1)
+    assert Counter(pair.kind for pair in pairs) == dict.fromkeys(minimal_pairs.MAKERS, 10)
+    assert all(pair.good != pair.bad for pair in pairs)
+    assert pairs == minimal_pairs.make_pairs(material, len(pairs), seed=1)
+
+
+def test_a_changed_word_is_of_the_same_sort(minimal_pairs: Any, material: Any) -> None:
+    pairs = minimal_pairs.make_pairs(material, 40 * len(minimal_pairs.MAKERS), seed=2)
+    replies = {dict(pair.bad)["system"] for pair in pairs if pair.kind == "changed word"}
+    assert replies <= {
+        f"yes, a table for {number} at {place} is free."
+        for number, place in (("9", "Luigi"), ("3", "Luigi"), ("4", "Boston"), ("4", "Chicago"))
+    }
+
+
+def test_templates_held_out_are_not_learnt_from(minimal_pairs: Any, material: Any) -> None:
+    held_out = minimal_pairs.Material(material.parts, held_out=True)
+    n = 60 * len(minimal_pairs.MAKERS)
+    asked = []
+    for source in (material, held_out):
+        pairs = minimal_pairs.make_pairs(source, n, seed=3)
+        facts = [pair for pair in pairs if pair.kind == "fact"]
+        asked.append({text for pair in facts for who, text in pair.good if text.endswith("?")})
+    shown = {text for part in material.parts for _, text in part.turns}
+    assert not (asked[0] & asked[1]) - shown
+
+
+def test_no_template_is_a_text_of_the_audit(minimal_pairs: Any) -> None:
+    from palaver.judges.audit import read_audit_pairs
+    from palaver.text.normalisation import normalise
+
+    texts = {
+        normalise(turn.text)
+        for part in ("open", "held out", "second")
+        for pair in read_audit_pairs(part)
+        for side in (pair.a, pair.b)
+        for turn in side.turns
+        if len(turn.text.split()) > 3
+    }
+    kinds = ("facts", "replies", "memory", "consistency")
+    written = {
+        normalise(text) for kind in kinds for row in minimal_pairs.TEMPLATES[kind]["turns"] for text in row
+    }
+    assert not texts & written
