@@ -83,7 +83,7 @@ HEAD = "item,system,rater,criterion,value"
         ("one system", ["sequence"], "there is only one"),
         ("one system", ["plan", "--reach", "0.5"], "there is only one"),
         ("whole", ["plan", "--reach", "9"], "as large as the scale"),
-        ("whole", ["plan", "--difference", "9"], "as large as the scale"),
+        ("whole", ["plan", "--points", "9"], "as large as the scale"),
         ("whole", ["calibrate", "--margin", "9"], "as large as the scale"),
     ],
 )
@@ -127,7 +127,7 @@ def test_plans_sequences_and_what_they_refuse(palaver: Palaver, tmp_path: Path) 
     watched = json.loads(palaver("trust", "sequence", people, "--json").out)
     assert watched["rows"][0]["decision"] == "worse"  # a is the worse one
     neither = palaver("trust", "plan", people)
-    assert (neither.code, "--reach, --budget or --difference" in neither.err) == (1, True)
+    assert (neither.code, "--reach, --budget or --points" in neither.err) == (1, True)
     free = palaver("trust", "plan", people, "--price", "0", "--budget", "5")
     assert (free.code, "above 0" in free.err) == (1, True)
     wide = palaver("trust", "sequence", people, "--equivalent-within", "40")

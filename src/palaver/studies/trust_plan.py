@@ -82,7 +82,7 @@ class Goal:
         given = {"reach": self.reach, "budget": self.budget, "difference": self.difference}
         goals = [name for name, value in given.items() if value is not None]
         if len(goals) != 1:
-            raise UserError("say what the plan is for", "give one of --reach, --budget or --difference")
+            raise UserError("say what the plan is for", "give one of --reach, --budget or --points")
         value = given[goals[0]]
         if value is not None and not 0 < value < math.inf:
             raise UserError(f"{goals[0]}: expected more than 0, found {value:g}")
