@@ -278,7 +278,7 @@ def test_power_of_a_pilot(palaver: Palaver) -> None:
     ran = palaver("study", "power", "--from", "pilot.csv", "--study", "s.toml", "--points", 1)
     assert ran.code == 0, ran.err
     assert "one of 1 is found with a chance of" in ran.out
-    plan = ["trust", "plan", "pilot.csv", "--study", "s.toml", "--difference", 1]
+    plan = ["trust", "plan", "pilot.csv", "--study", "s.toml", "--points", 1]
     assert palaver(*plan).out == ran.out  # one implementation, said in one way
     ran = palaver("study", "power", "--from", "pilot.csv", "--criterion", "quality", "--json")
     [row] = json.loads(ran.out)["rows"]

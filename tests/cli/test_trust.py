@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 Palaver = Callable[..., Any]
 
 
@@ -46,6 +48,72 @@ def test_a_judge_beside_people(palaver: Palaver, tmp_path: Path) -> None:
     assert both.code == 2
 
 
+def test_a_plan_and_intervals_as_pages(palaver: Palaver, ratings: Path, tmp_path: Path) -> None:
+    ran = palaver("trust", "plan", ratings, "--reach", "0.5", "--out", tmp_path / "plan.html")
+    assert ran.code == 0, ran.err
+    page = (tmp_path / "plan.html").read_text()
+    assert "Cost and certainty of the plans: people alone: cost" in page  # what the picture says
+    assert "<svg" in page
+    assert palaver("trust", "interval", ratings, "--out", tmp_path / "i.html").code == 0
+    assert "Differences of systems" in (tmp_path / "i.html").read_text()
+
+
+HEAD = "item,system,rater,criterion,value"
+
+
+@pytest.mark.parametrize(
+    ("people", "verb", "said"),
+    [
+        ("two people", ["interval"], "2 raters: the interval is about them"),
+        ("two people", ["sequence"], "2 raters; at least 3 are needed"),
+        ("two people", ["plan", "--reach", "0.5"], "how far people differ is not known"),
+        ("two people", ["alt-test"], "at least 3 are needed"),
+        ("one each", ["plan", "--reach", "0.5"], "how far people differ is hardly known"),
+        ("one each", ["alt-test"], "no two people judged the same thing"),
+        ("one dialogue", ["interval"], "one dialogue only"),
+        ("one dialogue", ["ppi"], "no interval (one dialogue only"),
+        ("one dialogue", ["sequence"], "1 dialogue has ratings of both systems"),
+        ("one dialogue", ["plan", "--reach", "0.5"], "too few dialogues"),
+        ("one dialogue", ["calibrate"], "at least 10 dialogues, found 1"),
+        ("no variance", ["interval"], "all ratings are equal"),
+        ("no variance", ["ppi"], "no interval (all ratings are equal"),
+        ("no variance", ["plan", "--reach", "0.5"], "tells no variances"),
+        ("no variance", ["alt-test"], "people gave the same rating to everything"),
+        ("no variance", ["calibrate"], "nothing is known of j"),
+        ("one system", ["sequence"], "there is only one"),
+        ("one system", ["plan", "--reach", "0.5"], "there is only one"),
+        ("whole", ["plan", "--reach", "9"], "as large as the scale"),
+        ("whole", ["plan", "--points", "9"], "as large as the scale"),
+        ("whole", ["calibrate", "--margin", "9"], "as large as the scale"),
+    ],
+)
+def test_what_is_too_little_is_said(
+    people: str, verb: list[str], said: str, palaver: Palaver, tmp_path: Path
+) -> None:
+    n, raters, systems = {
+        "two people": (20, 2, "ab"), "one each": (20, 1, "ab"), "one dialogue": (1, 6, "ab"),
+        "one system": (20, 4, "a"),
+    }.get(people, (20, 4, "ab"))  # fmt: skip
+    rows, verdicts = [HEAD], [f"{HEAD},kind"]
+    for i in range(40):
+        for s, system in enumerate(systems):
+            verdicts.append(f"i{i},{system},j,score,{(3 * i + s) % 7},metric")
+            for r in range(raters if i < n else 0):
+                value = 3 if people == "no variance" else 1 + (7 * i + 2 * s * i + s + 3 * r + i * r) % 5
+                rater = i % 5 if people == "one each" else r
+                rows.append(f"i{i},{system},r{rater},quality,{value}")
+    (tmp_path / "people.csv").write_text("\n".join(rows) + "\n")
+    (tmp_path / "judge.csv").write_text("\n".join(verdicts) + "\n")
+    files = [tmp_path / "people.csv"]
+    if verb[0] in ("ppi", "alt-test", "calibrate"):
+        files.append(tmp_path / "judge.csv")
+    ran = palaver("trust", verb[0], *files, *verb[1:])
+    assert ran.code in (0, 1)
+    shown = " ".join((ran.out + ran.err).split())
+    assert said in shown
+    assert "nan" not in shown
+
+
 def test_plans_sequences_and_what_they_refuse(palaver: Palaver, tmp_path: Path) -> None:
     people = tmp_path / "people.csv"
     rows = ["item,system,rater,criterion,value"]
@@ -59,7 +127,7 @@ def test_plans_sequences_and_what_they_refuse(palaver: Palaver, tmp_path: Path) 
     watched = json.loads(palaver("trust", "sequence", people, "--json").out)
     assert watched["rows"][0]["decision"] == "worse"  # a is the worse one
     neither = palaver("trust", "plan", people)
-    assert (neither.code, "--reach or --budget" in neither.err) == (1, True)
+    assert (neither.code, "--reach, --budget or --points" in neither.err) == (1, True)
     free = palaver("trust", "plan", people, "--price", "0", "--budget", "5")
     assert (free.code, "above 0" in free.err) == (1, True)
     wide = palaver("trust", "sequence", people, "--equivalent-within", "40")

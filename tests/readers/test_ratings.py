@@ -197,3 +197,15 @@ def test_a_context_that_is_a_list_of_turns_does_no_harm(tmp_path: Path) -> None:
     pl.DataFrame(columns(context=turns)).write_parquet(tmp_path / "r.parquet")
     contexts = read_rating_frame(tmp_path / "r.parquet").frame["context"].to_list()
     assert contexts[0] == contexts[1] == '[{"speaker": "user", "text": "hi"}]'
+
+
+def test_the_probability_of_being_drawn_is_a_number_above_0_up_to_1(tmp_path: Path) -> None:
+    path = tmp_path / "drawn.csv"
+    path.write_text(
+        "item,system,rater,criterion,value,sampling_probability\n"
+        "i,a,r,q,3,0.25\nj,a,r,q,3,1\nk,a,r,q,3,\nl,a,r,q,3,0\nm,a,r,q,3,often\nn,a,r,q,3,1.5\n"
+    )
+    ratings = read_rating_frame(path)
+    assert ratings.frame["sampling_probability"].to_list() == [0.25, 1.0, None]
+    assert ratings.bad["row"].to_list() == [5, 6, 7]
+    assert set(ratings.bad["problem"]) == {"sampling_probability: expected a number above 0, at most 1"}

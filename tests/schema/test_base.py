@@ -24,7 +24,7 @@ HOMES = ("dialogue", "response", "knowledge", "run", "scale", "item", "rating", 
 NOUNS = [
     kind
     for kind in (getattr(schema, name) for name in schema.__all__)
-    if isinstance(kind, type) and issubclass(kind, Noun) and kind.__module__.rpartition(".")[2] in HOMES
+    if isinstance(kind, type) and issubclass(kind, Noun) and kind.__module__.split(".")[2] in HOMES
 ]
 each_noun = pytest.mark.parametrize("noun", NOUNS, ids=lambda noun: noun.__name__)
 relaxed = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))

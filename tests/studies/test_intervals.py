@@ -97,3 +97,16 @@ def test_two_raters_and_one_dialogue_are_said() -> None:
     assert any("2 raters" in note for note in two.notes)
     one = trust_interval(ratings_from_frame(a_study(n_items=1)))
     assert all("one dialogue" in row.reason for row in one.rows)
+
+
+def test_items_drawn_unequally_are_corrected_and_that_is_said() -> None:
+    rows = [
+        {"item": f"i{i}", "system": s, "rater": f"r{i % 4}", "criterion": "quality",
+         "value": 1 + (3 * i + (s == "a")) % 5, "sampling_probability": 0.2 if i % 2 else 0.8}
+        for i in range(24) for s in "ab"
+    ]  # fmt: skip
+    analysis = analyse(pl.DataFrame(rows), n_replicates=20)
+    assert any("drawn with unequal probabilities" in note for note in analysis.notes)
+    [mean] = [row for row in analysis.intervals if row.system == "a" and not row.against]
+    own = [(row["value"], 1 / row["sampling_probability"]) for row in rows if row["system"] == "a"]
+    assert mean.value == pytest.approx(sum(v * w for v, w in own) / sum(w for _, w in own))

@@ -55,7 +55,7 @@ def test_pairs_of_systems_share_the_error() -> None:
     assert any("3 pairs share the error" in note for note in report.notes)
 
 
-@pytest.mark.parametrize(("within", "why"), [(0.0, "more than 0"), (50.0, "as large as the scale")])
+@pytest.mark.parametrize(("within", "why"), [(0.0, "above 0"), (50.0, "as large as the scale")])
 def test_a_margin_that_makes_no_sense_is_refused(within: float, why: str) -> None:
     with pytest.raises(UserError, match=why):
         trust_sequence(ratings_from_frame(ratings(0.0)), within=within)

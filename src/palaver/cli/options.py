@@ -35,6 +35,11 @@ Columns = Annotated[
     list[str] | None,
     typer.Option("--column", metavar="FIELD=NAME", help="Which column is which (rater=worker); repeat it."),
 ]
+Points = Annotated[
+    float | None,
+    typer.Option(help="Instead: the difference of means to find, in points of the scale."),
+]
+Target = Annotated[float, typer.Option(min=0.01, max=0.999, help="Wanted power.")]
 Confidence = Annotated[
     float, typer.Option("--confidence", min=0.51, max=0.9999, help="Of intervals and rank groups.")
 ]

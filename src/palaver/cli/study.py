@@ -236,9 +236,7 @@ def power(
         float | None,
         typer.Option(help="The difference in quality to be found, in rater units. [default: 0.3]"),
     ] = None,
-    points: Annotated[
-        float | None, typer.Option(help="Instead: the difference of mean ratings, in points of the scale.")
-    ] = None,
+    points: options.Points = None,
     preset: Preset = "likert",
     criterion: Annotated[
         str | None, typer.Option(help="Which question's scale; the first one if not given.")
@@ -255,7 +253,7 @@ def power(
     raters: Annotated[
         str | None, typer.Option(help="Numbers of raters per item to try. [default: 1,2,3,5]")
     ] = None,
-    target: Annotated[float, typer.Option(min=0.01, max=0.999, help="Wanted power.")] = 0.8,
+    target: options.Target = 0.8,
     confidence: options.Confidence = 0.95,
     studies: Annotated[
         int | None, typer.Option(min=10, help="Simulated studies per design. [default: 200]")
@@ -267,7 +265,7 @@ def power(
     """How many items and raters does it take to separate two systems?
 
     Each design is simulated many times, with made-up raters. With --from it is planned with the variances of
-    real ratings: the same plan as that of `palaver trust plan --difference`, without a judge. Of a pilot the
+    real ratings: the same plan as that of `palaver trust plan --points`, without a judge. Of a pilot the
     difference of its two best systems is taken, unless you give one with --points.
 
     Example: palaver study power --preset likert --difference 0.3 --items 50,100,200 --raters 1,3,5

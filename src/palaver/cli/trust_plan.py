@@ -48,12 +48,8 @@ def plan(
         float | None, typer.Option(help="How far the interval of a difference may reach, in points.")
     ] = None,
     budget: Annotated[float | None, typer.Option(help="Instead: what the study may cost.")] = None,
-    difference: Annotated[
-        float | None, typer.Option(help="Instead: the difference to be found, in points, with --power.")
-    ] = None,
-    power: Annotated[
-        float, typer.Option(min=0.01, max=0.999, help="How surely --difference is to be found.")
-    ] = 0.8,
+    points: options.Points = None,
+    target: options.Target = 0.8,
     available: Annotated[int, typer.Option(help="Dialogues that could be rated.")] = 1000,
     each_person: Annotated[int, typer.Option(min=1, help="Dialogues that one person rates.")] = 20,
     study: StudyFile = None,
@@ -94,8 +90,8 @@ def plan(
         judge_criterion=judge_criterion,
         reach=reach,
         budget=budget,
-        difference=difference,
-        power=power,
+        difference=points,
+        power=target,
         each_person=each_person,
     )
     if study_for_plan is not None and design is not None:

@@ -83,13 +83,17 @@ def audit_transfer(
     rater: ArrayLike | None,
     *,
     margin: float,
+    weight: ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> TransferAudit:
-    """PASS: the mean error is surely within the margin; FAIL: it is surely not 0, and beyond the margin."""
+    """PASS: the mean error is surely within the margin; FAIL: it is surely not 0, and beyond the margin.
+
+    `weight` is for ratings that do not count alike (1 / probability of being sampled).
+    """
     if not margin > 0:
         raise ValueError(f"margin must be above 0, found {margin}")
     difference = np.asarray(value, dtype=np.float64) - np.asarray(calibrated, dtype=np.float64)
-    error = clustered_mean(difference, dialogue, rater, confidence=confidence)
+    error = clustered_mean(difference, dialogue, rater, weight=weight, confidence=confidence)
     verdict: Verdict = "INCONCLUSIVE"
     if -margin < error.low and error.high < margin:
         verdict = "PASS"

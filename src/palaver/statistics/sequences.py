@@ -97,7 +97,8 @@ def clustered_look(
     shared = np.unique(codes).size if first is None else np.intersect1d(codes[first], codes[~first]).size
     n = codes.size
     if shared < FIRST_LOOK:
-        reason = f"{shared} dialogues of both systems; the first look is at {FIRST_LOOK}"
+        have = "1 dialogue has" if shared == 1 else f"{shared} dialogues have"
+        reason = f"{have} ratings of both systems; the first look is at {FIRST_LOOK}"
         return Look(
             n_ratings=n, n_dialogues=shared, value=math.nan, low=math.nan, high=math.nan, decision="go on",
             reason=reason,

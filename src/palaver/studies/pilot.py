@@ -12,7 +12,7 @@ import numpy as np
 
 from palaver.errors import DataError
 from palaver.statistics.budget import DifferenceVariances
-from palaver.statistics.clusters import cluster_variance
+from palaver.statistics.clusters import FEWEST_RATERS, cluster_variance
 from palaver.statistics.prediction_powered import prediction_powered_mean
 from palaver.statistics.sampling import ResidualModel, fit_residuals
 from palaver.studies.judgements import Floats, Ints
@@ -76,6 +76,18 @@ def variances_of(people: People, pair: Pair) -> DifferenceVariances:
         people=parts.rater * np.unique(found.rater).size,
         cell=parts.rest * n,
     )
+
+
+def people_unknown(people: People) -> list[str]:
+    """Why the pilot does not say how far people differ, if it does not."""
+    n = len(people.judged.raters)
+    if n < FEWEST_RATERS:
+        few = "one rater" if n == 1 else f"{n} raters"
+        return [f"{few} in the pilot: how far people differ is not known, and counts as nothing"]
+    cells = np.unique(people.dialogue * n + people.judged.rater).size
+    if cells == np.unique(people.dialogue).size:
+        return ["one rater for each dialogue in the pilot: how far people differ is hardly known"]
+    return []
 
 
 def differences_of(people: People, score: Floats, pair: Pair) -> Differences:

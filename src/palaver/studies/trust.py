@@ -6,6 +6,7 @@ A judge's scores are matched to people's ratings by context (or item) and system
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -154,6 +155,33 @@ def _names_of(table: RatingTable, judged: Judgements, codes: Ints) -> tuple[str,
     for item, at in zip(*first, strict=True):
         names[codes[at]] = contexts.get(items[item], items[item])
     return tuple(names)
+
+
+def check_size(people: People, size: float | None, what: str) -> None:
+    """A difference that is asked about must be above 0 and smaller than the scale."""
+    if size is None:
+        return
+    if not size > 0:
+        raise UserError(f"{what} must be above 0, found {size:g}")
+    span = span_of(people)
+    if size >= span > 0:
+        raise UserError(
+            f"{what} of {size:g} is as large as the scale ({span:g})",
+            "give the smallest difference that would matter",
+        )
+
+
+def span_of(people: People) -> float:
+    """How far two scores can lie apart: by the scale, or else in these ratings."""
+    judged = people.judged
+    if people.is_pair:
+        return 0.5
+    if judged.treatment.scale is not None and judged.normalisation == "raw":
+        bounds = judged.treatment.scale.bounds
+        if math.isfinite(bounds.high - bounds.low):
+            return bounds.high - bounds.low
+    scores = judged.score[np.isfinite(judged.score)]
+    return float(np.ptp(scores)) if scores.size else 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -189,11 +189,14 @@ def _test(
         n_replicates=n_replicates,
         rng=np.random.default_rng([seed, *criterion.encode()]),
     )
+    reason = found.reason
+    if not reason and all(np.ptp(part.value[np.isfinite(part.value)]) == 0 for part in parts):
+        reason = "people gave the same rating to everything"
     return AltTestRow(
         criterion=criterion,
         judge=judge,
         compared=parts[0].compared,
-        passes=found.passes,
+        passes=found.passes and not reason,
         winning_rate=found.winning_rate,
         low=found.interval.low,
         high=found.interval.high,
@@ -203,6 +206,6 @@ def _test(
         n_dialogues=found.n_dialogues,
         n_left_out=found.n_left_out,
         confidence=confidence,
-        reason=found.reason,
+        reason=reason,
         notes=tuple(f"{criterion}: {note}" for note in found.notes),
     )

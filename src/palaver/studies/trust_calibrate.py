@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from palaver.errors import DataError, UserError
+from palaver.errors import DataError
 from palaver.statistics.calibration import (
     FOLDS,
     audit_transfer,
@@ -16,7 +16,15 @@ from palaver.statistics.calibration import (
     rogan_gladen,
 )
 from palaver.studies.ratings import RatingTable
-from palaver.studies.trust import People, TrustReport, Verdicts, make_report, people_of, verdicts_of
+from palaver.studies.trust import (
+    People,
+    TrustReport,
+    Verdicts,
+    check_size,
+    make_report,
+    people_of,
+    verdicts_of,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +68,8 @@ def trust_calibrate(
     With `threshold` also the share of outputs that people would rate as high or higher, corrected for the
     judge's errors (Rogan & Gladen).
     """
-    if not 0 < margin < math.inf:
-        raise UserError(f"margin: expected more than 0, found {margin:g}")
     people = people_of(people_table, criterion)
-    if people.is_pair:
-        raise UserError("calibration is for ratings in numbers, not for pairs")
+    check_size(people, margin, "a margin")
     verdicts = verdicts_of(judge_table, people, judge=judge, criterion=judge_criterion)
     scores = verdicts.of_people(people)
     known = np.isfinite(scores) & np.isfinite(people.judged.score)
@@ -110,7 +115,11 @@ def _row(
 ) -> CalibrationRow:
     value, dialogue = people.judged.score[known], people.dialogue[known]
     rater = people.judged.rater[known]
-    audit = audit_transfer(value, calibrated, dialogue, rater, margin=margin, confidence=confidence)
+    sampling = people.sampling(known)
+    audit = audit_transfer(
+        value, calibrated, dialogue, rater, margin=margin, confidence=confidence,
+        weight=None if sampling is None else 1 / sampling,
+    )  # fmt: skip
     varies = calibrated.std() > 0 and value.std() > 0
     return CalibrationRow(
         place=place,
@@ -132,6 +141,8 @@ def _row(
 
 def _describe(row: CalibrationRow) -> str:
     where = "on dialogues it was not fitted to" if row.place == "here" else "in the other place"
+    if row.reason:
+        return f"{row.verdict}: nothing is known of {row.judge} {where} ({row.reason})"
     error = f"people minus {row.judge} is {row.error:+.2f} [{row.low:+.2f}, {row.high:+.2f}] {where}"
     meaning = {
         "PASS": f"within ±{row.margin:g}, so its calibrated scores may be used",

@@ -26,11 +26,20 @@ from palaver.studies.pilot import (
     differences_of,
     foretold_by,
     pairs_of,
+    people_unknown,
     signal_of,
     variances_of,
 )
 from palaver.studies.ratings import RatingTable
-from palaver.studies.trust import People, TrustReport, Verdicts, make_report, people_of, verdicts_of
+from palaver.studies.trust import (
+    People,
+    TrustReport,
+    Verdicts,
+    check_size,
+    make_report,
+    people_of,
+    verdicts_of,
+)
 
 ALONE, TOGETHER, CHOSEN = "people alone", "people and judge", "people and judge, unequal draws"
 
@@ -73,7 +82,7 @@ class Goal:
         given = {"reach": self.reach, "budget": self.budget, "difference": self.difference}
         goals = [name for name, value in given.items() if value is not None]
         if len(goals) != 1:
-            raise UserError("say what the plan is for", "give one of --reach, --budget or --difference")
+            raise UserError("say what the plan is for", "give one of --reach, --budget or --points")
         value = given[goals[0]]
         if value is not None and not 0 < value < math.inf:
             raise UserError(f"{goals[0]}: expected more than 0, found {value:g}")
@@ -111,6 +120,8 @@ def trust_plan(
     if prices.judge < 0:
         raise UserError(f"the price of a judge call must be 0 or more, found {prices.judge:g}")
     people = people_of(pilot, criterion)
+    check_size(people, reach, "a reach")
+    check_size(people, difference, "a difference")
     if available < FEWEST_DIALOGUES:
         raise UserError(f"available: a plan needs at least {FEWEST_DIALOGUES} dialogues, found {available}")
     pairs = pairs_of(people)
@@ -137,6 +148,7 @@ def trust_plan(
         f"variances of a difference in the pilot: dialogues {alone.dialogue:.3g}, people {alone.people:.3g}, "
         f"the rest {alone.cell:.3g}; a pilot says these roughly"
     ]
+    notes += people_unknown(people)
     name, sampling = "", {}
     if judges is not None:
         verdicts = verdicts_of(judges, people, judge=judge, criterion=judge_criterion)
@@ -295,7 +307,8 @@ def planned_study(
         raise UserError(f"the plan has {row.dialogues} dialogues, the study {len(names)}")
     rng = np.random.default_rng(seed)
     if sampling:
-        drawn = draw_sample([sampling[name] for name in names], rng)
+        chances = np.array([sampling[name] for name in names])
+        drawn = draw_sample(chances * row.dialogues / chances.sum(), rng)  # they are rounded in the plan
     else:
         drawn = rng.choice(len(names), row.dialogues, replace=False)
     wanted = {names[i] for i in drawn}

@@ -95,6 +95,9 @@ def trust_ppi(
 def describe_worth(row: PpiRow, judge: str) -> Iterator[str]:
     """What the judge's verdicts are worth for one figure, in plain words."""
     name = row.system if not row.against else f"{row.system} against {row.against}"
+    if math.isnan(row.low):
+        yield f"{row.criterion}, {row.what} of {name}: no interval ({row.reason})"
+        return
     said = f"{row.criterion}, {row.what} of {name}: {row.value:.2f} [{row.low:.2f}, {row.high:.2f}]"
     if not row.weight:
         yield f"{said}, from people alone: {row.reason}"

@@ -10,11 +10,20 @@ from itertools import combinations, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from palaver.errors import UserError
+from palaver.errors import DataError, UserError
 from palaver.statistics.sequences import Decision, Look, betting_sequence, clustered_look, decide
 from palaver.studies.judgements import Floats, Ints
 from palaver.studies.ratings import RatingTable
-from palaver.studies.trust import People, TrustReport, Verdicts, make_report, people_of, verdicts_of
+from palaver.studies.trust import (
+    People,
+    TrustReport,
+    Verdicts,
+    check_size,
+    make_report,
+    people_of,
+    span_of,
+    verdicts_of,
+)
 
 Sides = NDArray[np.bool_]
 """Which rows are of the first system."""
@@ -78,7 +87,9 @@ def trust_sequence(
 ) -> TrustReport:
     """Every two systems of a criterion, in the order in which the ratings stand in the file."""
     people = people_of(table, criterion)
-    check_within(people, within)
+    check_size(people, within, "a margin")
+    if len(people.judged.systems) < 2:
+        raise DataError("a sequence compares systems, and there is only one")
     verdicts = None
     if judge_table is not None:
         verdicts = verdicts_of(judge_table, people, judge=judge, criterion=judge_criterion)
@@ -86,6 +97,11 @@ def trust_sequence(
     if method == "betting":
         if verdicts is not None:
             raise UserError("betting takes no judge", "leave out the judge, or choose --method asymptotic")
+        if people.judged.sampling is not None:
+            raise UserError(
+                "betting takes no items that were drawn with unequal probabilities",
+                "choose --method asymptotic",
+            )
         notes.append("betting takes dialogues for independent: it is about these raters")
     watches = watch(people, verdicts, within=within, planned=planned, method=method, alpha=1 - confidence)
     n_pairs = max(1, len(watches))
@@ -119,33 +135,6 @@ def describe_watch(row: SequenceRow) -> str:
         "equivalent": f"{pair} differ by less than what matters",
     }[row.decision]
     return f"{verdict}: {row.value:.2f} {interval}, {after}"
-
-
-def check_within(people: People, within: float | None) -> None:
-    """A margin must be above 0 and smaller than the scale."""
-    if within is None:
-        return
-    if not within > 0:
-        raise UserError(f"within: expected more than 0, found {within:g}")
-    span = _span(people)
-    if within >= span > 0:
-        raise UserError(
-            f"within: a margin of {within:g} is as large as the scale ({span:g})",
-            "give the smallest difference that would matter",
-        )
-
-
-def _span(people: People) -> float:
-    """How far two scores can lie apart: by the scale, or else in these ratings."""
-    judged = people.judged
-    if people.is_pair:
-        return 0.5
-    if judged.treatment.scale is not None and judged.normalisation == "raw":
-        bounds = judged.treatment.scale.bounds
-        if math.isfinite(bounds.high - bounds.low):
-            return bounds.high - bounds.low
-    scores = judged.score[np.isfinite(judged.score)]
-    return float(np.ptp(scores)) if scores.size else 0.0
 
 
 def watch(
@@ -290,7 +279,7 @@ def _bets(
     else:
         both = [sides for sides in order.values() if sides[0] and sides[1]]
         differences = [float(np.mean(first)) - float(np.mean(second)) for first, second in both]
-        span = _span(people)
+        span = span_of(people)
         if judged.treatment.scale is None or judged.normalisation != "raw":
             raise UserError(
                 "betting needs a scale with a lowest and a highest value",
