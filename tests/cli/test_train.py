@@ -79,7 +79,9 @@ def test_start_from_a_shipped_model(palaver: Palaver, trial: Path, name: str) ->
 def test_a_start_that_is_none(palaver: Palaver, trial: Path) -> None:
     ran = palaver("train", "responder", trial, "--set=model.initialise_from=defualt")
     assert ran.code == 1
-    assert "there is no defualt; shipped: default, default-personality, default-speaker" in ran.err
+    assert (
+        "there is no defualt; shipped: default, default-chat, default-personality, default-speaker" in ran.err
+    )
 
 
 def test_json_of_what_is_listed(palaver: Palaver, trial: Path) -> None:

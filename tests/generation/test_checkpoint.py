@@ -204,3 +204,11 @@ def test_pieces_that_are_streamed_are_the_reply(
     assert system.stream(request, pieces.append) == system.reply([request])[0]
     assert "".join(pieces) == system.reply([request])[0].text
     assert len(pieces) == 1 if method == "beam" else len(pieces) > 1
+
+
+def test_weights_of_16_bits_reply_as_those_of_32(checkpoints: Path, talk: Talk) -> None:
+    exact, rounded = (CheckpointSystem(checkpoints / "knowledge", dtype=d) for d in ("float32", "int16"))
+    requests = [Request(talk(text, id=text)) for text in ("hello there", "what do you like ?", "pizza")]
+    expected = [reply.text for reply in exact.reply(requests)]
+    assert [reply.text for reply in rounded.reply(requests)] == expected
+    assert [rounded.reply([request])[0].text for request in requests] == expected

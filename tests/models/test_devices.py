@@ -36,4 +36,5 @@ def test_what_is_not_there(wanted: str, message: str, monkeypatch: pytest.Monkey
 def test_precision() -> None:
     assert choose_dtype("auto", torch.device("cpu")) == torch.float32
     assert choose_dtype("auto", torch.device("cuda")) == torch.bfloat16
+    assert choose_dtype("int16", torch.device("cpu")) == torch.float32
     assert choose_dtype("float64", torch.device("cuda")) == torch.float64
