@@ -23,9 +23,10 @@ def scripts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[ModuleType
     monkeypatch.chdir(tmp_path)
     for name in ("topical_chat", "graphs", "replies", "evaluate"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    import evaluate
     import graphs
     import topical_chat
+
+    import evaluate
 
     return topical_chat, graphs, evaluate
 
