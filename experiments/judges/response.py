@@ -3,10 +3,11 @@
     python experiments/judges/response.py --data ../shared/data --out docs/results/judges-response.json \\
         --weights src/palaver/judges/response_weights.json --thumbs thumbs.npz
 
-Nothing is tuned: the fit is a mean over widths, penalties and shares (palaver.judges.response). Measured are
-responses to contexts that were not seen, of a system that was not seen, and of both; and, as quite another
-thing, whether people who talked with other bots liked a reply (ConvAI 2017). Beside it stand length alone and
-one person against the others. The shipped weights are fitted on all responses.
+The fit is a mean over widths, penalties and shares (palaver.judges.response), which were settled while
+looking at these ratings. Measured are responses to contexts that were not seen, of a system that was not
+seen, and of both; and, as quite another thing, whether people who talked with other bots liked a reply
+(ConvAI 2017). Beside it stand length alone and one person against the others. The shipped weights are fitted
+on all responses.
 """
 
 from __future__ import annotations

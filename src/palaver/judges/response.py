@@ -35,7 +35,7 @@ WEIGHTS = Path(__file__).with_name("response_weights.json")
 LINEAR = 0.5
 WIDTHS = (0.007, 0.015, 0.03)
 PENALTIES, SHARES = (0.3, 1.0, 3.0), (0.0, 1.0, 2.0)
-"""The fit is the mean over all of them, so that nothing is tuned on the few ratings there are."""
+"""The fit is the mean over all of them: a choice among them on so few ratings was worse."""
 _FARTHEST = 4.0
 """Standard deviations; what lies farther counts as that far."""
 _ARRAYS = ("mean", "spread", "support", "weights", "state_mean", "state_spread", "state_weights")
