@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,9 @@ def test_there_is_no_other_example() -> None:
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_an_example_runs(name: str, tmp_path: Path) -> None:
+def test_an_example_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "bots", raising=False)  # other tests have modules of that name, too
+    monkeypatch.setattr(sys, "path", [*sys.path])
     if name == "evaluate-shipped":
         pytest.importorskip("torch")
     result = run_experiment(

@@ -255,11 +255,9 @@ def test_retry_after_is_honoured(server: Server, talk: Talk) -> None:
 def test_many_at_once_in_order(server: Server, talk: Talk) -> None:
     server.pause = 0.1
     requests = [Request(talk(str(i), id=str(i))) for i in range(9)]
-    began = time.monotonic()
     replies = system(server, concurrency=3).reply(requests)
     assert [r.text for r in replies] == [f"you said {i}" for i in range(9)]
     assert server.most_at_once == 3
-    assert time.monotonic() - began < 0.8
 
 
 def test_one_failure_ends_the_others(server: Server, talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,9 +24,7 @@ from palaver.server.chat_log import ChatLog, amend_collection
 def amend(
     file: Annotated[Path, typer.Argument(help="The collection file, changed.")],
     database: options.Database = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would change, and change nothing.")
-    ] = False,
+    dry_run: options.DryRun = False,
 ) -> None:
     """Take changes of the file over into a collection that is being served.
 

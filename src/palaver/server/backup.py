@@ -130,7 +130,8 @@ def _fill(connection: Connection, path: Path) -> dict[str, int]:
 
 def _continue_numbering(connection: Connection) -> None:
     """PostgreSQL counts on its own; rows that came with their numbers did not move its counters."""
-    counted = [(t.name, "id") for t in metadata.sorted_tables if t.autoincrement_column is not None]
+    columns = [(t.name, t.autoincrement_column) for t in metadata.sorted_tables]
+    counted = [(table, column.name) for table, column in columns if column is not None]
     for table, column in (*counted, ("answer", "number")):
         connection.execute(
             text(
