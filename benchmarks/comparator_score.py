@@ -22,9 +22,12 @@ from pathlib import Path
 if not __package__:
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
+import torch
+
 from benchmarks.harness import machine
 from palaver.comparator import file_scores
 from palaver.comparator.scorer import load_scorer
+from palaver.engine import n_cores
 
 CASES = {"fast": (648, 60.0), "default": (120, 4.0)}
 """The comparator, how many dialogues it scores, and how many a second are asked for."""
@@ -38,6 +41,7 @@ def main() -> int:
     source = options.data / "rated/reliable_eval.dev_dialogues.jsonl.gz"
     with gzip.open(source, "rt", encoding="utf-8") as file:
         lines = file.readlines()
+    torch.set_num_threads(n_cores())  # benchmarks have one thread otherwise
     print(machine())
     results = {}
     with tempfile.TemporaryDirectory() as scratch:

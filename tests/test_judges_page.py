@@ -166,3 +166,10 @@ def test_what_is_said_of_injections(page: str) -> None:
     assert verdicts["unparsed"] + verdicts["failed"] + verdicts["refused"] == 0
     assert f"SmolLM2's {verdicts['asked']:,} verdicts" in page
     assert f"{free['unparsed']} of\n{free['asked']}" in page
+
+
+def test_speed(page: str) -> None:
+    speed = read_results("meta-speed")
+    ratio = speed["tie_search_of_mt_metrics_eval"] / speed["tie_search"]
+    assert f"a criterion takes {speed['seconds_a_criterion']:.2f} s" in page
+    assert f"{ratio:.0f} times as fast" in page

@@ -26,3 +26,9 @@ def test_the_figures_of_the_soak_are_those_of_its_file() -> None:
         1600, results["kills"], results["runs_that_ended"], results["of_these_byte_equal"],
         twice["reply"], twice["judge"], batches["reply"], batches["judge"],
     ]  # fmt: skip
+
+
+def test_the_speed_is_that_of_its_file() -> None:
+    results = json.loads((PAGE.parent.parent / "results" / "evaluate.json").read_text())["results"]
+    sentence = f"run of {results['cells']:,} cells says so in {results['nothing_to_do_seconds']} s"
+    assert sentence in PAGE.read_text(encoding="utf-8")
