@@ -6,7 +6,6 @@ import itertools
 import random
 import secrets
 import threading
-import threading
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
