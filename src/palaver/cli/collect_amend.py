@@ -10,6 +10,7 @@ import typer
 from palaver.cli import options
 from palaver.cli.collect import Served
 from palaver.cli.conversations import open_source
+from palaver.cli.messages import tell_changes
 from palaver.cli.study_database import open_study
 from palaver.collection.amendment import compare_collections
 from palaver.collection.quality import check_quality
@@ -40,12 +41,8 @@ def amend(
         if not amendment.changes and not amendment.refusals:
             typer.echo(f"nothing has changed: {file} is what is being served")
             return
-        for change in amendment.changes:
-            typer.echo(f"  {change}")
-        if amendment.refusals and dry_run:
-            raise UserError("some of it would make conversations incomparable", problems=amendment.refusals)
+        tell_changes(amendment.changes, amendment.refusals, dry_run=dry_run, incomparable="conversations")
         if dry_run:
-            typer.echo("nothing was changed (--dry-run)")
             return
         amend_collection(served, after, file.read_text(encoding="utf-8"))
         typer.echo(f"{after.title or after.name} is changed")

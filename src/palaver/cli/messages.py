@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,3 +52,15 @@ def write_results(
     with write_atomically(folder / "results.json") as file:
         file.write(result.to_json())
     typer.echo(f"report: {write_page(render(result), folder / 'report.html')}", err=to_stderr)
+
+
+def tell_changes(
+    changes: Sequence[str], refusals: Sequence[str], *, dry_run: bool, incomparable: str
+) -> None:
+    """What an amendment would change; with `dry_run`, also what would be refused. Nothing is done."""
+    for change in changes:
+        typer.echo(f"  {change}")
+    if refusals and dry_run:
+        raise UserError(f"some of it would make {incomparable} incomparable", problems=refusals)
+    if dry_run:
+        typer.echo("nothing was changed (--dry-run)")

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from palaver.cli import options
+from palaver.cli.messages import tell_changes
 from palaver.cli.study_database import open_study
-from palaver.errors import UserError
 from palaver.server.study_state import StudyState
 from palaver.studies.amendment import compare_studies
 from palaver.studies.design import load_study
@@ -35,12 +35,8 @@ def amend(
         if not amendment.changes and not amendment.refusals:
             typer.echo(f"nothing has changed: {file} is version {state.version}, which is being served")
             return
-        for change in amendment.changes:
-            typer.echo(f"  {change}")
-        if amendment.refusals and dry_run:
-            raise UserError("some of it would make answers incomparable", problems=amendment.refusals)
+        tell_changes(amendment.changes, amendment.refusals, dry_run=dry_run, incomparable="answers")
         if dry_run:
-            typer.echo("nothing was changed (--dry-run)")
             return
         state.amend(study, file.read_text(encoding="utf-8"))
         typer.echo(f"{study.title or study.name} is now version {state.version}")

@@ -76,6 +76,7 @@ def read_base(base: str) -> Base:
         raise UserError(f"{folder} holds an encoder and a decoder", "expected a causal language model")
     frame, end, has_template = _find_frame(tokenizer)
     architecture = json.loads(config.to_json_string(use_diff=False))
+    architecture.pop("_name_or_path", None)  # where the base lay, which is nobody else's folder
     return Base(folder, architecture, frame, end, has_template)
 
 
