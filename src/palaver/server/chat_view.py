@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from palaver.collection.host import Host
+from palaver.collection.host import MUST_ANSWER, Host
 from palaver.collection.lobby import Room, Seat, Turn
 from palaver.collection.rules import missing
 from palaver.schema import Dialogue, ReadingSet
@@ -37,6 +37,7 @@ def view(host: Host, person: str, now: float, room_known: int = 0, turns_known: 
         "n_turns": len(room.turns),
         "ask": answers_due,
         "can_say": host.why_silent(person) is None,
+        "must_answer": host.why_silent(person) == MUST_ANSWER,
         "why": host.why_silent(person),
         "can_submit": host.why_not_submit(person) is None,
         "said": room.leg_turns,

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from palaver.errors import Sentence
 from palaver.schema.base import Name
-from palaver.schema.scale.base import Choice, Form, Impressions, Level, Scale, Value
+from palaver.schema.scale.base import Choice, Form, Impressions, Level, Scale, Value, unexpected
 
 if TYPE_CHECKING:  # the nouns are imported everywhere and start without numpy
     import numpy as np
@@ -35,12 +36,12 @@ class Pairwise(Scale):
         return {word: score for word, score in self.SCORES.items() if self.ties or word != "tie"}
 
     def describe(self) -> str:
-        return "win, tie or loss" if self.ties else "win or loss"
+        return Sentence("win, tie or loss") if self.ties else Sentence("win or loss")
 
     def parse(self, raw: object) -> str:
         word = raw.strip().casefold() if isinstance(raw, str) else ""
         if word not in self.outcomes:
-            raise ValueError(f"expected {self.describe()}, found {raw!r}")
+            raise unexpected(self, raw)
         return word
 
     def score(self, value: Value) -> float:
