@@ -1,9 +1,9 @@
 """What mkdocs does beside rendering: pages made from the code, and files that pages link to.
 
-    reference/commands.md   every verb with its help
-    reference/api.md        every public name with its signature and docstring
-    changes.md              CHANGELOG.md
-    files/…                 whatever of the repository a page links to (examples, modules)
+reference/commands.md   every verb with its help
+reference/api.md        every public name with its signature and docstring
+changes.md              CHANGELOG.md
+files/…                 whatever of the repository a page links to (examples, modules)
 """
 
 from __future__ import annotations
