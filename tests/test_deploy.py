@@ -65,7 +65,9 @@ def has_docker() -> bool:
 @pytest.mark.parametrize("name", ["nginx.conf", "Caddyfile", *UNITS])
 def test_the_guide_shows_the_file(name: str) -> None:
     text = (DEPLOY / name).read_text()
-    assert re.search(rf"^```\w*\n{re.escape(text)}```$", GUIDE, flags=re.M), f"go-public.md shows another {name}"
+    assert re.search(rf"^```\w*\n{re.escape(text)}```$", GUIDE, flags=re.M), (
+        f"go-public.md shows another {name}"
+    )
 
 
 def test_the_guide_names_every_file() -> None:
@@ -143,7 +145,11 @@ def command_lines() -> dict[str, list[str]]:
     units = {name: (DEPLOY / name).read_text().replace("\\\n", "") for name in UNITS[:2]}
     found = {name: re.findall(r"bin/palaver ([^'\n]*)", text)[0] for name, text in units.items()}
     lines = {name: shlex.split(line) for name, line in found.items()}
-    return {**lines, "image": yaml.safe_load(image.all("CMD")[0]), "compose": COMPOSE["services"]["app"]["command"]}
+    return {
+        **lines,
+        "image": yaml.safe_load(image.all("CMD")[0]),
+        "compose": COMPOSE["services"]["app"]["command"],
+    }
 
 
 @pytest.mark.parametrize("name", ["study-1.service", "study-1-backup.service", "image", "compose"])

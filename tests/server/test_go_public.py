@@ -87,13 +87,23 @@ class Machine:
 
     def start_nginx(self) -> None:
         rules = (DEPLOY / "nginx.conf").read_text()
-        rules = re.sub(r" *listen \[::\].*\n", "", rules).replace("127.0.0.1:8000", f"127.0.0.1:{self.app_port}")
+        rules = re.sub(r" *listen \[::\].*\n", "", rules).replace(
+            "127.0.0.1:8000", f"127.0.0.1:{self.app_port}"
+        )
         rules = rules.replace("listen 80;", f"listen 127.0.0.1:{self.http_port};")
         rules = rules.replace("listen 443 ", f"listen 127.0.0.1:{self.https_port} ")
         rules = rules.replace("/etc/letsencrypt/live/lab.example.org", str(self.folder))
         (self.folder / "study-1").write_text(rules)
         (self.folder / "nginx.conf").write_text(FRAME.format(folder=self.folder))
-        command = [needed("nginx"), "-p", str(self.folder), "-c", str(self.folder / "nginx.conf"), "-e", "stderr"]
+        command = [
+            needed("nginx"),
+            "-p",
+            str(self.folder),
+            "-c",
+            str(self.folder / "nginx.conf"),
+            "-e",
+            "stderr",
+        ]
         tested = subprocess.run([*command, "-t"], capture_output=True, text=True, check=False)
         assert tested.returncode == 0, tested.stderr
         assert "[warn]" not in tested.stderr
@@ -109,7 +119,9 @@ class Machine:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         with self.log.open("ab") as log:
             command = [sys.executable, "-c", SCRIPT, *words]
-            self._service = subprocess.Popen(command, cwd=self.folder, env=environment, stdout=log, stderr=log)
+            self._service = subprocess.Popen(
+                command, cwd=self.folder, env=environment, stdout=log, stderr=log
+            )
 
     def stop_service(self) -> None:
         if self._service is not None:
@@ -181,11 +193,15 @@ def test_from_nothing_to_https(machine: Machine, visitor: Browser, postgres: Any
     before = here(page)
     machine.stop_service()
     answer_screen(page)  # it waits in the browser
+    expect(page.locator("#state")).to_have_class("waiting")
     machine.start_service()
+    open_when_there(page.context.new_page(), "https://lab.example.org/study-1/health")
+    page.evaluate("dispatchEvent(new Event('online'))")  # it tries again at once
     turned(page, before)
-    before = here(page)
-    answer_screen(page)
-    turned(page, before)
+    while page.locator("#rate").count():
+        before = here(page)
+        answer_screen(page)
+        turned(page, before)
     expect(page.locator("h1")).to_have_text("Thank you!")
     cookies = page.context.cookies()
     assert cookies

@@ -38,6 +38,7 @@ def forms(collection: Collection) -> list[Form]:
     asked = [
         Form("own", "About your message", "Save", _widgets(collection.about_own)),
         Form("partner", "About this message", "Save", _widgets(collection.about_partner)),
+        Form("replies", "The two replies compared", "Vote", _widgets(collection.about_replies, columns)),
         Form("whole", "About the conversation", "Send", _widgets(collection.about_whole)),
         Form("pair", "The two compared", "Send", _widgets(collection.about_pair, columns)),
     ]
