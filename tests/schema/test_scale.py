@@ -183,7 +183,7 @@ def test_both_are_bad_counts_as_a_tie_where_it_is_offered() -> None:
     assert not _accepts(Pairwise(), "both bad")
     scale = Pairwise(ties=False, both_bad="Neither will do")
     assert scale.score("both bad") == 0.5
-    assert scale.describe() == "win, both bad or loss"
+    assert scale.describe() == "win, loss or both bad"
     assert [choice.label for choice in scale.choices(("Left", "Right"))] == [
         "Left",
         "Right",

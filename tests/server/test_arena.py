@@ -13,12 +13,12 @@ from test_chat import put
 from test_chat_pages import come_in
 from visits import accessible, no_sideways_scroll
 
+from palaver import analyse
 from palaver.collection.settings import preset_text
 from palaver.schema import Reply, Request
 from palaver.server.bots import BotRunner
 from palaver.server.chat_log import ChatLog
 from palaver.server.chat_records import conversations_of, ratings_of
-from palaver import analyse
 
 TEXT = (
     preset_text("arena")

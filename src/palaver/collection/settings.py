@@ -92,6 +92,8 @@ class Collection(Noun):
     name: Name
     title: Text = ""
     instructions: Text = ""
+    language: Name = "en"
+    """As of a study."""
     consent: Text = ""
     contact: Text = ""
     seed: int = Field(default=0, ge=0, strict=True)
@@ -162,6 +164,7 @@ class Collection(Noun):
             name=self.name,
             title=self.title,
             instructions=self.instructions,
+            language=self.language,
             consent=self.consent,
             contact=self.contact,
             seed=self.seed,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from palaver.collection.host import Host
+from palaver.collection.host import MUST_ANSWER, Host
 from palaver.collection.lobby import Room, Seat, Turn
 from palaver.collection.rules import missing
 from palaver.schema import Dialogue, ReadingSet
@@ -40,6 +40,7 @@ def view(host: Host, person: str, now: float, room_known: int = 0, turns_known: 
         "ask": answers_due,
         "vote": _open_vote(host, room, person),
         "can_say": host.why_silent(person) is None,
+        "must_answer": host.why_silent(person) == MUST_ANSWER,
         "why": host.why_silent(person),
         "can_submit": host.why_not_submit(person) is None,
         "said": room.leg_turns,

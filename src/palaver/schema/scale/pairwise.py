@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from palaver.errors import Sentence
 from palaver.schema.base import Name
-from palaver.schema.scale.base import Choice, Form, Impressions, Level, Scale, Value
+from palaver.schema.scale.base import Choice, Form, Impressions, Level, Scale, Value, unexpected
 
 if TYPE_CHECKING:  # the nouns are imported everywhere and start without numpy
     import numpy as np
@@ -40,14 +41,14 @@ class Pairwise(Scale):
         return {word: score for word, score in self.SCORES.items() if word not in left_out}
 
     def describe(self) -> str:
-        words = list(self.outcomes)
-        words.sort(key=["win", "tie", "both bad", "loss"].index)
-        return " or ".join((", ".join(words[:-1]), words[-1]))
+        if self.both_bad is not None:
+            return Sentence("win, tie, loss or both bad") if self.ties else Sentence("win, loss or both bad")
+        return Sentence("win, tie or loss") if self.ties else Sentence("win or loss")
 
     def parse(self, raw: object) -> str:
         word = raw.strip().casefold() if isinstance(raw, str) else ""
         if word not in self.outcomes:
-            raise ValueError(f"expected {self.describe()}, found {raw!r}")
+            raise unexpected(self, raw)
         return word
 
     def score(self, value: Value) -> float:

@@ -6,6 +6,7 @@ import { clearMessages, drawPiece, drawTurn, drawUnsettled, markDelivered, messa
 import { askAboutTurns, askAtEnd, sentence } from "./chat_questions.js";
 import { countNews, loadReading } from "./chat_reading.js";
 import { askAboutReplies, markVotes, showNames } from "./chat_votes.js";
+import { t } from "./words.js";
 
 const part = (id) => document.getElementById(id);
 const root = part("chat");
@@ -132,17 +133,18 @@ function refresh() {
   for (const button of part("alone").querySelectorAll("[data-choose]")) button.hidden = !view.options.includes(button.dataset.choose);
   const canSay = isTalking && view.can_say && link.isOpen && link.unsettled.size === 0;
   part("send").disabled = !canSay;
-  const meanwhile = part("log").querySelector("form.about") && !view.why?.startsWith("answer") ? " Meanwhile, answer the questions." : "";
+  const hasTime = part("log").querySelector("form.about") && !view.must_answer;
+  const meanwhile = hasTime ? ` ${t("Meanwhile, answer the questions.")}` : "";
   const why = isTalking && !view.can_say ? sentence(view.why) + meanwhile : "";
   if (part("why").textContent !== why) part("why").textContent = why;
   part("submit").hidden = !(isTalking && view.can_submit);
-  part("submit").textContent = view.leg + 1 < view.legs ? "Go on to the next partner" : "Submit the conversation";
-  part("count").textContent = `${view.said} of at least ${view.fewest} messages`;
+  part("submit").textContent = view.leg + 1 < view.legs ? t("Go on to the next partner") : t("Submit the conversation");
+  part("count").textContent = t("{said} of at least {fewest} messages", { said: view.said, fewest: view.fewest });
   const { is_away: isAway, is_bot: isBot, is_typing: isTyping } = view.partner;
-  const who = isBot && isDisclosed ? (view.sides > 1 ? "You are talking with two chatbots." : "You are talking with a chatbot.") : "";
-  part("partner").textContent = isAway ? "Your partner has lost the connection. Wait a moment." : who;
+  const who = isBot && isDisclosed ? (view.sides > 1 ? t("You are talking with two chatbots.") : t("You are talking with a chatbot.")) : "";
+  part("partner").textContent = isAway ? t("Your partner has lost the connection. Wait a moment.") : who;
   const types = isTalking && (isTyping || Date.now() < page.typingUntil);
-  const typist = isBot && isDisclosed ? (view.sides > 1 ? "The chatbots are typing…" : "The chatbot is typing…") : "Your partner is typing…";
+  const typist = isBot && isDisclosed ? (view.sides > 1 ? t("The chatbots are typing…") : t("The chatbot is typing…")) : t("Your partner is typing…");
   part("typing").textContent = types ? typist : "";
 }
 

@@ -2,6 +2,7 @@
 
 import { messages, scrollToEnd } from "./chat_messages.js";
 import { makeForm } from "./chat_questions.js";
+import { t } from "./words.js";
 
 const part = (id) => document.getElementById(id);
 
@@ -36,7 +37,7 @@ export function markVotes(turn, votes) {
   if (!element || !labels.length) return;
   const mark = element.querySelector(".votes") ?? document.createElement("span");
   mark.className = "mark votes";
-  mark.textContent = `your vote: ${labels.join(", ")}`;
+  mark.textContent = t("your vote: {votes}", { votes: labels.join(", ") });
   element.append(mark);
 }
 
@@ -51,7 +52,8 @@ export function showNames(names, areSides, isOver) {
   const card = part("names");
   card.hidden = !names?.length;
   if (card.hidden) return false;
-  const places = names.length < 2 ? ["You talked with"] : areSides ? ["Left", "Right"] : ["First", "Second"];
+  const sides = areSides ? [t("The left one"), t("The right one")] : [t("The first one"), t("The second one")];
+  const places = names.length < 2 ? [t("Chatbot")] : sides;
   const lines = names.map((name, place) => {
     const line = document.createElement("li");
     const strong = document.createElement("strong");
