@@ -10,13 +10,13 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from palaver.artefacts import lock_folder
 from palaver.errors import DataError, UserError
 from palaver.evaluation.conclusion import Material, conclude, worst_turns
 from palaver.evaluation.experiment import Experiment, load_experiment
 from palaver.evaluation.finished import finish, unfinish
+from palaver.evaluation.forms import Form
 from palaver.evaluation.inputs import RATINGS, RESPONSES, RESULTS, input_files, record_of
 from palaver.evaluation.judging import ANSWERS, JudgeOutcome, ask_judge, ask_llm, open_judges, open_llm
 from palaver.evaluation.people import hear_people, study_files
@@ -40,8 +40,6 @@ from palaver.generation.system import takes
 from palaver.progress import Progress, no_progress
 from palaver.readers.rating_files import ratings_frame, write_frames
 from palaver.schema import Judge, RunRecord, System
-
-Form = Literal["html", "md", "json"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,9 +11,9 @@ from rich.text import Text
 
 from palaver.artefacts import lock_file
 from palaver.evaluation.plan import Plan
-from palaver.evaluation.report import VerdictView
 from palaver.evaluation.results import ExperimentResult
 from palaver.evaluation.store import Step
+from palaver.evaluation.verdict_view import VerdictView
 from palaver.reports import lines, numbers
 from palaver.reports.names import clean
 
