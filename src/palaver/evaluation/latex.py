@@ -52,7 +52,7 @@ def _ranking_rows(verdict: Verdict) -> list[list[str]]:
     assert verdict.ranking is not None
     view = VerdictView(verdict)
     title = escape(verdict.title) + (f" ({view.note})" if view.note else "")
-    rows = []
+    rows: list[list[str]] = []
     for score in verdict.ranking.scores:
         system, value = escape(score.system), escape(numbers.number(score.score, view.digits))
         if score.system in verdict.best:
