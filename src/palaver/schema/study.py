@@ -27,8 +27,8 @@ class Study(Tabular, Noun):
     title: Text = ""
     instructions: Text = ""
     language: Name = "en"
-    """Of this file's texts, and of the words that pages add: `"de"`. `"browser"`: the words are in the language
-    that the rater's browser asks for."""
+    """Of this file's texts, and of the words that pages add: `"de"`. `"browser"`: the words are in the
+    language that the rater's browser asks for."""
     translations: Translations
     """The texts in other languages: the rater's browser chooses among them."""
     layout: Literal["joint", "separate"] = "separate"
