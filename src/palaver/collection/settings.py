@@ -90,7 +90,7 @@ class Collection(Noun):
     title: Text = ""
     instructions: Text = ""
     language: Name = "en"
-    translations: Translations
+    translations: Translations = Field(default_factory=dict, validate_default=True)
     """Both as of a study."""
     consent: Text = ""
     contact: Text = ""

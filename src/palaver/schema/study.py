@@ -29,7 +29,7 @@ class Study(Tabular, Noun):
     language: Name = "en"
     """Of this file's texts, and of the words that pages add: `"de"`. `"browser"`: the words are in the
     language that the rater's browser asks for."""
-    translations: Translations
+    translations: Translations = Field(default_factory=dict, validate_default=True)
     """The texts in other languages: the rater's browser chooses among them."""
     layout: Literal["joint", "separate"] = "separate"
     raters_per_item: int = Field(default=3, ge=1, strict=True)

@@ -41,19 +41,27 @@ class Translation(Noun):
     title: Text = ""
     instructions: Text = ""
     consent: Text = ""
-    questions: Annotated[Mapping[str, QuestionTranslation], AfterValidator(FrozenDict)] = FrozenDict()
+    questions: Annotated[Mapping[str, QuestionTranslation], AfterValidator(FrozenDict)] = Field(
+        default_factory=dict, validate_default=True
+    )
     """By criterion."""
-    survey: Annotated[Mapping[str, SurveyTranslation], AfterValidator(FrozenDict)] = FrozenDict()
+    survey: Annotated[Mapping[str, SurveyTranslation], AfterValidator(FrozenDict)] = Field(
+        default_factory=dict, validate_default=True
+    )
     """By name."""
-    feedback: Annotated[Mapping[str, Text], AfterValidator(FrozenDict)] = FrozenDict()
+    feedback: Annotated[Mapping[str, Text], AfterValidator(FrozenDict)] = Field(
+        default_factory=dict, validate_default=True
+    )
     """Of the training: the text in the study -> the text in this language."""
-    words: Annotated[Mapping[str, Text], AfterValidator(FrozenDict)] = FrozenDict()
+    words: Annotated[Mapping[str, Text], AfterValidator(FrozenDict)] = Field(
+        default_factory=dict, validate_default=True
+    )
     """Of the pages, for a language that has no catalogue, or in place of those of the catalogue."""
     direction: Literal["ltr", "rtl"] | None = None
     """In which the language is written, where it has no catalogue."""
 
 
-Translations = Annotated[Mapping[Name, Translation], AfterValidator(FrozenDict), Field(default=FrozenDict())]
+Translations = Annotated[Mapping[Name, Translation], AfterValidator(FrozenDict)]
 """By language: `de`, `pt-BR`."""
 
 
