@@ -113,9 +113,26 @@ class Host(Steward):
         alternates = self.rules.alternating or room.bots
         if alternates and not room.is_turn_of(seat.name):
             return Sentence("it is your partner's turn")
-        if self.turns_to_answer(person):
+        if self.turns_to_answer(person) or self.is_vote_missing(person):
             return MUST_ANSWER
         return None
+
+    def turn_to_vote(self, person: str) -> int | None:
+        """Somebody's last message, once two bots have replied to it: which reply is better?"""
+        room = self.lobby.room_of(person)
+        seat = room.seat_of(person) if room is not None else None
+        if room is None or seat is None or not self.rules.about_replies or room.phase != "talking":
+            return None
+        own = room.last_turn(seat.name)
+        replies = [room.last_turn(bot.name) for bot in room.opponents(seat.name)]
+        return own if own >= 0 and len(replies) > 1 and min(replies) > own else None
+
+    def is_vote_missing(self, person: str) -> bool:
+        """Whether two replies have to be compared before anything else."""
+        room, number = self.lobby.room_of(person), self.turn_to_vote(person)
+        if room is None or number is None:
+            return False
+        return bool(missing(self.rules.about_replies, room.turns[number].answers.get(person, {})))
 
     def turns_to_answer(self, person: str) -> list[int]:
         """Turns about which something required is not answered yet: one's own last, and the partner's."""
@@ -146,6 +163,8 @@ class Host(Steward):
                 raise NotNow(Sentence("there is no message {n}", n=turn + 1))
             is_own = room.turns[turn].by == person
             questions = self.rules.about_own if is_own else self.rules.about_partner
+            if turn == self.turn_to_vote(person):
+                questions += self.rules.about_replies
         else:
             if room.phase != "rating":
                 raise NotNow("the conversation goes on: submit it first")
@@ -180,7 +199,10 @@ class Host(Steward):
         if said < self.rules.fewest_turns:
             fewest = self.rules.fewest_turns
             return Sentence("{said} of at least {fewest} messages were written", said=said, fewest=fewest)
-        if self.turns_to_answer(person):
+        beside = room.legs[room.leg]
+        if len(beside) > 1 and any(room.is_turn_of(bot) for bot in beside):
+            return Sentence("it is your partner's turn")  # the two are compared, so both have had their say
+        if self.turns_to_answer(person) or self.is_vote_missing(person):
             return MUST_ANSWER
         return None
 

@@ -46,10 +46,14 @@ class Rules:
     """Asked about one's own message."""
     about_partner: tuple[Question, ...] = ()
     """Asked about each message of the partner."""
+    about_replies: tuple[Question, ...] = ()
+    """Asked about the replies of two bots side by side to each message: which is better?"""
     about_whole: tuple[Question, ...] = ()
     """Asked at the end; about each bot, where there are several."""
     about_pair: tuple[Question, ...] = ()
     """Asked at the end about two bots: which was better?"""
+    reveal: bool = False
+    """Who has rated a conversation with bots is told their names."""
     seed: int = 0
 
     def may_meet(self, first: str, second: str) -> bool:

@@ -28,14 +28,21 @@ class Pairwise(Scale):
     kind: Literal["pairwise"] = "pairwise"
     ties: bool = True
     tie_label: Name = "Cannot tell"
+    both_bad: Name | None = None
+    """What *both are bad* is called, where it may be answered. It counts as a tie."""
 
-    SCORES: ClassVar[Mapping[str, float]] = MappingProxyType({"win": 1.0, "tie": 0.5, "loss": 0.0})
+    SCORES: ClassVar[Mapping[str, float]] = MappingProxyType(
+        {"win": 1.0, "tie": 0.5, "loss": 0.0, "both bad": 0.5}
+    )
 
     @property
     def outcomes(self) -> Mapping[str, float]:
-        return {word: score for word, score in self.SCORES.items() if self.ties or word != "tie"}
+        left_out = {word for word, has in (("tie", self.ties), ("both bad", self.both_bad)) if not has}
+        return {word: score for word, score in self.SCORES.items() if word not in left_out}
 
     def describe(self) -> str:
+        if self.both_bad is not None:
+            return Sentence("win, tie, loss or both bad") if self.ties else Sentence("win, loss or both bad")
         return Sentence("win, tie or loss") if self.ties else Sentence("win or loss")
 
     def parse(self, raw: object) -> str:
@@ -52,6 +59,8 @@ class Pairwise(Scale):
         places = [Choice(str(n), label, str(n + 1)) for n, label in enumerate(outputs)]
         if self.ties:
             places.append(Choice("tie", self.tie_label, "3"))
+        if self.both_bad is not None:
+            places.append(Choice("both bad", self.both_bad, "4"))
         return tuple(places)
 
     def read_answer(self, answer: object, order: Sequence[int]) -> Value:

@@ -5,6 +5,7 @@ import { Link, SECOND } from "./chat_link.js";
 import { clearMessages, drawPiece, drawTurn, drawUnsettled, markDelivered, messages, settleMessage } from "./chat_messages.js";
 import { askAboutTurns, askAtEnd, sentence } from "./chat_questions.js";
 import { countNews, loadReading } from "./chat_reading.js";
+import { askAboutReplies, markVotes, showNames } from "./chat_votes.js";
 import { t } from "./words.js";
 
 const part = (id) => document.getElementById(id);
@@ -12,6 +13,7 @@ const root = part("chat");
 const isDisclosed = "disclosed" in root.dataset;
 const page = {
   room: 0, turns: 0, view: null, sources: null, deadline: 0, began: 0, pasted: 0, typedAt: 0, typingUntil: 0,
+  areSides: false, hasTalked: false,
 };
 
 const link = new Link(root.dataset.socket, document.querySelector('meta[name="csrf"]').content, {
@@ -52,12 +54,18 @@ function tell(text) {
 // --- what is shown -----------------------------------------------------------------------------------------
 
 function show(view) {
+  const areSides = page.view?.sides > 1 || page.areSides;
+  page.areSides = areSides;
   page.view = view;
   if (view.state === "out") {
     link.end();
-    location.replace(root.dataset.next);
+    if (page.hasTalked && showNames(view.names, areSides, true)) {
+      leaveRoom();
+      part("between").hidden = true;
+    } else location.replace(root.dataset.next);
     return;
   }
+  showNames(view.names, areSides, false);
   if (view.state === "invited") ready();
   if (view.seconds_left !== undefined) page.deadline = Date.now() + view.seconds_left * SECOND;
   if (view.room !== undefined && view.turns !== undefined) enterRoom(view);
@@ -89,6 +97,7 @@ function enterRoom(view) {
   if (page.room && page.room !== view.room) leaveRoom();
   if (!page.room) loadReading(root.dataset.reading).then(takeSources);
   page.room = view.room;
+  page.hasTalked = true;
   part("room").hidden = false;
   page.began = Date.now() - view.talked * SECOND;
   part("log").classList.toggle("two", view.sides > 1);
@@ -96,6 +105,7 @@ function enterRoom(view) {
   for (const turn of turns) {
     if (turn.id) link.forget(turn.id);
     drawTurn(turn);
+    markVotes(turn.n, turn.votes);
   }
   page.turns = view.n_turns;
   const theirs = turns.filter((turn) => !turn.mine).length;
@@ -105,6 +115,7 @@ function enterRoom(view) {
     link.send({ type: "got", turns: page.turns });
   }
   askAboutTurns(view, page.sources, ask, refresh);
+  askAboutReplies(view, ask, refresh);
   askAtEnd(view, page.sources, ask);
 }
 

@@ -10,7 +10,7 @@ export function sentence(text) {
 }
 
 // `sources`: what the reader has been given to read, or nothing; other sections are not offered.
-function makeForm(kind, key, sources, onSend) {
+export function makeForm(kind, key, sources, onSend) {
   const template = part(`form-${kind}`);
   if (!template) return null;
   const form = template.content.firstElementChild.cloneNode(true);
