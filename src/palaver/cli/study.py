@@ -23,6 +23,7 @@ from palaver.readers.rating_files import write_frames
 from palaver.readers.rating_options import RatingOptions
 from palaver.reports import lines
 from palaver.schema import Study
+from palaver.server.words import language_notes, offered_languages
 from palaver.statistics.budget import Prices
 from palaver.statistics.power import Draw, power_grid, smallest_design
 from palaver.studies.design import PRESETS, load_study, preset_study, preset_text, study_toml
@@ -120,10 +121,12 @@ def check(
     Example: palaver study check study.toml
     """
     study = load_study(file)
+    notes = language_notes(study)
     n_screens = len(plan_screens(study)) * study.raters_per_item
     if as_json:
         facts = study.model_dump(exclude={"items"})
-        print_json({**facts, "items": len(study.items), "systems": study.systems, "screens": n_screens})
+        counted = {"items": len(study.items), "systems": study.systems, "screens": n_screens}
+        print_json({**facts, **counted, "notes": notes})
         return
     typer.echo(f"{file} is right: {study.title or study.name}")
     for question in study.questions:
@@ -135,6 +138,10 @@ def check(
         f"  {len(study.items)} items, systems {', '.join(study.systems)}, layout {study.layout}, "
         f"{study.raters_per_item} raters per item: {n_screens:,} screens to answer"
     )
+    if len(offered_languages(study)) > 1:
+        typer.echo(f"  languages, by the rater's browser: {', '.join(offered_languages(study))}")
+    for note in notes:
+        typer.secho(f"  {note}", fg="yellow")
 
 
 def simulate(

@@ -13,6 +13,7 @@ from palaver.schema.base import Name, Noun, Text
 from palaver.schema.delivery import Checks, Completion, KnownItem, StopJudge, SurveyQuestion, Training
 from palaver.schema.dialogue import Dialogue
 from palaver.schema.item import Item, Question
+from palaver.schema.translation import Translations, translation_problems
 from palaver.tabular import Tabular, few
 
 Location = tuple[str | int, ...]
@@ -26,7 +27,10 @@ class Study(Tabular, Noun):
     title: Text = ""
     instructions: Text = ""
     language: Name = "en"
-    """Of the words that the pages add: `"de"`, or `"browser"` for what the rater's browser asks for."""
+    """Of this file's texts, and of the words that pages add: `"de"`. `"browser"`: the words are in the
+    language that the rater's browser asks for."""
+    translations: Translations = Field(default_factory=dict, validate_default=True)
+    """The texts in other languages: the rater's browser chooses among them."""
     layout: Literal["joint", "separate"] = "separate"
     raters_per_item: int = Field(default=3, ge=1, strict=True)
     seed: int = Field(default=0, strict=True)
@@ -73,7 +77,8 @@ class Study(Tabular, Noun):
             degraded=self.checks.degraded,
             known=known,
         )
-        texts = [text for _, text in (*problems, *stop_problems(self))]
+        translated = translation_problems(self.translations, self.questions, self.survey)
+        texts = [text for _, text in (*problems, *stop_problems(self), *translated)]
         if texts:
             raise ValueError("; ".join(texts))
         return self

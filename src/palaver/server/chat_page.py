@@ -15,7 +15,7 @@ from palaver.schema import Question
 from palaver.server.chat import ChatHub
 from palaver.server.chat_log import read_plan
 from palaver.server.chat_view import reading
-from palaver.server.rating_page import Widget, choices_in
+from palaver.server.rating_page import Widget
 from palaver.server.refusal import Refusal
 from palaver.server.words import Words
 
@@ -49,7 +49,7 @@ def forms(collection: Collection, t: Words) -> list[Form]:
 
 def _widgets(t: Words, questions: tuple[Question, ...], columns: tuple[str, ...] = ()) -> tuple[Widget, ...]:
     return tuple(
-        Widget(question, 0, "", choices_in(t, question.scale, columns), "") for question in questions
+        Widget(t.question(question), 0, "", t.choices(question, columns), "") for question in questions
     )
 
 

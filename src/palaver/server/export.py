@@ -28,6 +28,7 @@ from palaver.server.database import Database
 from palaver.server.records import count_answers
 from palaver.server.tables import answer, assignment, comment, rater, screen
 from palaver.server.tables import study as study_table
+from palaver.server.words import LANGUAGE
 from palaver.tables import FrameSource, open_frame
 
 BATCH = 5000
@@ -37,7 +38,8 @@ SCHEMA: dict[str, Any] = {
     "screen": pl.String,
 }
 """The long format, then the marks: the rater is excluded from analysis, was screened out, or answered after
-the place had gone to somebody else; and what the screen was (main, check, degraded, training)."""
+the place had gone to somebody else; and what the screen was (main, check, degraded, training). Where raters
+had a choice of languages, the one that was shown comes last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,7 @@ def frames(database: Database, selection: Selection = EVERYBODY) -> Iterator[pl.
         name = connection.execute(select(study_table.c.name)).scalar_one()
         chances = _sampling_probabilities(connection)
         last = connection.execute(select(func.coalesce(func.max(answer.c.number), 0))).scalar_one()
+        schema = {**SCHEMA, LANGUAGE: pl.String} if _has_languages(connection) else SCHEMA
     wanted = []
     if not selection.all_screens:
         wanted.append(screen.c.kind == "main")
@@ -83,6 +86,7 @@ def frames(database: Database, selection: Selection = EVERYBODY) -> Iterator[pl.
             (rater.c.state == "screened").label("screened"),
             (assignment.c.status == "late").label("late"),
             screen.c.kind.label("screen"),
+            rater.c.parameters,
         )
         .join(assignment, assignment.c.id == answer.c.assignment_id)
         .join(screen, screen.c.id == assignment.c.screen_id)
@@ -106,15 +110,22 @@ def frames(database: Database, selection: Selection = EVERYBODY) -> Iterator[pl.
                 "version": str(row.version),
                 "sampling_probability": chances.get(row.item),
                 "given_at": datetime.fromtimestamp(row.given_at, UTC).replace(tzinfo=None),
+                LANGUAGE: json.loads(row.parameters).get(LANGUAGE) if LANGUAGE in schema else None,
             }
             for row in rows
         ]
-        frame = pl.DataFrame(fields, schema=SCHEMA)
+        frame = pl.DataFrame(fields, schema=schema)
         if selection.share:
             names = {id: pseudonym(id) for id in frame["rater"].unique()}
             frame = frame.with_columns(pl.col("rater").replace_strict(names, return_dtype=pl.String))
         yield without_formulas(frame) if selection.excel else frame
         done = rows[-1].number
+
+
+def _has_languages(connection: Connection) -> bool:
+    """Whether raters had a choice of languages: the export then says which one each has seen."""
+    chose = rater.c.parameters.like(f'%"{LANGUAGE}": %')
+    return connection.execute(select(rater.c.id).where(chose).limit(1)).first() is not None
 
 
 def _sampling_probabilities(connection: Connection) -> dict[str, float]:
@@ -223,7 +234,7 @@ def shared_rater_lines(database: Database, texts: bool = False) -> Iterator[byte
     for line in rater_lines(database):
         person = json.loads(line)
         kept: dict[str, object] = {"rater": pseudonym(person["rater"])}
-        kept |= {key: person[key] for key in ("state", "checks_failed", "excluded")}
+        kept |= {key: person[key] for key in ("state", LANGUAGE, "checks_failed", "excluded")}
         if texts:
             kept |= {"survey": person["survey"]}
             kept["comments"] = [{k: c[k] for k in c if k != "at"} for c in person["comments"]]
@@ -231,11 +242,13 @@ def shared_rater_lines(database: Database, texts: bool = False) -> Iterator[byte
 
 
 def _rater_line(row: Row[Any], comments: list[dict[str, object]]) -> bytes:
+    parameters = json.loads(row.parameters)
     plain = {
         "rater": row.id,
         "platform": row.platform,
         "external": row.external,
-        "parameters": json.loads(row.parameters),
+        "parameters": parameters,
+        LANGUAGE: parameters.get(LANGUAGE),
         "state": row.state,
         "entered_at": _iso(row.entered_at),
         "seen_at": _iso(row.seen_at),

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from palaver.schema import Dialogue, Item, Output, Question, Study
-from palaver.schema.scale import Choice, Scale
+from palaver.schema.scale import Choice
 from palaver.server.study_state import Task
 from palaver.server.words import ENGLISH, Words, words_of
 from palaver.studies.screens import side_by_side
@@ -121,7 +121,7 @@ def rating_page(
     `together`: all outputs on one page, however they were rated.
     """
     t = t or words_of(ENGLISH)
-    questions = task.questions
+    questions = tuple(t.question(question) for question in task.questions)
     everything = range(len(task.order))
     # If nothing is required, the first answer ends the screen, so everything must be on one page.
     together = together or side_by_side(questions) or not any(q.required for q in questions)
@@ -228,23 +228,4 @@ def _widget(
 ) -> Widget:
     answered = task.answered.get((question.criterion, position), "")
     value = question.scale.show_answer(answered, task.order)
-    return Widget(question, position, about, choices_in(t, question.scale, labels), value)
-
-
-def choices_in(t: Words, scale: Scale, outputs: Sequence[str] = ()) -> tuple[Choice, ...]:
-    """What a scale offers, with the words that it has by default in the language of the page."""
-    by_default = {
-        scale_text for name in ("labels", "options", "tie_label") for scale_text in _defaults(scale, name)
-    }
-    return tuple(
-        replace(choice, label=t(choice.label)) if choice.label in by_default else choice
-        for choice in scale.choices(outputs)
-    )
-
-
-def _defaults(scale: Scale, name: str) -> tuple[str, ...]:
-    """The texts of a field that the owner has left as it is."""
-    field = type(scale).model_fields.get(name)
-    if field is None or getattr(scale, name) != field.default:
-        return ()
-    return (field.default,) if isinstance(field.default, str) else tuple(field.default)
+    return Widget(question, position, about, t.choices(question, labels), value)

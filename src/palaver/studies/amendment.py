@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from palaver.errors import count_of
 from palaver.schema import Item, Question, Study
 
-_TEXTS = ("title", "instructions", "consent", "contact", "survey", "completion")
+_TEXTS = ("title", "instructions", "language", "translations", "consent", "contact", "survey", "completion")
 _SETTINGS = ("comments", "lease_minutes", "wait_minutes", "items_per_rater")
 _FIXED = (
     *("name", "layout", "seed", "order", "blind", "assignment", "training", "checks"),

@@ -15,8 +15,9 @@ from palaver.config import Lines, Location, config_error, parse_toml, read_toml,
 from palaver.errors import UserError, nearest
 from palaver.files import TextStream
 from palaver.schema import Item, Question, Study
-from palaver.schema.delivery import KnownItem
+from palaver.schema.delivery import KnownItem, SurveyQuestion
 from palaver.schema.study import design_problems
+from palaver.schema.translation import Translation, read_words, translation_problems
 from palaver.studies.mistakes import ITEMS_FROM, explain, without_unknown_fields
 
 PRESETS = {
@@ -54,7 +55,7 @@ def preset_study(name: str, *, layout: str | None = None) -> Study:
 def load_study(path: str | Path) -> Study:
     """The study described by a TOML file. All mistakes are reported together."""
     data, lines = read_toml(path)
-    study = _build(Path(path), data, lines)
+    study = _build(Path(path), data, lines, Path(path).parent)
     if study.stop_judge is None or study.stop_judge.file is None:
         return study
     from palaver.studies.stop_judge import with_verdicts
@@ -80,8 +81,8 @@ def parse_study(text: str, name: str) -> Study:
     return study
 
 
-def _build(path: Path, data: dict[str, Any], lines: Lines) -> Study:
-    mistakes: list[tuple[Location, str]] = []
+def _build(path: Path, data: dict[str, Any], lines: Lines, folder: Path | None = None) -> Study:
+    data, mistakes = read_words(data, folder)
     places: _Places = None
     if ITEMS_FROM in data:
         data, places = _items_from(path, data, mistakes)
@@ -116,6 +117,19 @@ def _hidden(data: dict[str, Any], error: ValidationError) -> Iterator[tuple[Loca
     for place, text in design_problems(questions, items, active=active, degraded=degraded, known=known):
         if not (place[-1] == "outputs" and place[1] in repaired):
             yield place, text
+    survey, _ = _sound(mended, "survey", SurveyQuestion)
+    translations = _sound_translations(mended)
+    yield from translation_problems(translations, list(questions.values()), list(survey.values()))
+
+
+def _sound_translations(data: dict[str, Any]) -> dict[str, Translation]:
+    """Translations that are valid by themselves."""
+    tables = data.get("translations")
+    sound = {}
+    for language, table in tables.items() if isinstance(tables, dict) else ():
+        with contextlib.suppress(ValidationError):
+            sound[language] = Translation.model_validate(table)
+    return sound
 
 
 def _sound_known(data: dict[str, Any]) -> Iterator[tuple[Location, KnownItem]]:
@@ -173,6 +187,7 @@ def _in_items_file(places: _Places, mistake: tuple[Location, str]) -> tuple[Loca
 _STAND_INS: dict[str, dict[str, Any]] = {
     "questions": {"text": "?", "scale": {"kind": "binary"}},
     "items": {"outputs": [{"system": "?", "text": "?"}]},
+    "survey": {"text": "?"},
 }
 
 
@@ -184,7 +199,7 @@ def _sound(data: dict[str, Any], key: str, noun: type[BaseModel]) -> tuple[dict[
         try:
             sound[i] = noun.model_validate(element)
         except ValidationError:
-            names = ("id", "criterion", "beside")
+            names = ("id", "criterion", "beside", "name")
             known = {n: element[n] for n in names if n in element} if isinstance(element, dict) else {}
             with contextlib.suppress(ValidationError):
                 sound[i] = noun.model_validate({**known, **_STAND_INS[key]})
