@@ -16,8 +16,11 @@ from typing import Any
 from palaver.artefacts import digest
 from palaver.schema import Item, Question, Study
 from palaver.schema.dialogue import Dialogue
+from palaver.schema.rating import value_text
 from palaver.schema.scale import Scale, Value
+from palaver.studies.conditions import is_asked
 from palaver.studies.screens import side_by_side
+from palaver.studies.turns import judged_turns
 
 VERSION = 1
 """Of the prompts: raise it when their words change, and no answer to older words is taken from the cache."""
@@ -69,6 +72,8 @@ class Slot:
     """Its key in the JSON object."""
     answers: tuple[str, ...]
     """What may stand there, as JSON writes it; empty where any number may."""
+    turn: int | None = None
+    """The turn it is about, where it is not the whole output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +119,21 @@ class Prompt:
                 values[slot] = _value(slot, content[slot.name], self.order)
             except (ValueError, TypeError):
                 return None
-        return values
+        return self._asked(values)
+
+    def _asked(self, values: dict[Slot, Value]) -> dict[Slot, Value]:
+        """Without answers to questions that the model's other answers hide, as a page hides them."""
+        questions = tuple(dict.fromkeys(slot.question for slot in self.slots))
+        abouts = {
+            slot: (slot.question.criterion, self.item.outputs[slot.output].system, slot.turn)
+            for slot in values
+        }
+        given = {abouts[slot]: value_text(value) for slot, value in values.items()}
+        return {
+            slot: value
+            for slot, value in values.items()
+            if is_asked(slot.question, abouts[slot][1], slot.turn, given, questions)
+        }
 
 
 def seems_injected(text: str) -> bool:
@@ -125,7 +144,13 @@ def seems_injected(text: str) -> bool:
 def prompts_of(
     study: Study, item: Item, questions: Sequence[Question], order: Sequence[int], repeat: int
 ) -> Iterator[Prompt]:
-    """The pages of one screen: one with all outputs side by side, or one for each output."""
+    """The pages of one screen: one with all outputs side by side, or one for each output.
+
+    Free text is not asked for: it is nothing that could be compared with people's.
+    """
+    questions = [question for question in questions if question.scale.form != "text"]
+    if not questions:
+        return
     flagged = any(seems_injected(_text(output.text or output.dialogue)) for output in item.outputs)
     if side_by_side(questions):
         yield _prompt(study, item, questions, tuple(order), tuple(order), repeat, flagged)
@@ -157,14 +182,15 @@ def _prompt(
         if text and title.lower() in wanted:
             parts.append(f"{title}:\n<{mark}>\n{_text(text)}\n</{mark}>")
     several = len(shown) > 1
+    by_turn = any(question.per == "turn" for question in questions)
     for place, output in enumerate(shown):
         title = f"Output {_LETTERS[place]}" if several else "Output"
-        body = _text(item.outputs[output].text or item.outputs[output].dialogue)
+        body = _text(item.outputs[output].text or item.outputs[output].dialogue, numbered=by_turn)
         parts.append(f"{title}:\n<{mark}>\n{body}\n</{mark}>")
-    slots = [slot for question in questions for slot in _slots(question, shown)]
+    slots = [slot for question in questions for slot in _slots(question, shown, item)]
     asked = [
         f"- {question.criterion}: {question.text.strip()} {question.help.strip()} "
-        f"({_offer(question.scale, several)})"
+        f"({_offer(question.scale, several)}{', for each turn that is named' if question.per == 'turn' else ''})"
         for question in questions
     ]
     parts.append("Answer these questions:\n" + "\n".join(asked))
@@ -173,7 +199,7 @@ def _prompt(
     return Prompt(item, order, repeat, tuple(slots), "\n\n".join(part for part in parts if part), flagged)
 
 
-def _slots(question: Question, shown: Sequence[int]) -> Iterator[Slot]:
+def _slots(question: Question, shown: Sequence[int], item: Item) -> Iterator[Slot]:
     scale = question.scale
     if scale.form == "pair":
         answers = ['"A"', '"B"', *(['"tie"'] if "tie" in scale.outcomes else [])]
@@ -181,7 +207,9 @@ def _slots(question: Question, shown: Sequence[int]) -> Iterator[Slot]:
         return
     for place, output in enumerate(shown):
         name = f"{question.criterion} of {_LETTERS[place]}" if len(shown) > 1 else question.criterion
-        yield Slot(question, output, name, _answers(scale))
+        for turn in judged_turns(question, item.outputs[output]):
+            about = name if turn is None else f"{name}, turn {turn}"
+            yield Slot(question, output, about, _answers(scale), turn)
 
 
 def _answers(scale: Scale) -> tuple[str, ...]:
@@ -241,9 +269,12 @@ def _offer(scale: Scale, several: bool) -> str:
     return f"{words}{each}" + (f"; {', '.join(labels)}" if labels else "")
 
 
-def _text(shown: str | Dialogue | None) -> str:
+def _text(shown: str | Dialogue | None, *, numbered: bool = False) -> str:
     if isinstance(shown, Dialogue):
-        return "\n".join(f"{turn.speaker}: {turn.text}" for turn in shown.turns)
+        lines = [f"{turn.speaker}: {turn.text}" for turn in shown.turns]
+        return (
+            "\n".join(f"[turn {n}] {line}" for n, line in enumerate(lines)) if numbered else "\n".join(lines)
+        )
     return shown or ""
 
 

@@ -1,5 +1,6 @@
 """The nouns, each said once. No database keys, no torch, no files."""
 
+from palaver.schema.condition import Condition
 from palaver.schema.delivery import Checks, Completion, Expected, KnownItem, SurveyQuestion, Training
 from palaver.schema.dialogue import Dialogue, Turn
 from palaver.schema.item import Item, Output, Question
@@ -12,6 +13,7 @@ from palaver.schema.scale import (
     SCALES,
     Binary,
     Checkboxes,
+    FreeText,
     Likert,
     Magnitude,
     Ordinal,
@@ -33,11 +35,13 @@ __all__ = [
     "Checkboxes",
     "Checks",
     "Completion",
+    "Condition",
     "Criterion",
     "Dialogue",
     "Entity",
     "Expected",
     "Fact",
+    "FreeText",
     "Item",
     "Judge",
     "Kind",

@@ -14,9 +14,10 @@ from palaver.schema.scale.boxes import Checkboxes, SingleChoice
 from palaver.schema.scale.magnitude import Magnitude, RankMagnitude
 from palaver.schema.scale.numeric import Binary, Likert, Numeric, Ordinal, Real, Slider
 from palaver.schema.scale.pairwise import Pairwise
+from palaver.schema.scale.text import FreeText
 
 __all__ = [
-    "SCALES", "Binary", "Bounds", "Checkboxes", "Choice", "Form", "Impressions", "Level", "Likert",
+    "SCALES", "Binary", "Bounds", "Checkboxes", "Choice", "Form", "FreeText", "Impressions", "Level", "Likert",
     "Magnitude", "Numeric", "Ordinal", "Pairwise", "RankMagnitude", "Real", "Scale", "SingleChoice", "Slider",
     "Value",
 ]  # fmt: skip

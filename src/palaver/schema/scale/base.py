@@ -28,9 +28,9 @@ if TYPE_CHECKING:  # the nouns are imported everywhere and start without numpy
     Bools = NDArray[np.bool_]
 
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
-Form = Literal["number", "pair", "boxes"]
+Form = Literal["number", "pair", "boxes", "text"]
 Value = float | Text | tuple[Text, ...]
-"""A judgement as stored: a number, one of a pairwise scale's words, or the ticked boxes."""
+"""A judgement as stored: a number, a word or text, or the ticked boxes."""
 
 LARGEST = 1e50
 """Beyond it products of variances overflow; nobody means such a number."""
@@ -101,7 +101,8 @@ class Scale(Noun):
     widget: ClassVar[str]
     """The macro that asks for a value."""
     form: ClassVar[Form]
-    """What statistics see: a number, a comparison of two outputs (win, tie, loss), or ticked boxes."""
+    """What statistics see: a number, a comparison of two outputs (win, tie, loss), ticked boxes, or a text,
+    of which they see nothing."""
     default_normalisation: ClassVar[str] = "raw"
     side_by_side: ClassVar[bool] = False
     """Whether all outputs of an item are judged on one screen; an item then has at least two."""
@@ -214,6 +215,7 @@ SCALES: Registry[type[Scale]] = Registry(
         "choice": "palaver.schema.scale.boxes:SingleChoice",
         "slider": "palaver.schema.scale.numeric:Slider",
         "real": "palaver.schema.scale.numeric:Real",
+        "text": "palaver.schema.scale.text:FreeText",
     },
     group="palaver.scales",
 )
