@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from palaver.schema import (
     SCALES,
+    BestWorst,
     Binary,
     Checkboxes,
     FreeText,
@@ -23,6 +24,7 @@ from palaver.schema import (
     Ordinal,
     Pairwise,
     Question,
+    Ranking,
     RankMagnitude,
     Real,
     Scale,
@@ -105,8 +107,11 @@ def _permitted(scale: Any) -> st.SearchStrategy[Any]:
             alone = st.sampled_from(scale.exclusive).map(lambda o: {o}) if scale.exclusive else st.nothing()
             return (several | alone).map(lambda ticked: tuple(o for o in scale.options if o in ticked))
         case FreeText():
-            words = st.text("ab=é'", min_size=scale.min_length, max_size=scale.max_length)
-            return words
+            return st.text("ab=é'", min_size=scale.min_length, max_size=scale.max_length)
+        case BestWorst():
+            return st.integers(-1, 1)
+        case Ranking():
+            return st.integers(0, 49)
     raise AssertionError(scale)
 
 
@@ -391,7 +396,7 @@ def test_an_installed_scale_is_read_by_its_kind(monkeypatch: pytest.MonkeyPatch)
     question = Question.model_validate({"criterion": "warmth", "text": "?", "scale": {"kind": "thermometer"}})
     assert type(question.scale).__name__ == "Thermometer"
     assert Question.model_validate_json(question.model_dump_json()) == question
-    with pytest.raises(ValidationError, match="text, thermometer, found 'thermometre' .did you mean"):
+    with pytest.raises(ValidationError, match="ranking, thermometer, found 'thermometre' .did you mean"):
         TypeAdapter(Scale).validate_python({"kind": "thermometre"})
 
 

@@ -232,7 +232,8 @@ def _ratings(
             given_at=datetime.now(UTC).replace(microsecond=0), seconds=answer.seconds,
             shown_position=prompt.order.index(slot.output), repeat=prompt.repeat,
             probability=answer.probability if len(prompt.slots) == 1 else None,
-            context=pair_context(prompt.item.id, output.system, against) if slot.turn is None else prompt.item.id,
+            context=prompt.item.id if slot.turn is not None
+            else pair_context(prompt.item.id, output.system, against),
             turn=slot.turn,
         )  # fmt: skip
 

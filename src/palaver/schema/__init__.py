@@ -11,6 +11,7 @@ from palaver.schema.response import Response
 from palaver.schema.run import RunRecord, record_run
 from palaver.schema.scale import (
     SCALES,
+    BestWorst,
     Binary,
     Checkboxes,
     FreeText,
@@ -18,6 +19,7 @@ from palaver.schema.scale import (
     Magnitude,
     Ordinal,
     Pairwise,
+    Ranking,
     RankMagnitude,
     Real,
     Scale,
@@ -31,6 +33,7 @@ __all__ = [
     "KINDS",
     "SCALES",
     "Article",
+    "BestWorst",
     "Binary",
     "Checkboxes",
     "Checks",
@@ -53,6 +56,7 @@ __all__ = [
     "Pairwise",
     "Question",
     "RankMagnitude",
+    "Ranking",
     "Rating",
     "ReadingSet",
     "Real",

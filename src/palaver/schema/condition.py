@@ -93,7 +93,7 @@ def _problem(question: Question, condition: Condition, asked: Mapping[str, Quest
     circle = _circle(question, asked)
     if circle:
         return f"the conditions go in a circle: {' waits for '.join(circle)}"
-    if host.scale.form in ("pair", "text"):
+    if host.scale.form in ("pair", "text") or host.scale.relative:
         return (
             f"a condition looks at numbers or choices, and {host.criterion!r} is a {host.scale.kind} question"
         )

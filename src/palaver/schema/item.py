@@ -36,6 +36,10 @@ class Question(Noun):
     def _check(self) -> Question:
         if self.per == "turn" and self.scale.side_by_side:
             raise ValueError(f"per: {self.scale.kind!r} compares whole outputs, not turns")
+        if self.scale.relative and self.shown_if is not None:
+            raise ValueError(
+                f"shown_if: {self.scale.kind!r} is about all outputs at once, so it is asked always"
+            )
         if self.per == "output" and self.turns != "system":
             raise ValueError('turns: only a question with per = "turn" is about turns')
         if "output" not in self.shows:

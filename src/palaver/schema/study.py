@@ -14,6 +14,7 @@ from palaver.schema.condition import condition_problems
 from palaver.schema.delivery import Checks, Completion, KnownItem, StopJudge, SurveyQuestion, Training
 from palaver.schema.dialogue import Dialogue
 from palaver.schema.item import Item, Question
+from palaver.schema.scale.order import MOST_OUTPUTS
 from palaver.tabular import Tabular, few
 
 Location = tuple[str | int, ...]
@@ -191,9 +192,14 @@ def design_problems(
             if question.scale.form == "pair" and len(systems) != 2:
                 text = f"item {item.id!r} has {len(systems)} outputs, but {question.criterion!r} compares 2"
                 yield ("items", i, "outputs"), text
-            elif question.scale.side_by_side and len(systems) < 2:
+            elif question.scale.side_by_side and len(systems) < question.scale.fewest_outputs:
+                n = "one output" if len(systems) == 1 else f"{len(systems)} outputs"
+                several = "several" if question.scale.fewest_outputs == 2 else question.scale.fewest_outputs
+                text = f"item {item.id!r} has {n}, but {question.criterion!r} ranks {several} on a screen"
+                yield ("items", i, "outputs"), text
+            elif question.scale.relative and len(systems) > MOST_OUTPUTS:
                 text = (
-                    f"item {item.id!r} has one output, but {question.criterion!r} ranks several on a screen"
+                    f"item {item.id!r} has {len(systems)} outputs; at most {MOST_OUTPUTS} can be put in order"
                 )
                 yield ("items", i, "outputs"), text
             elif question.per == "turn" and not all(output.dialogue for output in item.outputs):

@@ -38,7 +38,9 @@ Storable = Annotated[str, AfterValidator(_storable)]
 @dataclass(frozen=True, slots=True)
 class RawAnswer:
     """One answer as a page sends it. `position` is where the output stood, `turn` the turn of its dialogue
-    where it is about one; a pairwise `value` is the place chosen. What comes from a script is checked against the types; the scale checks the value of all."""
+    where it is about one; a pairwise `value` is the place chosen.
+
+    What comes from a script is checked against the types; the scale checks the value of all."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid", allow_inf_nan=False)
 
@@ -143,7 +145,21 @@ def store(
             connection.execute(_ADD, added)
         except IntegrityError:  # on another screen
             raise Refusal(_OTHER, 409) from None
-    return len(added), {**stored, **values_of(added)}
+    values = {**stored, **values_of(added)}
+    check_order(values, questions)
+    return len(added), values
+
+
+def check_order(values: Mapping[AnswerKey, str], questions: Sequence[Question]) -> None:
+    """Refuse answers that put the outputs of an item into no order: two best ones, a rank given twice."""
+    for question in questions:
+        if question.scale.relative:
+            given = [
+                float(value) for (criterion, _, _), value in values.items() if criterion == question.criterion
+            ]
+            problem = question.scale.check_outputs(given) if given else ""
+            if problem:
+                raise Refusal(f"{question.criterion}: {problem}", 422)
 
 
 def values_of(rows: Sequence[Mapping[Any, Any]]) -> dict[AnswerKey, str]:
@@ -168,7 +184,7 @@ def _key(row: Mapping[str, Any]) -> AnswerKey:
 
 
 def is_complete(values: Mapping[AnswerKey, str], item: Item, questions: Sequence[Question]) -> bool:
-    """Whether every required question that is asked has an answer for every output (a comparison needs one)."""
+    """Whether every required question has an answer wherever it is asked (a comparison needs one)."""
     for question in questions:
         outputs = item.outputs if question.scale.form != "pair" else item.outputs[:1]
         if question.required and any(

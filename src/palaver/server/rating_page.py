@@ -81,7 +81,7 @@ class Widget:
 
     @property
     def name(self) -> str:
-        """An answer is told by place, turn and criterion; the criterion comes last, as it may have a colon."""
+        """An answer is told by place, turn and criterion, which comes last as it may have a colon."""
         place = self.position if self.turn is None else f"{self.position}.{self.turn}"
         return f"answer:{place}:{self.question.criterion}"
 

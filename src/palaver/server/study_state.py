@@ -21,6 +21,7 @@ from palaver.server.answers import (
     CHANGES,
     RawAnswer,
     answer_row,
+    check_order,
     drop_unasked,
     is_complete,
     store,
@@ -467,6 +468,7 @@ class StudyState:
         rows = drop_unasked(rows, values, content.questions)
         if len(values) < len(answers) or not is_complete(values, content.item, content.questions):
             return False
+        check_order(values, content.questions)
         if not shortcuts.store_answers(self.database, edition.version, rater_id, held.id, now, rows):
             return False
         self._given.pop(held.id, None)

@@ -140,7 +140,7 @@ def example_study(preset: Study, n_systems: int, n_items: int, *, raters_per_ite
     In a pairwise study every item shows two systems; all pairs take their turn.
     """
     paired = any(q.scale.form == "pair" for q in preset.questions)
-    fewest = 2 if any(q.scale.side_by_side for q in preset.questions) else 1
+    fewest = max(q.scale.fewest_outputs if q.scale.side_by_side else 1 for q in preset.questions)
     if n_systems < fewest or n_items < 1 or raters_per_item < 1:
         raise ValueError(
             f"expected at least {fewest} systems, 1 item and 1 rater per item, "
@@ -280,7 +280,8 @@ def _answers(
         noticed = quality[where] + rng.normal(0, habits.noise * scale.noise, where.size)
         felt = crowd.bias[rater] + crowd.spread[rater] * noticed
         against = [None] * item.size
-    value = scale.simulate(Impressions(felt, where, careless, crowd.j_shaped[rater]), rng)
+    screen = item * len(crowd.names) + rater
+    value = scale.simulate(Impressions(felt, where, careless, crowd.j_shaped[rater], screen), rng)
     seconds = np.exp(rng.normal(np.where(careless, 0.9, 2.6), 0.4)).round(1)
     begin = datetime(2024, 1, 8, 9) + timedelta(days=study.questions.index(question))
     given_at = [begin + timedelta(seconds=float(s)) for s in _clock(rater, seconds)]
@@ -325,7 +326,7 @@ def power_draw(
 ) -> Callable[[int, int, np.random.Generator], Floats]:
     """A simulator for `palaver.statistics.power`: mean scores of two systems that lie `difference` apart."""
     habits = habits or Habits()
-    if scale.form != "number":
+    if scale.form != "number" or scale.relative:
         raise ValueError(f"power is simulated for scales of numbers, not for {scale.kind}")
     if not math.isfinite(difference):
         raise ValueError(f"difference: expected a finite number, found {difference}")

@@ -44,11 +44,15 @@ def turn_problems(study: Study) -> Iterator[tuple[Location, str]]:
             for output in item.outputs:
                 if output.dialogue is not None and not judged_turns(question, output):
                     speakers = ", ".join(dict.fromkeys(turn.speaker for turn in output.dialogue.turns))
-                    yield (
-                        where,
-                        f"item {item.id!r}: {question.criterion!r} asks about the {question.turns}'s turns, and "
-                        f"nobody is known as {question.turns} among {speakers or 'no turns at all'}; call the "
-                        'speakers "user" and "system", or say turns = "all"',
-                    )
+                    yield where, _nobody(item, question, speakers)
         if count_answers(item, study.questions) > MOST_ANSWERS:
             yield where, f"item {item.id!r} asks for more than {MOST_ANSWERS:,} answers on one screen"
+
+
+def _nobody(item: Item, question: Question, speakers: str) -> str:
+    who = question.turns
+    return (
+        f"item {item.id!r}: {question.criterion!r} asks about the {who}'s turns, and nobody is known as "
+        f"{who} among {speakers or 'no turns at all'}; "
+        'call the speakers "user" and "system", or say turns = "all"'
+    )

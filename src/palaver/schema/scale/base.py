@@ -90,6 +90,8 @@ class Impressions:
     """Whether the rater answers without reading."""
     j_shaped: Bools
     """Whether the rater puts nearly everything at the top."""
+    screen: NDArray[np.int64] | None = None
+    """Entries with the same number are of one rater about one item."""
 
 
 class Scale(Noun):
@@ -106,6 +108,14 @@ class Scale(Noun):
     default_normalisation: ClassVar[str] = "raw"
     side_by_side: ClassVar[bool] = False
     """Whether all outputs of an item are judged on one screen; an item then has at least two."""
+    fewest_outputs: ClassVar[int] = 2
+    """That an item has whose outputs are judged on one screen."""
+    relative: ClassVar[bool] = False
+    """Whether what one output gets depends on the others of the item."""
+    ties_are_unsaid: ClassVar[bool] = False
+    """Whether two outputs with the same value were not compared, instead of being found equal."""
+    unit: ClassVar[str] = "mean rating"
+    """What the mean of the values is."""
     noise: ClassVar[float] = 1.0
     """How unsteady a simulated rater's yardstick is, compared with judging one output at a time."""
 
@@ -191,6 +201,10 @@ class Scale(Noun):
         """The stored value for what a page sent. `order`: the item's outputs in the order shown."""
         return self.parse(answer)
 
+    def check_outputs(self, values: Sequence[float]) -> str:
+        """What is wrong with the values of all outputs of an item together; nothing for most scales."""
+        return ""
+
     def show_answer(self, value: str, order: Sequence[int]) -> str:
         """What the page would have sent for a stored value."""
         return value
@@ -216,6 +230,8 @@ SCALES: Registry[type[Scale]] = Registry(
         "slider": "palaver.schema.scale.numeric:Slider",
         "real": "palaver.schema.scale.numeric:Real",
         "text": "palaver.schema.scale.text:FreeText",
+        "best-worst": "palaver.schema.scale.order:BestWorst",
+        "ranking": "palaver.schema.scale.order:Ranking",
     },
     group="palaver.scales",
 )

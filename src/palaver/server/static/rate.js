@@ -121,8 +121,8 @@ setInterval(beat, BEAT);
 // --- the questions ---
 
 const questions = [...form.querySelectorAll(".question")];
-const inputs = (q) => [...q.querySelectorAll("input[name], textarea[name]")];
-const typed = (input) => input.matches("[type=text], [type=number], textarea");
+const inputs = (q) => [...q.querySelectorAll("input[name], textarea[name], select[name]")];
+const typed = (input) => input.matches("[type=text], [type=number], textarea, select");
 
 function value(q) {
   const all = inputs(q);
@@ -209,13 +209,14 @@ document.addEventListener("keydown", (event) => {
     const q = at.closest(".question");
     if (q && answered(q) && at.checkValidity() && open()) onward(); // first to what is still open, then send
     else form.requestSubmit(go);
-  } else if (/^[0-9]$/.test(event.key) && !at.matches("input[type=text], input[type=number]")) {
+  } else if (/^[0-9]$/.test(event.key) && !at.matches("input[type=text], input[type=number], select")) {
     digit(event, at.closest(".question") ?? questions.find((q) => !q.hidden && !answered(q)));
   }
 });
 
 function digit(event, q) {
   if (!q) return;
+  if (q.classList.contains("rank")) return inputs(q)[0].focus(); // and the list takes the digit
   if (q.dataset.kind === "number") return inputs(q)[0].select(); // and the digit is typed there
   if (q.dataset.kind === "text") return inputs(q)[0].focus();
   const choice = inputs(q).find((i) => i.dataset.key === event.key);
