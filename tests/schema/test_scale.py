@@ -111,7 +111,7 @@ def _permitted(scale: Any) -> st.SearchStrategy[Any]:
         case BestWorst():
             return st.integers(-1, 1)
         case Ranking():
-            return st.integers(0, 49)
+            return st.integers(0, 1)  # of two outputs, as pages have here
     raise AssertionError(scale)
 
 
@@ -190,6 +190,20 @@ def test_pairs(ties: bool) -> None:
     for bad in ("", "draw", None, 1, 0.5, [], ["win"], ("win",), {}, b"win", "win|loss"):
         with pytest.raises(ValueError, match="expected win"):
             scale.parse(bad)
+
+
+def test_both_are_bad_counts_as_a_tie_where_it_is_offered() -> None:
+    assert not _accepts(Pairwise(), "both bad")
+    scale = Pairwise(ties=False, both_bad="Neither will do")
+    assert scale.score("both bad") == 0.5
+    assert scale.describe() == "win, loss or both bad"
+    assert [choice.label for choice in scale.choices(("Left", "Right"))] == [
+        "Left",
+        "Right",
+        "Neither will do",
+    ]
+    assert scale.read_answer("both bad", (1, 0)) == "both bad"
+    assert scale.show_answer("both bad", (1, 0)) == "both bad"
 
 
 def test_boxes_stand_in_the_order_of_the_scale_and_ok_stands_alone() -> None:

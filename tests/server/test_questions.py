@@ -159,7 +159,7 @@ def test_a_walk_through_all_kinds_of_questions(
     down.focus()
     page.keyboard.press("Enter")
     expect(page.locator(".output h2").first).to_contain_text("Conversation 2")
-    expect(page.locator("[role=status].unseen")).to_have_text("Conversation 1: 2 / 3")
+    expect(page.locator("[role=status].unseen")).to_have_text("Conversation 1: place 2 of 3")
     last, middle = page.locator(".output h2").nth(2), page.locator(".output h2").nth(1)
     last.scroll_into_view_if_needed()
     handle, above = last.bounding_box(), middle.bounding_box()

@@ -69,11 +69,12 @@ def html_of(page: RatingPage, templates: Environment) -> str:
 def test_every_scale_has_its_widget(
     kind: str, make_study: Callable[..., Study], templates: Environment
 ) -> None:
-    page = page_of(make_study(scale={"kind": kind}))
+    n_outputs = 3 if kind == "best-worst" else 2
+    page = page_of(make_study(scale={"kind": kind}, n_outputs=n_outputs))
     html = html_of(page, templates)
     expected = 1 if kind == "pairwise" else len(page.outputs)
     assert len(re.findall(r'class="question', html)) == expected
-    assert html.count("<input") >= expected
+    assert html.count("<input") + html.count("<select") >= expected
     assert "None" not in html
 
 

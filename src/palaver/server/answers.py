@@ -10,6 +10,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 from sqlalchemy import Connection, bindparam, insert, select
 from sqlalchemy.exc import IntegrityError
 
+from palaver.errors import Sentence
 from palaver.schema import Item, Question
 from palaver.schema.rating import value_text
 from palaver.schema.scale.text import LONGEST
@@ -69,20 +70,26 @@ def answer_row(
     """The row to store, or Refusal with what was expected."""
     question = next((q for q in content.questions if q.criterion == raw.criterion), None)
     if question is None:
-        raise Refusal(f"this screen does not ask for {raw.criterion!r}", 422)
+        raise Refusal(Sentence("this screen does not ask for {criterion!r}", criterion=raw.criterion), 422)
     if not 0 <= raw.position < len(order):
-        raise Refusal(f"there is no output in place {raw.position}", 422)
+        raise Refusal(Sentence("there is no output in place {place}", place=raw.position), 422)
     try:
         value = value_text(question.scale.read_answer(raw.value, order))
     except ValueError as error:
-        raise Refusal(f"{raw.criterion}: {error}", 422) from None
+        problem = Sentence("{criterion}: {problem}", criterion=raw.criterion, problem=error.args[0])
+        raise Refusal(problem, 422) from None
     output, against, position = content.item.outputs[order[raw.position]], None, raw.position
     if question.scale.form == "pair":  # a comparison is about the item's first output
         output, against = content.item.outputs[0], content.item.outputs[1].system
         position = list(order).index(0)
     if raw.turn not in judged_turns(question, output):
-        about = "the whole" if raw.turn is None else f"turn {raw.turn}"
-        raise Refusal(f"{raw.criterion} is not asked about {about}", 422)
+        if raw.turn is None:
+            problem = Sentence("{criterion} is not asked about the whole", criterion=raw.criterion)
+        else:
+            problem = Sentence(
+                "{criterion} is not asked about turn {turn}", criterion=raw.criterion, turn=raw.turn
+            )
+        raise Refusal(problem, 422)
     return {
         "id": storable(raw.id, "id", 36, shortest=1),
         "assignment_id": assignment_id,
@@ -111,7 +118,7 @@ def _plausible(given_at: float | None, now: float) -> float:
 
 CHANGES = 20
 """How often a rater may change every answer of a screen."""
-_OTHER = "another answer has this id already"
+_OTHER = Sentence("another answer has this id already")
 _ADD = insert(answer)
 _THERE = select(answer).where(answer.c.assignment_id == bindparam("of_assignment")).order_by(answer.c.number)
 
@@ -159,7 +166,9 @@ def check_order(values: Mapping[AnswerKey, str], questions: Sequence[Question]) 
             ]
             problem = question.scale.check_outputs(given) if given else ""
             if problem:
-                raise Refusal(f"{question.criterion}: {problem}", 422)
+                raise Refusal(
+                    Sentence("{criterion}: {problem}", criterion=question.criterion, problem=problem), 422
+                )
 
 
 def values_of(rows: Sequence[Mapping[Any, Any]]) -> dict[AnswerKey, str]:

@@ -5,20 +5,21 @@ Nothing that names a system leaves this module in a blind study: not as a label,
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from palaver.schema import Dialogue, Item, Output, Question, Study
-from palaver.schema.scale import Choice
+from palaver.schema.scale import Choice, Scale
 from palaver.server.study_state import Task
+from palaver.server.words import ENGLISH, Words, words_of
 from palaver.studies.conditions import is_asked
 from palaver.studies.screens import side_by_side
 from palaver.studies.turns import judged_turns
 
 _PAIR = r"[^\[\],]+\[[^\]]*\]"
 _MEANING = re.compile(rf"\s*{_PAIR}(\s*,\s*{_PAIR})*\s*")
-NOTHING = "(says nothing)"
 _LONG = 500
 """Characters from which a text may need to scroll."""
 
@@ -80,6 +81,13 @@ class Widget:
         return self.question.scale.widget
 
     @property
+    def attributes(self) -> dict[str, object]:
+        """What the scripts of the page read."""
+        rule = None if self.condition is None else json.dumps(self.condition)
+        names = {"criterion": self.question.criterion, "position": self.position, "turn": self.turn}
+        return {f"data-{name}": value for name, value in names.items()} | {"data-shown-if": rule}
+
+    @property
     def name(self) -> str:
         """An answer is told by place, turn and criterion, which comes last as it may have a colon."""
         place = self.position if self.turn is None else f"{self.position}.{self.turn}"
@@ -132,11 +140,14 @@ class RatingPage:
         return sorted({w.kind for w in (*widgets, *self.shared)})
 
 
-def rating_page(study: Study, task: Task, at: int | None = None, *, together: bool = False) -> RatingPage:
+def rating_page(
+    study: Study, task: Task, at: int | None = None, *, together: bool = False, t: Words | None = None
+) -> RatingPage:
     """The page for a screen in a rater's hands; with `at`, the page of that output, to be corrected.
 
     `together`: all outputs on one page, however they were rated.
     """
+    t = t or words_of(ENGLISH)
     questions = task.questions
     everything = range(len(task.order))
     # If nothing is required, the first answer ends the screen, so everything must be on one page.
@@ -145,13 +156,13 @@ def rating_page(study: Study, task: Task, at: int | None = None, *, together: bo
     places = everything if together else [_next_position(task) if at is None else at]
     per_output = [q for q in questions if q.scale.form != "pair" and q.per == "output"]
     comparisons = [q for q in questions if q.scale.form == "pair"]
-    labels = _labels(study, task)
+    labels = _labels(study, task, t)
     views = []
     for place in places:
         output = task.item.outputs[task.order[place]]
-        label = labels[place] if together and len(labels) > 1 else _noun(task.item, output)
-        widgets = tuple(_widget(q, task, place, label, labels) for q in per_output)
-        box = _with_turns(_output_box(study, output, label), output, task, place)
+        label = labels[place] if together and len(labels) > 1 else _noun(task.item, output, t)
+        widgets = tuple(_widget(q, task, place, label, labels, t) for q in per_output)
+        box = _with_turns(_output_box(study, output, label, t), output, task, place, t)
         views.append(OutputView(box, widgets))
     return RatingPage(
         assignment=task.assignment,
@@ -161,9 +172,9 @@ def rating_page(study: Study, task: Task, at: int | None = None, *, together: bo
         total=task.total,
         part=None if together or len(everything) < 2 else (places[0] + 1, len(everything)),
         position=places[0],
-        material=tuple(_material(study, task.item, questions)),
+        material=tuple(_material(study, task.item, questions, t)),
         outputs=tuple(views),
-        shared=tuple(_widget(q, task, 0, "", labels) for q in comparisons),
+        shared=tuple(_widget(q, task, 0, "", labels, t) for q in comparisons),
         asked=tuple(per_output) if together and len(per_output) == 1 else (),
         attempt=task.attempt,
         is_correction=at is not None,
@@ -182,68 +193,70 @@ def _next_position(task: Task) -> int:
     return 0
 
 
-def _noun(item: Item, output: Output) -> str:
+def _noun(item: Item, output: Output, t: Words) -> str:
     if output.dialogue is not None:
-        return "Conversation"
-    return "Reply" if isinstance(item.context, Dialogue) else "Text"
+        return t("Conversation")
+    return t("Reply") if isinstance(item.context, Dialogue) else t("Text")
 
 
-def _labels(study: Study, task: Task) -> list[str]:
+def _labels(study: Study, task: Task, t: Words) -> list[str]:
     outputs = [task.item.outputs[o] for o in task.order]
     if not study.blind:
         return [output.system for output in outputs]
-    return [f"{_noun(task.item, output)} {place}" for place, output in enumerate(outputs, 1)]
+    return [f"{_noun(task.item, output, t)} {place}" for place, output in enumerate(outputs, 1)]
 
 
-def _material(study: Study, item: Item, questions: Sequence[Question]) -> list[Box]:
+def _material(study: Study, item: Item, questions: Sequence[Question], t: Words) -> list[Box]:
     """What is shown besides the outputs: whatever one of the questions on this page wants shown."""
     wanted = {part for q in questions for part in q.shows}
     boxes = []
     if item.context is not None and "context" in wanted:
         boxes.append(
-            _dialogue_box(study, item.context, "Conversation so far")
+            _dialogue_box(study, item.context, t("Conversation so far"), t)
             if isinstance(item.context, Dialogue)
-            else _text_box(item.context)
+            else _text_box(item.context, t)
         )
     if item.knowledge and "knowledge" in wanted:
-        boxes.append(Box("Background", item.knowledge))
+        boxes.append(Box(t("Background"), item.knowledge))
     if item.reference and "reference" in wanted:
         standards = [q.scale.standard for q in questions if q.scale.standard]
-        boxes.append(Box(standards[0] if standards else "Reference", item.reference))
+        boxes.append(Box(t(standards[0]) if standards else t("Reference"), item.reference))
     return boxes
 
 
-def _text_box(text: str) -> Box:
+def _text_box(text: str, t: Words) -> Box:
     """A context in words; a meaning representation (`name[Almond Court], type[café]`) becomes a table."""
     if not _MEANING.fullmatch(text):
-        return Box("Context", text)
+        return Box(t("Context"), text)
     rows = [tuple(part.strip() for part in slot[:-1].split("[", 1)) for slot in re.findall(_PAIR, text)]
-    return Box("Table", rows=tuple((r[0], r[1]) for r in rows))
+    return Box(t("Table"), rows=tuple((r[0], r[1]) for r in rows))
 
 
-def _dialogue_box(study: Study, dialogue: Dialogue, title: str, *, judged: bool = False) -> Box:
+def _dialogue_box(study: Study, dialogue: Dialogue, title: str, t: Words, *, judged: bool = False) -> Box:
     side = {name: "ab"[place % 2] for place, name in enumerate(dialogue.speakers)}
     # A log may name its speaker after the system that spoke.
     hidden = set(study.systems) if study.blind else set()
     bubbles = tuple(
-        Bubble(side[turn.speaker], "System" if turn.speaker in hidden else turn.speaker, _said(turn.text))
+        Bubble(
+            side[turn.speaker], t("System") if turn.speaker in hidden else turn.speaker, _said(turn.text, t)
+        )
         for turn in dialogue.turns
     )
     return Box(title, bubbles=bubbles, judged=judged)
 
 
-def _output_box(study: Study, output: Output, title: str) -> Box:
+def _output_box(study: Study, output: Output, title: str, t: Words) -> Box:
     if output.dialogue is not None:
-        return _dialogue_box(study, output.dialogue, title, judged=True)
-    return Box(title, _said(output.text or ""), judged=True)
+        return _dialogue_box(study, output.dialogue, title, t, judged=True)
+    return Box(title, _said(output.text or "", t), judged=True)
 
 
-def _said(text: str) -> str:
+def _said(text: str, t: Words) -> str:
     """A silent system is judged as well, so its silence must show."""
-    return text if text.strip() else NOTHING
+    return text if text.strip() else t("(says nothing)")
 
 
-def _with_turns(box: Box, output: Output, task: Task, position: int) -> Box:
+def _with_turns(box: Box, output: Output, task: Task, position: int, t: Words) -> Box:
     """The dialogue with the questions about its turns beside them."""
     asked = {q: set(judged_turns(q, output)) for q in task.questions if q.per == "turn"}
     if not asked:
@@ -251,7 +264,7 @@ def _with_turns(box: Box, output: Output, task: Task, position: int) -> Box:
     bubbles = []
     for number, bubble in enumerate(box.bubbles):
         about = f"{box.title}, {number + 1}, {bubble.speaker}"
-        widgets = (_widget(q, task, position, about, (), number) for q in asked if number in asked[q])
+        widgets = (_widget(q, task, position, about, (), t, number) for q in asked if number in asked[q])
         bubbles.append(replace(bubble, widgets=tuple(widgets)))
     return replace(box, bubbles=tuple(bubbles))
 
@@ -262,12 +275,13 @@ def _widget(
     position: int,
     about: str,
     labels: Sequence[str],
+    t: Words,
     turn: int | None = None,
 ) -> Widget:
     answered = task.answered.get((question.criterion, position, turn), "")
     value = question.scale.show_answer(answered, task.order)
-    condition = _condition(question, task.questions)
-    return Widget(question, position, about, question.scale.choices(labels), value, turn, condition)
+    choices, condition = choices_in(t, question.scale, labels), _condition(question, task.questions)
+    return Widget(question, position, about, choices, value, turn, condition)
 
 
 def _condition(question: Question, questions: Sequence[Question]) -> dict[str, object] | None:
@@ -279,3 +293,22 @@ def _condition(question: Question, questions: Sequence[Question]) -> dict[str, o
     if rule.wanted:
         return {"criterion": rule.criterion, "values": rule.values(host.scale)}
     return {"criterion": rule.criterion, "low": rule.at_least, "high": rule.at_most}
+
+
+def choices_in(t: Words, scale: Scale, outputs: Sequence[str] = ()) -> tuple[Choice, ...]:
+    """What a scale offers, with the words that it has by default in the language of the page."""
+    by_default = {
+        scale_text for name in ("labels", "options", "tie_label") for scale_text in _defaults(scale, name)
+    }
+    return tuple(
+        replace(choice, label=t(choice.label)) if choice.label in by_default else choice
+        for choice in scale.choices(outputs)
+    )
+
+
+def _defaults(scale: Scale, name: str) -> tuple[str, ...]:
+    """The texts of a field that the owner has left as it is."""
+    field = type(scale).model_fields.get(name)
+    if field is None or getattr(scale, name) != field.default:
+        return ()
+    return (field.default,) if isinstance(field.default, str) else tuple(field.default)

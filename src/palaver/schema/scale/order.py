@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from palaver.errors import Sentence
 from palaver.schema.base import Name
 from palaver.schema.scale.base import Bounds, Choice, Impressions, Level, Value
 from palaver.schema.scale.numeric import Numeric
@@ -39,7 +40,7 @@ class OutputOrder(Numeric):
 
         felt = impressions.felt + rng.normal(0, 1e-6, impressions.felt.size)  # nobody feels two exactly alike
         felt = np.where(impressions.careless, rng.normal(0, 1, felt.size), felt)
-        screen = impressions.screen if impressions.screen is not None else impressions.output // MOST_OUTPUTS
+        screen = np.arange(felt.size) // 10 if impressions.screen is None else impressions.screen
         values = np.zeros(felt.size)
         for number in np.unique(screen):
             own = np.flatnonzero(screen == number)
@@ -70,7 +71,7 @@ class BestWorst(OutputOrder):
         return Bounds(-1, 1, step=1)
 
     def describe(self) -> str:
-        return "1 (best), -1 (worst) or 0 (neither)"
+        return Sentence("1 (best), -1 (worst) or 0 (neither)")
 
     def choices(self, outputs: Sequence[str] = ()) -> tuple[Choice, ...]:
         best, neither, worst = self.labels
@@ -92,7 +93,7 @@ class BestWorst(OutputOrder):
     def check_outputs(self, values: Sequence[float]) -> str:
         if values.count(1) == 1 and values.count(-1) == 1:
             return ""
-        return f"expected one best and one worst, found {values.count(1)} and {values.count(-1)}"
+        return Sentence("expected one best and one worst")
 
 
 class Ranking(OutputOrder):
@@ -114,7 +115,7 @@ class Ranking(OutputOrder):
         return Bounds(0, MOST_OUTPUTS - 1, step=1)
 
     def describe(self) -> str:
-        return "how many of the other outputs stand below, from 0"
+        return Sentence("how many of the other outputs stand below, from 0")
 
     def choices(self, outputs: Sequence[str] = ()) -> tuple[Choice, ...]:
         return tuple(Choice(str(rank), str(rank)) for rank in range(1, len(outputs) + 1))
@@ -122,7 +123,7 @@ class Ranking(OutputOrder):
     def read_answer(self, answer: object, order: Sequence[int]) -> Value:
         rank = Numeric.parse(self, answer)
         if not 1 <= rank <= len(order):
-            raise ValueError(f"expected a rank from 1 to {len(order)}, found {answer!r}")
+            raise ValueError(Sentence("expected a rank from 1 to {n}", n=len(order)))
         return len(order) - rank
 
     def show_answer(self, value: str, order: Sequence[int]) -> str:
@@ -138,4 +139,4 @@ class Ranking(OutputOrder):
         n = len(values)
         if self.ties or sorted(values) == list(range(n)):
             return ""
-        return f"expected each rank from 1 to {n} once, found {', '.join(f'{n - v:g}' for v in values)}"
+        return Sentence("expected each rank from 1 to {n} once", n=n)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from palaver.schema.scale.base import Form, Impressions, Level, Scale, Value
+from palaver.errors import Sentence
+from palaver.schema.scale.base import Form, Impressions, Level, Scale, Value, unexpected
 
 if TYPE_CHECKING:  # the nouns are imported everywhere and start without numpy
     import numpy as np
@@ -38,16 +39,21 @@ class FreeText(Scale):
 
     def describe(self) -> str:
         if self.min_length == 1:
-            return f"a text of at most {self.max_length:,} characters"
-        return f"a text of {self.min_length:,} to {self.max_length:,} characters"
+            return Sentence("a text of at most {longest:,} characters", longest=self.max_length)
+        return Sentence(
+            "a text of {shortest:,} to {longest:,} characters",
+            shortest=self.min_length,
+            longest=self.max_length,
+        )
 
     def parse(self, raw: object) -> str:
         if not isinstance(raw, str):
-            raise ValueError(f"expected {self.describe()}, found {raw!r}")
+            raise unexpected(self, raw)
         lines = [_CONTROL.sub("", line).rstrip() for line in raw.splitlines()]
         text = ("\n" if self.lines > 1 else " ").join(lines).strip()
         if not self.min_length <= len(text) <= self.max_length:
-            raise ValueError(f"expected {self.describe()}, found {len(text):,} characters")
+            found = Sentence("expected {wanted}, found {n:,} characters", wanted=self.describe(), n=len(text))
+            raise ValueError(found)
         return text
 
     def score(self, value: Value) -> float:

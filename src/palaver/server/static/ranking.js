@@ -1,12 +1,13 @@
 // Ranking: the outputs of the page are put in order by dragging, or by the buttons beside each. The lists of ranks
 // hold the answer, so nothing is preset; without this module they alone are there.
 
-const words = document.getElementById("rate").dataset;
+import { t } from "./words.js";
+
 const outputs = document.querySelector(".outputs");
 const cards = () => [...outputs.children];
 const fields = [...document.querySelectorAll(".rank select")];
 const ofOneQuestion = new Set(fields.map((f) => f.closest(".rank").dataset.criterion)).size === 1;
-const mayTie = document.querySelector(".rank[data-ties]") !== null;
+const mayTie = document.querySelector(".rank.ties") !== null;
 
 function takeOrder() {
   cards().forEach((card, place) => {
@@ -17,8 +18,8 @@ function takeOrder() {
 }
 
 function tell(card) {
-  const place = cards().indexOf(card) + 1;
-  news.textContent = `${card.querySelector("h2").textContent}: ${place} / ${fields.length}`;
+  const output = card.querySelector("h2").textContent;
+  news.textContent = t("{output}: place {place} of {total}", { output, place: cards().indexOf(card) + 1, total: fields.length });
 }
 
 function move(card, step) {
@@ -35,7 +36,7 @@ function addButton(card, sign, label, step) {
   button.type = "button";
   button.className = "plain";
   button.textContent = sign;
-  button.setAttribute("aria-label", `${label}: ${card.querySelector("h2").textContent}`);
+  button.setAttribute("aria-label", label);
   button.addEventListener("click", () => {
     move(card, step);
     button.focus();
@@ -91,8 +92,9 @@ if (ofOneQuestion && !mayTie) { // several rankings of the same cards, or equal 
     outputs.append(...cards().sort((a, b) => rank(a) - rank(b)));
   }
   for (const card of cards()) {
-    addButton(card, "↑", words.up ?? "Up", -1);
-    addButton(card, "↓", words.down ?? "Down", 1);
+    const output = card.querySelector("h2").textContent;
+    addButton(card, "↑", t("Up: {output}", { output }), -1);
+    addButton(card, "↓", t("Down: {output}", { output }), 1);
     letDrag(card);
   }
 }
