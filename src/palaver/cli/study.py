@@ -132,7 +132,9 @@ def check(
     for question in study.questions:
         beside = f", beside {question.beside}" if question.beside else ""
         shown = ", ".join(question.shows)
-        what = f"{question.scale.describe()} ({question.scale.kind}; shows {shown}{beside})"
+        turns = f"; about each turn ({question.turns})" if question.per == "turn" else ""
+        only = f"; only if {question.shown_if.describe()}" if question.shown_if else ""
+        what = f"{question.scale.describe()} ({question.scale.kind}; shows {shown}{beside}{turns}{only})"
         typer.echo(f"  {question.criterion}: {what}")
     typer.echo(
         f"  {len(study.items)} items, systems {', '.join(study.systems)}, layout {study.layout}, "

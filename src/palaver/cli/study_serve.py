@@ -159,9 +159,7 @@ def export(
     share: Annotated[
         bool, typer.Option("--share", help="What may be published: pseudonyms, no platform ids, no codes.")
     ] = False,
-    comments: Annotated[
-        bool, typer.Option("--comments", help="With --share --raters: also what they wrote.")
-    ] = False,
+    comments: Annotated[bool, typer.Option("--comments", help="With --share: also free text.")] = False,
     excel: Annotated[
         bool, typer.Option("--excel", help="CSV for spreadsheets: no cell is taken for a formula.")
     ] = False,
@@ -173,8 +171,8 @@ def export(
 
     Example: palaver study export study.toml --out ratings.csv
     """
-    if comments and not (share and raters):
-        raise UsageError("--comments goes with --share --raters", "--raters alone has all that raters wrote")
+    if comments and not share:
+        raise UsageError("--comments goes with --share", "without it, all that raters wrote is there")
     if excel and (raters or format_by_name(out) != "csv"):
         raise UsageError("--excel is for CSV", "end the name in .csv")
     if raters and format_by_name(out) != "jsonl":
@@ -187,7 +185,13 @@ def export(
                 count = sum(bool(file.write(line)) for line in lines)
             typer.echo(f"wrote {count:,} raters to {out}")
             return
-        chosen = Selection(all_screens=all_screens, excluded=not without_excluded, share=share, excel=excel)
+        chosen = Selection(
+            all_screens=all_screens,
+            excluded=not without_excluded,
+            share=share,
+            excel=excel,
+            texts=comments or not share,
+        )
         count = write_export(database, out, chosen)
     typer.echo(f"wrote {count:,} ratings to {out}")
 

@@ -209,6 +209,12 @@ def collection_problems(collection: Collection) -> Iterator[tuple[Location, str]
                 yield (key, place, "scale"), 'expected a pairwise question: { kind = "pairwise" }'
             elif question.scale.side_by_side and not is_pair:
                 yield (key, place, "scale"), f"{question.scale.kind!r} needs several outputs on one screen"
+            elif question.scale.form == "text":
+                yield (key, place, "scale"), "free text is asked for in studies, not in collections"
+            if question.shown_if is not None:
+                yield (key, place, "shown_if"), "conditions are for studies, not for collections"
+            if question.per == "turn":
+                yield (key, place, "per"), "questions about each message stand under [[about_partner]]"
     yield from translation_problems(collection.translations, collection.questions, collection.survey)
     if collection.about_pair and not compares:
         yield ("about_pair",), "nothing is compared: say how under [partners] compare"

@@ -133,21 +133,28 @@ def form_answers(form: FormData) -> list[RawAnswer]:
     Their ids come from the page and the value: sending the page twice is one row, a changed mind another.
     """
     page = str(form.get("page", ""))
-    values: dict[tuple[int, str], list[str]] = {}
+    values: dict[tuple[int, int | None, str], list[str]] = {}
     for name, text in form.multi_items():
-        question = re.fullmatch(r"answer:(\d{1,4}):(.+)", name, re.DOTALL)
+        question = re.fullmatch(r"answer:(\d{1,4})(?:\.(\d{1,6}))?:(.+)", name, re.DOTALL)
         if question and isinstance(text, str) and text.strip():
-            place = (int(question[1]), clean(question[2]))
+            turn = int(question[2]) if question[2] else None
+            place = (int(question[1]), turn, clean(question[3]))
             values.setdefault(place, []).append(clean(text.strip()))
     return [
         RawAnswer(
-            id=str(uuid.uuid5(uuid.NAMESPACE_URL, "\x1f".join((page, str(position), criterion, *texts)))),
+            id=_form_id(page, position, turn, criterion, *texts),
             criterion=criterion,
             position=position,
             value="|".join(texts),
+            turn=turn,
         )
-        for (position, criterion), texts in values.items()
+        for (position, turn, criterion), texts in values.items()
     ]
+
+
+def _form_id(page: str, position: int, turn: int | None, *words: str) -> str:
+    place = str(position) if turn is None else f"{position}.{turn}"
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, "\x1f".join((page, place, *words))))
 
 
 # --- what routes need ---------------------------------------------------------------------------------------

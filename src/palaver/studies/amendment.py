@@ -92,7 +92,7 @@ def _refusals(before: Study, after: Study) -> Iterator[str]:
 def _question_refusals(before: Question, after: Question) -> Iterator[str]:
     if before.scale != after.scale:
         yield f"{before.criterion}: another scale would make the answers incomparable"
-    for name in ("shows", "required", "beside"):
+    for name in ("shows", "required", "beside", "shown_if", "per", "turns"):
         if getattr(before, name) != getattr(after, name):
             yield f"{before.criterion}: {name} cannot change"
     if SequenceMatcher(None, before.text, after.text, autojunk=False).ratio() < _SAME_QUESTION:

@@ -19,6 +19,7 @@ from palaver.schema.delivery import KnownItem, SurveyQuestion
 from palaver.schema.study import design_problems
 from palaver.schema.translation import Translation, read_words, translation_problems
 from palaver.studies.mistakes import ITEMS_FROM, explain, without_unknown_fields
+from palaver.studies.turns import turn_problems
 
 PRESETS = {
     "rankme": "rank-based magnitude estimation: all outputs of an item on one screen (Novikova et al. 2018)",
@@ -89,6 +90,7 @@ def _build(path: Path, data: dict[str, Any], lines: Lines, folder: Path | None =
     study: Study | None = None
     try:
         study = Study.model_validate(data)
+        mistakes += turn_problems(study)
     except ValidationError as error:
         mistakes += explain(error)
         mistakes += (m for m in _hidden(data, error) if m not in mistakes)
@@ -112,9 +114,11 @@ def _hidden(data: dict[str, Any], error: ValidationError) -> Iterator[tuple[Loca
     items, repaired = _sound(mended, "items", Item)
     checks = mended.get("checks")
     active = mended.get("assignment") == "active"
+    joint = mended.get("layout") == "joint"
     degraded = isinstance(checks, dict) and checks.get("degraded") is True
     known = dict(_sound_known(mended))
-    for place, text in design_problems(questions, items, active=active, degraded=degraded, known=known):
+    problems = design_problems(questions, items, active=active, joint=joint, degraded=degraded, known=known)
+    for place, text in problems:
         if not (place[-1] == "outputs" and place[1] in repaired):
             yield place, text
     survey, _ = _sound(mended, "survey", SurveyQuestion)
@@ -199,7 +203,7 @@ def _sound(data: dict[str, Any], key: str, noun: type[BaseModel]) -> tuple[dict[
         try:
             sound[i] = noun.model_validate(element)
         except ValidationError:
-            names = ("id", "criterion", "beside", "name")
+            names = ("id", "criterion", "beside", "name")  # a condition on a stand-in would be wrong
             known = {n: element[n] for n in names if n in element} if isinstance(element, dict) else {}
             with contextlib.suppress(ValidationError):
                 sound[i] = noun.model_validate({**known, **_STAND_INS[key]})
