@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import quote, urlsplit
@@ -36,11 +36,7 @@ def start_serving(
 ) -> None:
     """Print the links, then serve until the process is stopped. What is served is in the database already."""
     settings = settings.model_copy(update={"port": free_port(settings.host, settings.port)})
-    with open_database(settings.database) as base:
-        if new_keys:
-            renew_keys(base)
-        token = arm_token(base, admin_token)
-        note_address(base, address_of(settings))
+    token = _make_ready(settings, admin_token, new_keys=new_keys)
     link = f"{address_of(settings)}/"
     typer.echo(greeting.headline)
     typer.echo(f"  {greeting.whom}  {link}")
@@ -48,14 +44,51 @@ def start_serving(
     typer.echo(f"  database    {shown_url(settings.database)}")
     if greeting.qr:
         _print_qr(link)
-    for problem in _dangers(settings):
+    _serve([settings])
+
+
+def start_serving_several(
+    studies: Sequence[Settings],
+    headlines: Sequence[str],
+    *,
+    admin_token: str | None = None,
+    new_keys: bool = False,
+) -> None:
+    """The same for several studies behind one address."""
+    port = free_port(studies[0].host, studies[0].port)
+    studies = [settings.model_copy(update={"port": port}) for settings in studies]
+    token: str | None = admin_token
+    for settings in studies:  # the same token for all
+        token = _make_ready(settings, token, new_keys=new_keys)
+    assert token is not None
+    for settings, headline in zip(studies, headlines, strict=True):
+        typer.echo(headline)
+        typer.echo(f"  for raters  {address_of(settings)}/")
+        typer.echo(f"  database    {shown_url(settings.database)}")
+    base = address_of(studies[0].model_copy(update={"study_path": ""}))
+    typer.echo(f"for you       {base}/{sign_in(token)}  (works once, for all)")
+    _serve(studies)
+
+
+def _make_ready(settings: Settings, admin_token: str | None, *, new_keys: bool) -> str:
+    """The admin's token, which the database knows now, as it knows the address."""
+    with open_database(settings.database) as base:
+        if new_keys:
+            renew_keys(base)
+        token = arm_token(base, admin_token)
+        note_address(base, address_of(settings))
+    return token
+
+
+def _serve(studies: Sequence[Settings]) -> None:
+    for problem in dict.fromkeys(problem for settings in studies for problem in _dangers(settings)):
         typer.echo(f"warning: {problem}", err=True)
     typer.echo("Ctrl+C stops the server; nothing is lost.")
     sys.stdout.flush()
 
     from palaver.server.processes import serve  # the other verbs need no server
 
-    serve(settings)
+    serve(studies)
 
 
 def _dangers(settings: Settings) -> Iterator[str]:
@@ -103,11 +136,11 @@ def free_port(host: str, port: int) -> int:
 def address_of(settings: Settings) -> str:
     """Where people find the study."""
     if settings.public_url:
-        return settings.public_url
+        return f"{settings.public_url}{settings.study_path}"
     host = _own_address() if settings.host in ("0.0.0.0", "::") else settings.host
     shown = f"[{host}]" if ":" in host else host
     port = "" if settings.port == 80 else f":{settings.port}"
-    return f"http://{shown}{port}"
+    return f"http://{shown}{port}{settings.study_path}"
 
 
 def checked_url(public_url: str | None) -> str:

@@ -6,7 +6,7 @@ import logging
 import math
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
@@ -35,12 +35,21 @@ NOT_SAVED = "Nothing can be saved at the moment. Wait a little and try again."
 _WORDS = {404: "There is no such page.", 405: "This address does not take such requests."}
 
 
+ErrorPage = Callable[[Request, int, str], Response]
+"""The page that shows a message, with this status."""
+
+
 def create_app(settings: Settings) -> FastAPI:
     """The app for one study: opens the database, puts the study there if it is new, and joins the pages."""
     study_state = _open(settings)
     static = assets.static_files()
     templates = assets.environment(settings.root_path, static)
     site = pages.Site(settings, study_state, templates, Signer(study_state.secret))
+
+    def error_page(request: Request, status: int, message: str) -> Response:
+        home = "/admin" if request.scope["path"].startswith("/admin") else "/study"
+        return site.page("error", status, message=message, missing=status == 404, home=home)
+
     with study_state.database.reading() as connection:
         is_collection = read_collection(connection) is not None
 
@@ -66,7 +75,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.site = site
     app.state.admin = admin.AdminSite(settings, study_state)
     app.add_middleware(Guard, settings=settings)
-    _add_errors(app, site)
+    add_errors(app, settings, error_page)
     app.include_router(pages.router)
     app.include_router(chat.router)
     app.include_router(chat_page.router)
@@ -84,11 +93,7 @@ def create_app(settings: Settings) -> FastAPI:
 
     @app.get("/static/{name}", include_in_schema=False)
     async def asset(name: str, v: str = "") -> Response:
-        if name not in static:
-            raise Refusal("there is no such file", 404)
-        file = static[name]
-        caching = "public, max-age=31536000, immutable" if v == file.version else "no-cache"
-        return Response(file.content, media_type=file.media_type, headers={"cache-control": caching})
+        return assets.static_reply(static, name, v)
 
     return app
 
@@ -133,11 +138,6 @@ class ProblemLog:
         self._logged_at, self._n_unsaid = now, 0
 
 
-def app_from_environment() -> FastAPI:
-    """For worker processes: `uvicorn palaver.server.app:app_from_environment --factory`."""
-    return create_app(Settings.from_environment())
-
-
 def _open(settings: Settings) -> StudyState:
     database = Database(settings.database)
     migrate(database)
@@ -159,16 +159,17 @@ def _place(loc: tuple[str | int, ...]) -> str:
 # --- errors, rendered once ----------------------------------------------------------------------------------
 
 
-def _add_errors(app: FastAPI, site: pages.Site) -> None:
+def add_errors(app: FastAPI, settings: Settings, page: ErrorPage) -> None:
+    """Let an app answer with a page of its own, or with JSON where programs ask."""
+
     def answer(
         request: Request, status: int, message: str, headers: dict[str, str] | None = None
     ) -> Response:
         if request.scope["path"].startswith(("/api/", "/admin/api/", "/health")):
             return JSONResponse({"error": message}, status, headers)
-        home = "/admin" if request.scope["path"].startswith("/admin") else "/study"
-        page = site.page("error", status, message=message, missing=status == 404, home=home)
-        page.headers.update(headers or {})
-        return page
+        reply = page(request, status, message)
+        reply.headers.update(headers or {})
+        return reply
 
     async def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, UserError)
@@ -202,7 +203,7 @@ def _add_errors(app: FastAPI, site: pages.Site) -> None:
             request,
             500,
             "Something went wrong on our side. Try again.",
-            security_headers(secure=site.settings.is_secure),
+            security_headers(secure=settings.is_secure),
         )
 
     for kind in (OperationalError, InterfaceError, PoolTimeout):  # a full disk, a database that is away

@@ -6,7 +6,10 @@ import hashlib
 from dataclasses import dataclass
 from importlib.resources import files
 
+from fastapi.responses import Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from palaver.server.refusal import Refusal
 
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
@@ -31,6 +34,15 @@ def static_files() -> dict[str, StaticFile]:
                 content, _TYPES[suffix], hashlib.sha256(content).hexdigest()[:12]
             )
     return by_name
+
+
+def static_reply(static: dict[str, StaticFile], name: str, version: str) -> Response:
+    """A style sheet or script; browsers keep the version that a page has named."""
+    if name not in static:
+        raise Refusal("there is no such file", 404)
+    file = static[name]
+    caching = "public, max-age=31536000, immutable" if version == file.version else "no-cache"
+    return Response(file.content, media_type=file.media_type, headers={"cache-control": caching})
 
 
 def environment(root_path: str, static: dict[str, StaticFile]) -> Environment:
