@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
+from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import segno
@@ -17,8 +18,10 @@ from pydantic import ValidationError
 from palaver.cli.study_database import database_url, open_database, shown_url, sqlite_file
 from palaver.errors import UsageError, UserError
 from palaver.server.oversight import arm_token, note_address, renew_keys
+from palaver.server.preview import create_preview, preview_folder
 from palaver.server.prolific import ProlificKeys
 from palaver.server.settings import Settings
+from palaver.studies.design import load_study
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,25 @@ def start_serving_several(
     _serve(studies)
 
 
+def serve_preview(settings: Settings, files: Sequence[Path], *, qr: bool = True) -> None:
+    """Serve a study for its owner to look at, from a database that is thrown away."""
+    if len(files) != 1 or files[0].is_dir():
+        raise UsageError(
+            "--preview is for one study", "name its file: palaver study serve study.toml --preview"
+        )
+    study = load_study(files[0])
+    with preview_folder() as folder:
+        url = create_preview(folder, study, files[0].read_text(encoding="utf-8"), "preview")
+        port = free_port(settings.host, settings.port)
+        changes = {"database": url, "port": port, "is_preview": True, "prolific_keys": None}
+        settings = settings.model_copy(update=changes)
+        typer.echo(f"{study.title or study.name}: a preview, of which nothing is kept")
+        typer.echo(f"  for raters  {address_of(settings)}/")
+        if qr:
+            _print_qr(f"{address_of(settings)}/")
+        _serve([settings], "Ctrl+C ends the preview.")
+
+
 def _make_ready(settings: Settings, admin_token: str | None, *, new_keys: bool) -> str:
     """The admin's token, which the database knows now, as it knows the address."""
     with open_database(settings.database) as base:
@@ -80,15 +102,16 @@ def _make_ready(settings: Settings, admin_token: str | None, *, new_keys: bool) 
     return token
 
 
-def _serve(studies: Sequence[Settings]) -> None:
+def _serve(studies: Sequence[Settings], ending: str = "Ctrl+C stops the server; nothing is lost.") -> None:
     for problem in dict.fromkeys(problem for settings in studies for problem in _dangers(settings)):
         typer.echo(f"warning: {problem}", err=True)
-    typer.echo("Ctrl+C stops the server; nothing is lost.")
+    typer.echo(ending)
     sys.stdout.flush()
 
     from palaver.server.processes import serve  # the other verbs need no server
 
-    serve(studies)
+    with preview_folder() as folder:  # all processes share it
+        serve([settings.model_copy(update={"preview_folder": folder}) for settings in studies])
 
 
 def _dangers(settings: Settings) -> Iterator[str]:

@@ -16,6 +16,7 @@ from palaver.cli.serving import (
     check_keys,
     checked_url,
     named_database,
+    serve_preview,
     sign_in,
     start_serving,
     start_serving_several,
@@ -62,6 +63,9 @@ def serve(
     admin_token: options.AdminToken = None,
     new_keys: options.NewKeys = False,
     qr: options.Qr = True,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Walk through it yourself: nothing is kept.")
+    ] = False,
 ) -> None:
     """Serve a study to raters, or several behind one address.
 
@@ -82,6 +86,9 @@ def serve(
         prolific_keys=prolific_keys.resolve() if prolific_keys else None,
     )
     check_keys(settings)
+    if preview:
+        serve_preview(settings, files, qr=qr)
+        return
     if len(files) == 1 and not files[0].is_dir():
         url = named_database(database) if database else url_beside(files[0])
         settings = settings.model_copy(update={"study_file": files[0].resolve(), "database": url})

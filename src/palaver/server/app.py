@@ -20,7 +20,7 @@ from starlette.requests import Request
 from palaver import __version__
 from palaver.collection.settings import load_collection
 from palaver.errors import DataError, UserError
-from palaver.server import admin, admin_conversations, amendment_page, assets, chat, chat_page, pages
+from palaver.server import admin, admin_conversations, amendment_page, assets, chat, chat_page, pages, preview
 from palaver.server.chat_log import ChatLog, create_collection, read_collection
 from palaver.server.database import Database
 from palaver.server.migrations import migrate
@@ -44,6 +44,11 @@ def create_app(settings: Settings) -> FastAPI:
     study_state = _open(settings)
     static = assets.static_files()
     templates = assets.environment(settings.root_path, static)
+    templates.globals.update(
+        is_preview=settings.is_preview,
+        preview_parts=preview.parts_of,
+        preview_home=settings.root_path.removesuffix("/preview") if settings.study_path else "",
+    )
     site = pages.Site(settings, study_state, templates, Signer(study_state.secret))
 
     def error_page(request: Request, status: int, message: str) -> Response:
@@ -63,6 +68,8 @@ def create_app(settings: Settings) -> FastAPI:
             await site.chat.stop()
         site.work.close()
         study_state.database.close()
+        if previews is not None:
+            previews.close()
 
     app = FastAPI(
         title="Palaver",
@@ -73,15 +80,21 @@ def create_app(settings: Settings) -> FastAPI:
         lifespan=lifespan,
     )
     app.state.site = site
-    app.state.admin = admin.AdminSite(settings, study_state)
     app.add_middleware(Guard, settings=settings)
     add_errors(app, settings, error_page)
     app.include_router(pages.router)
-    app.include_router(chat.router)
-    app.include_router(chat_page.router)
-    app.include_router(admin_conversations.router)
-    app.include_router(admin.router)
-    app.include_router(amendment_page.router)
+    previews: preview.PreviewGate | None = None
+    if settings.is_preview:
+        app.include_router(preview.router)
+    else:
+        app.state.admin = admin.AdminSite(settings, study_state)
+        app.include_router(chat.router)
+        app.include_router(chat_page.router)
+        app.include_router(admin_conversations.router)
+        app.include_router(admin.router)
+        app.include_router(amendment_page.router)
+        previews = preview.PreviewGate(app.state.admin, create_app)
+        app.mount(preview.PATH, previews)
 
     database_check = DatabaseCheck(study_state.database)
 

@@ -40,6 +40,10 @@ class Settings(BaseModel):
     """Prolific's public keys: with them, only people whose link Prolific has signed come in."""
     admin_token: str | None = Field(default=None, repr=False)
     rate_limits: bool = True
+    preview_folder: Path | None = None
+    """Where previews lie, which all processes share; without it each makes one."""
+    is_preview: bool = False
+    """The owner walks the study as a rater: the pages say so, and there is no admin."""
 
     @field_validator("public_url")
     @classmethod
