@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -692,3 +693,35 @@ def test_one_wrong_study_and_none_is_served(palaver: Palaver, tmp_path: Path) ->
     assert "no study file" in palaver("study", "serve", str(tmp_path / "empty")).err
     one = palaver("study", "serve", str(good), str(bad), "--database", "all.db")
     assert (one.code, "{name}" in one.err) == (2, True)
+
+
+def test_reset(
+    serve: Callable[..., Server],
+    palaver: Palaver,
+    study: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = serve(study)
+    begin(Browser(), server.link)
+    running = palaver("study", "reset", str(study), "--yes")
+    assert (running.code, "is being served" in running.err) == (1, True)
+    server.stop()
+    monkeypatch.setattr("sys.stdin", io.StringIO("another\nrestaurants-likert\n"))
+    wrong = palaver("study", "reset", str(study))
+    assert (wrong.code, "that is not its name, 'restaurants-likert'" in wrong.err) == (1, True)
+    assert not list(tmp_path.glob("*.gz"))
+    assert json.loads(palaver("study", "status", str(study), "--json").out)["status"]["raters"] == 1
+    right = palaver("study", "reset", str(study))
+    assert right.code == 0, right.err
+    [saved] = tmp_path.glob("study-before-reset-*.gz")
+    assert f"saved 0 answers of 1 rater in {saved}" in right.out
+    assert json.loads(palaver("study", "status", str(study), "--json").out)["status"]["raters"] == 0
+
+
+def test_a_preview_leaves_nothing(serve: Callable[..., Server], palaver: Palaver, study: Path) -> None:
+    server = serve(study, "--preview")
+    assert "nothing you do here is kept" in begin(Browser(), server.link)
+    assert not study.with_suffix(".db").exists()
+    server.stop()
+    assert palaver("study", "serve", str(study), str(study.parent), "--preview").code == 2

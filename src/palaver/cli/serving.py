@@ -76,9 +76,7 @@ def start_serving_several(
 def serve_preview(settings: Settings, files: Sequence[Path], *, qr: bool = True) -> None:
     """Serve a study for its owner to look at, from a database that is thrown away."""
     if len(files) != 1 or files[0].is_dir():
-        raise UsageError(
-            "--preview is for one study", "name its file: palaver study serve study.toml --preview"
-        )
+        raise UsageError("--preview is for one study", "name its file")
     study = load_study(files[0])
     with preview_folder() as folder:
         url = create_preview(folder, study, files[0].read_text(encoding="utf-8"), "preview")

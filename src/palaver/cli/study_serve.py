@@ -22,6 +22,7 @@ from palaver.cli.serving import (
     start_serving_several,
 )
 from palaver.cli.study_database import (
+    ServedStudy,
     open_database,
     open_study,
     url_beside,
@@ -42,11 +43,6 @@ from palaver.server.oversight import status as progress_of
 from palaver.server.settings import Settings
 from palaver.server.study_state import StudyState
 from palaver.studies.design import load_study
-
-ServedStudy = Annotated[
-    str,
-    typer.Argument(help="The study file, its database (study.db), or the database's URL.", metavar="STUDY"),
-]
 
 
 def serve(

@@ -26,6 +26,7 @@ from palaver.server.database import Database
 from palaver.server.migrations import migrate
 from palaver.server.refusal import Refusal
 from palaver.server.security import Guard, Signer, security_headers
+from palaver.server.serving_mark import ServingMark
 from palaver.server.settings import Settings
 from palaver.server.study_state import StudyState
 from palaver.studies.design import load_study
@@ -60,6 +61,7 @@ def create_app(settings: Settings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        mark = ServingMark(study_state.database)
         if is_collection:
             site.chat = chat.ChatHub(ChatLog(study_state.database))
             site.chat.start()
@@ -67,6 +69,7 @@ def create_app(settings: Settings) -> FastAPI:
         if site.chat is not None:
             await site.chat.stop()
         site.work.close()
+        mark.close()
         study_state.database.close()
         if previews is not None:
             previews.close()
