@@ -65,7 +65,7 @@ def _file_of(database: Database) -> IO[Any]:
 
 
 def _lock(file: IO[Any], *, shared: bool) -> bool:
-    """False if somebody has it. Where there are no locks (Windows, some network drives) everybody gets one."""
+    """False if somebody has it. Where there are no locks (Windows, some network drives) all get one."""
     try:
         import fcntl
     except ImportError:
