@@ -25,7 +25,8 @@ def reset(
     """Begin a study anew: a backup, then raters and answers are gone.
 
     The backup lies beside the database. The study is the file as it is now, or the newest version where a
-    database is named. Named admins stay; everybody who was in has to come in again. Refused while a server runs.
+    database is named. Named admins stay; everybody who was in has to come in again. Refused while a
+    server runs.
 
     Example: palaver study reset study.toml
     """

@@ -36,6 +36,7 @@ from palaver.server.study_state import StudyState
 from palaver.server.tables import study as study_table
 
 WRONG_TOKEN = "this link is wrong, or was used already"
+SIGN_IN_FIRST = "please sign in with a new admin link first"
 TOO_MANY_TOKENS = "there were too many wrong tokens: wait a minute"
 _MEDIA = {
     "jsonl": "application/x-ndjson",
@@ -134,7 +135,7 @@ SiteHere = Annotated[AdminSite, Depends(site_of)]
 def session_of(request: Request, site: SiteHere) -> AdminSession:
     session = site.session(request)
     if session is None:
-        raise Refusal("please sign in with a new admin link first", 401)
+        raise Refusal(SIGN_IN_FIRST, 401)
     return session
 
 

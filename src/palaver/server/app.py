@@ -19,7 +19,7 @@ from starlette.requests import Request
 
 from palaver import __version__
 from palaver.collection.settings import load_collection
-from palaver.errors import DataError, UserError
+from palaver.errors import DataError, Sentence, UserError
 from palaver.server import admin, admin_conversations, amendment_page, assets, chat, chat_page, pages, preview
 from palaver.server.chat_log import ChatLog, create_collection, read_collection
 from palaver.server.database import Database
@@ -29,14 +29,18 @@ from palaver.server.security import Guard, Signer, security_headers
 from palaver.server.serving_mark import ServingMark
 from palaver.server.settings import Settings
 from palaver.server.study_state import StudyState
+from palaver.server.words import ENGLISH, Words, words_of
 from palaver.studies.design import load_study
 
 _log = logging.getLogger("palaver.server")
-NOT_SAVED = "Nothing can be saved at the moment. Wait a little and try again."
-_WORDS = {404: "There is no such page.", 405: "This address does not take such requests."}
+NOT_SAVED = Sentence("Nothing can be saved at the moment. Wait a little and try again.")
+_WORDS = {
+    404: Sentence("There is no such page."),
+    405: Sentence("This address does not take such requests."),
+}
 
 
-ErrorPage = Callable[[Request, int, str], Response]
+ErrorPage = Callable[[Request, Words, int, str], Response]
 """The page that shows a message, with this status."""
 
 
@@ -52,9 +56,9 @@ def create_app(settings: Settings) -> FastAPI:
     )
     site = pages.Site(settings, study_state, templates, Signer(study_state.secret))
 
-    def error_page(request: Request, status: int, message: str) -> Response:
+    def error_page(request: Request, words: Words, status: int, message: str) -> Response:
         home = "/admin" if request.scope["path"].startswith("/admin") else "/study"
-        return site.page("error", status, message=message, missing=status == 404, home=home)
+        return site.page("error", words, status, message=message, missing=status == 404, home=home)
 
     with study_state.database.reading() as connection:
         is_collection = read_collection(connection) is not None
@@ -84,7 +88,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.site = site
     app.add_middleware(Guard, settings=settings)
-    add_errors(app, settings, error_page)
+    add_errors(app, settings, site.words_for, error_page)
     app.include_router(pages.router)
     previews: preview.PreviewGate | None = None
     if settings.is_preview:
@@ -175,15 +179,21 @@ def _place(loc: tuple[str | int, ...]) -> str:
 # --- errors, rendered once ----------------------------------------------------------------------------------
 
 
-def add_errors(app: FastAPI, settings: Settings, page: ErrorPage) -> None:
+def add_errors(
+    app: FastAPI, settings: Settings, words_for: Callable[[Request], Words], page: ErrorPage
+) -> None:
     """Let an app answer with a page of its own, or with JSON where programs ask."""
 
     def answer(
         request: Request, status: int, message: str, headers: dict[str, str] | None = None
     ) -> Response:
-        if request.scope["path"].startswith(("/api/", "/admin/api/", "/health")):
+        path = request.scope["path"]
+        is_for_admin = path.startswith("/admin")
+        words = words_of(ENGLISH) if is_for_admin else words_for(request)
+        message = words(message)
+        if path.startswith(("/api/", "/admin/api/", "/health")):
             return JSONResponse({"error": message}, status, headers)
-        reply = page(request, status, message)
+        reply = page(request, words, status, message)
         reply.headers.update(headers or {})
         return reply
 
@@ -218,7 +228,7 @@ def add_errors(app: FastAPI, settings: Settings, page: ErrorPage) -> None:
         return answer(
             request,
             500,
-            "Something went wrong on our side. Try again.",
+            Sentence("Something went wrong on our side. Try again."),
             security_headers(secure=settings.is_secure),
         )
 

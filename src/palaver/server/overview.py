@@ -19,10 +19,10 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from palaver import __version__
-from palaver.errors import UserError
+from palaver.errors import Sentence, UserError
 from palaver.schema import Study
 from palaver.schema.run import plain
-from palaver.server.admin import TOO_MANY_TOKENS, WRONG_TOKEN, AdminSite
+from palaver.server.admin import SIGN_IN_FIRST, TOO_MANY_TOKENS, WRONG_TOKEN, AdminSite
 from palaver.server.admin_sessions import AdminSession, end_session
 from palaver.server.app import DatabaseCheck, add_errors, create_app
 from palaver.server.assets import static_files, static_reply
@@ -32,8 +32,9 @@ from palaver.server.oversight import Status, status
 from palaver.server.refusal import Refusal
 from palaver.server.security import Guard, RateLimit, check_origin, own_origin
 from palaver.server.settings import OWN_PATHS, Settings, from_environment
+from palaver.server.words import Words, choose_language, languages, words_of
 
-WHOLE_LINK = "There is no study at this address. Please use the whole link that you were given."
+WHOLE_LINK = Sentence("There is no study at this address. Please use the whole link that you were given.")
 
 
 def path_of(study: Study, file: Path) -> str:
@@ -120,7 +121,7 @@ def create_overview(apps: Mapping[str, FastAPI], settings: Settings) -> FastAPI:
     )
     app.state.overview = site
     app.add_middleware(Guard, settings=settings)
-    add_errors(app, settings, site.error_page)
+    add_errors(app, settings, site.words_for, site.error_page)
     app.include_router(router)
 
     @app.get("/health")
@@ -183,16 +184,20 @@ class OverviewSite:
         )
 
     def section(self, cards: Sequence[StudyCard]) -> str:
-        return self.pages.page("overview_studies.html.j2", cards=cards)
+        return self.pages.page("admin_overview_studies.html.j2", cards=cards)
 
     def sign_in_page(self, problem: str, status: int, token: str = "") -> Response:
         page = self.pages.page("admin_login.html.j2", problem=problem, token=token)
         return HTMLResponse(page, status)
 
-    def error_page(self, request: Request, status: int, message: str) -> Response:
-        if status == 404:
-            message = WHOLE_LINK
-        return HTMLResponse(self.pages.page("overview_error.html.j2", message=message), status)
+    def error_page(self, request: Request, words: Words, status: int, message: str) -> Response:
+        if status == 404:  # raters come here who cut their link short
+            message = words(WHOLE_LINK)
+        return HTMLResponse(self.pages.page("lost.html.j2", message=message, t=words), status)
+
+    def words_for(self, request: Request) -> Words:
+        """By the browser: no study is known."""
+        return words_of(choose_language(request.headers.get("accept-language", ""), languages()))
 
 
 def as_data(card: StudyCard) -> dict[str, Any]:
@@ -219,7 +224,7 @@ SiteHere = Annotated[OverviewSite, Depends(site_of)]
 def sessions_of(request: Request, site: SiteHere) -> dict[str, AdminSession]:
     sessions = site.sessions(request)
     if not sessions:
-        raise Refusal("please sign in with a new admin link first", 401)
+        raise Refusal(SIGN_IN_FIRST, 401)
     return sessions
 
 
@@ -234,7 +239,7 @@ def show(request: Request, site: SiteHere) -> Response:
     if not sessions:
         return site.sign_in_page("", 401)
     page = site.pages.page(
-        "overview.html.j2",
+        "admin_overview.html.j2",
         studies=site.section(site.cards(request, list(sessions))),
         csrf=site.csrf(sessions),
         n_hidden=len(site.studies) - len(sessions),
