@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, insert, select
 
+from palaver import __version__
 from palaver.errors import UserError
 from palaver.schema import Item, Study
 from palaver.server.catalogue import Catalogue, ScreenContent, screen_rows
@@ -83,3 +85,19 @@ def more_screens(connection: Connection, study: Study, items: Sequence[Item]) ->
         place = last[1] + 1 + int(str(row["place"]))
         row |= {"id": last[0] + number, "place": place, "block_no": place // BLOCK}
     return rows
+
+
+def begin_study(connection: Connection, study: Study, source: str, now: float) -> None:
+    """Put a study into an empty database."""
+    version = add_version(connection, 1, study, source, now)
+    connection.execute(
+        insert(study_table).values(
+            id=1,
+            name=study.name,
+            **version,
+            version=__version__,
+            secret=secrets.token_hex(32),
+            created_at=now,
+        )
+    )
+    connection.execute(insert(screen), screen_rows(study))

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, func, insert, select, update
 
-from palaver import __version__
 from palaver.errors import Sentence, UserError
 from palaver.schema import Item, Question, Study
 from palaver.server import leases, shortcuts
@@ -27,11 +26,11 @@ from palaver.server.answers import (
     store,
     values_of,
 )
-from palaver.server.catalogue import screen_rows
 from palaver.server.database import Database
 from palaver.server.editions import (
     Edition,
     add_version,
+    begin_study,
     is_version,
     more_screens,
     newest_version,
@@ -169,18 +168,7 @@ class StudyState:
         with database.writing() as connection:
             row = connection.execute(select(study_table.c.name)).first()
             if row is None:
-                version = add_version(connection, 1, study, source, clock())
-                connection.execute(
-                    insert(study_table).values(
-                        id=1,
-                        name=study.name,
-                        **version,
-                        version=__version__,
-                        secret=secrets.token_hex(32),
-                        created_at=clock(),
-                    )
-                )
-                connection.execute(insert(screen), screen_rows(study))
+                begin_study(connection, study, source, clock())
                 database.note_sizes(connection)
             elif not is_version(connection, study):  # an earlier one, too: the admin's page may have amended
                 raise UserError(
