@@ -19,6 +19,8 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).parent.parent
 _LINK = re.compile(r"(?<=\]\()([^)#\s:]+)(?=[)#])")
 
+_FILE = re.compile(r"^(```\w+) (\S+)$", flags=re.M)
+
 
 def on_files(files: Files, config: Any) -> Files:
     """Adds the pages and files that are not in docs/."""
@@ -37,10 +39,11 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Links to files of the repository lead to their copies."""
+    """Links to files of the repository lead to their copies; a block that is a file has its name as title."""
     uri = page.file.src_uri
     copies = {link: _relative(f"files/{path}", uri) for link, path in outside(uri, markdown)}
-    return _LINK.sub(lambda link: copies.get(link[1], link[1]), markdown)
+    markdown = _LINK.sub(lambda link: copies.get(link[1], link[1]), markdown)
+    return _FILE.sub(r'\1 title="\2"', markdown)
 
 
 def outside(uri: str, markdown: str) -> Iterator[tuple[str, str]]:
@@ -57,8 +60,10 @@ def _relative(target: str, uri: str) -> str:
 
 def commands_page() -> str:
     """Every verb with its help."""
-    parts = ["# Commands\n\nEvery verb, as `--help` shows it. Exit status: 0 all is well, 1 something in your data or "
-             "settings, 2 the command line.\n"]  # fmt: skip
+    parts = [
+        "# Commands\n\nEvery verb, as `--help` shows it. "
+        "Exit status: 0 all is well, 1 something in your data or settings, 2 the command line.\n"
+    ]
     for words, command, context in verbs():
         parts.append(f"\n## palaver {' '.join(words)}\n\n```text\n{command.get_help(context)}\n```\n")
     return "".join(parts)
@@ -89,8 +94,10 @@ def api_page() -> str:
     """Every public name, for mkdocstrings to fill in."""
     import palaver
 
-    parts = ["# Python, name by name\n\nEverything that `palaver` exports; [Palaver from Python](python.md) has an example "
-             "of each.\n"]  # fmt: skip
+    parts = [
+        "# Python, name by name\n\nEverything that `palaver` exports; "
+        "[Palaver from Python](python.md) has an example of each.\n"
+    ]
     for name in sorted(set(palaver.__all__) - {"__version__"}, key=str.lower):
         thing = getattr(palaver, name)
         parts.append(f"\n::: {thing.__module__}.{name}\n")

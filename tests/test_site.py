@@ -49,8 +49,16 @@ def test_the_site_asks_nobody_else_for_anything(site: Path) -> None:
     """Pages may link elsewhere; they load nothing from there."""
     for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
-        loaded = re.findall(r'<(?:script|img|iframe|link rel="(?:stylesheet|icon|preload)")[^>]*(?:src|href)="(https?://[^"]+)', text)  # fmt: skip
+        tags = re.findall(r'<(?:script|img|iframe|link rel="(?:stylesheet|icon|preload)")[^>]*>', text)
+        loaded = [tag for tag in tags if re.search(r'(?:src|href)="https?:', tag)]
         assert loaded == [], page
+
+
+def test_every_block_of_code_is_one(site: Path) -> None:
+    shown = [page for page in site.rglob("*.html") if "```" in page.read_text(encoding="utf-8")]
+    assert shown == []
+    front = (site / "index.html").read_text(encoding="utf-8")
+    assert '<span class="filename">chats.jsonl</span>' in front
 
 
 def test_links_into_the_repository_have_their_files(site: Path) -> None:

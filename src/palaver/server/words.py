@@ -44,7 +44,7 @@ class Words:
         Markup among the values stays markup, and everything around it is escaped.
         """
         if isinstance(text, Sentence):
-            text, values = text.template, text.values
+            values, text = text.values, text.template
         said = self._texts.get(text, text)
         if not values:
             return said
@@ -116,9 +116,9 @@ def choose_language(accepted: str, offered: Sequence[str]) -> str:
     wishes: list[tuple[float, str]] = []
     for part in accepted[:1000].split(","):
         tag, _, quality = part.partition(";")
-        weight = re.fullmatch(r"\s*q\s*=\s*(0(\.\d{0,3})?|1(\.0{0,3})?)\s*", quality)
+        number = re.fullmatch(r"\s*q\s*=\s*(0(\.\d{0,3})?|1(\.0{0,3})?)\s*", quality)
         if tag.strip():
-            wishes.append((float(weight[1]) if weight else 1.0, tag.strip().casefold()))
+            wishes.append((float(number[1]) if number else 1.0, tag.strip().casefold()))
     by_tag = {name.casefold(): name for name in offered}
     for weight, tag in sorted(wishes, key=lambda wish: -wish[0]):
         if weight <= 0:
