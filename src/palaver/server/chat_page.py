@@ -37,15 +37,11 @@ def forms(collection: Collection, t: Words) -> list[Form]:
     """What is asked, and when."""
     is_beside = collection.partners.compare == "side by side"
     columns = (t("Left"), t("Right")) if is_beside else (t("First"), t("Second"))
+    replies = _widgets(t, collection.about_replies, columns)
     asked = [
         Form("own", t("About your message"), t("Save"), _widgets(t, collection.about_own)),
         Form("partner", t("About this message"), t("Save"), _widgets(t, collection.about_partner)),
-        Form(
-            "replies",
-            t("The two replies compared"),
-            t("Vote"),
-            _widgets(t, collection.about_replies, columns),
-        ),
+        Form("replies", t("The two replies compared"), t("Vote"), replies),
         Form("whole", t("About the conversation"), t("Send"), _widgets(t, collection.about_whole)),
         Form("pair", t("The two compared"), t("Send"), _widgets(t, collection.about_pair, columns)),
     ]
