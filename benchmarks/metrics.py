@@ -134,20 +134,21 @@ def paired(
     n_replicates = 1000
     single = [(reference,) for reference in references]
     none = [""] * len(references)
-    systems = [
-        SystemResponses(name, range(len(texts)), Examples.of_columns(texts, single, none))
-        for name, texts in (("said", said), ("other", other))
-    ]
+    examples = {
+        name: Examples.of_columns(texts, single, none) for name, texts in (("said", said), ("other", other))
+    }
+    systems = [SystemResponses(name, range(len(said)), [of_system]) for name, of_system in examples.items()]
     # What sacrebleu counts is what we count, in another order; counting is not part of what is timed.
     lengths_first = [8, 9, *range(8)]
-    tables = [bleu_statistics(system.examples)[:, lengths_first].astype(int).tolist() for system in systems]
+    statistics = [bleu_statistics(of_system) for of_system in examples.values()]
+    tables = [table[:, lengths_first].astype(int).tolist() for table in statistics]
 
     class Counted(BLEU):
         def _extract_corpus_statistics(self, hypotheses: object, references: object) -> list[list[int]]:
             return tables[1]
 
     first = Counted()._aggregate_and_compute(tables[0]).score
-    assert abs(first - float(bleu(bleu_statistics(systems[0].examples).sum(axis=0)))) < 1e-9
+    assert abs(first - float(bleu(statistics[0].sum(axis=0)))) < 1e-9
     baseline = {"BLEU": (tables[0], Result(first))}
     begin = time.perf_counter()
     _paired_bs_test(baseline, "other", other, [references], {"BLEU": Counted()}, n_samples=n_peer, seed=1)
@@ -177,14 +178,16 @@ def models(report: Table, every: list[str], n_items: int) -> dict[str, object]:
     said = [every[(n + 1) * n_items : (n + 2) * n_items] for n in range(n_systems)]
     names = ["bertscore_precision", "bertscore_recall", "bertscore"]
     metrics = [open_metric(name, "cpu") for name in names]
-    warm = [SystemResponses("w", range(2), Examples.of([Example("warm", ("up",)), Example("a b", ("c d",))]))]
+    warm = [
+        SystemResponses("w", range(2), [Examples.of([Example("warm", ("up",)), Example("a b", ("c d",))])])
+    ]
     measure(warm, metrics, Resampling.of(0.95, 0, None))
 
     def with_ours() -> list[float]:
         systems = []
         for n, texts_of_system in enumerate(said):
             rows = [Example(a, (b,)) for a, b in zip(texts_of_system, references, strict=True)]
-            systems.append(SystemResponses(str(n), range(n_items), Examples.of(rows)))
+            systems.append(SystemResponses(str(n), range(n_items), [Examples.of(rows)]))
         results, _ = measure(systems, metrics, Resampling.of(0.95, 0, None))
         return [row.value for row in results]
 

@@ -61,6 +61,12 @@ class CheckpointSystem(Named):
             round_weights(self.model)
         self.config = self.model.config
         self.speakers: tuple[str, ...] = self.config.speakers
+        longest, wanted = self.config.max_response, self.decoding.max_length
+        if wanted > longest and wanted != Decoding.max_length:  # nobody chose the default
+            self.notes.add(
+                "length",
+                f"{self.name} replies with {longest} tokens at most; max_length {wanted} is cut to that",
+            )
         takes = set()
         if self.config.conditioning == "speaker":
             takes.add("speaker")
