@@ -61,11 +61,10 @@ class CheckpointSystem(Named):
             round_weights(self.model)
         self.config = self.model.config
         self.speakers: tuple[str, ...] = self.config.speakers
-        longest, wanted = self.config.max_response, self.decoding.max_length
-        if wanted > longest and wanted != Decoding.max_length:  # nobody chose the default
+        most, wanted = self.config.max_response, self.decoding.max_length
+        if wanted > most and wanted != Decoding.max_length:  # nobody chose the default
             self.notes.add(
-                "length",
-                f"{self.name} replies with {longest} tokens at most; max_length {wanted} is cut to that",
+                "length", f"{self.name} replies with {most} tokens at most, although max_length is {wanted}"
             )
         takes = set()
         if self.config.conditioning == "speaker":

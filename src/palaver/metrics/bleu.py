@@ -15,12 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from palaver.metrics.examples import Examples
 from palaver.metrics.metric import Floats, Metric
 from palaver.metrics.pooling import ngram_parts, run_lengths
-from palaver.metrics.tokens import Ints
+from palaver.metrics.tokens import Ids, Ints
 
 ORDER = 4
 _ROWS = 1 << 16
@@ -38,7 +37,7 @@ def bleu_statistics(examples: Examples) -> Floats:
     return table
 
 
-def _statistics(matches: Ints, lengths: Ints, reference_lengths: Ints) -> Floats:
+def _statistics(matches: Ints | Ids, lengths: Ints, reference_lengths: Ints) -> Floats:
     totals = np.maximum(lengths[:, None] - np.arange(ORDER), 0)
     return np.column_stack([matches, totals, lengths, reference_lengths]).astype(np.float64)
 
@@ -93,7 +92,7 @@ def self_bleu(blocks: Iterable[Examples]) -> float:
     return float(scores.mean())
 
 
-def _add_matches_with_others(matches: NDArray[np.int32], grams: Ints, owners: Ints) -> None:
+def _add_matches_with_others(matches: Ids, grams: Ints, owners: Ints) -> None:
     """Add each response's matches, clipped by the largest count in any other response."""
     if not grams.size:
         return

@@ -25,7 +25,7 @@ ROWS = 1 << 14
 
 
 def _open() -> IO[bytes]:
-    return SpooledTemporaryFile(HELD)  # noqa: SIM115  # lives as long as what it belongs to
+    return SpooledTemporaryFile(HELD)  # it lives as long as what it belongs to
 
 
 class _Place(NamedTuple):

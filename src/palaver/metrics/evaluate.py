@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -171,10 +171,8 @@ class SystemResponses:
         """Fill the table, or only its sums."""
         for block in self.blocks:
             tables = [_with_counts(metric.table(block)) for metric in metrics]
-            ends = np.cumsum([table.shape[1] for table in tables])
-            self.columns = [
-                slice(end - t.shape[1], end) for end, t in zip(ends.tolist(), tables, strict=True)
-            ]
+            ends = np.cumsum([table.shape[1] for table in tables]).tolist()
+            self.columns = [slice(begin, end) for begin, end in pairwise([0, *ends])]
             totals = np.concatenate([table.sum(axis=0) for table in tables])
             self.total = self.total + totals if self.total.size else totals
             if keep_rows:

@@ -28,8 +28,9 @@ class Metric:
     `scores` gives each response's score (nan: undefined, left out and counted); the figure is their mean. A
     figure that is no mean, but follows from sums over responses, has `statistics` (responses, columns) and
     `figure`, which takes their sums (…, columns). A figure that does not has `whole` instead, which goes
-    through blocks of examples as often as it likes, and `no_interval` says why there is no bootstrap interval. A metric that needs a model is opened with one by
-    `open_metric`; what stands in `METRICS` is its declaration.
+    through blocks of examples as often as it likes; `no_interval` says why there is no bootstrap interval. A
+    metric that needs a model is opened with one by `open_metric`; what stands in `METRICS` is its
+    declaration.
     """
 
     name: str
