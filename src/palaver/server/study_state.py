@@ -15,6 +15,7 @@ from sqlalchemy import Connection, func, insert, select, update
 
 from palaver.errors import Sentence, UserError
 from palaver.schema import Item, Question, Study
+from palaver.schema.delivery import SurveyQuestion
 from palaver.server import leases, shortcuts
 from palaver.server.answers import (
     CHANGES,
@@ -367,11 +368,13 @@ class StudyState:
                 change_rater(connection, rater_id, state=after)
                 log(connection, now, rater_id, after)
 
-    def answer_survey(self, rater_id: str, answers: Mapping[str, str]) -> None:
-        """The questions at the end."""
-        asked = {q.name: q for q in self.study.survey}
+    def answer_survey(
+        self, rater_id: str, answers: Mapping[str, str], shown: Sequence[SurveyQuestion] = ()
+    ) -> None:
+        """The questions at the end; `shown` in the rater's language, in which what is missing is named."""
+        asked = {q.name: q for q in shown or self.study.survey}
         kept = {n: storable(text, n, MAX_COMMENT) for n, text in answers.items() if n in asked and text}
-        lacking = [q.text for q in self.study.survey if q.required and q.name not in kept]
+        lacking = [q.text for q in asked.values() if q.required and q.name not in kept]
         if lacking:
             raise Refusal(Sentence("please answer: {questions}", questions="; ".join(lacking)), 422)
         for name, text in kept.items():

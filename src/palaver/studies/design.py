@@ -16,7 +16,7 @@ from palaver.errors import UserError, nearest
 from palaver.files import TextStream
 from palaver.schema import Item, Question, Study
 from palaver.schema.delivery import KnownItem, SurveyQuestion
-from palaver.schema.study import design_problems
+from palaver.schema.study import design_problems, stop_problems
 from palaver.schema.translation import Translation, read_words, translation_problems
 from palaver.studies.mistakes import ITEMS_FROM, explain, without_unknown_fields
 from palaver.studies.turns import turn_problems
@@ -124,6 +124,10 @@ def _hidden(data: dict[str, Any], error: ValidationError) -> Iterator[tuple[Loca
     survey, _ = _sound(mended, "survey", SurveyQuestion)
     translations = _sound_translations(mended)
     yield from translation_problems(translations, list(questions.values()), list(survey.values()))
+    if all(not mistake["loc"] for mistake in error.errors()):  # every part is sound by itself
+        stop = {name: mended[name] for name in STOP if name in mended}
+        parts = {"questions": tuple(questions.values()), "items": tuple(items.values())}
+        yield from stop_problems(Study.model_construct(**stop, **parts))
 
 
 def _sound_translations(data: dict[str, Any]) -> dict[str, Translation]:
@@ -145,6 +149,7 @@ def _sound_known(data: dict[str, Any]) -> Iterator[tuple[Location, KnownItem]]:
                 yield (section, "items", i), item
 
 
+STOP = ("stop", "stop_criterion", "stop_judge", "equivalent_within")
 _Places = tuple[Any, list[int]] | None
 """Name of the file with the items, and the line of each."""
 
