@@ -65,7 +65,7 @@ def test_conditions_that_say_nothing_or_too_much(fields: dict[str, float]) -> No
     [
         (
             'shown_if = { criterion = "qualty", at_most = 2 }',
-            "does not ask for 'qualty' (did you mean 'quality'?)",
+            "'qualty' (did you mean 'quality'?)",
         ),
         ('shown_if = { criterion = "quality", at_most = 0 }', "no answer to 'quality' is so"),
         ('shown_if = { criterion = "quality", equals = 9 }', "'9' is no answer to 'quality'"),

@@ -1,4 +1,4 @@
-"""Text, conditions, turns and orders of outputs: simulated, analysed, reported, judged by a language model."""
+"""Text, conditions, turns and orders of outputs: simulated, analysed, reported, judged by a model."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_missing_is_not_unasked(talk: Study, tmp_path: Path) -> None:
         first.select("item", "system", "rater", "criterion"),
         how="anti",
         on=["item", "system", "rater", "criterion"],
-    )  # noqa: E501
+    )
     table = ratings_from_frame(kept, study=talk)
     why = next(row for row in table.reading.conditions if row.criterion == "why")
     assert (why.n_missing, why.n_asked - why.n_answered) == (1, 1)
