@@ -37,6 +37,8 @@ class Partners(Noun):
     """The bot that somebody whose partner left may go on with."""
     meetings: tuple[tuple[Name, Name], ...] = ()
     """Which groups of people may meet; a link says its group (`?group=NAME`). Without any, anybody."""
+    same_language: bool = Field(default=True, strict=True)
+    """Whether only people who read the pages in the same language meet."""
     disclosed: bool = Field(default=True, strict=True)
     """Whether people are told that a bot is one."""
     reveal: bool = Field(default=False, strict=True)
@@ -140,6 +142,7 @@ class Collection(Noun):
             lineups=self.lineups,
             substitute=self.partners.substitute,
             meetings=self.partners.meetings,
+            same_language=self.partners.same_language,
             fewest_turns=course.fewest_turns,
             alternating=course.alternating,
             most_conversations=course.per_person,
