@@ -27,6 +27,7 @@ from palaver.statistics.budget import Prices
 from palaver.statistics.power import Draw, power_grid, smallest_design
 from palaver.studies.design import PRESETS, load_study, preset_study, preset_text, study_toml
 from palaver.studies.draft import StudyDraft, draft_study, items_file_of
+from palaver.studies.media import media_notes, media_summary
 from palaver.studies.screens import plan_screens
 from palaver.studies.simulate import Habits, difference_of_points, example_study, power_draw
 from palaver.studies.simulate import simulate as run_simulation
@@ -59,6 +60,10 @@ def new(
     pairs: Annotated[
         int | None, typer.Option(min=1, help="Pairs of systems per context (pairwise). [default: all]")
     ] = None,
+    media: Annotated[
+        Path | None,
+        typer.Option(help="The folder of the images and sounds that the texts name in Markdown."),
+    ] = None,
     column: options.Columns = None,
     seed: options.Seed = 0,
     force: options.Force = False,
@@ -80,11 +85,12 @@ def new(
         options.refuse_existing(out.with_name(items_file_of(out)), force)
         draft = draft_study(
             sources, preset=preset, sample=sample, distinct_by=distinct_by, pairs=pairs, layout=layout,
-            columns=options.parse_columns(column), seed=seed,
+            columns=options.parse_columns(column), media=media, seed=seed,
         )  # fmt: skip
         _write_draft(draft, out)
         return
-    given = {"--sample": sample, "--distinct-by": distinct_by, "--pairs": pairs, "--column": column}
+    given: dict[str, object] = {"--sample": sample, "--distinct-by": distinct_by, "--pairs": pairs}
+    given |= {"--column": column, "--media": media}
     for option, value in given.items():
         if value is not None:
             raise UsageError(f"{option} is about responses", "say where they are: --from responses.jsonl")
@@ -123,7 +129,8 @@ def check(
     n_screens = len(plan_screens(study)) * study.raters_per_item
     if as_json:
         facts = study.model_dump(exclude={"items"})
-        print_json({**facts, "items": len(study.items), "systems": study.systems, "screens": n_screens})
+        counts = {"items": len(study.items), "systems": study.systems, "screens": n_screens}
+        print_json({**facts, **counts, "notes": media_notes(study)})
         return
     typer.echo(f"{file} is right: {study.title or study.name}")
     for question in study.questions:
@@ -135,6 +142,10 @@ def check(
         f"  {len(study.items)} items, systems {', '.join(study.systems)}, layout {study.layout}, "
         f"{study.raters_per_item} raters per item: {n_screens:,} screens to answer"
     )
+    if study.media is not None:
+        typer.echo(f"  {media_summary(study)}")
+    for note in media_notes(study):
+        typer.secho(f"  {note}", fg="yellow")
 
 
 def simulate(

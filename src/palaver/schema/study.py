@@ -13,6 +13,7 @@ from palaver.schema.base import Name, Noun, Text
 from palaver.schema.delivery import Checks, Completion, KnownItem, StopJudge, SurveyQuestion, Training
 from palaver.schema.dialogue import Dialogue
 from palaver.schema.item import Item, Question
+from palaver.schema.media import Media
 from palaver.tabular import Tabular, few
 
 Location = tuple[str | int, ...]
@@ -50,6 +51,10 @@ class Study(Tabular, Noun):
     """Whom raters may write to: shown where they agree, leave or are turned away."""
     comments: bool = Field(default=False, strict=True)
     """Whether raters may leave a free comment on each screen."""
+    markdown: bool = Field(default=False, strict=True)
+    """Whether items are Markdown, too; instructions and consent always are."""
+    media: Media | None = None
+    """The images and sounds that Markdown may show; without it none is."""
     training: Training | None = None
     checks: Checks = Checks()
     survey: tuple[SurveyQuestion, ...] = ()

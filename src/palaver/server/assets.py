@@ -7,6 +7,11 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from palaver.schema.media import Media
+from palaver.server.media import embedding
+from palaver.text.markdown import render
 
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
@@ -34,7 +39,10 @@ def static_files() -> dict[str, StaticFile]:
 
 
 def environment(root_path: str, static: dict[str, StaticFile]) -> Environment:
-    """The templates. `url("/study")` and `asset("palaver.css")` respect the root path."""
+    """The templates. `url("/study")` and `asset("palaver.css")` respect the root path.
+
+    `markdown(text, media)` is safe HTML; `media` are the images and sounds that the text may show.
+    """
     jinja = Environment(
         loader=PackageLoader("palaver.server"),
         autoescape=True,
@@ -47,6 +55,10 @@ def environment(root_path: str, static: dict[str, StaticFile]) -> Environment:
     def asset(name: str) -> str:
         return f"{root_path}/static/{name}?v={static[name].version}"
 
+    def markdown(text: str, media: Media | None = None, *, links: bool = False, level: int = 2) -> Markup:
+        return Markup(render(text, embedding(media, root_path), links=links, level=level))
+
+    jinja.globals["markdown"] = markdown
     jinja.globals["static"] = frozenset(static)
     jinja.globals["url"] = lambda path: f"{root_path}{path}"
     jinja.globals["asset"] = asset

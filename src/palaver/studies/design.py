@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,9 @@ from palaver.errors import UserError, nearest
 from palaver.files import TextStream
 from palaver.schema import Item, Question, Study
 from palaver.schema.delivery import KnownItem
+from palaver.schema.media import Media
 from palaver.schema.study import design_problems
+from palaver.studies.media import with_known_media, with_media
 from palaver.studies.mistakes import ITEMS_FROM, explain, without_unknown_fields
 
 PRESETS = {
@@ -54,7 +56,7 @@ def preset_study(name: str, *, layout: str | None = None) -> Study:
 def load_study(path: str | Path) -> Study:
     """The study described by a TOML file. All mistakes are reported together."""
     data, lines = read_toml(path)
-    study = _build(Path(path), data, lines)
+    study = _build(Path(path), data, lines, lambda study: with_media(study, Path(path).parent))
     if study.stop_judge is None or study.stop_judge.file is None:
         return study
     from palaver.studies.stop_judge import with_verdicts
@@ -67,27 +69,34 @@ def load_study(path: str | Path) -> Study:
         raise config_error(Path(path), lines, [(("stop_judge",), text)]) from None
 
 
-def parse_study(text: str, name: str) -> Study:
-    """The study described by a text alone, which can name no file beside it; errors call it `name`."""
+def parse_study(text: str, name: str, media: Media | None = None) -> Study:
+    """The study described by a text alone, which can name no file beside it; errors call it `name`.
+
+    Images and sounds that it shows must be among those of `media`.
+    """
     data, lines = parse_toml(text, name)
     if ITEMS_FROM in data:
         mistake = "a text alone cannot name a file of items: put the items into the text"
         raise config_error(Path(name), lines, [((ITEMS_FROM,), mistake)])
-    study = _build(Path(name), data, lines)
+    study = _build(Path(name), data, lines, lambda study: with_known_media(study, media))
     if study.stop_judge is not None and not study.stop_judge.verdicts:
         mistake = "a text alone cannot name a file of a judge's ratings"
         raise config_error(Path(name), lines, [(("stop_judge",), mistake)])
     return study
 
 
-def _build(path: Path, data: dict[str, Any], lines: Lines) -> Study:
+_AddMedia = Callable[[Study], tuple[Study, list[tuple[Location, str]]]]
+
+
+def _build(path: Path, data: dict[str, Any], lines: Lines, add_media: _AddMedia) -> Study:
     mistakes: list[tuple[Location, str]] = []
     places: _Places = None
     if ITEMS_FROM in data:
         data, places = _items_from(path, data, mistakes)
     study: Study | None = None
     try:
-        study = Study.model_validate(data)
+        study, mistakes_of_files = add_media(Study.model_validate(data))
+        mistakes += mistakes_of_files
     except ValidationError as error:
         mistakes += explain(error)
         mistakes += (m for m in _hidden(data, error) if m not in mistakes)
@@ -197,6 +206,8 @@ def study_toml(study: Study) -> str:
     fields = study.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     if study.stop_judge is not None and study.stop_judge.file is not None:
         fields["stop_judge"].pop("verdicts", None)  # they are in the file
+    if study.media is not None:
+        fields["media"].pop("files", None)  # they are in the folder
     tables = {key: fields.pop(key) for key in ("questions", "items")}
     lines = [f"{key} = {toml_value(value)}" for key, value in fields.items()]
     for key, rows in tables.items():
