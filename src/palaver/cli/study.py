@@ -27,7 +27,7 @@ from palaver.statistics.budget import Prices
 from palaver.statistics.power import Draw, power_grid, smallest_design
 from palaver.studies.design import PRESETS, load_study, preset_study, preset_text, study_toml
 from palaver.studies.draft import StudyDraft, draft_study, items_file_of
-from palaver.studies.media import media_notes, media_summary
+from palaver.studies.media import media_notes, media_summary, with_folder_beside
 from palaver.studies.screens import plan_screens
 from palaver.studies.simulate import Habits, difference_of_points, example_study, power_draw
 from palaver.studies.simulate import simulate as run_simulation
@@ -193,6 +193,8 @@ def simulate(
         )
     write_frames([simulation.frame], out)
     if study_out is not None:
+        if study is not None:
+            design = with_folder_beside(design, study, study_out)
         with write_atomically(study_out) as file:
             file.write(study_toml(design))
     if as_json:

@@ -6,6 +6,7 @@ What a file is, its first bytes say, never its name.
 from __future__ import annotations
 
 import hashlib
+import os
 import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
@@ -118,6 +119,15 @@ def with_known_media(study: Study, known: Media | None) -> tuple[Study, list[tup
             text = f"{name}: a text alone cannot bring a new file: use palaver study amend"
             mistakes.append((place, text))
     return study.model_copy(update={"media": Media(folder=study.media.folder, files=tuple(files))}), mistakes
+
+
+def with_folder_beside(study: Study, old: Path, new: Path) -> Study:
+    """The study with the name that its folder has beside another study file."""
+    if study.media is None:
+        return study
+    folder = os.path.relpath(old.parent / study.media.folder, new.parent)
+    media = study.media.model_copy(update={"folder": Path(folder).as_posix()})
+    return study.model_copy(update={"media": media})
 
 
 def _named(study: Study) -> dict[str, Location]:
