@@ -22,6 +22,7 @@ from palaver.schema.media import Media
 from palaver.server.database import Database
 from palaver.server.refusal import Refusal
 from palaver.server.tables import media_file, media_piece
+from palaver.server.words import Words
 from palaver.studies.media import describe, read_file
 from palaver.text.markdown import Embed, Embedded
 
@@ -54,7 +55,7 @@ def keep_files(connection: Connection, study: Study, folder: Path | None) -> Non
         kept.add(file.hash)
 
 
-def embedding(media: Media | None, root_path: str) -> Embed:
+def embedding(media: Media | None, root_path: str, t: Words) -> Embed:
     """How a study's texts show its files: an image that can be enlarged, a sound with controls."""
 
     def embed(one: Embedded) -> str | None:
@@ -66,12 +67,12 @@ def embedding(media: Media | None, root_path: str) -> Embed:
         if file.is_image:
             return (
                 f'<a class="picture" href="{address}" target="_blank" rel="noopener">'
-                f'<img src="{address}" alt="{label or "Picture"}" '
+                f'<img src="{address}" alt="{label or escape(t("Picture"))}" '
                 f'width="{file.width}" height="{file.height}" loading="lazy"></a>'
             )
         return (
             f'<span class="sound">{label}<audio controls preload="metadata" src="{address}" '
-            f'aria-label="{label or "Sound"}"></audio></span>'
+            f'aria-label="{label or escape(t("Sound"))}"></audio></span>'
         )
 
     return embed
