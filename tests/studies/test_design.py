@@ -219,7 +219,8 @@ def test_all_mistakes_at_once_in_their_lines(tmp_path: Path) -> None:
         "line 6: blind: expected true or false, found 'perhaps'",
         "line 10: questions[1].text: must not be empty, found ''",
         "line 11: questions[1].scale: kind: expected one of likert, magnitude, rank-magnitude, pairwise, "
-        "binary, ordinal, checkboxes, choice, slider, real, found 'likertt' (did you mean 'likert'?)",
+        "binary, ordinal, checkboxes, choice, slider, real, text, best-worst, "
+        "ranking, found 'likertt' (did you mean 'likert'?)",
         "line 16: questions[2].scale: expected a table such as { kind = \"likert\" }, found 'likert'",
         "line 17: questions[2].binary: there is no such field",
         "line 22: questions[3].scale: high (1) must be above low (6)",

@@ -23,6 +23,7 @@ from palaver.readers.rating_files import write_frames
 from palaver.readers.rating_options import RatingOptions
 from palaver.reports import lines
 from palaver.schema import Study
+from palaver.server.words import language_notes, offered_languages
 from palaver.statistics.budget import Prices
 from palaver.statistics.power import Draw, power_grid, smallest_design
 from palaver.studies.design import PRESETS, load_study, preset_study, preset_text, study_toml
@@ -126,25 +127,30 @@ def check(
     Example: palaver study check study.toml
     """
     study = load_study(file)
+    notes = [*language_notes(study), *media_notes(study)]
     n_screens = len(plan_screens(study)) * study.raters_per_item
     if as_json:
         facts = study.model_dump(exclude={"items"})
-        counts = {"items": len(study.items), "systems": study.systems, "screens": n_screens}
-        print_json({**facts, **counts, "notes": media_notes(study)})
+        counted = {"items": len(study.items), "systems": study.systems, "screens": n_screens}
+        print_json({**facts, **counted, "notes": notes})
         return
     typer.echo(f"{file} is right: {study.title or study.name}")
     for question in study.questions:
         beside = f", beside {question.beside}" if question.beside else ""
         shown = ", ".join(question.shows)
-        what = f"{question.scale.describe()} ({question.scale.kind}; shows {shown}{beside})"
+        turns = f"; about each turn ({question.turns})" if question.per == "turn" else ""
+        only = f"; only if {question.shown_if.describe()}" if question.shown_if else ""
+        what = f"{question.scale.describe()} ({question.scale.kind}; shows {shown}{beside}{turns}{only})"
         typer.echo(f"  {question.criterion}: {what}")
     typer.echo(
         f"  {len(study.items)} items, systems {', '.join(study.systems)}, layout {study.layout}, "
         f"{study.raters_per_item} raters per item: {n_screens:,} screens to answer"
     )
+    if len(offered_languages(study)) > 1:
+        typer.echo(f"  languages, by the rater's browser: {', '.join(offered_languages(study))}")
     if study.media is not None:
         typer.echo(f"  {media_summary(study)}")
-    for note in media_notes(study):
+    for note in notes:
         typer.secho(f"  {note}", fg="yellow")
 
 

@@ -10,7 +10,7 @@ from palaver.collection.settings import ASKED, Collection, Course, Partners
 from palaver.collection.standards import Standards
 from palaver.schema import Question
 
-_TEXTS = ("title", "instructions", "consent", "contact", "survey", "completion")
+_TEXTS = ("title", "instructions", "language", "translations", "consent", "contact", "survey", "completion")
 _FIXED = ("name", "seed", "knowledge")
 _COURSE = (
     *("per_person", "wanted", "longest_message"),

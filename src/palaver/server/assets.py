@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+from fastapi.responses import Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from palaver.schema.media import Media
 from palaver.server.media import embedding
+from palaver.server.refusal import Refusal
 from palaver.server.words import ENGLISH, Words, words_of
 from palaver.text.markdown import render
 
@@ -49,6 +51,15 @@ def static_files() -> dict[str, StaticFile]:
         if Path(entry.name).suffix in _TYPES:
             read(entry.name)
     return by_name
+
+
+def static_reply(static: dict[str, StaticFile], name: str, version: str) -> Response:
+    """A style sheet or script; browsers keep the version that a page has named."""
+    if name not in static:
+        raise Refusal("there is no such file", 404)
+    file = static[name]
+    caching = "public, max-age=31536000, immutable" if version == file.version else "no-cache"
+    return Response(file.content, media_type=file.media_type, headers={"cache-control": caching})
 
 
 def environment(root_path: str, static: dict[str, StaticFile], words: Words | None = None) -> Environment:

@@ -55,6 +55,17 @@ def keep_files(connection: Connection, study: Study, folder: Path | None) -> Non
         kept.add(file.hash)
 
 
+def copy_files(served: Database, target: Database) -> None:
+    """Put the files of one database into another that lacks some of them."""
+    with served.reading() as source, target.writing() as connection:
+        kept = set(connection.execute(select(media_file.c.hash)).scalars())
+        for file in source.execute(select(media_file).where(media_file.c.hash.not_in(kept))).mappings():
+            connection.execute(insert(media_file).values(**file))
+            pieces = select(media_piece).where(media_piece.c.hash == file["hash"])
+            for piece in source.execute(pieces).mappings():
+                connection.execute(insert(media_piece).values(**piece))
+
+
 def embedding(media: Media | None, root_path: str, t: Words) -> Embed:
     """How a study's texts show its files: an image that can be enlarged, a sound with controls."""
 

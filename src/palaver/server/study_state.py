@@ -14,16 +14,24 @@ from pathlib import Path
 
 from sqlalchemy import Connection, func, insert, select, update
 
-from palaver import __version__
 from palaver.errors import Sentence, UserError
 from palaver.schema import Item, Question, Study
 from palaver.server import leases, shortcuts
-from palaver.server.answers import CHANGES, RawAnswer, answer_row, is_complete, store
-from palaver.server.catalogue import screen_rows
+from palaver.server.answers import (
+    CHANGES,
+    RawAnswer,
+    answer_row,
+    check_order,
+    drop_unasked,
+    is_complete,
+    store,
+    values_of,
+)
 from palaver.server.database import Database
 from palaver.server.editions import (
     Edition,
     add_version,
+    begin_study,
     is_version,
     more_screens,
     newest_version,
@@ -33,17 +41,26 @@ from palaver.server.entry import Browser, check_return
 from palaver.server.media import keep_files
 from palaver.server.next_screen import checks_due, next_screen
 from palaver.server.rater_checks import judge_check
-from palaver.server.records import LEFT, Rater, answers_of, change_rater, log, meet, rater_of, stop_reason
+from palaver.server.records import (
+    LEFT,
+    AnswerKey,
+    Rater,
+    answers_of,
+    change_rater,
+    log,
+    meet,
+    rater_of,
+    stop_reason,
+)
 from palaver.server.refusal import Refusal, storable
 from palaver.server.stopping import Stopping
 from palaver.server.tables import comment, rater, screen
 from palaver.server.tables import study as study_table
 from palaver.studies.amendment import Amendment, compare_studies
 from palaver.studies.checks import met
+from palaver.studies.turns import count_answers
 
 Clock = Callable[[], float]
-Answers = Mapping[tuple[str, str], str]
-"""(criterion, system) -> value."""
 MAX_COMMENT = 5000
 MOST_COMMENTS = 100
 """On one screen, of one rater."""
@@ -59,8 +76,8 @@ class Task:
     questions: tuple[Question, ...]
     order: tuple[int, ...]
     """Outputs by shown position."""
-    answered: Mapping[tuple[str, int], str]
-    """(criterion, position) -> value, as far as it was answered before."""
+    answered: Mapping[tuple[str, int, int | None], str]
+    """(criterion, position, turn) -> value, as far as it was answered before."""
     done: int
     """Screens answered so far; checks count like all others."""
     total: int
@@ -90,7 +107,7 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a submission did: the ids that are in the database now, and whether the screen is finished."""
+    """What a submission did: the ids that need not be sent again, and whether the screen is finished."""
 
     saved: tuple[str, ...]
     finished: bool
@@ -163,19 +180,7 @@ class StudyState:
         with database.writing() as connection:
             row = connection.execute(select(study_table.c.name)).first()
             if row is None:
-                keep_files(connection, study, folder)
-                version = add_version(connection, 1, study, source, clock())
-                connection.execute(
-                    insert(study_table).values(
-                        id=1,
-                        name=study.name,
-                        **version,
-                        version=__version__,
-                        secret=secrets.token_hex(32),
-                        created_at=clock(),
-                    )
-                )
-                connection.execute(insert(screen), screen_rows(study))
+                begin_study(connection, study, source, clock(), folder)
                 database.note_sizes(connection)
             elif not is_version(connection, study):  # an earlier one, too: the admin's page may have amended
                 raise UserError(
@@ -433,8 +438,8 @@ class StudyState:
             content = edition.catalogue.content(held.screen)
             order = edition.order(content, held)
             given = [answer_row(a, content, held.id, rater_id, order, now, edition.version) for a in answers]
-            most = CHANGES * len(content.questions) * len(order)
-            n_new, answered = store(connection, held, given, most)
+            most = CHANGES * count_answers(content.item, content.questions)
+            n_new, values = store(connection, held, given, content.questions, most)
             if n_new and content.kind == "training" and held.status in ("done", "late"):
                 raise Refusal("this part of the training is over: its answers cannot be changed", 409)
             if remark.strip() and edition.study.comments:
@@ -446,7 +451,7 @@ class StudyState:
             is_training = content.kind == "training"
             if held.status in ("done", "late"):
                 return Receipt(ids, True, has_feedback=is_training)
-            if not is_complete(answered, content.item, content.questions):
+            if not is_complete(values, content.item, content.questions):
                 leases.renew(connection, me, held, now, edition.study.lease_minutes * 60)
                 return Receipt(ids, False)
             leases.finish(connection, me, held, now)
@@ -462,9 +467,11 @@ class StudyState:
         content = edition.catalogue.content(held.screen)
         order = edition.order(content, held)
         rows = [answer_row(a, content, held.id, rater_id, order, now, edition.version) for a in answers]
-        answered = {(str(row["criterion"]), str(row["system"])) for row in rows}
-        if len(answered) < len(rows) or not is_complete(answered, content.item, content.questions):
+        values = values_of(rows)
+        rows = drop_unasked(rows, values, content.questions)
+        if len(values) < len(answers) or not is_complete(values, content.item, content.questions):
             return False
+        check_order(values, content.questions)
         if not shortcuts.store_answers(self.database, edition.version, rater_id, held.id, now, rows):
             return False
         self._given.pop(held.id, None)
@@ -518,7 +525,7 @@ class StudyState:
             return Feedback(task, all(right), tuple(hint for hint in hints if hint))
 
 
-def _task(edition: Edition, held: leases.Lease, answers: Answers, n_shown: int) -> Task:
+def _task(edition: Edition, held: leases.Lease, answers: Mapping[AnswerKey, str], n_shown: int) -> Task:
     """The screen in a rater's hands who has answered so many."""
     study, catalogue = edition.study, edition.catalogue
     content = catalogue.content(held.screen)
@@ -526,8 +533,8 @@ def _task(edition: Edition, held: leases.Lease, answers: Answers, n_shown: int) 
     place = {content.item.outputs[o].system: position for position, o in enumerate(order)}
     comparisons = {q.criterion for q in content.questions if q.scale.form == "pair"}
     answered = {
-        (criterion, 0 if criterion in comparisons else place[system]): value
-        for (criterion, system), value in answers.items()
+        (criterion, 0 if criterion in comparisons else place[system], turn): value
+        for (criterion, system, turn), value in answers.items()
     }
     n_screens = min(study.items_per_rater or catalogue.n_screens, catalogue.n_screens)
     return Task(

@@ -156,6 +156,7 @@ answer = Table(
     Column("seconds", Double),
     Column("shown_position", Integer),
     Column("version", Integer),  # of the study, as it was when this was answered
+    Column("turn", Integer),  # of the dialogue, from 0, where it is about one
     Index("ix_answer_assignment_id", "assignment_id"),
     Index("ix_answer_number", "number", unique=True),
 )

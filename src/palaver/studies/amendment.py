@@ -11,7 +11,7 @@ from palaver.schema import Item, Question, Study
 from palaver.schema.media import MediaFile
 from palaver.studies.media import all_items, files_in, item_texts
 
-_TEXTS = ("title", "instructions", "consent", "contact", "survey", "completion")
+_TEXTS = ("title", "instructions", "language", "translations", "consent", "contact", "survey", "completion")
 _SETTINGS = ("comments", "lease_minutes", "wait_minutes", "items_per_rater")
 _FIXED = (
     *("name", "layout", "seed", "order", "blind", "assignment", "training", "checks"),
@@ -127,7 +127,7 @@ def _names(files: Iterable[MediaFile]) -> list[str]:
 def _question_refusals(before: Question, after: Question) -> Iterator[str]:
     if before.scale != after.scale:
         yield f"{before.criterion}: another scale would make the answers incomparable"
-    for name in ("shows", "required", "beside"):
+    for name in ("shows", "required", "beside", "shown_if", "per", "turns"):
         if getattr(before, name) != getattr(after, name):
             yield f"{before.criterion}: {name} cannot change"
     if SequenceMatcher(None, before.text, after.text, autojunk=False).ratio() < _SAME_QUESTION:

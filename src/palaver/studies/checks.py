@@ -14,9 +14,9 @@ _WORD = re.compile(r"!\[[^\]\n]*\]\([^)\s]*\)|\S+")
 """An image of Markdown is one word: half of it would show as text."""
 
 
-def met(expected: Sequence[Expected], answers: Mapping[tuple[str, str], str]) -> list[bool]:
-    """For each expectation, whether the answer (criterion, system) -> value meets it; no answer does not."""
-    given = [answers.get((e.criterion, e.system)) for e in expected]
+def met(expected: Sequence[Expected], answers: Mapping[tuple[str, str, int | None], str]) -> list[bool]:
+    """For each expectation, whether the answer (criterion, system, turn) -> value meets it."""
+    given = [answers.get((e.criterion, e.system, e.turn)) for e in expected]
     return [value is not None and e.met_by(value) for e, value in zip(expected, given, strict=True)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,13 @@ from palaver.config import Lines, Location, config_error, parse_toml, read_toml,
 from palaver.errors import UserError, nearest
 from palaver.files import TextStream
 from palaver.schema import Item, Question, Study
-from palaver.schema.delivery import KnownItem
+from palaver.schema.delivery import KnownItem, SurveyQuestion
 from palaver.schema.media import Media
 from palaver.schema.study import design_problems
+from palaver.schema.translation import Translation, read_words, translation_problems
 from palaver.studies.media import with_known_media, with_media
 from palaver.studies.mistakes import ITEMS_FROM, explain, without_unknown_fields
+from palaver.studies.turns import turn_problems
 
 PRESETS = {
     "rankme": "rank-based magnitude estimation: all outputs of an item on one screen (Novikova et al. 2018)",
@@ -56,7 +58,7 @@ def preset_study(name: str, *, layout: str | None = None) -> Study:
 def load_study(path: str | Path) -> Study:
     """The study described by a TOML file. All mistakes are reported together."""
     data, lines = read_toml(path)
-    study = _build(Path(path), data, lines, lambda study: with_media(study, Path(path).parent))
+    study = _build(Path(path), data, lines, Path(path).parent)
     if study.stop_judge is None or study.stop_judge.file is None:
         return study
     from palaver.studies.stop_judge import with_verdicts
@@ -78,25 +80,27 @@ def parse_study(text: str, name: str, media: Media | None = None) -> Study:
     if ITEMS_FROM in data:
         mistake = "a text alone cannot name a file of items: put the items into the text"
         raise config_error(Path(name), lines, [((ITEMS_FROM,), mistake)])
-    study = _build(Path(name), data, lines, lambda study: with_known_media(study, media))
+    study = _build(Path(name), data, lines, media=media)
     if study.stop_judge is not None and not study.stop_judge.verdicts:
         mistake = "a text alone cannot name a file of a judge's ratings"
         raise config_error(Path(name), lines, [(("stop_judge",), mistake)])
     return study
 
 
-_AddMedia = Callable[[Study], tuple[Study, list[tuple[Location, str]]]]
-
-
-def _build(path: Path, data: dict[str, Any], lines: Lines, add_media: _AddMedia) -> Study:
-    mistakes: list[tuple[Location, str]] = []
+def _build(
+    path: Path, data: dict[str, Any], lines: Lines, folder: Path | None = None, media: Media | None = None
+) -> Study:
+    """`folder` is that of the file; a text alone has none, and can show what is in `media`."""
+    data, mistakes = read_words(data, folder)
     places: _Places = None
     if ITEMS_FROM in data:
         data, places = _items_from(path, data, mistakes)
     study: Study | None = None
     try:
-        study, mistakes_of_files = add_media(Study.model_validate(data))
-        mistakes += mistakes_of_files
+        study = Study.model_validate(data)
+        mistakes += turn_problems(study)
+        study, problems = with_media(study, folder) if folder else with_known_media(study, media)
+        mistakes += problems
     except ValidationError as error:
         mistakes += explain(error)
         mistakes += (m for m in _hidden(data, error) if m not in mistakes)
@@ -120,11 +124,26 @@ def _hidden(data: dict[str, Any], error: ValidationError) -> Iterator[tuple[Loca
     items, repaired = _sound(mended, "items", Item)
     checks = mended.get("checks")
     active = mended.get("assignment") == "active"
+    joint = mended.get("layout") == "joint"
     degraded = isinstance(checks, dict) and checks.get("degraded") is True
     known = dict(_sound_known(mended))
-    for place, text in design_problems(questions, items, active=active, degraded=degraded, known=known):
+    problems = design_problems(questions, items, active=active, joint=joint, degraded=degraded, known=known)
+    for place, text in problems:
         if not (place[-1] == "outputs" and place[1] in repaired):
             yield place, text
+    survey, _ = _sound(mended, "survey", SurveyQuestion)
+    translations = _sound_translations(mended)
+    yield from translation_problems(translations, list(questions.values()), list(survey.values()))
+
+
+def _sound_translations(data: dict[str, Any]) -> dict[str, Translation]:
+    """Translations that are valid by themselves."""
+    tables = data.get("translations")
+    sound = {}
+    for language, table in tables.items() if isinstance(tables, dict) else ():
+        with contextlib.suppress(ValidationError):
+            sound[language] = Translation.model_validate(table)
+    return sound
 
 
 def _sound_known(data: dict[str, Any]) -> Iterator[tuple[Location, KnownItem]]:
@@ -182,6 +201,7 @@ def _in_items_file(places: _Places, mistake: tuple[Location, str]) -> tuple[Loca
 _STAND_INS: dict[str, dict[str, Any]] = {
     "questions": {"text": "?", "scale": {"kind": "binary"}},
     "items": {"outputs": [{"system": "?", "text": "?"}]},
+    "survey": {"text": "?"},
 }
 
 
@@ -193,7 +213,7 @@ def _sound(data: dict[str, Any], key: str, noun: type[BaseModel]) -> tuple[dict[
         try:
             sound[i] = noun.model_validate(element)
         except ValidationError:
-            names = ("id", "criterion", "beside")
+            names = ("id", "criterion", "beside", "name")  # a condition on a stand-in would be wrong
             known = {n: element[n] for n in names if n in element} if isinstance(element, dict) else {}
             with contextlib.suppress(ValidationError):
                 sound[i] = noun.model_validate({**known, **_STAND_INS[key]})

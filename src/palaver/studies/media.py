@@ -39,6 +39,9 @@ def shown_texts(study: Study) -> Iterator[ShownText]:
     """Every text of a study that is shown as Markdown."""
     yield ShownText(("instructions",), study.instructions)
     yield ShownText(("consent",), study.consent)
+    for language, translation in study.translations.items():
+        yield ShownText(("translations", language, "instructions"), translation.instructions)
+        yield ShownText(("translations", language, "consent"), translation.consent)
     if study.markdown:
         for place, item in all_items(study):
             yield from (ShownText((*place, *inner), text, item.id) for inner, text in item_texts(item))
