@@ -10,6 +10,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from sqlalchemy import Connection, func, insert, select, update
 
@@ -38,6 +39,7 @@ from palaver.server.editions import (
     read_edition,
 )
 from palaver.server.entry import Browser, check_return
+from palaver.server.media import keep_files
 from palaver.server.next_screen import checks_due, next_screen
 from palaver.server.rater_checks import judge_check
 from palaver.server.records import (
@@ -164,12 +166,22 @@ class StudyState:
         return self._edition
 
     @classmethod
-    def create(cls, database: Database, study: Study, source: str, clock: Clock = time.time) -> StudyState:
-        """Open the study in this database, putting it there first if the database is new."""
+    def create(
+        cls,
+        database: Database,
+        study: Study,
+        source: str,
+        clock: Clock = time.time,
+        folder: Path | None = None,
+    ) -> StudyState:
+        """Open the study in this database, putting it there first if the database is new.
+
+        `folder` is where the study file is, beside which its images and sounds are.
+        """
         with database.writing() as connection:
             row = connection.execute(select(study_table.c.name)).first()
             if row is None:
-                begin_study(connection, study, source, clock())
+                begin_study(connection, study, source, clock(), folder)
                 database.note_sizes(connection)
             elif not is_version(connection, study):  # an earlier one, too: the admin's page may have amended
                 raise UserError(
@@ -178,7 +190,7 @@ class StudyState:
                 )
         return cls(database, clock)
 
-    def amend(self, study: Study, source: str) -> Amendment:
+    def amend(self, study: Study, source: str, folder: Path | None = None) -> Amendment:
         """Change the study while it runs. What was answered keeps the version it was answered under."""
         now = self.clock()
         with self.database.writing() as connection:
@@ -192,6 +204,7 @@ class StudyState:
                 )
             if not amendment.changes:
                 return amendment
+            keep_files(connection, study, folder)
             number = before.version + 1
             version = add_version(connection, number, study, source, now)
             connection.execute(update(study_table).values(**version))
