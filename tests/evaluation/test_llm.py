@@ -8,6 +8,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from palaver.errors import UserError
+from palaver.evaluation.experiment import load_experiment
+from palaver.evaluation.plan import plan_run
 from palaver.evaluation.run import Options, run_experiment
 
 from ..judges.scripted_server import Script, ScriptedServer
@@ -57,3 +60,57 @@ def test_a_model_that_is_not_there_is_marked(experiment_file: Write, bots_folder
     assert result.judges[1].error
     assert any(caveat.startswith("mini: ") for caveat in result.caveats)
     assert next(v.reason for v in result.verdicts if v.judge == "mini").startswith("it rated nothing")
+
+
+@pytest.mark.parametrize("preset", ["likert", "pairwise"])
+def test_the_plan_counts_the_calls_that_are_made(
+    preset: str, experiment_file: Write, bots_folder: Path, server: ScriptedServer
+) -> None:
+    table = f'[systems.mini]\nkind = "openai"\nbase_url = "{server.url}"\nmodel = "scripted-1"\nretries = 0\n'
+    (bots_folder / "systems.toml").write_text(table)
+    llm = f'[[judges.llm]]\nname = "mini"\npreset = "{preset}"\nrepeats = 2\ntoken_prices = [1.0, 2.0]'
+    path, out = experiment_file("good", "bad", more=llm), bots_folder / "out"
+    before = plan_run(load_experiment(path), out, JSON).steps[-1]
+    assert server.script.requests == [], "a plan asks nobody"
+    run_experiment(path, out, options=JSON)
+    assert (before.name, before.total, before.there) == ("answers of mini", len(server.script.requests), 0)
+    assert before.cost is not None
+    assert 0 < before.cost < 2 * before.tokens / 1e6
+    after = plan_run(load_experiment(path), out, JSON).steps[-1]
+    assert (after.to_do, after.tokens, after.cost) == (0, 0, 0)
+    anew = plan_run(load_experiment(path), out, JSON, fresh=True).steps[-1]
+    assert anew.to_do == before.total
+
+
+def test_a_limit_is_said_where_it_will_stop_the_judge(
+    experiment_file: Write, bots_folder: Path, server: ScriptedServer
+) -> None:
+    table = f'[systems.mini]\nkind = "openai"\nbase_url = "{server.url}"\nmodel = "scripted-1"\n'
+    (bots_folder / "systems.toml").write_text(table)
+    llm = '[[judges.llm]]\nname = "mini"\ntoken_limit = 50\ncost_limit = 0.00001\ntoken_prices = [1.0, 2.0]'
+    plan = plan_run(load_experiment(experiment_file("good", "bad", more=llm)), bots_folder / "out", JSON)
+    assert plan.steps[-1].note == "one call each; stops at 50 tokens; stops at a cost of 1e-05"
+    assert "to pay for judges" in repr(plan)
+
+
+def test_names_and_keys_that_are_missing_are_told_before_the_work(
+    experiment_file: Write, bots_folder: Path
+) -> None:
+    table = '[systems.mini]\nkind = "openai"\nbase_url = "http://127.0.0.1:9"\nmodel = "m"\n'
+    table += 'api_key_env = "NO_KEY"\n'
+    (bots_folder / "systems.toml").write_text(table)
+    names = ("mini", "mimi")
+    llm = "".join(f'[[judges.llm]]\nname = "{name}"\n' for name in names)
+    path = experiment_file("good", "bad", judges=["length"], more=llm)
+    path.write_text(path.read_text().replace(":bad", ":no_such_function"))
+    (bots_folder / "questions.txt").write_text("")
+    with pytest.raises(UserError) as caught:
+        run_experiment(path, bots_folder / "out", options=JSON)
+    told = "\n".join([caught.value.message, *caught.value.problems])
+    for words in (
+        "the environment variable NO_KEY is not set",
+        "'mimi'",
+        "no_such_function",
+        "questions.txt",
+    ):
+        assert words in told, "four mistakes, all of them named"

@@ -60,27 +60,27 @@ def test_the_whole_way(experiment_file: Write, bots_folder: Path) -> None:
 
 
 def test_the_plan_counts_cells(experiment_file: Write, bots_folder: Path) -> None:
-    path = experiment_file(
-        "good", "bad", judges=["length"], more='[[judges.llm]]\nname = "x"\ntoken_prices=[1,2]'
-    )
+    path = experiment_file("good", "bad", judges=["length"])
     out = bots_folder / "out"
     plan = plan_run(load_experiment(path), out, JSON)
     assert [(step.name, step.total, step.there) for step in plan.steps] == [
         ("replies of good", 6, 0),
         ("replies of bad", 6, 0),
         ("ratings of length", 12, 0),
-        ("answers of x", 12, 0),
     ]
-    assert plan.steps[-1].cost is not None
-    assert plan.steps[-1].cost > 0
     assert not out.exists(), "a plan touches nothing"
-    path = experiment_file("good", "bad", judges=["length"])
     run_experiment(path, out, options=JSON)
     plan = plan_run(load_experiment(path), out, JSON)
     assert [step.to_do for step in plan.steps] == [0, 0, 0]
     (bots_folder / "questions.txt").open("a").write("One more?\n")
     plan = plan_run(load_experiment(path), out, JSON)
     assert [step.to_do for step in plan.steps[:2]] == [1, 1]
+
+
+def test_the_plan_counts_what_people_are_shown(experiment_file: Write, bots_folder: Path) -> None:
+    study = '[people.study]\npreset = "pairwise"\nsample = 4'
+    plan = plan_run(load_experiment(experiment_file("good", "bad", more=study)), bots_folder / "out", JSON)
+    assert (plan.steps[-1].name, plan.steps[-1].total) == ("people", 4 * 2), "two people an item"
 
 
 def test_a_system_and_a_judge_that_fail_are_marked_and_the_rest_goes_on(

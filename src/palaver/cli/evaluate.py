@@ -14,12 +14,12 @@ from palaver.cli import options
 from palaver.cli.messages import print_json
 from palaver.cli.progress import progress
 from palaver.errors import UsageError, UserError
+from palaver.evaluation.forms import FILES
 
 if TYPE_CHECKING:
     from palaver.evaluation.experiment import Experiment
     from palaver.generation.contexts import Contexts
 
-FORMS = ("html", "md", "json")
 _LOOK = 1.0
 """Seconds between two looks at a run that is watched."""
 
@@ -32,7 +32,7 @@ def evaluate(
         bool, typer.Option("--watch", help="Show how far a run is that another process is working on.")
     ] = False,
     form: Annotated[
-        str, typer.Option("--format", help="Of the report beside results.json.", **options.choices(FORMS))
+        str, typer.Option("--format", help="Of the report beside results.json.", **options.choices(FILES))
     ] = "html",
     data: options.Data = None,
     device: options.Device = "auto",
@@ -55,7 +55,7 @@ def evaluate(
     if watch:
         _watch(folder, as_json)
         return
-    report = folder / ("results.json" if form == "json" else f"report.{form}")
+    report = folder / FILES[form]
     if not force and not dry_run:
         from palaver.evaluation.finished import is_finished
 
@@ -71,7 +71,7 @@ def evaluate(
         device=device,
         engine=engine,
         data=data,
-        form=form,  # type: ignore[arg-type]  # one of FORMS
+        form=form,  # type: ignore[arg-type]  # one of FILES
         command=f"palaver evaluate {file}{place}",
         open_knowledge=lambda chosen, contexts: _open_knowledge(chosen, contexts, device),
     )

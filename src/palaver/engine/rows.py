@@ -41,7 +41,8 @@ class Failures:
     """Name of the row -> reason."""
     given_up: str = ""
     """Why nothing more was asked; empty where everything was."""
-    last: RowError | None = None
+    error: RowError | None = None
+    """The first of the latest ones in a row."""
     in_a_row: int = 0
 
     @property
@@ -52,15 +53,16 @@ class Failures:
         if self.given_up:
             return  # it was not tried
         self.rows[name] = error.reason
-        self.last = error
+        if not self.in_a_row:
+            self.error = error
         self.in_a_row += 1
         if self.in_a_row >= GIVE_UP:
             self.given_up = error.reason
 
     def check(self, *, at_end: bool = False) -> None:
-        """Raise the last error if it was given up, or if the last rows of all failed, and not one alone."""
-        if self.last is not None and (self.given_up or (at_end and self.in_a_row > 1)):
-            raise self.last.to_error()
+        """Raise the error if it was given up, or if the last rows of all failed, and not one alone."""
+        if self.error is not None and (self.given_up or (at_end and self.in_a_row > 1)):
+            raise self.error.to_error()
 
 
 def in_parts(

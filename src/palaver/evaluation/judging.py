@@ -16,6 +16,7 @@ import polars as pl
 from palaver.engine import Engine, Failures, Recipe, RowError, batches, map_rows
 from palaver.errors import UserError
 from palaver.evaluation.experiment import Experiment, LlmJudge
+from palaver.evaluation.people import draft_of
 from palaver.evaluation.replies import ResponseRow
 from palaver.evaluation.store import Store, cell_key, owner_of
 from palaver.generation.options import OpenAIOptions
@@ -23,12 +24,12 @@ from palaver.judges.catalogue import open_judge
 from palaver.judges.llm import LlmRatings, rate_study
 from palaver.judges.llm_models import EndpointModel, LanguageModel, open_language_model
 from palaver.judges.panel import Panel, why_not
+from palaver.models.causal_base import SMOLLM2
 from palaver.readers.rating_files import ratings_frame
 from palaver.registry import import_object, is_object_name
 from palaver.schema import Judge, Rating, Response, Turn
 from palaver.schema.judge import Direction
 from palaver.schema.rating import Kind
-from palaver.studies.draft import draft_study
 
 _A_TURN = (Turn(speaker="user", text="x"),)
 BATCH = 256
@@ -283,14 +284,26 @@ def open_llm(experiment: Experiment, name: str, device: str = "auto") -> Languag
     return open_language_model(name, systems=beside if beside.is_file() else None, device=device)
 
 
+def check_keys(experiment: Experiment) -> None:
+    """Say what is wrong with the names and keys of language models before anything is paid for."""
+    problems, hints = [], []
+    for llm in experiment.llm_judges:
+        if llm.name == SMOLLM2 or Path(llm.name).is_dir():
+            continue  # a model on this machine is opened when it is asked
+        try:
+            open_llm(experiment, llm.name)
+        except UserError as error:
+            problems.append(error.message)
+            hints.append(error.hint)
+    if problems:
+        raise UserError("these language models cannot be asked:", next(filter(None, hints), ""), problems)
+
+
 def ask_llm(
     settings: LlmJudge, model: LanguageModel, path: Path, seed: int, tell: Callable[[int, int], None]
 ) -> JudgeOutcome:
     """Let a language model answer a study of the responses; what it answered before is not asked again."""
-    draft = draft_study(
-        path, preset=settings.preset, sample=settings.sample, pairs=settings.pairs,
-        distinct_by=settings.distinct_by, layout=settings.layout, seed=seed,
-    )  # fmt: skip
+    draft = draft_of(settings, path, seed)
     result = rate_study(
         draft.study, model, repeats=settings.repeats, both_orders=settings.both_orders,
         budget=settings.budget(), cache=path.parent / ANSWERS,

@@ -61,7 +61,8 @@ def hear_people(
     return _studied(experiment, people.study, folder, responses, store, command)
 
 
-def _draft(plan: StudyPlan, responses: Path, seed: int) -> StudyDraft:
+def draft_of(plan: StudyPlan, responses: Path, seed: int) -> StudyDraft:
+    """The study of these responses, as the plan says."""
     return draft_study(
         responses, preset=plan.preset, sample=plan.sample, pairs=plan.pairs, distinct_by=plan.distinct_by,
         layout=plan.layout, seed=seed,
@@ -76,7 +77,7 @@ def _simulated(experiment: Experiment, folder: Path, responses: Path) -> PeopleO
     plan = experiment.people.simulate
     assert plan is not None
     seed = experiment.seed or 0
-    draft = _draft(plan, responses, seed)
+    draft = draft_of(plan, responses, seed)
     study = draft.study
     truth = plan.truth
     if truth is not None:  # a system that gave no reply is not in the study; the person's own reply may be
@@ -115,7 +116,7 @@ def _studied(
     experiment: Experiment, plan: StudyPlan, folder: Path, responses: Path, store: Store, command: str
 ) -> PeopleOutcome:
     path = folder / STUDY
-    draft = _draft(plan, responses, experiment.seed or 0)
+    draft = draft_of(plan, responses, experiment.seed or 0)
     _write_study(draft, path, store)
     study = load_study(path)
     exported = [folder / name for name in _EXPORTS if (folder / name).is_file()]

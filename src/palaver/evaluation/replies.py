@@ -127,8 +127,7 @@ class TestSet:
 
 
 def read_test_set(contexts: Contexts, knowledge: Knowledge | None) -> TestSet:
-    """All contexts, read and checked."""
-    contexts.survey()  # an empty file and broken rows are told here
+    """All contexts, read."""
     listed = _filled(contexts) if contexts.of_responses else list(contexts)
     chosen = None
     if knowledge is not None:
@@ -267,15 +266,14 @@ def response_lines(
                     continue
                 context = question.context
                 reference = context.reference if has_reference else None
-                line = _line(name, context, reference, sentence, reply)
                 facts = ResponseFacts(
                     is_given=reply.skipped is None,
                     has_reference=bool(reference),
                     has_knowledge=bool(sentence),
-                    has_context=bool(line["context"]),
+                    has_context=bool(context.dialogue.turns),
                 )
                 row = ResponseRow(id=context.id, system=name, facts=facts)
-                yield _encode(line).encode() + b"\n", row
+                yield encode_response(name, context, reference, sentence, reply), row
 
 
 def write_responses(
@@ -304,13 +302,14 @@ def is_the_reference(system: System, test_set: TestSet, store: Store) -> bool:
     return n_given > 0
 
 
-def _line(
+def encode_response(
     system: str,
     context: Context,
     reference: str | tuple[str, ...] | None,
     knowledge: str | None,
     reply: Reply,
-) -> dict[str, Any]:
+) -> bytes:
+    """A line of `responses.jsonl`."""
     turns = [{"speaker": turn.speaker, "text": turn.text} for turn in context.dialogue.turns]
     line: dict[str, Any] = {"id": context.id, "system": system, "context": turns}
     if knowledge is not None:
@@ -318,8 +317,9 @@ def _line(
     if reference is not None:
         line["reference"] = reference
     if reply.skipped is not None:
-        return {**line, "response": None, "skipped": reply.skipped}
-    line["response"] = reply.text
-    if reply.logprob is not None and math.isfinite(reply.logprob):
-        line["logprob"] = reply.logprob
-    return line
+        line |= {"response": None, "skipped": reply.skipped}
+    else:
+        line["response"] = reply.text
+        if reply.logprob is not None and math.isfinite(reply.logprob):
+            line["logprob"] = reply.logprob
+    return _encode(line).encode() + b"\n"

@@ -6,51 +6,21 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from markupsafe import Markup
 
-from palaver.evaluation.results import ExperimentResult, Verdict
+from palaver.evaluation.forms import FILES, Form
+from palaver.evaluation.latex import render_latex
+from palaver.evaluation.results import ExperimentResult
+from palaver.evaluation.verdict_view import VerdictView
 from palaver.files import write_atomically
 from palaver.reports import numbers, page, wording
 from palaver.reports.methods import Method, methods_of
 from palaver.reports.names import clean
 from palaver.reports.trust_words import first_ahead
-from palaver.studies.results import IntervalRow, SystemScore
+from palaver.studies.results import IntervalRow
 
 _MOST_PLOTS = 6
-
-
-@dataclass(frozen=True)
-class VerdictView:
-    """One verdict as the page shows it."""
-
-    verdict: Verdict
-
-    @property
-    def places(self) -> dict[str, str]:
-        return wording.places(self.verdict.ranking) if self.verdict.ranking else {}
-
-    @property
-    def digits(self) -> int:
-        return wording.score_digits(self.verdict.ranking) if self.verdict.ranking else 2
-
-    @property
-    def note(self) -> str:
-        return "lower is better" if self.verdict.direction == "lower" else ""
-
-    @property
-    def cells(self) -> dict[str, SystemScore]:
-        """System -> its score in the ranking."""
-        ranking = self.verdict.ranking
-        return {s.system: s for s in ranking.scores} if ranking is not None and ranking.groups else {}
-
-    @property
-    def means(self) -> dict[str, float]:
-        return dict(self.verdict.means)
-
-    def interval(self, score: SystemScore) -> str:
-        return wording.score_interval(score, self.digits)
 
 
 @dataclass(frozen=True)
@@ -61,15 +31,15 @@ class BesideReference:
     rows: Sequence[tuple[str, Sequence[float]]]
 
 
-def write_report(evaluation: ExperimentResult, folder: Path, form: Literal["html", "md", "json"]) -> Path:
+def write_report(evaluation: ExperimentResult, folder: Path, form: Form) -> Path:
     """Write the report into `folder`; results.json is there already."""
-    if form == "json":
-        return folder / "results.json"
-    if form == "md":
-        with write_atomically(folder / "report.md") as file:
-            file.write(render_markdown(evaluation))
-        return folder / "report.md"
-    return page.write_page(render_page(evaluation), folder / "report.html")
+    path = folder / FILES[form]
+    if form == "html":
+        return page.write_page(render_page(evaluation), path)
+    if form != "json":
+        with write_atomically(path) as file:
+            file.write(render_markdown(evaluation) if form == "md" else render_latex(evaluation))
+    return path
 
 
 def render_page(evaluation: ExperimentResult) -> str:

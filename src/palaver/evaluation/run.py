@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TypeVar
 
 from palaver.artefacts import lock_folder
 from palaver.engine import Engine
@@ -18,12 +18,14 @@ from palaver.errors import DataError, UserError
 from palaver.evaluation.conclusion import Material, conclude, worst_turns
 from palaver.evaluation.experiment import Experiment, load_experiment
 from palaver.evaluation.finished import finish, unfinish
+from palaver.evaluation.forms import Form
 from palaver.evaluation.inputs import RATINGS, RESPONSES, RESULTS, input_files, record_of
 from palaver.evaluation.judging import (
     ANSWERS,
     JudgeOutcome,
     ask_judge,
     ask_llm,
+    check_keys,
     judge_opener,
     open_judges,
     open_llm,
@@ -46,12 +48,13 @@ from palaver.evaluation.report import write_report
 from palaver.evaluation.results import ExperimentResult
 from palaver.evaluation.store import FILE, Store
 from palaver.files import write_atomically
+from palaver.generation.contexts import Contexts
 from palaver.generation.system import takes
 from palaver.progress import Progress, no_progress
 from palaver.readers.rating_files import ratings_frame, write_frames
 from palaver.schema import Judge, RunRecord, System
 
-Form = Literal["html", "md", "json"]
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +110,32 @@ def claim(folder: Path) -> None:
             )
 
 
+def _opened(open_part: Callable[[], Part], errors: list[UserError]) -> Part | None:
+    """What `open_part` opens; what is wrong with it goes to `errors`."""
+    try:
+        return open_part()
+    except UserError as error:
+        errors.append(error)
+        return None
+
+
+def _survey(contexts: Contexts) -> Contexts:
+    """The contexts, gone through once: an empty file and broken rows are told here."""
+    contexts.survey()
+    return contexts
+
+
+def _joined(errors: Sequence[UserError]) -> UserError:
+    """One error that says all of them."""
+    if len(errors) == 1:
+        return errors[0]
+    problems = []
+    for error in errors:
+        problems += [error.message] if not error.message.endswith(":") else []
+        problems += error.problems
+    return UserError("the evaluation cannot begin:", next((e.hint for e in errors if e.hint), ""), problems)
+
+
 class Run:
     """The steps of one run."""
 
@@ -129,10 +158,16 @@ class Run:
         self.responses = folder / RESPONSES
         self.notes: list[str] = []
 
-    def open(self) -> tuple[dict[str, System], TestSet]:
-        """The systems and the test set."""
-        contexts = read_contexts(self.experiment, self.options.data)
-        systems = open_systems(self.experiment, self.options.device)
+    def open(self) -> tuple[dict[str, System], TestSet, list[Judge]]:
+        """Systems, test set and judges; whatever is wrong with any of them is told together."""
+        experiment, device = self.experiment, self.options.device
+        errors: list[UserError] = []
+        contexts = _opened(lambda: _survey(read_contexts(experiment, self.options.data)), errors)
+        systems = _opened(lambda: open_systems(experiment, device), errors) or {}
+        judges = _opened(lambda: open_judges(experiment, device), errors) or []
+        _opened(lambda: check_keys(experiment), errors)
+        if errors or contexts is None:
+            raise _joined(errors)
         knowledge = None
         if self.options.open_knowledge is not None:
             knowledge = self.options.open_knowledge(self.experiment, contexts)
@@ -143,15 +178,14 @@ class Run:
             self.notes.append(
                 f"{contexts.n_repeated:,} dialogues have the id of an earlier one; ~2, ~3 … tell them apart"
             )
-        return systems, test_set
+        return systems, test_set, judges
 
     # The steps -------------------------------------------------------------------------------------------
 
     def run(self) -> ExperimentResult:
         """All steps; what cannot be done is marked, and the rest goes on."""
         self.store.begin_steps()
-        systems, test_set = self.open()
-        judges = open_judges(self.experiment, self.options.device)
+        systems, test_set, judges = self.open()
         replies = [self._ask_system(system, test_set) for system in systems.values()]
         rows = write_responses(systems, test_set, self.store, self.responses)
         if not any(row.facts.is_given for row in rows):

@@ -11,9 +11,9 @@ from rich.text import Text
 
 from palaver.artefacts import lock_file
 from palaver.evaluation.plan import Plan
-from palaver.evaluation.report import VerdictView
 from palaver.evaluation.results import ExperimentResult
 from palaver.evaluation.store import Step
+from palaver.evaluation.verdict_view import VerdictView
 from palaver.reports import lines, numbers
 from palaver.reports.names import clean
 
@@ -68,11 +68,12 @@ def print_evaluation(evaluation: ExperimentResult, console: Console) -> None:
 def print_plan(plan: Plan, console: Console) -> None:
     """The steps, what is there, what is to do, and what it may cost."""
     lines.heading(console, "Plan", plan._headline())
-    table = lines.table(("step", "note"), ("cells", "there", "to do", "cost"))
+    table = lines.table(("step", "note"), ("cells", "there", "to do", "tokens", "cost"))
     for step in plan.steps:
         cost = numbers.number(step.cost) if step.cost is not None else ""
         counts = (numbers.count(step.total), numbers.count(step.there), numbers.count(step.to_do))
-        table.add_row(Text(clean(step.name)), Text(step.note), *counts, cost)
+        tokens = numbers.count(round(step.tokens)) if step.tokens else ""
+        table.add_row(Text(clean(step.name)), Text(step.note), *counts, tokens, cost)
     lines.print_table(console, table)
 
 

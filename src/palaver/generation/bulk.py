@@ -342,7 +342,7 @@ class _Writer:
         write_ready()
         if failures.count:
             self.failed[system] = failures.count
-            self._last_error = failures.last
+            self._last_error = failures.error
 
     def _lines(
         self, system: str, work: _Work, part: tuple[Sequence[_Job], _Lines | RowError], failures: Failures

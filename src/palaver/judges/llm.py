@@ -30,6 +30,11 @@ from palaver.tabular import Tabular
 _GIVE_UP = 5
 """So many requests in a row that failed, with none answered, mean that the server is not there."""
 
+LETTERS_PER_TOKEN = 4
+"""About, in English."""
+_VALUE_LETTERS = 10
+"""About what a value and its marks take in an answer."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
@@ -157,6 +162,40 @@ def rate_study(
         seconds=run.seconds,
     )
     return LlmRatings(study, model.name, ratings_frame(ratings), tally, tuple(_notes(tally, run, study)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionCount:
+    """How often a model would be asked, and about how many tokens that takes."""
+
+    planned: int
+    kept: int
+    """Of these, answered before."""
+    tokens_in: float
+    tokens_out: float
+
+
+def count_questions(
+    study: Study,
+    *,
+    repeats: int = 1,
+    both_orders: bool = True,
+    model: LanguageModel | None = None,
+    cache: Path | None = None,
+) -> QuestionCount:
+    """What `rate_study` would ask, without asking; what is kept is known where the `model` is given."""
+    prompts = [prompt for prompt, _ in _check_prompts(study)]
+    prompts += _prompts(study, repeats, both_orders)
+    known = _Cache(model, cache) if model is not None and cache is not None and cache.is_dir() else None
+    to_ask = [prompt for prompt in prompts if known is None or known.get(prompt) is None]
+    letters_in = sum(len(prompt.text) for prompt in to_ask)
+    letters_out = sum(len(slot.name) + _VALUE_LETTERS for prompt in to_ask for slot in prompt.slots)
+    return QuestionCount(
+        planned=len(prompts),
+        kept=len(prompts) - len(to_ask),
+        tokens_in=letters_in / LETTERS_PER_TOKEN,
+        tokens_out=letters_out / LETTERS_PER_TOKEN,
+    )
 
 
 def outputs_of(study: Study) -> list[Response]:

@@ -183,8 +183,8 @@ class Panel:
             yield [rating for ratings in by_judge for rating in ratings]
         for judge, failed in zip(self.judges, failures, strict=True):
             failed.check(at_end=True)
-            if failed.last is not None and not n_ratings[judge.name]:
-                raise failed.last.to_error()
+            if failed.error is not None and not n_ratings[judge.name]:
+                raise failed.error.to_error()
         for judge in whole:
             yield self.ratings(judge, held)
         for judge in self.judges:
