@@ -7,6 +7,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from palaver.schema import Reply, Request, Response
+
 
 def squares(rows: Sequence[int]) -> list[int]:
     """-1 fails; -2 ends its process."""
@@ -57,3 +59,26 @@ class WhoOpened:
 
     def __call__(self, shard: int) -> tuple[int, int]:
         return self.recipe.model.pid, id(self.recipe.model)  # type: ignore[attr-defined]
+
+
+class Shouter:
+    """A system. It fails on "bad", and "fatal" ends its process."""
+
+    name = "shouter"
+    chunk = 8
+
+    def reply(self, requests: Sequence[Request]) -> list[Reply]:
+        texts = [request.dialogue.turns[-1].text for request in requests]
+        if "bad" in texts:
+            raise ValueError("cannot say bad")
+        if "fatal" in texts:
+            os._exit(9)
+        return [Reply(text.upper(), -1.5) for text in texts]
+
+
+def length(response: Response) -> float:
+    """A judge that fails on short replies."""
+    text = response.response or ""
+    if len(text) < 4:
+        raise ValueError("too short")
+    return float(len(text))

@@ -10,8 +10,10 @@ import logging
 import os
 import pickle
 import socket
+import sys
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any
 
 from palaver.engine.engine import Engine
@@ -49,7 +51,7 @@ def ray_workers(
             f"it has {resources.get('CPU', 0):g} CPUs and {resources.get('GPU', 0):g} GPUs in all",
         )
     packed = pack(function)
-    kept = ray.put((packed, os.getcwd(), _environment()))  # once a machine, not once a worker
+    kept = ray.put(_Order(packed, os.getcwd(), list(sys.path), _environment()))  # once a machine
     actor = ray.remote(num_cpus=engine.cpus, num_gpus=gpus, max_restarts=0, max_task_retries=0)(_Actor)
     return lambda: RayWorker(ray, actor.remote(kept)), max(1, min(engine.workers or int(room), most))
 
@@ -117,15 +119,27 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name.startswith(_ENVIRONMENT)}
 
 
-class _Actor:
-    """Holds the function. It works in the folder of the command, where that is there on its machine, too."""
+@dataclass(frozen=True)
+class _Order:
+    """What an actor is started with."""
 
-    def __init__(self, kept: tuple[bytes, str, dict[str, str]]) -> None:
-        packed, folder, environment = kept
-        os.environ.update(environment)
+    packed: bytes
+    folder: str
+    """Where the command was started; the actor works there, where its machine has that folder, too."""
+    path: list[str]
+    """Where Python looks for modules."""
+    environment: dict[str, str]
+
+
+class _Actor:
+    """Holds the function."""
+
+    def __init__(self, order: _Order) -> None:
+        os.environ.update(order.environment)
         with contextlib.suppress(OSError):
-            os.chdir(folder)
-        self._packed: bytes = packed
+            os.chdir(order.folder)
+        sys.path += [place for place in order.path if place not in sys.path]
+        self._packed = order.packed
         self._function: Callable[[Any], Any] | None = None
 
     def is_ready(self) -> bool:
