@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from palaver.errors import DataError, UserError
+from palaver.errors import ConfigError, DataError, UserError
 from palaver.evaluation.experiment import load_experiment
 from palaver.evaluation.finished import is_finished
 from palaver.evaluation.plan import plan_run
