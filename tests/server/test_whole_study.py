@@ -1,4 +1,4 @@
-"""One study with everything owners ask for first: two languages, Markdown, an image, a question that depends on
+"""A study as owners ask for it: two languages, Markdown, an image, a sound, a question that depends on
 another, labels of single turns. Walked on a computer in English and on a phone in German, and exported.
 """
 
