@@ -171,7 +171,7 @@ def test_people_are_waited_for(experiment_file: Write, bots_folder: Path) -> Non
 
 
 def test_a_study_that_is_served_is_read_from_its_database(experiment_file: Write, bots_folder: Path) -> None:
-    from palaver.evaluation.people import _served
+    from palaver.evaluation.people import ScreenCount, _served
     from palaver.server.database import Database, sqlite_url
     from palaver.server.migrations import migrate
     from palaver.server.study_state import StudyState
@@ -185,7 +185,7 @@ def test_a_study_that_is_served_is_read_from_its_database(experiment_file: Write
     migrate(database)
     StudyState.create(database, study, (out / "study.toml").read_text())
     database.close()
-    assert _served(out / "study.db", study) == "0 of 4 screens are done"
+    assert _served(out / "study.db") == ScreenCount(0, 4)
     result = run_experiment(path, out, options=JSON)
     assert result.waiting == "0 of 4 screens are done"
     study_text = (out / "study.toml").read_bytes()

@@ -27,6 +27,8 @@ def static_files() -> dict[str, StaticFile]:
         suffix = "." + entry.name.rpartition(".")[2]
         if suffix in _TYPES:
             content = entry.read_bytes()
+            if entry.name == "admin.css":
+                content = (files("palaver.reports") / "templates" / "shared.css").read_bytes() + content
             by_name[entry.name] = StaticFile(
                 content, _TYPES[suffix], hashlib.sha256(content).hexdigest()[:12]
             )
