@@ -2,6 +2,7 @@
 #   make demo    an evaluation from end to end: two small models, judges, simulated people, a report
 #   make test    the test suite        make lint    ruff and mypy      (JOBS=2 processes test side by side)
 #   make bench   the speed claims      make docs    check that the documentation's commands run
+#   make site    the documentation as a site in site/
 #   make soak    long simulations of conversations: crowds in the waiting room, 1,000 chats with killed servers
 #   make lock    pin the newest versions of all dependencies in requirements.lock
 
@@ -13,7 +14,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 
-.PHONY: demo test lint format bench soak docs lock clean
+.PHONY: demo test lint format bench soak docs site lock clean
 
 demo: $(READY)
 	@$(BIN)/palaver demo --out demo-output --force
@@ -42,6 +43,10 @@ soak: $(READY)
 docs: $(READY)
 	@$(BIN)/python -m pytest tests/test_docs.py
 
+site: $(READY)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
+
 # Set-up is skipped while the lock and the package's own description have not changed.
 $(READY): requirements.lock requirements-nodeps.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Palaver needs Python 3.11 or newer, found " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
@@ -65,4 +70,4 @@ lock:
 	@rm -rf $(VENV)-lock
 
 clean:
-	rm -rf $(VENV) demo-output bench-output build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site demo-output bench-output build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

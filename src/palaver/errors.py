@@ -14,6 +14,32 @@ from types import ModuleType
 from typing import Any
 
 
+class Sentence(str):
+    """A text in English that knows its parts, so that a page can say it in the reader's language.
+
+    `Sentence("expected {wanted}, found {found!r}", wanted=…, found=…)`; parts may be sentences, too.
+    """
+
+    template: str
+    values: dict[str, Any]
+
+    def __new__(cls, template: str, **values: Any) -> Sentence:
+        sentence = super().__new__(cls, template.format(**values))
+        sentence.template, sentence.values = template, values
+        return sentence
+
+    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, Any]]:
+        return (self.template,), self.values
+
+
+def join_sentences(sentences: Sequence[Sentence]) -> Sentence:
+    """Several of them as one, with semicolons."""
+    joined = sentences[0]
+    for sentence in sentences[1:]:
+        joined = Sentence("{first}; {second}", first=joined, second=sentence)
+    return joined
+
+
 class UserError(Exception):
     """Something the user can put right: what was expected, what was found, what to do."""
 

@@ -250,6 +250,39 @@ def test_bots_side_by_side_hear_the_same_and_answer_once() -> None:
     assert host.lobby.visitors["ann"].exit == "finished"
 
 
+VOTE = {"criterion": "reply", "text": "?", "scale": {"kind": "pairwise", "both_bad": "Both bad"}}
+
+
+@pytest.mark.parametrize("required", [True, False])
+def test_two_replies_are_compared(required: bool) -> None:
+    vote = Question.model_validate({**VOTE, "required": required})
+    host = Host(Rules(lineups=((("x", "y"),),), fewest_turns=2, about_replies=(vote,)))
+    host.join("ann", 0.0)
+    host.say_ready("ann", 0.0)
+    host.say("ann", "m0", "hello", 1.0)
+    host.reply(1, "y", 1, "y says", 2.0)
+    assert host.turn_to_vote("ann") is None, "one of them has not replied"
+    assert host.why_not_submit("ann") == "it is your partner's turn"
+    with pytest.raises(UserError, match="not asked here"):
+        host.answer("ann", {"reply": "0"}, 2.0, turn=0)
+    host.reply(1, "x", 1, "x says", 3.0)
+    assert host.turn_to_vote("ann") == 0
+    assert (host.why_silent("ann") is not None) is required
+    assert (host.why_not_submit("ann") is not None) is required
+    with pytest.raises(UserError, match="not asked here"):
+        host.answer("ann", {"reply": "0"}, 3.0, turn=1)
+    host.answer("ann", {"reply": "1"}, 4.0, turn=0)
+    room = host.lobby.rooms[1]
+    assert room.turns[0].answers == {"ann": {"reply": "loss"}}
+    host.say("ann", "m1", "again", 5.0)
+    with pytest.raises(UserError, match="not asked here"):
+        host.answer("ann", {"reply": "0"}, 6.0, turn=0)
+    for bot in "xy":
+        host.reply(1, bot, 4, f"{bot} says", 7.0)
+    host.answer("ann", {"reply": "both bad"}, 8.0, turn=3)
+    assert room.turns[3].answers == {"ann": {"reply": "both bad"}}
+
+
 def test_bots_in_turn() -> None:
     host = Host(Rules(lineups=((("x",), ("y",)),), fewest_turns=2))
     host.join("ann", 0.0)

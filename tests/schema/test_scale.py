@@ -179,6 +179,20 @@ def test_pairs(ties: bool) -> None:
             scale.parse(bad)
 
 
+def test_both_are_bad_counts_as_a_tie_where_it_is_offered() -> None:
+    assert not _accepts(Pairwise(), "both bad")
+    scale = Pairwise(ties=False, both_bad="Neither will do")
+    assert scale.score("both bad") == 0.5
+    assert scale.describe() == "win, loss or both bad"
+    assert [choice.label for choice in scale.choices(("Left", "Right"))] == [
+        "Left",
+        "Right",
+        "Neither will do",
+    ]
+    assert scale.read_answer("both bad", (1, 0)) == "both bad"
+    assert scale.show_answer("both bad", (1, 0)) == "both bad"
+
+
 def test_boxes_stand_in_the_order_of_the_scale_and_ok_stands_alone() -> None:
     scale = Checkboxes()
     assert scale.parse("missing|added") == ("added", "missing")

@@ -88,6 +88,9 @@ class Postgres:
             connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")  # type: ignore[arg-type]
         return self.url(name)
 
+    def restart(self) -> None:
+        self._run("pg_ctl", "-D", self.data, "-m", "fast", "-w", "-l", self.folder / "log", "restart")
+
     def stop(self) -> None:
         try:
             self._run("pg_ctl", "-D", self.data, "-m", "immediate", "-w", "stop")

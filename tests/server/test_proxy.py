@@ -1,4 +1,4 @@
-"""A study behind a real nginx and a real Caddy: as they do it by default, and as our how-to says.
+"""A study behind a real nginx and a real Caddy: as they do it by default, and as our files in deploy/ say.
 
 Skipped where they are not installed; with PALAVER_REQUIRE_PROXY=1 (CI) that is a failure.
 """
@@ -23,7 +23,7 @@ from palaver.server.oversight import arm_token
 from palaver.server.pages import ENTRIES_PER_MINUTE
 from palaver.studies.design import study_toml
 
-HOW_TO = Path(__file__).parents[2] / "docs/how-to/put-a-study-online.md"
+DEPLOY = Path(__file__).parents[2] / "deploy"
 FRAME = """
 daemon off;
 pid {folder}/pid;
@@ -61,22 +61,22 @@ http://localhost:{port} {{
 """
 
 
-def documented(pattern: str) -> str:
-    """The rules of the how-to, with the test's path and port."""
-    block = re.search(pattern, HOW_TO.read_text(), re.DOTALL)
+def shipped(file: str, pattern: str) -> str:
+    """The rules of a file of ours, with the test's path and port."""
+    block = re.search(pattern, (DEPLOY / file).read_text(), re.DOTALL)
     assert block is not None
-    rules = block[1].replace("/study-1/", "/s/").replace("{", "{{").replace("}", "}}")
-    return rules.replace("127.0.0.1:8000", "127.0.0.1:{backend}")
+    rules = block[1].replace("/study-1", "/s").replace("{$PALAVER_APP:127.0.0.1:8000}", "127.0.0.1:8000")
+    return rules.replace("{", "{{").replace("}", "}}").replace("127.0.0.1:8000", "127.0.0.1:{backend}")
 
 
-NGINX = documented(r"```nginx\n.*?(location /study-1/.*?\n    \})")
-CADDY = documented(r"lab\.example\.org \{\n(    handle .*?\n    \}\n)\}")
+NGINX = shipped("nginx.conf", r"(    location /study-1/ .*?\n    \})")
+CADDY = shipped("Caddyfile", r"\{\n(\tredir .*\n\t\}\n)\}")
 CONFIGURATIONS: dict[str, tuple[str, str, str]] = {
     "nginx, default": ("", "nginx", ROOT),
     "nginx, default, path taken off": ("/s", "nginx", STRIPS_THE_PATH),
     "nginx, default, path left on": ("/s", "nginx", KEEPS_THE_PATH),
-    "nginx, documented": ("/s", "nginx", NGINX),
-    "caddy, documented": ("/s", "caddy", CADDY),
+    "nginx, ours": ("/s", "nginx", NGINX),
+    "caddy, ours": ("/s", "caddy", CADDY),
 }
 Proxy = Callable[[str, str, int, int], None]
 
@@ -138,6 +138,7 @@ def test_behind_a_proxy(
     head = {"origin": origin}
 
     with httpx.Client(base_url=origin, follow_redirects=True) as rater:
+        assert rater.get(path).url.path == f"{path}/study", "without the slash at its end"
         page = rater.get(f"{path}/?PROLIFIC_PID=p")
         assert str(page.url) == f"{origin}{path}/study"
         addresses = re.findall(r'(?:href|src|action)="(/[^"]*)"', page.text)

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from palaver.cli import options
+from palaver.cli import completion, options
 from palaver.cli.decoding import Decoding
 from palaver.cli.knowledge_file import KnowledgeFile
 from palaver.cli.messages import show_error
@@ -50,6 +50,7 @@ def chat(
             help="Names from systems.toml, smollm2, default, or checkpoint folders; without any, the best "
             "there is.",
             metavar="[SYSTEM]...",
+            autocompletion=completion.systems,
         ),
     ] = None,
     speaker: Annotated[str | None, typer.Option(help="Who the systems speak as, such as Joey.")] = None,

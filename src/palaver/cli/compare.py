@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
 
-from palaver.cli import options
+from palaver.cli import completion, options
 from palaver.cli.messages import print_json
 from palaver.cli.progress import progress
 from palaver.comparator.cmade.presets import PRESETS, Settings, Training, find_preset
@@ -38,7 +38,11 @@ def train(
         ),
     ] = "paper",
     preset: Annotated[
-        str, typer.Option(help="Of the paper: what to train, see `palaver compare presets`; a name or a row.")
+        str,
+        typer.Option(
+            help="Of the paper: what to train, see `palaver compare presets`; a name or a row.",
+            autocompletion=completion.comparator_recipes,
+        ),
     ] = "cmade",
     flow: Annotated[
         list[Path] | None, typer.Option(help="More dialogues for stage 1, rated or not; repeat it.")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from palaver.cli import options
+from palaver.cli import completion, options
 from palaver.cli.messages import print_json
 from palaver.cli.progress import progress
 from palaver.errors import UsageError, require
@@ -29,7 +29,11 @@ def audit(
     comparator: options.Comparator = "default",
     by: Annotated[
         str | None,
-        typer.Option("--by", help="Another judge than a comparator: NAME, NAME=WHICH, or MODULE:FUNCTION."),
+        typer.Option(
+            "--by",
+            help="Another judge than a comparator: NAME, NAME=WHICH, or MODULE:FUNCTION.",
+            autocompletion=completion.judges,
+        ),
     ] = None,
     part: Annotated[
         AuditPart,

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from palaver.cli import options
+from palaver.cli import completion, options
 from palaver.cli.messages import print_json
 from palaver.cli.progress import progress
 from palaver.corpora.catalogue import (
@@ -74,7 +74,12 @@ def _folder(root: Path, copy: Copy) -> str:
 
 
 def show(
-    name: Annotated[str, typer.Argument(help=f"A corpus's name, or dialogues: {options.ANY_SHAPE}.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help=f"A corpus's name, or dialogues: {options.ANY_SHAPE}.", autocompletion=completion.corpora
+        ),
+    ],
     split: options.Split = None,
     n: Annotated[int, typer.Option("-n", min=0, help="How many dialogues to print.")] = 3,
     count: Annotated[bool, typer.Option(help="Read to the end to count.")] = True,
@@ -188,7 +193,12 @@ def _told(reader: CorpusReader, tell: Progress) -> Iterator[Dialogue]:
 
 
 def get(
-    name: Annotated[str, typer.Argument(help="The corpus's name, as in `palaver corpus list`.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="The corpus's name, as in `palaver corpus list`.", autocompletion=completion.corpora
+        ),
+    ],
     copy: Annotated[
         Path | None, typer.Option("--from", help="Take this local file or folder instead of downloading.")
     ] = None,
@@ -230,7 +240,12 @@ def get(
 
 
 def convert(
-    name: Annotated[str, typer.Argument(help=f"A corpus's name, or dialogues: {options.ANY_SHAPE}.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help=f"A corpus's name, or dialogues: {options.ANY_SHAPE}.", autocompletion=completion.corpora
+        ),
+    ],
     out: Annotated[Path, typer.Argument(help="What to write: .jsonl, .jsonl.gz, .csv or .parquet.")],
     split: options.Split = None,
     merge_turns: options.MergeTurns = False,

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from palaver.cli import options
+from palaver.cli import completion, options
 from palaver.cli.decoding import Decoding
 from palaver.cli.knowledge_file import KnowledgeFile
 from palaver.cli.progress import progress
@@ -28,7 +28,11 @@ from palaver.schema import System
 def generate(
     context: typer.Context,
     system: Annotated[
-        list[str], typer.Option(help="A name from systems.toml, default, or a checkpoint folder; repeat it.")
+        list[str],
+        typer.Option(
+            help="A name from systems.toml, default, or a checkpoint folder; repeat it.",
+            autocompletion=completion.systems,
+        ),
     ],
     contexts: options.Contexts,
     out: options.Out,

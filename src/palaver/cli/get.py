@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from palaver.cli import options
+from palaver.cli import completion, options
 from palaver.cli.messages import print_json
 from palaver.errors import UsageError, pip_line
 from palaver.models.packages import PACKAGES, Package, home_of, installed_version, package_named
@@ -17,7 +17,12 @@ from palaver.models.packages import get as get_package
 
 def get(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME", help="What to get. [default: list what there is]")
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME",
+            help="What to get. [default: list what there is]",
+            autocompletion=completion.packages,
+        ),
     ] = None,
     copy: Annotated[
         Path | None, typer.Option("--from", help="Take this wheel or tarball instead of downloading.")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from palaver.cli import options
+from palaver.cli import completion, options
 from palaver.errors import UsageError
 from palaver.files import write_atomically
 
@@ -21,11 +21,15 @@ def init(
         typer.Option(
             "--system",
             help="A file of replies, an address, MODULE:FUNCTION, or a name such as default; repeat it.",
+            autocompletion=completion.systems,
         ),
     ] = None,
     contexts: options.OptionalContexts = None,
     by: Annotated[
-        list[str] | None, typer.Option("--by", help="Who judges, as in palaver judge; repeat it.")
+        list[str] | None,
+        typer.Option(
+            "--by", help="Who judges, as in palaver judge; repeat it.", autocompletion=completion.judges
+        ),
     ] = None,
     people: Annotated[
         str | None, typer.Option("--people", help="A rating file, study (write one to serve), or simulate.")

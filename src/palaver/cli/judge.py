@@ -10,7 +10,7 @@ import polars as pl
 import typer
 from rich.console import Console
 
-from palaver.cli import options
+from palaver.cli import completion, options
 from palaver.cli.messages import print_json
 from palaver.cli.progress import progress
 from palaver.errors import UsageError
@@ -31,7 +31,11 @@ def judge(
     ] = None,
     by: Annotated[
         list[str] | None,
-        typer.Option("--by", help="A judge: NAME, NAME=WHICH, llm:NAME or MODULE:FUNCTION; repeat it."),
+        typer.Option(
+            "--by",
+            help="A judge: NAME, NAME=WHICH, llm:NAME or MODULE:FUNCTION; repeat it.",
+            autocompletion=completion.judges,
+        ),
     ] = None,
     preset: Annotated[
         str | None,

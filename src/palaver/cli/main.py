@@ -97,6 +97,7 @@ COMMANDS: dict[str, Noun | str] = {
         },
     ),
     "get": "palaver.cli.get:get",
+    "doctor": "palaver.cli.doctor:doctor",
     "knowledge": Noun(
         "Build knowledge bases and reading sets; choose the knowledge of a reply.",
         {

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from palaver.cli import options
+from palaver.cli import completion, options
 from palaver.cli.messages import print_json
 from palaver.cli.progress import progress
 from palaver.errors import UsageError
@@ -28,6 +28,7 @@ def metrics(
         typer.Option(
             "--by",
             help="A metric: NAME, NAME=MODEL or MODULE:FUNCTION; repeat it. [default: all without a model]",
+            autocompletion=completion.metrics,
         ),
     ] = None,
     references: Annotated[

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from palaver.cli import completion
 from palaver.cli.fields import Fields
 from palaver.errors import UsageError, UserError, nearest, require
 from palaver.files import check_writable
@@ -62,6 +63,7 @@ MergeTurns = Annotated[
 _CONTEXTS: Any = typer.Option(
     "--contexts",
     help=f"Dialogues: {ANY_SHAPE}; a corpus by name; a .txt with one utterance a line; or responses.",
+    autocompletion=completion.corpora,
 )
 Contexts = Annotated[str, _CONTEXTS]
 OptionalContexts = Annotated[str | None, _CONTEXTS]
@@ -85,6 +87,7 @@ Selector = Annotated[
         "--selector",
         metavar="oracle|tfidf|bm25|encoder|trained|MODULE:FUNCTION",
         help="Choose each reply's sentence from the reading set of its speaker.",
+        autocompletion=completion.selectors,
     ),
 ]
 
@@ -95,7 +98,12 @@ Comparator = Annotated[
     ),
 ]
 Encoder = Annotated[
-    str, typer.Option("--encoder", help="minilm, or the folder or name of another sentence encoder.")
+    str,
+    typer.Option(
+        "--encoder",
+        help="minilm, or the folder or name of another sentence encoder.",
+        autocompletion=completion.encoders,
+    ),
 ]
 MinTurns = Annotated[
     int, typer.Option("--min-turns", min=2, help="Shorter dialogues are left out and counted.")
@@ -120,6 +128,7 @@ Recogniser = Annotated[
     typer.Option(
         "--recogniser",
         help="default, self-report, a file that `palaver personality fit` wrote, or MODULE:FUNCTION.",
+        autocompletion=completion.recognisers,
     ),
 ]
 Lexicon = Annotated[

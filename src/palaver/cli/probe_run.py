@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from palaver.cli import options
+from palaver.cli import completion, options
 from palaver.cli.messages import print_json, write_results
 from palaver.cli.progress import progress
 from palaver.probes.probe import probe
@@ -20,6 +20,7 @@ def run(
         list[str],
         typer.Argument(
             metavar="ENCODER",
+            autocompletion=completion.encoders,
             help="glove, p-means, sent2vec, skipthought, infersent, minilm, wordllama; bge-small, "
             "answerai-colbert, glove-100d, smollm2 (palaver get); NAME=FILE for other weights; a folder or "
             "hub name; openai=URL,MODEL; MODULE:FUNCTION.",

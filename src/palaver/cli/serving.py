@@ -64,7 +64,7 @@ def _dangers(settings: Settings) -> Iterator[str]:
     if not settings.is_secure and not _is_loopback(name):
         yield (
             f"{name} is served over plain http: answers and your sign-in can be read and changed on the way. "
-            "Put TLS in front and say --public-url https://… (docs/how-to/put-a-study-online.md)"
+            "Put TLS in front and say --public-url https://… (docs/how-to/go-public.md)"
         )
     file = sqlite_file(settings.database)
     if file is not None and os.name == "posix" and file.stat().st_mode & 0o077:

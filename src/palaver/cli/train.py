@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from palaver.cli import options
+from palaver.cli import completion, options
 from palaver.cli.messages import print_json
 from palaver.errors import DataError, require
 from palaver.knowledge.candidates import reading_sentences
@@ -97,7 +97,9 @@ def presets(as_json: options.Json = False) -> None:
 
 
 def show(
-    preset: Annotated[str, typer.Argument(help="A preset, see `palaver train presets`.")],
+    preset: Annotated[
+        str, typer.Argument(help="A preset, see `palaver train presets`.", autocompletion=completion.recipes)
+    ],
     settings: options.Settings = None,
     as_json: options.Json = False,
 ) -> None:

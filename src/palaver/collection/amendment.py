@@ -17,7 +17,7 @@ _COURSE = (
     *("wait_minutes", "grace_seconds", "idle_minutes", "bot_seconds"),
 )
 """The fields of `[conversation]` that may change."""
-_PARTNERS = ("substitute", "meetings", "characters_per_second")
+_PARTNERS = ("substitute", "meetings", "characters_per_second", "reveal")
 """The fields of `[partners]` that may change."""
 _SAME_QUESTION = 0.6
 """A question whose wording is less alike than this (1: equal) is another question."""

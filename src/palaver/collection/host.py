@@ -18,9 +18,10 @@ from palaver.collection.lobby import Room, Seat
 from palaver.collection.records import Decision, Key
 from palaver.collection.rules import missing, parse_answers
 from palaver.collection.steward import Steward
-from palaver.errors import UserError
+from palaver.errors import Sentence, UserError
 
-NOT_HERE = "you are not in a conversation"
+NOT_HERE = Sentence("you are not in a conversation")
+MUST_ANSWER = Sentence("answer the questions about the last messages first")
 MOST_PASTED = 1_000_000
 
 
@@ -91,7 +92,11 @@ class Host(Steward):
             raise NotNow("there is nothing in this message")
         most = self.rules.longest_message
         if len(text) > most:
-            raise NotNow(f"a message has at most {most:,} characters, this one has {len(text):,}")
+            raise NotNow(
+                Sentence(
+                    "a message has at most {most:,} characters, this one has {n:,}", most=most, n=len(text)
+                )
+            )
 
     def why_silent(self, person: str) -> str | None:
         """Why somebody cannot say anything now; None if they can."""
@@ -100,17 +105,34 @@ class Host(Steward):
         if room is None or seat is None:
             return NOT_HERE
         if room.phase == "opening":
-            return "your partner is not there yet"
+            return Sentence("your partner is not there yet")
         if room.phase != "talking":
-            return "this conversation is over"
+            return Sentence("this conversation is over")
         if any(other.is_free or not other.is_ready for other in room.opponents(seat.name)):
-            return "your partner has left"
+            return Sentence("your partner has left")
         alternates = self.rules.alternating or room.bots
         if alternates and not room.is_turn_of(seat.name):
-            return "it is your partner's turn"
-        if self.turns_to_answer(person):
-            return "answer the questions about the last messages first"
+            return Sentence("it is your partner's turn")
+        if self.turns_to_answer(person) or self.is_vote_missing(person):
+            return MUST_ANSWER
         return None
+
+    def turn_to_vote(self, person: str) -> int | None:
+        """Somebody's last message, once two bots have replied to it: which reply is better?"""
+        room = self.lobby.room_of(person)
+        seat = room.seat_of(person) if room is not None else None
+        if room is None or seat is None or not self.rules.about_replies or room.phase != "talking":
+            return None
+        own = room.last_turn(seat.name)
+        replies = [room.last_turn(bot.name) for bot in room.opponents(seat.name)]
+        return own if own >= 0 and len(replies) > 1 and min(replies) > own else None
+
+    def is_vote_missing(self, person: str) -> bool:
+        """Whether two replies have to be compared before anything else."""
+        room, number = self.lobby.room_of(person), self.turn_to_vote(person)
+        if room is None or number is None:
+            return False
+        return bool(missing(self.rules.about_replies, room.turns[number].answers.get(person, {})))
 
     def turns_to_answer(self, person: str) -> list[int]:
         """Turns about which something required is not answered yet: one's own last, and the partner's."""
@@ -138,9 +160,11 @@ class Host(Steward):
         room, _ = self._seat(person)
         if turn is not None:
             if not 0 <= turn < len(room.turns):
-                raise NotNow(f"there is no message {turn + 1}")
+                raise NotNow(Sentence("there is no message {n}", n=turn + 1))
             is_own = room.turns[turn].by == person
             questions = self.rules.about_own if is_own else self.rules.about_partner
+            if turn == self.turn_to_vote(person):
+                questions += self.rules.about_replies
         else:
             if room.phase != "rating":
                 raise NotNow("the conversation goes on: submit it first")
@@ -173,9 +197,13 @@ class Host(Steward):
             return NOT_HERE
         said = room.leg_turns
         if said < self.rules.fewest_turns:
-            return f"{said} of at least {self.rules.fewest_turns} messages were written"
-        if self.turns_to_answer(person):
-            return "answer the questions about the last messages first"
+            fewest = self.rules.fewest_turns
+            return Sentence("{said} of at least {fewest} messages were written", said=said, fewest=fewest)
+        beside = room.legs[room.leg]
+        if len(beside) > 1 and any(room.is_turn_of(bot) for bot in beside):
+            return Sentence("it is your partner's turn")  # the two are compared, so both have had their say
+        if self.turns_to_answer(person) or self.is_vote_missing(person):
+            return MUST_ANSWER
         return None
 
     def submit(self, person: str, now: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from palaver.errors import UserError
+from palaver.errors import Sentence, UserError, join_sentences
 from palaver.schema import Question
 
 Lineup = tuple[tuple[str, ...], ...]
@@ -46,10 +46,14 @@ class Rules:
     """Asked about one's own message."""
     about_partner: tuple[Question, ...] = ()
     """Asked about each message of the partner."""
+    about_replies: tuple[Question, ...] = ()
+    """Asked about the replies of two bots side by side to each message: which is better?"""
     about_whole: tuple[Question, ...] = ()
     """Asked at the end; about each bot, where there are several."""
     about_pair: tuple[Question, ...] = ()
     """Asked at the end about two bots: which was better?"""
+    reveal: bool = False
+    """Who has rated a conversation with bots is told their names."""
     seed: int = 0
 
     def may_meet(self, first: str, second: str) -> bool:
@@ -65,18 +69,24 @@ class Rules:
 def parse_answers(questions: tuple[Question, ...], answers: dict[str, str]) -> dict[str, Any]:
     """The values of what a page sent; the error says which question is not answered well."""
     asked = {question.criterion: question for question in questions}
-    problems = [f"{criterion} is not asked here" for criterion in answers if criterion not in asked]
+    problems: list[Sentence] = [
+        Sentence("{criterion} is not asked here", criterion=criterion)
+        for criterion in answers
+        if criterion not in asked
+    ]
     values: dict[str, Any] = {}
     for criterion, text in answers.items():
         if criterion in asked:
             try:
                 value = asked[criterion].scale.read_answer(text, (0, 1))
             except ValueError as error:
-                problems.append(f"{criterion}: {error}")
+                problems.append(
+                    Sentence("{criterion}: {problem}", criterion=criterion, problem=error.args[0])
+                )
                 continue
             values[criterion] = list(value) if isinstance(value, tuple) else value
     if problems:
-        raise UserError("; ".join(problems))
+        raise UserError(join_sentences(problems))
     return values
 
 

@@ -38,6 +38,8 @@ class Partners(Noun):
     """Which groups of people may meet; a link says its group (`?group=NAME`). Without any, anybody."""
     disclosed: bool = Field(default=True, strict=True)
     """Whether people are told that a bot is one."""
+    reveal: bool = Field(default=False, strict=True)
+    """Whether people who have rated a conversation with bots are told their names."""
     characters_per_second: float = Field(default=25, gt=0)
     """How fast a bot seems to type; what it says comes no sooner."""
 
@@ -49,6 +51,8 @@ class Partners(Noun):
             raise ValueError(f"compare: to compare bots takes two, found {len(self.bots)}")
         if self.meetings and self.bots:
             raise ValueError("meetings: this is for conversations between people, and bots are named")
+        if self.reveal and not self.bots:
+            raise ValueError("reveal: there are no bots whose names could be told")
         if self.substitute is not None and self.bots:
             raise ValueError("substitute: this is for conversations between people, and bots are named")
         return self
@@ -88,6 +92,8 @@ class Collection(Noun):
     name: Name
     title: Text = ""
     instructions: Text = ""
+    language: Name = "en"
+    """As of a study."""
     consent: Text = ""
     contact: Text = ""
     seed: int = Field(default=0, ge=0, strict=True)
@@ -96,6 +102,7 @@ class Collection(Noun):
     knowledge: Knowledge | None = None
     about_own: tuple[Question, ...] = ()
     about_partner: tuple[Question, ...] = ()
+    about_replies: tuple[Question, ...] = ()
     about_whole: tuple[Question, ...] = ()
     about_pair: tuple[Question, ...] = ()
     survey: tuple[SurveyQuestion, ...] = ()
@@ -142,8 +149,10 @@ class Collection(Noun):
             bot_seconds=course.bot_seconds,
             about_own=self.about_own,
             about_partner=self.about_partner,
+            about_replies=self.about_replies,
             about_whole=self.about_whole,
             about_pair=self.about_pair,
+            reveal=self.partners.reveal,
             seed=self.seed,
         )
 
@@ -155,6 +164,7 @@ class Collection(Noun):
             name=self.name,
             title=self.title,
             instructions=self.instructions,
+            language=self.language,
             consent=self.consent,
             contact=self.contact,
             seed=self.seed,
@@ -165,8 +175,9 @@ class Collection(Noun):
         )
 
 
-ASKED = ("about_own", "about_partner", "about_whole", "about_pair")
+ASKED = ("about_own", "about_partner", "about_replies", "about_whole", "about_pair")
 """The tables of questions."""
+_ABOUT_TWO = ("about_replies", "about_pair")
 
 
 def collection_problems(collection: Collection) -> Iterator[tuple[Location, str]]:
@@ -181,14 +192,16 @@ def collection_problems(collection: Collection) -> Iterator[tuple[Location, str]
                 yield where, f"criterion {question.criterion!r} is asked twice"
             seen[question.criterion] = key
             is_pair = question.scale.form == "pair"
-            if is_pair and key != "about_pair":
+            if is_pair and key not in _ABOUT_TWO:
                 yield (key, place, "scale"), "a pairwise question belongs under [[about_pair]]"
-            elif not is_pair and key == "about_pair":
+            elif not is_pair and key in _ABOUT_TWO:
                 yield (key, place, "scale"), 'expected a pairwise question: { kind = "pairwise" }'
             elif question.scale.side_by_side and not is_pair:
                 yield (key, place, "scale"), f"{question.scale.kind!r} needs several outputs on one screen"
     if collection.about_pair and not compares:
         yield ("about_pair",), "nothing is compared: say how under [partners] compare"
+    if collection.about_replies and collection.partners.compare != "side by side":
+        yield ("about_replies",), 'two replies need bots with compare = "side by side" under [partners]'
     source = next((q for q in collection.about_own if q.criterion == KNOWLEDGE_SOURCE), None)
     if source is not None and collection.knowledge is not None:
         options = source.scale.options if isinstance(source.scale, Checkboxes) else ()

@@ -171,12 +171,22 @@ def find_system(name: str, file: str | Path | None = None) -> SystemSpec:
         return SystemSpec(name, PluginOptions(kind=name))
     if is_object_name(name):
         return SystemSpec(name, PythonOptions(kind="python", function=name))
-    known = [*named, *shipped(), SMOLLM2, *SYSTEMS.plugins]
+    known = [*named, *_everywhere()]
     raise UserError(
         f"there is no system {name!r}{nearest(name, known)}",
         f"known: {', '.join(known) or 'none'}; or give a checkpoint folder or MODULE:FUNCTION, "
         "or name systems in systems.toml (--systems FILE)",
     )
+
+
+def system_names() -> list[str]:
+    """Every system that can be opened by its name in this folder."""
+    here = Path("systems.toml")
+    return [*(load_systems(here) if here.is_file() else ()), *_everywhere()]
+
+
+def _everywhere() -> list[str]:
+    return [*shipped(), SMOLLM2, *SYSTEMS.plugins]
 
 
 def smollm2_system() -> SystemSpec:

@@ -25,6 +25,8 @@ class Study(Tabular, Noun):
     name: Name
     title: Text = ""
     instructions: Text = ""
+    language: Name = "en"
+    """Of the words that the pages add: `"de"`, or `"browser"` for what the rater's browser asks for."""
     layout: Literal["joint", "separate"] = "separate"
     raters_per_item: int = Field(default=3, ge=1, strict=True)
     seed: int = Field(default=0, strict=True)

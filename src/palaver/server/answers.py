@@ -10,6 +10,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 from sqlalchemy import Connection, bindparam, insert, select
 from sqlalchemy.exc import IntegrityError
 
+from palaver.errors import Sentence
 from palaver.schema import Item, Question
 from palaver.schema.rating import value_text
 from palaver.server.catalogue import ScreenContent
@@ -62,13 +63,14 @@ def answer_row(
     """The row to store, or Refusal with what was expected."""
     question = next((q for q in content.questions if q.criterion == raw.criterion), None)
     if question is None:
-        raise Refusal(f"this screen does not ask for {raw.criterion!r}", 422)
+        raise Refusal(Sentence("this screen does not ask for {criterion!r}", criterion=raw.criterion), 422)
     if not 0 <= raw.position < len(order):
-        raise Refusal(f"there is no output in place {raw.position}", 422)
+        raise Refusal(Sentence("there is no output in place {place}", place=raw.position), 422)
     try:
         value = value_text(question.scale.read_answer(raw.value, order))
     except ValueError as error:
-        raise Refusal(f"{raw.criterion}: {error}", 422) from None
+        problem = Sentence("{criterion}: {problem}", criterion=raw.criterion, problem=error.args[0])
+        raise Refusal(problem, 422) from None
     output, against, position = content.item.outputs[order[raw.position]], None, raw.position
     if question.scale.form == "pair":  # a comparison is about the item's first output
         output, against = content.item.outputs[0], content.item.outputs[1].system
@@ -100,7 +102,7 @@ def _plausible(given_at: float | None, now: float) -> float:
 
 CHANGES = 20
 """How often a rater may change every answer of a screen."""
-_OTHER = "another answer has this id already"
+_OTHER = Sentence("another answer has this id already")
 _ADD = insert(answer)
 _THERE = select(answer).where(answer.c.assignment_id == bindparam("of_assignment"))
 

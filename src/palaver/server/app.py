@@ -19,7 +19,7 @@ from starlette.requests import Request
 
 from palaver import __version__
 from palaver.collection.settings import load_collection
-from palaver.errors import DataError, UserError
+from palaver.errors import DataError, Sentence, UserError
 from palaver.server import admin, admin_conversations, amendment_page, assets, chat, chat_page, pages
 from palaver.server.chat_log import ChatLog, create_collection, read_collection
 from palaver.server.database import Database
@@ -28,11 +28,15 @@ from palaver.server.refusal import Refusal
 from palaver.server.security import Guard, Signer, security_headers
 from palaver.server.settings import Settings
 from palaver.server.study_state import StudyState
+from palaver.server.words import ENGLISH, words_of
 from palaver.studies.design import load_study
 
 _log = logging.getLogger("palaver.server")
-NOT_SAVED = "Nothing can be saved at the moment. Wait a little and try again."
-_WORDS = {404: "There is no such page.", 405: "This address does not take such requests."}
+NOT_SAVED = Sentence("Nothing can be saved at the moment. Wait a little and try again.")
+_WORDS = {
+    404: Sentence("There is no such page."),
+    405: Sentence("This address does not take such requests."),
+}
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -163,10 +167,14 @@ def _add_errors(app: FastAPI, site: pages.Site) -> None:
     def answer(
         request: Request, status: int, message: str, headers: dict[str, str] | None = None
     ) -> Response:
-        if request.scope["path"].startswith(("/api/", "/admin/api/", "/health")):
+        path = request.scope["path"]
+        is_for_admin = path.startswith("/admin")
+        words = words_of(ENGLISH) if is_for_admin else site.words_for(request)
+        message = words(message)
+        if path.startswith(("/api/", "/admin/api/", "/health")):
             return JSONResponse({"error": message}, status, headers)
-        home = "/admin" if request.scope["path"].startswith("/admin") else "/study"
-        page = site.page("error", status, message=message, missing=status == 404, home=home)
+        home = "/admin" if is_for_admin else "/study"
+        page = site.page("error", words, status, message=message, missing=status == 404, home=home)
         page.headers.update(headers or {})
         return page
 
@@ -201,7 +209,7 @@ def _add_errors(app: FastAPI, site: pages.Site) -> None:
         return answer(
             request,
             500,
-            "Something went wrong on our side. Try again.",
+            Sentence("Something went wrong on our side. Try again."),
             security_headers(secure=site.settings.is_secure),
         )
 

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from palaver.server.words import ENGLISH, Words, words_of
+
+_IMPORT = re.compile(rb'from "\./([\w.]+)"')
+"""In a script: it is given the version of what it imports, so that browsers keep both."""
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
 
@@ -22,21 +28,30 @@ class StaticFile:
 
 def static_files() -> dict[str, StaticFile]:
     """Everything under `static/` by name: what is not in here is not served."""
-    by_name = {}
-    for entry in (files("palaver.server") / "static").iterdir():
-        suffix = "." + entry.name.rpartition(".")[2]
-        if suffix in _TYPES:
-            content = entry.read_bytes()
-            if entry.name == "admin.css":
-                content = (files("palaver.reports") / "templates" / "shared.css").read_bytes() + content
-            by_name[entry.name] = StaticFile(
-                content, _TYPES[suffix], hashlib.sha256(content).hexdigest()[:12]
+    folder = files("palaver.server") / "static"
+    by_name: dict[str, StaticFile] = {}
+
+    def read(name: str) -> StaticFile:
+        if name not in by_name:
+            content = _IMPORT.sub(
+                lambda script: b'from "./%b?v=%b"' % (script[1], read(script[1].decode()).version.encode()),
+                (folder / name).read_bytes(),
             )
+            if name == "admin.css":
+                content = (files("palaver.reports") / "templates" / "shared.css").read_bytes() + content
+            version = hashlib.sha256(content).hexdigest()[:12]
+            by_name[name] = StaticFile(content, _TYPES[Path(name).suffix], version)
+        return by_name[name]
+
+    for entry in folder.iterdir():
+        if Path(entry.name).suffix in _TYPES:
+            read(entry.name)
     return by_name
 
 
-def environment(root_path: str, static: dict[str, StaticFile]) -> Environment:
-    """The templates. `url("/study")` and `asset("palaver.css")` respect the root path."""
+def environment(root_path: str, static: dict[str, StaticFile], words: Words | None = None) -> Environment:
+    """The templates. `url("/study")` and `asset("palaver.css")` respect the root path; `t("Thank you!")` says
+    it in the language of `words`, English unless given."""
     jinja = Environment(
         loader=PackageLoader("palaver.server"),
         autoescape=True,
@@ -52,4 +67,5 @@ def environment(root_path: str, static: dict[str, StaticFile]) -> Environment:
     jinja.globals["static"] = frozenset(static)
     jinja.globals["url"] = lambda path: f"{root_path}{path}"
     jinja.globals["asset"] = asset
+    jinja.globals["t"] = words or words_of(ENGLISH)
     return jinja

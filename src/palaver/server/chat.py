@@ -23,11 +23,12 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from palaver.collection.host import Host
 from palaver.collection.lobby import Event
-from palaver.errors import UserError
+from palaver.errors import Sentence, UserError
 from palaver.server.chat_log import GROUP, ChatLog, Command, Signal, read_group
 from palaver.server.chat_view import bot_at, view
 from palaver.server.refusal import Refusal, clean
 from palaver.server.security import RateLimit, Signer
+from palaver.server.words import Words
 
 _log = logging.getLogger("palaver.server")
 POLL_SECONDS = 0.05
@@ -40,7 +41,7 @@ MOST_SOCKETS = 4
 """Of one person; the oldest is closed."""
 MOST_BYTES = 262_144
 """Of a frame. Longer ones end the connection before anybody reads them."""
-TOO_MANY = "you send more than anybody can type: the connection is closed"
+TOO_MANY = Sentence("you send more than anybody can type: the connection is closed")
 
 
 @dataclass(eq=False)
@@ -48,6 +49,8 @@ class Connection:
     """One page of somebody's."""
 
     person: str
+    words: Words
+    """Of the language that its reader has."""
     outbox: asyncio.Queue[dict[str, Any] | None] = field(default_factory=lambda: asyncio.Queue(1000))
     room: int = 0
     turns: int = 0
@@ -71,7 +74,7 @@ class NotSaved(UserError):
     """The database could not be written: the page keeps what it has, and sends it again."""
 
     def __init__(self) -> None:
-        super().__init__("this could not be saved yet; it is sent again")
+        super().__init__(Sentence("this could not be saved yet; it is sent again"))
 
 
 class ChatHub:
@@ -181,6 +184,8 @@ class ChatHub:
         """Send a page what it does not have yet."""
         now = self.log.clock()
         seen = view(self.log.host, connection.person, now, connection.room, connection.turns)
+        if seen.get("why"):
+            seen["why"] = connection.words(seen["why"])
         connection.room, connection.turns = seen.get("room", 0), seen.get("n_turns", 0)
         connection.send(seen)
 
@@ -204,8 +209,8 @@ class ChatHub:
 
     # --- pages that come and go -----------------------------------------------------------------------------
 
-    def connect(self, person: str, room: int, turns: int) -> Connection:
-        connection = Connection(person, room=room, turns=turns)
+    def connect(self, person: str, words: Words, room: int, turns: int) -> Connection:
+        connection = Connection(person, words, room=room, turns=turns)
         pages = self._connections.setdefault(person, [])
         pages.append(connection)
         if len(pages) > MOST_SOCKETS:
@@ -266,7 +271,7 @@ async def talk(socket: WebSocket) -> None:
         return
     hub: ChatHub = site.chat
     group = await site.work(read_group, hub.log.database, session.rater)
-    connection = hub.connect(session.rater, _number(hello, "room"), _number(hello, "turns"))
+    connection = hub.connect(session.rater, session.words, _number(hello, "room"), _number(hello, "turns"))
     writer = asyncio.create_task(_write(socket, connection))
     try:
         await hub.do(lambda host, now: host.join(session.rater, now, group), connection)
@@ -305,7 +310,7 @@ async def _listen(socket: WebSocket, hub: ChatHub, connection: Connection) -> No
         except RuntimeError:  # the page is gone, and the task that writes noticed it first
             return
         if not hub.allow(connection.person):
-            await socket.send_text(json.dumps({"type": "refused", "why": TOO_MANY}))
+            await socket.send_text(json.dumps({"type": "refused", "why": connection.words(TOO_MANY)}))
             await socket.close(1008, TOO_MANY)
             return
         hub.see(connection.person)
@@ -317,8 +322,8 @@ async def _listen(socket: WebSocket, hub: ChatHub, connection: Connection) -> No
             if mark:
                 connection.send({"type": "done", "mark": mark, "result": result})
         except UserError as refusal:
-            again = isinstance(refusal, NotSaved)
-            connection.send({"type": "refused", "mark": mark, "why": refusal.message, "again": again})
+            again, why = isinstance(refusal, NotSaved), connection.words(refusal.message)
+            connection.send({"type": "refused", "mark": mark, "why": why, "again": again})
 
 
 async def _heed(hub: ChatHub, connection: Connection, frame: Mapping[str, Any]) -> Any:
@@ -344,7 +349,7 @@ def command_of(person: str, frame: Mapping[str, Any]) -> Command | None:
     if kind == "ready":
         return lambda host, now: host.say_ready(person, now)
     if kind == "say":
-        id, text = _text(frame, "id", 64), clean(str(frame.get("text", "")), "the message")
+        id, text = _text(frame, "id", 64), clean(str(frame.get("text", "")), Sentence("the message"))
         pasted = _number(frame, "pasted")
         return lambda host, now: host.say(person, id, text, now, pasted)
     if kind == "answer":
@@ -383,12 +388,12 @@ def _parse(text: str) -> dict[str, Any]:
 def _number(frame: Mapping[str, Any], name: str) -> int:
     value = frame.get(name, 0)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 2**31:
-        raise Refusal(f"{name}: expected a number", 422)
+        raise Refusal(Sentence("{what}: expected a number", what=name), 422)
     return value
 
 
 def _text(frame: Mapping[str, Any], name: str, longest: int) -> str:
     value = frame.get(name, "")
     if not isinstance(value, str) or not 0 < len(value) <= longest:
-        raise Refusal(f"{name}: expected 1 to {longest} characters", 422)
+        raise Refusal(Sentence("{what}: expected 1 to {longest} characters", what=name, longest=longest), 422)
     return clean(value, name)

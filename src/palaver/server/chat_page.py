@@ -15,8 +15,9 @@ from palaver.schema import Question
 from palaver.server.chat import ChatHub
 from palaver.server.chat_log import read_plan
 from palaver.server.chat_view import reading
-from palaver.server.rating_page import Widget
+from palaver.server.rating_page import Widget, choices_in
 from palaver.server.refusal import Refusal
+from palaver.server.words import Words
 
 if TYPE_CHECKING:
     from palaver.server.pages import Session, Site
@@ -32,20 +33,24 @@ class Form:
     widgets: tuple[Widget, ...]
 
 
-def forms(collection: Collection) -> list[Form]:
+def forms(collection: Collection, t: Words) -> list[Form]:
     """What is asked, and when."""
-    columns = ("Left", "Right") if collection.partners.compare == "side by side" else ("First", "Second")
+    is_beside = collection.partners.compare == "side by side"
+    columns = (t("Left"), t("Right")) if is_beside else (t("First"), t("Second"))
     asked = [
-        Form("own", "About your message", "Save", _widgets(collection.about_own)),
-        Form("partner", "About this message", "Save", _widgets(collection.about_partner)),
-        Form("whole", "About the conversation", "Send", _widgets(collection.about_whole)),
-        Form("pair", "The two compared", "Send", _widgets(collection.about_pair, columns)),
+        Form("own", t("About your message"), t("Save"), _widgets(t, collection.about_own)),
+        Form("partner", t("About this message"), t("Save"), _widgets(t, collection.about_partner)),
+        Form("replies", t("The two replies compared"), t("Vote"), _widgets(t, collection.about_replies, columns)),
+        Form("whole", t("About the conversation"), t("Send"), _widgets(t, collection.about_whole)),
+        Form("pair", t("The two compared"), t("Send"), _widgets(t, collection.about_pair, columns)),
     ]
     return [form for form in asked if form.widgets]
 
 
-def _widgets(questions: tuple[Question, ...], columns: tuple[str, ...] = ()) -> tuple[Widget, ...]:
-    return tuple(Widget(question, 0, "", question.scale.choices(columns), "") for question in questions)
+def _widgets(t: Words, questions: tuple[Question, ...], columns: tuple[str, ...] = ()) -> tuple[Widget, ...]:
+    return tuple(
+        Widget(question, 0, "", choices_in(t, question.scale, columns), "") for question in questions
+    )
 
 
 async def chat_page(site: Site, chat: ChatHub, session: Session) -> tuple[HTMLResponse | None, str]:
@@ -61,7 +66,8 @@ async def chat_page(site: Site, chat: ChatHub, session: Session) -> tuple[HTMLRe
         return None, reason
     csrf = site.signer.csrf(session.rater)
     collection = chat.log.collection
-    return site.page("chat", csrf=csrf, collection=collection, forms=forms(collection)), reason
+    asked = forms(collection, session.words)
+    return site.page("chat", session.words, csrf=csrf, collection=collection, forms=asked), reason
 
 
 router = APIRouter()

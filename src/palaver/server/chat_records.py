@@ -42,7 +42,7 @@ class _Source:
     @property
     def questions(self) -> dict[str, Question]:
         c = self.collection
-        asked = (*c.about_own, *c.about_partner, *c.about_whole, *c.about_pair)
+        asked = (*c.about_own, *c.about_partner, *c.about_replies, *c.about_whole, *c.about_pair)
         return {question.criterion: question for question in asked}
 
 
@@ -142,7 +142,9 @@ def _turn(source: _Source, room: Room, turn: Said, names: dict[str, Any]) -> Tur
         for criterion, value in answers.items():
             if criterion == KNOWLEDGE_SOURCE:
                 knowledge = tuple(value)
-            else:
+            elif (
+                source.questions[criterion].scale.form != "pair"
+            ):  # votes are about two systems: ratings only
                 labels[criterion] = label_of(source.questions[criterion], value)
     return Turn(speaker=names.get(turn.seat, turn.seat), text=turn.text, knowledge=knowledge, labels=labels)
 

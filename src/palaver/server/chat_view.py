@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from palaver.collection.host import Host
+from palaver.collection.host import MUST_ANSWER, Host
 from palaver.collection.lobby import Room, Seat, Turn
 from palaver.collection.rules import missing
 from palaver.schema import Dialogue, ReadingSet
@@ -21,6 +21,8 @@ def view(host: Host, person: str, now: float, room_known: int = 0, turns_known: 
     if since is not None:
         seen["seconds_left"] = max(0.0, host.rules.wait_seconds - (now - since))
     seat = room.seat_of(person) if room is not None else None
+    if visitor.state in ("out", "between"):
+        seen["names"] = _names(host, person)
     if visitor.state == "out":
         return {**seen, "reason": visitor.reason}
     if room is None or seat is None:
@@ -36,7 +38,9 @@ def view(host: Host, person: str, now: float, room_known: int = 0, turns_known: 
         "turns": [_turn(host, room, seat, turn) for turn in room.turns[known:]],
         "n_turns": len(room.turns),
         "ask": answers_due,
+        "vote": _open_vote(host, room, person),
         "can_say": host.why_silent(person) is None,
+        "must_answer": host.why_silent(person) == MUST_ANSWER,
         "why": host.why_silent(person),
         "can_submit": host.why_not_submit(person) is None,
         "said": room.leg_turns,
@@ -59,6 +63,7 @@ def _phase(host: Host, room: Room, seat: Seat) -> str:
 def _turn(host: Host, room: Room, seat: Seat, turn: Turn) -> dict[str, Any]:
     is_own = turn.seat == seat.name
     given = turn.answers.get(seat.person or "", {})
+    votes = {q.criterion: q.scale for q in host.rules.about_replies if q.criterion in given}
     return {
         "n": turn.number,
         "id": turn.id if turn.by == seat.person else "",
@@ -67,8 +72,35 @@ def _turn(host: Host, room: Room, seat: Seat, turn: Turn) -> dict[str, Any]:
         "leg": turn.leg,
         "text": turn.text,
         "bot": not is_own and _is_shown_as_bot(host, room, turn),
-        "answers": {k: "|".join(v) if isinstance(v, list) else str(v) for k, v in given.items()},
+        "answers": {
+            criterion: "|".join(value) if isinstance(value, list) else str(value)
+            for criterion, value in given.items()
+            if criterion not in votes
+        },
+        "votes": {
+            criterion: scale.show_answer(given[criterion], (0, 1)) for criterion, scale in votes.items()
+        },
     }
+
+
+def _open_vote(host: Host, room: Room, person: str) -> int | None:
+    """The message of one's own whose two replies can be compared now."""
+    number = host.turn_to_vote(person)
+    if number is None:
+        return None
+    given = room.turns[number].answers.get(person, {})
+    is_open = any(question.criterion not in given for question in host.rules.about_replies)
+    return number if is_open else None
+
+
+def _names(host: Host, person: str) -> list[str]:
+    """The bots of the conversation that somebody has just rated, by their places, if they may be told."""
+    visitor = host.lobby.visitors[person]
+    if not host.rules.reveal or not visitor.rooms:
+        return []
+    room = host.lobby.rooms[visitor.rooms[-1]]
+    is_rated = any(o.by == person and o.exit == "finished" for o in room.occupancies)
+    return list(room.bots) if is_rated else []
 
 
 def side_of(room: Room, seat: str, leg: int) -> int:

@@ -24,7 +24,7 @@ from starlette.datastructures import FormData
 from starlette.requests import HTTPConnection, Request
 from starlette.websockets import WebSocket
 
-from palaver.errors import UserError
+from palaver.errors import Sentence, UserError
 from palaver.schema import Study
 from palaver.server import prolific
 from palaver.server.answers import RawAnswer, Storable
@@ -45,6 +45,7 @@ from palaver.server.security import (
 )
 from palaver.server.settings import Settings
 from palaver.server.study_state import Receipt, StudyState
+from palaver.server.words import Words, choose_language, offered_languages, words_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -58,10 +59,12 @@ ENTRIES_OF_ONE = 20
 ANSWERS_PER_MINUTE = 300
 """And other forms, of one rater."""
 ANSWERS_PER_ADDRESS = 6000
-NOT_IN = (
+NOT_IN = Sentence(
     "You have not entered this study, or your browser did not keep its cookie. "
     "Open the link you were given again; if this page comes back, allow cookies for this site."
 )
+LANGUAGE = "language"
+"""In a link: the language to begin with, where there is a choice."""
 _PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
 _MTURK = ("workerId", "assignmentId", "hitId", "turkSubmitTo")
 
@@ -149,6 +152,8 @@ class Session:
 
     rater: str
     framed: bool
+    words: Words
+    """Of the language in which it reads the study."""
 
 
 class Site:
@@ -159,6 +164,7 @@ class Site:
     ) -> None:
         self.settings, self.study_state = settings, study_state
         self.templates, self.signer = templates, signer
+        self._environments: dict[str, Environment] = {}
         self.chat: ChatHub | None = None
         """Where people talk, if this is a collection."""
         self.work = Workers(1 if study_state.database.is_sqlite else STEPS_AT_ONCE)
@@ -173,6 +179,8 @@ class Site:
             prolific.ProlificKeys(settings.prolific_keys) if settings.prolific_keys is not None else None
         )
         _check_widgets(study_state.study, templates)
+        for language in offered_languages(study_state.study):
+            words_of(language)  # one without a catalogue is said before anybody comes
 
     def check_socket(self, socket: WebSocket) -> None:
         """Not too many connections, and from our own pages only."""
@@ -186,9 +194,9 @@ class Site:
         text = self.signer.read("rater", token) if token else None
         if text is None:
             return None
-        rater, _, kind = text.partition("~")
+        rater, kind, language, *_ = (*text.split("~"), "", "")
         request.state.framed = kind == "framed"
-        return Session(rater, kind == "framed")
+        return Session(rater, kind == "framed", self.words(request, language))
 
     def check_entry(self, request: Request, person: str | None) -> None:
         """Not too many come in, whatever cookie they bring."""
@@ -227,7 +235,8 @@ class Site:
         """The cookie of a session; of none, one that ends it in the browser."""
         if session is None:
             return cookie(self._cookie_name, "", self.settings, framed=framed, max_age=0)
-        text = f"{session.rater}~framed" if session.framed else session.rater
+        kind = "framed" if session.framed else ""
+        text = f"{session.rater}~{kind}~{session.words.language}"
         return cookie(self._cookie_name, self.signer.sign("rater", text), self.settings, framed=framed)
 
     def device(self, request: Request) -> str | None:
@@ -237,11 +246,31 @@ class Site:
     def device_cookie(self, device: str, framed: bool) -> str:
         return cookie(self._device_name, self.signer.sign("device", device), self.settings, framed=framed)
 
-    def page(self, name: str, status: int = 200, **values: object) -> HTMLResponse:
-        template = self.templates.get_template(f"{name}.html.j2")
+    def words(self, request: HTTPConnection, wish: str = "") -> Words:
+        """Of the language that is wished for, or else what the browser asks for, where there is a choice."""
+        offered = offered_languages(self.study_state.study)
+        if wish not in offered:
+            wish = choose_language(request.headers.get("accept-language", ""), offered)
+        return words_of(wish)
+
+    def words_for(self, request: HTTPConnection) -> Words:
+        """Of whoever sent a request, whether or not they have entered."""
+        session = self.session(request)
+        return session.words if session is not None else self.words(request)
+
+    def page(self, name: str, words: Words, status: int = 200, **values: object) -> HTMLResponse:
+        template = self._templates_in(words).get_template(f"{name}.html.j2")
         study = self.study_state.study  # it may have been amended
         shared = {"title": study.title or study.name, "study": study}
         return HTMLResponse(template.render(**shared, **values), status)
+
+    def _templates_in(self, words: Words) -> Environment:
+        """The templates in a language; each keeps its own, compiled."""
+        if words.language not in self._environments:
+            environment = self.templates.overlay()
+            environment.globals = {**self.templates.globals, "t": words}
+            self._environments[words.language] = environment
+        return self._environments[words.language]
 
     def redirect(self, path: str) -> RedirectResponse:
         return RedirectResponse(f"{self.settings.root_path}{path}", 303)
@@ -256,23 +285,26 @@ class Site:
             if page is not None:
                 return page
         visit = await self.work(self.study_state.visit, session.rater)
-        csrf = self.signer.csrf(session.rater)
+        csrf, words = self.signer.csrf(session.rater), session.words
         status = 422 if problem else 200
         if visit.task is not None:
-            return self.rating(session, rating_page(self.study_state.study, visit.task), problem)
+            view = rating_page(self.study_state.study, visit.task, t=words)
+            return self.rating(session, view, problem)
         if visit.state == "waiting":
-            return self.page("waiting", visit=visit)
+            return self.page("waiting", words, visit=visit)
         if visit.state in ("consent", "instructions"):
-            return self.page(visit.state, csrf=csrf)
+            return self.page(visit.state, words, csrf=csrf)
         if visit.state == "survey":
-            return self.page("survey", status, csrf=csrf, problem=problem, filled_in=filled_in or {})
+            filled = filled_in or {}
+            return self.page("survey", words, status, csrf=csrf, problem=problem, filled_in=filled)
         submit = mturk_submit(visit.parameters) if visit.platform == "mturk" and visit.code else None
-        return self.page("end", visit=visit, submit=submit, note=note)
+        return self.page("end", words, visit=visit, submit=submit, note=note)
 
     def rating(self, session: Session, view: RatingPage, problem: str = "") -> HTMLResponse:
         """The page of a screen."""
         return self.page(
             "rate",
+            session.words,
             422 if problem else 200,
             csrf=self.signer.csrf(session.rater),
             page=uuid.uuid4().hex,
@@ -354,9 +386,10 @@ router = APIRouter()
 async def enter(request: Request, site: SiteHere) -> Response:
     platform, external, parameters = arrival(request.query_params)
     session = site.session(request)
+    words = site.words(request, request.query_params.get(LANGUAGE, ""))
     if request.query_params.get("assignmentId") == _PREVIEW:
         request.state.framed = True
-        return site.page("preview")
+        return site.page("preview", words)
     if platform == "link" and session is not None and prolific.TOKEN not in request.query_params:
         return site.redirect("/study")
     site.check_entry(request, external)
@@ -377,15 +410,15 @@ async def enter(request: Request, site: SiteHere) -> Response:
         code = await site.work(
             ask_to_resume, study_state.database, refusal.rater, device, study_state.clock()
         )
-        response = site.page("elsewhere", refusal.status, code=code)
+        response = site.page("elsewhere", words, refusal.status, code=code)
         response.headers.append("set-cookie", site.device_cookie(device, framed))
         return response
     except Repetition as refusal:  # the page at the end, with its code, is not for this assignment
-        response = site.page("repetition", refusal.status, platform=platform)
+        response = site.page("repetition", words, refusal.status, platform=platform)
         response.headers.append("set-cookie", site.cookie(None, framed))
         return response
     response = site.redirect("/study")
-    response.headers.append("set-cookie", site.cookie(Session(rater, framed), framed))
+    response.headers.append("set-cookie", site.cookie(Session(rater, framed, words), framed))
     return response
 
 
@@ -415,7 +448,8 @@ async def decline(site: SiteHere, form: FormHere) -> Response:
 
 @router.get("/study/leave", include_in_schema=False)
 async def ask_whether_to_leave(site: SiteHere, session: SessionHere) -> Response:
-    return site.page("leave", csrf=site.signer.csrf(session.rater), is_collection=site.chat is not None)
+    csrf, is_collection = site.signer.csrf(session.rater), site.chat is not None
+    return site.page("leave", session.words, csrf=csrf, is_collection=is_collection)
 
 
 @router.post("/study/leave", include_in_schema=False)
@@ -439,15 +473,15 @@ async def go_back(
     if earlier is None:
         return site.redirect("/study")
     task, place = earlier
-    return site.rating(session, rating_page(site.study_state.study, task, place))
+    return site.rating(session, rating_page(site.study_state.study, task, place, t=session.words))
 
 
 @router.get("/study/feedback/{assignment}", include_in_schema=False)
 async def explain(site: SiteHere, session: SessionHere, assignment: int) -> Response:
     """How a training screen went, with what was shown and answered."""
     feedback = await site.work(site.study_state.feedback, session.rater, assignment)
-    view = rating_page(site.study_state.study, feedback.task, together=True)
-    return site.page("feedback", feedback=feedback, view=view)
+    view = rating_page(site.study_state.study, feedback.task, together=True, t=session.words)
+    return site.page("feedback", session.words, feedback=feedback, view=view)
 
 
 @router.post("/study/begin", include_in_schema=False)
@@ -464,7 +498,9 @@ async def answer_survey(site: SiteHere, form: FormHere) -> Response:
     except Refusal as refusal:
         if refusal.status != 422:
             raise
-        return await site.standing(form.session, problem=refusal.message, filled_in=filled_in)
+        return await site.standing(
+            form.session, problem=form.session.words(refusal.message), filled_in=filled_in
+        )
     return site.redirect("/study")
 
 
@@ -483,7 +519,7 @@ async def answer_without_scripts(site: SiteHere, form: FormHere) -> Response:
     except Refusal as refusal:
         if refusal.status != 422:
             raise
-        return await site.standing(form.session, problem=refusal.message)
+        return await site.standing(form.session, problem=form.session.words(refusal.message))
     return site.redirect(f"/study/feedback/{number}" if receipt.has_feedback else "/study")
 
 

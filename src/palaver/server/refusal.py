@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from palaver.errors import UserError
+from palaver.errors import Sentence, UserError
 
 
 class Refusal(UserError):
@@ -16,16 +16,22 @@ class Refusal(UserError):
 def storable(text: str, what: str, longest: int, *, shortest: int = 0) -> str:
     """Text that every database takes: no NUL, no half characters, not too long."""
     if not shortest <= len(text) <= longest:
-        raise Refusal(f"{what}: expected {shortest} to {longest:,} characters, found {len(text):,}", 422)
+        limits = {"shortest": shortest, "longest": longest, "n": len(text)}
+        raise Refusal(
+            Sentence(
+                "{what}: expected {shortest} to {longest:,} characters, found {n:,}", what=what, **limits
+            ),
+            422,
+        )
     return clean(text, what)
 
 
-def clean(text: str, what: str = "the text") -> str:
+def clean(text: str, what: str = Sentence("the text")) -> str:
     """Text as every database takes it: no NUL, no half of a surrogate pair."""
     if "\0" in text:
-        raise Refusal(f"{what} contains a NUL character, which cannot be stored", 422)
+        raise Refusal(Sentence("{what} contains a NUL character, which cannot be stored", what=what), 422)
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise Refusal(f"{what} is not valid Unicode", 422) from None
+        raise Refusal(Sentence("{what} is not valid Unicode", what=what), 422) from None
     return text

@@ -22,6 +22,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
+from palaver.errors import Sentence
 from palaver.server.refusal import Refusal
 from palaver.server.settings import Settings
 
@@ -301,7 +302,7 @@ def _limited(receive: Receive) -> Callable[[], Awaitable[Message]]:
         is_whole = not message.get("more_body", False)
         taken += len(message.get("body", b""))
         if taken > MAX_BODY:
-            raise Refusal(f"the request is larger than {MAX_BODY} bytes", 413)
+            raise Refusal(Sentence("the request is larger than {n} bytes", n=MAX_BODY), 413)
         return message
 
     return receive_limited

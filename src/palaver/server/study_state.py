@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection, func, insert, select, update
 
 from palaver import __version__
-from palaver.errors import UserError
+from palaver.errors import Sentence, UserError
 from palaver.schema import Item, Question, Study
 from palaver.server import leases, shortcuts
 from palaver.server.answers import CHANGES, RawAnswer, answer_row, is_complete, store
@@ -209,7 +209,7 @@ class StudyState:
         now = self.clock()
         kept = json.dumps({k: storable(v, k, 500) for k, v in (parameters or {}).items()})
         if external is not None:
-            storable(external, "name", 200)
+            storable(external, Sentence("name"), 200)
         with self.database.writing() as connection:
             if external is not None:
                 known = connection.execute(
@@ -367,10 +367,12 @@ class StudyState:
         kept = {n: storable(text, n, MAX_COMMENT) for n, text in answers.items() if n in asked and text}
         lacking = [q.text for q in self.study.survey if q.required and q.name not in kept]
         if lacking:
-            raise Refusal(f"please answer: {'; '.join(lacking)}", 422)
+            raise Refusal(Sentence("please answer: {questions}", questions="; ".join(lacking)), 422)
         for name, text in kept.items():
             if asked[name].options and text not in asked[name].options:
-                raise Refusal(f"{asked[name].text}: choose one of the options", 422)
+                raise Refusal(
+                    Sentence("{question}: choose one of the options", question=asked[name].text), 422
+                )
         now = self.clock()
         with self.database.step() as connection:
             if meet(connection, rater_id, now).state == "survey":
@@ -423,9 +425,9 @@ class StudyState:
                 raise Refusal("this part of the training is over: its answers cannot be changed", 409)
             if remark.strip() and edition.study.comments:
                 if remark_on is not None and remark_on >= len(order):
-                    raise Refusal(f"there is no output in place {remark_on}", 422)
+                    raise Refusal(Sentence("there is no output in place {place}", place=remark_on), 422)
                 about = None if remark_on is None else content.item.outputs[order[remark_on]].system
-                text = storable(remark.strip(), "comment", MAX_COMMENT)
+                text = storable(remark.strip(), Sentence("comment"), MAX_COMMENT)
                 _keep_comment(connection, held, about, text, now)
             is_training = content.kind == "training"
             if held.status in ("done", "late"):

@@ -155,7 +155,7 @@ def _guess(rows: pl.DataFrame, screens: bool) -> tuple[Treatment, pl.Expr, str]:
         scale = Pairwise()
         treatment = Treatment(scale, "a pairwise criterion, as 'against' is given")
         expected = f"expected {scale.describe()} and the other system in 'against'"
-        return treatment, _outcome_fits(scale), expected
+        return treatment, _outcome_fits(Pairwise(both_bad="Both are bad")), expected
     usable = _number_fits(Bounds())
     n_numbers = rows.height - rows["value"].null_count()  # nan and inf are meant as numbers, too
     if n_numbers * 2 >= rows.height:

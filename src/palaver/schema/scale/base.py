@@ -16,7 +16,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError, core_schema
 
-from palaver.errors import nearest
+from palaver.errors import Sentence, nearest
 from palaver.registry import Registry
 from palaver.schema.base import Noun, Text
 
@@ -199,6 +199,11 @@ class Scale(Noun):
     @abstractmethod
     def simulate(self, impressions: Impressions, rng: np.random.Generator) -> NDArray[Any]:
         """The values that simulated raters give."""
+
+
+def unexpected(scale: Scale, raw: object) -> ValueError:
+    """For a value that a scale does not permit."""
+    return ValueError(Sentence("expected {wanted}, found {found!r}", wanted=scale.describe(), found=raw))
 
 
 SCALES: Registry[type[Scale]] = Registry(

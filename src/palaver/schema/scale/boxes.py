@@ -10,8 +10,9 @@ from pydantic import (
     model_validator,
 )
 
+from palaver.errors import Sentence
 from palaver.schema.base import Name
-from palaver.schema.scale.base import Choice, Form, Impressions, Level, Scale, Value
+from palaver.schema.scale.base import Choice, Form, Impressions, Level, Scale, Value, unexpected
 
 if TYPE_CHECKING:  # the nouns are imported everywhere and start without numpy
     import numpy as np
@@ -47,8 +48,10 @@ class Checkboxes(Scale):
         return self
 
     def describe(self) -> str:
-        alone = f" ({', '.join(self.exclusive)} alone)" if self.exclusive else ""
-        return f"one or more of {', '.join(self.options)}{alone}, joined by |"
+        options, alone = ", ".join(self.options), ", ".join(self.exclusive)
+        if not alone:
+            return Sentence("one or more of {options}, joined by |", options=options)
+        return Sentence("one or more of {options} ({alone} alone), joined by |", options=options, alone=alone)
 
     def parse(self, raw: object) -> tuple[str, ...]:
         if isinstance(raw, str):
@@ -56,10 +59,10 @@ class Checkboxes(Scale):
         elif isinstance(raw, list | tuple) and all(isinstance(part, str) for part in raw):
             ticked = set(raw)
         else:
-            raise ValueError(f"expected {self.describe()}, found {raw!r}")
+            raise unexpected(self, raw)
         alone = len(ticked) == 1 or not ticked & set(self.exclusive)
         if not ticked or not ticked <= set(self.options) or not alone:
-            raise ValueError(f"expected {self.describe()}, found {raw!r}")
+            raise unexpected(self, raw)
         return tuple(option for option in self.options if option in ticked)
 
     def score(self, value: Value) -> float:
@@ -95,10 +98,10 @@ class SingleChoice(Checkboxes):
     exclusive: tuple[Name, ...] = Field(default=(), max_length=0)
 
     def describe(self) -> str:
-        return f"one of {', '.join(self.options)}"
+        return Sentence("one of {options}", options=", ".join(self.options))
 
     def parse(self, raw: object) -> tuple[str, ...]:
         chosen = super().parse(raw)
         if len(chosen) != 1:
-            raise ValueError(f"expected {self.describe()}, found {raw!r}")
+            raise unexpected(self, raw)
         return chosen

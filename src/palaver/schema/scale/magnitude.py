@@ -9,6 +9,7 @@ from pydantic import (
     Field,
 )
 
+from palaver.errors import Sentence
 from palaver.schema.scale.base import Bounds, Impressions, Level, Value
 from palaver.schema.scale.numeric import Numeric
 
@@ -30,7 +31,6 @@ class Magnitude(Numeric):
 
     level: ClassVar[Level] = "ratio"
     default_normalisation: ClassVar[str] = "log"
-    reference_name: ClassVar[str] = "Reference"
     kind: Literal["magnitude"] = "magnitude"
     reference: float = Field(default=100, gt=0)
     whole_numbers: bool = True
@@ -46,8 +46,9 @@ class Magnitude(Numeric):
         return self.reference
 
     def describe(self) -> str:
-        number = "whole number" if self.whole_numbers else "number"
-        return f"a positive {number} of at most {self.max_digits} digits"
+        if self.whole_numbers:
+            return Sentence("a positive whole number of at most {digits} digits", digits=self.max_digits)
+        return Sentence("a positive number of at most {digits} digits", digits=self.max_digits)
 
     def score(self, value: Value) -> float:
         return math.log(self.parse(value)) - math.log(self.reference)  # the ratio itself may overflow
@@ -67,11 +68,11 @@ class Magnitude(Numeric):
 
     @property
     def standard(self) -> str:
-        return f"{self.reference_name}: worth {self.reference:g}"
+        return Sentence("Reference: worth {value:g}", value=self.reference)
 
     @property
     def hint(self) -> str:
-        return f"{self.reference:g} = as good as the {self.reference_name.lower()}"
+        return Sentence("{value:g} = as good as the reference", value=self.reference)
 
     def simulate(self, impressions: Impressions, rng: np.random.Generator) -> NDArray[Any]:
         import numpy as np
@@ -91,4 +92,11 @@ class RankMagnitude(Magnitude):
     kind: Literal["rank-magnitude"] = "rank-magnitude"  # type: ignore[assignment]
     side_by_side: ClassVar[bool] = True
     noise: ClassVar[float] = 0.7  # seeing all outputs at once steadies the yardstick, which is RankME's point
-    reference_name: ClassVar[str] = "Standard"
+
+    @property
+    def standard(self) -> str:
+        return Sentence("Standard: worth {value:g}", value=self.reference)
+
+    @property
+    def hint(self) -> str:
+        return Sentence("{value:g} = as good as the standard", value=self.reference)

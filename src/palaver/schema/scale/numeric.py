@@ -12,8 +12,19 @@ from pydantic import (
     model_validator,
 )
 
+from palaver.errors import Sentence
 from palaver.schema.base import Name, Text
-from palaver.schema.scale.base import LARGEST, Bounds, Choice, Form, Impressions, Level, Scale, Value
+from palaver.schema.scale.base import (
+    LARGEST,
+    Bounds,
+    Choice,
+    Form,
+    Impressions,
+    Level,
+    Scale,
+    Value,
+    unexpected,
+)
 
 if TYPE_CHECKING:  # the nouns are imported everywhere and start without numpy
     import numpy as np
@@ -38,12 +49,19 @@ class Numeric(Scale):
 
     def describe(self) -> str:
         low, high, step = self.bounds.low, self.bounds.high, self.bounds.step
-        number = "a whole number" if self.bounds.whole and step == 1 else "a number"
+        is_whole = self.bounds.whole and step == 1
+        number = Sentence("a whole number") if is_whole else Sentence("a number")
         if low == -LARGEST:
-            return f"{number} up to {high:g}" if high < LARGEST else "a finite number below 1e50"
-        upto = f" to {high:g}" if high < LARGEST else ""
-        steps = "" if step is None or number == "a whole number" else f" in steps of {step:g}"
-        return f"{number} from {low:g}{upto}{steps}"
+            if high == LARGEST:
+                return Sentence("a finite number below 1e50")
+            return Sentence("{number} up to {high:g}", number=number, high=high)
+        if high == LARGEST:
+            limits = Sentence("{number} from {low:g}", number=number, low=low)
+        else:
+            limits = Sentence("{number} from {low:g} to {high:g}", number=number, low=low, high=high)
+        if step is None or is_whole:
+            return limits
+        return Sentence("{number} in steps of {step:g}", number=limits, step=step)
 
     def parse(self, raw: object) -> float:
         value = math.nan
@@ -53,7 +71,7 @@ class Numeric(Scale):
                     math.nan if isinstance(raw, str) and "_" in raw else float(raw)
                 )  # Python reads 1_0 as 10
         if not self.bounds.permit(value):
-            raise ValueError(f"expected {self.describe()}, found {raw!r}")
+            raise unexpected(self, raw)
         return value
 
     def score(self, value: Value) -> float:
@@ -168,7 +186,7 @@ class Binary(Numeric):
         return Bounds(0, 1, step=1)
 
     def describe(self) -> str:
-        return f"0 ({self.labels[0]}) or 1 ({self.labels[1]})"
+        return Sentence("0 ({no}) or 1 ({yes})", no=self.labels[0], yes=self.labels[1])
 
     def choices(self, outputs: Sequence[str] = ()) -> tuple[Choice, ...]:
         no, yes = self.labels

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from palaver.errors import Sentence
 from palaver.schema.base import Name
-from palaver.schema.scale.base import Choice, Form, Impressions, Level, Scale, Value
+from palaver.schema.scale.base import Choice, Form, Impressions, Level, Scale, Value, unexpected
 
 if TYPE_CHECKING:  # the nouns are imported everywhere and start without numpy
     import numpy as np
@@ -27,20 +28,27 @@ class Pairwise(Scale):
     kind: Literal["pairwise"] = "pairwise"
     ties: bool = True
     tie_label: Name = "Cannot tell"
+    both_bad: Name | None = None
+    """What *both are bad* is called, where it may be answered. It counts as a tie."""
 
-    SCORES: ClassVar[Mapping[str, float]] = MappingProxyType({"win": 1.0, "tie": 0.5, "loss": 0.0})
+    SCORES: ClassVar[Mapping[str, float]] = MappingProxyType(
+        {"win": 1.0, "tie": 0.5, "loss": 0.0, "both bad": 0.5}
+    )
 
     @property
     def outcomes(self) -> Mapping[str, float]:
-        return {word: score for word, score in self.SCORES.items() if self.ties or word != "tie"}
+        left_out = {word for word, has in (("tie", self.ties), ("both bad", self.both_bad)) if not has}
+        return {word: score for word, score in self.SCORES.items() if word not in left_out}
 
     def describe(self) -> str:
-        return "win, tie or loss" if self.ties else "win or loss"
+        if self.both_bad is not None:
+            return Sentence("win, tie, loss or both bad") if self.ties else Sentence("win, loss or both bad")
+        return Sentence("win, tie or loss") if self.ties else Sentence("win or loss")
 
     def parse(self, raw: object) -> str:
         word = raw.strip().casefold() if isinstance(raw, str) else ""
         if word not in self.outcomes:
-            raise ValueError(f"expected {self.describe()}, found {raw!r}")
+            raise unexpected(self, raw)
         return word
 
     def score(self, value: Value) -> float:
@@ -51,6 +59,8 @@ class Pairwise(Scale):
         places = [Choice(str(n), label, str(n + 1)) for n, label in enumerate(outputs)]
         if self.ties:
             places.append(Choice("tie", self.tie_label, "3"))
+        if self.both_bad is not None:
+            places.append(Choice("both bad", self.both_bad, "4"))
         return tuple(places)
 
     def read_answer(self, answer: object, order: Sequence[int]) -> Value:

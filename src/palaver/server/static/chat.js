@@ -5,12 +5,15 @@ import { Link, SECOND } from "./chat_link.js";
 import { clearMessages, drawPiece, drawTurn, drawUnsettled, markDelivered, messages, settleMessage } from "./chat_messages.js";
 import { askAboutTurns, askAtEnd, sentence } from "./chat_questions.js";
 import { countNews, loadReading } from "./chat_reading.js";
+import { askAboutReplies, markVotes, showNames } from "./chat_votes.js";
+import { t } from "./words.js";
 
 const part = (id) => document.getElementById(id);
 const root = part("chat");
 const isDisclosed = "disclosed" in root.dataset;
 const page = {
   room: 0, turns: 0, view: null, sources: null, deadline: 0, began: 0, pasted: 0, typedAt: 0, typingUntil: 0,
+  areSides: false, hasTalked: false,
 };
 
 const link = new Link(root.dataset.socket, document.querySelector('meta[name="csrf"]').content, {
@@ -51,12 +54,18 @@ function tell(text) {
 // --- what is shown -----------------------------------------------------------------------------------------
 
 function show(view) {
+  const areSides = page.view?.sides > 1 || page.areSides;
+  page.areSides = areSides;
   page.view = view;
   if (view.state === "out") {
     link.end();
-    location.replace(root.dataset.next);
+    if (page.hasTalked && showNames(view.names, areSides, true)) {
+      leaveRoom();
+      part("between").hidden = true;
+    } else location.replace(root.dataset.next);
     return;
   }
+  showNames(view.names, areSides, false);
   if (view.state === "invited") ready();
   if (view.seconds_left !== undefined) page.deadline = Date.now() + view.seconds_left * SECOND;
   if (view.room !== undefined && view.turns !== undefined) enterRoom(view);
@@ -88,6 +97,7 @@ function enterRoom(view) {
   if (page.room && page.room !== view.room) leaveRoom();
   if (!page.room) loadReading(root.dataset.reading).then(takeSources);
   page.room = view.room;
+  page.hasTalked = true;
   part("room").hidden = false;
   page.began = Date.now() - view.talked * SECOND;
   part("log").classList.toggle("two", view.sides > 1);
@@ -95,6 +105,7 @@ function enterRoom(view) {
   for (const turn of turns) {
     if (turn.id) link.forget(turn.id);
     drawTurn(turn);
+    markVotes(turn.n, turn.votes);
   }
   page.turns = view.n_turns;
   const theirs = turns.filter((turn) => !turn.mine).length;
@@ -104,6 +115,7 @@ function enterRoom(view) {
     link.send({ type: "got", turns: page.turns });
   }
   askAboutTurns(view, page.sources, ask, refresh);
+  askAboutReplies(view, ask, refresh);
   askAtEnd(view, page.sources, ask);
 }
 
@@ -121,17 +133,18 @@ function refresh() {
   for (const button of part("alone").querySelectorAll("[data-choose]")) button.hidden = !view.options.includes(button.dataset.choose);
   const canSay = isTalking && view.can_say && link.isOpen && link.unsettled.size === 0;
   part("send").disabled = !canSay;
-  const meanwhile = part("log").querySelector("form.about") && !view.why?.startsWith("answer") ? " Meanwhile, answer the questions." : "";
+  const hasTime = part("log").querySelector("form.about") && !view.must_answer;
+  const meanwhile = hasTime ? ` ${t("Meanwhile, answer the questions.")}` : "";
   const why = isTalking && !view.can_say ? sentence(view.why) + meanwhile : "";
   if (part("why").textContent !== why) part("why").textContent = why;
   part("submit").hidden = !(isTalking && view.can_submit);
-  part("submit").textContent = view.leg + 1 < view.legs ? "Go on to the next partner" : "Submit the conversation";
-  part("count").textContent = `${view.said} of at least ${view.fewest} messages`;
+  part("submit").textContent = view.leg + 1 < view.legs ? t("Go on to the next partner") : t("Submit the conversation");
+  part("count").textContent = t("{said} of at least {fewest} messages", { said: view.said, fewest: view.fewest });
   const { is_away: isAway, is_bot: isBot, is_typing: isTyping } = view.partner;
-  const who = isBot && isDisclosed ? (view.sides > 1 ? "You are talking with two chatbots." : "You are talking with a chatbot.") : "";
-  part("partner").textContent = isAway ? "Your partner has lost the connection. Wait a moment." : who;
+  const who = isBot && isDisclosed ? (view.sides > 1 ? t("You are talking with two chatbots.") : t("You are talking with a chatbot.")) : "";
+  part("partner").textContent = isAway ? t("Your partner has lost the connection. Wait a moment.") : who;
   const types = isTalking && (isTyping || Date.now() < page.typingUntil);
-  const typist = isBot && isDisclosed ? (view.sides > 1 ? "The chatbots are typing…" : "The chatbot is typing…") : "Your partner is typing…";
+  const typist = isBot && isDisclosed ? (view.sides > 1 ? t("The chatbots are typing…") : t("The chatbot is typing…")) : t("Your partner is typing…");
   part("typing").textContent = types ? typist : "";
 }
 

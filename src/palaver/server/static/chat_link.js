@@ -1,6 +1,8 @@
 // The connection of the page on which people talk. It comes again by itself. Messages that were not acknowledged
 // are kept in the tab's storage and sent again, under the same id.
 
+import { t } from "./words.js";
+
 export const SECOND = 1000;
 const HEARTBEAT = 5 * SECOND;
 
@@ -41,10 +43,10 @@ export class Link {
       this.socket = null;
       this.replies.clear();
       if (event.code === 1008 && event.reason.includes("another window")) {
-        this.handlers.lost("This conversation is open in another window. Go on there, or reload this page.");
+        this.handlers.lost(t("This conversation is open in another window. Go on there, or reload this page."));
         return;
       }
-      this.handlers.lost("The connection is lost. What you wrote is kept; trying again…");
+      this.handlers.lost(t("The connection is lost. What you wrote is kept; trying again…"));
       this.attempts += 1;
       setTimeout(() => this.connect(), Math.min(5 * SECOND, 250 * 2 ** this.attempts));
     };

@@ -1,5 +1,7 @@
 // The messages of a conversation on the page.
 
+import { t } from "./words.js";
+
 const root = document.getElementById("chat");
 const log = document.getElementById("log");
 const isDisclosed = "disclosed" in root.dataset;
@@ -18,7 +20,7 @@ function makeMessage(turn) {
   element.className = `message ${turn.mine ? "mine" : "theirs"} side-${turn.side ?? 0}`;
   const who = document.createElement("span");
   who.className = "unseen";
-  who.textContent = turn.mine ? "You: " : turn.bot && isDisclosed ? "Chatbot: " : "Partner: ";
+  who.textContent = `${turn.mine ? t("You") : turn.bot && isDisclosed ? t("Chatbot") : t("Partner")}: `;
   const text = document.createElement("div");
   text.className = "bubble";
   text.textContent = turn.text;
@@ -55,7 +57,7 @@ export function setMark(element, text) {
 
 export function markDelivered(turns) {
   for (const [number, element] of messages) {
-    if (number < turns && element.classList.contains("mine")) setMark(element, "delivered ✓✓");
+    if (number < turns && element.classList.contains("mine")) setMark(element, t("delivered ✓✓"));
   }
 }
 
@@ -64,14 +66,14 @@ const unsettledMessage = (id) => document.querySelector(`[data-id="${CSS.escape(
 export function drawUnsettled(id, message) {
   const element = makeMessage({ mine: true, text: message.text });
   element.dataset.id = id;
-  setMark(element, "sending…");
+  setMark(element, t("sending…"));
   append(element);
 }
 
 export function settleMessage(id, isSaved) {
   const element = unsettledMessage(id);
   if (!element) return;
-  if (isSaved) setMark(element, "saved ✓");
+  if (isSaved) setMark(element, t("saved ✓"));
   else element.remove();
 }
 
@@ -88,13 +90,13 @@ export function drawTurn(turn) {
     if (turn.leg > 0 && before?.dataset.leg !== String(turn.leg)) {
       const line = document.createElement("p");
       line.className = "part-begins";
-      line.textContent = "The next partner";
+      line.textContent = t("The next partner");
       append(line);
     }
     append(element);
   }
   element.dataset.leg = turn.leg;
-  if (turn.mine) setMark(element, "saved ✓");
+  if (turn.mine) setMark(element, t("saved ✓"));
   if (Object.keys(turn.answers).length) element.dataset.answered = Object.values(turn.answers).join(", ").replaceAll("|", ", ");
 }
 

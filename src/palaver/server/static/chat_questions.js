@@ -1,15 +1,16 @@
 // The questions about messages and about the whole conversation.
 
 import { messages, scrollToEnd, scrollToMessage } from "./chat_messages.js";
+import { t } from "./words.js";
 
 const part = (id) => document.getElementById(id);
 
 export function sentence(text) {
-  return text ? `${text[0].toUpperCase()}${text.slice(1)}.` : "";
+  return text ? t("{text}.", { text: text[0].toUpperCase() + text.slice(1) }) : "";
 }
 
 // `sources`: what the reader has been given to read, or nothing; other sections are not offered.
-function makeForm(kind, key, sources, onSend) {
+export function makeForm(kind, key, sources, onSend) {
   const template = part(`form-${kind}`);
   if (!template) return null;
   const form = template.content.firstElementChild.cloneNode(true);
@@ -38,7 +39,7 @@ function makeForm(kind, key, sources, onSend) {
     );
     problem.hidden = !missing;
     if (missing) {
-      problem.textContent = "Please answer this question, too.";
+      problem.textContent = t("Please answer this question, too.");
       missing.querySelector("input")?.focus();
       return;
     }
@@ -97,7 +98,7 @@ export function askAboutTurns(view, sources, ask, then) {
 
 function describe(form) {
   const chosen = [...form.querySelectorAll("input:checked")].map((input) => input.nextElementSibling.firstChild.textContent.trim());
-  return chosen.join(", ") || "answered";
+  return chosen.join(", ") || t("answered");
 }
 
 function summarise(element) {
@@ -117,7 +118,7 @@ export function askAtEnd(view, sources, ask) {
   verdict.hidden = view.state !== "rating";
   if (verdict.hidden) return;
   for (const form of verdict.querySelectorAll("form")) if (!view.rate.includes(form.dataset.place)) form.remove();
-  const names = view.sides > 1 ? ["The left one", "The right one"] : ["The first one", "The second one"];
+  const names = view.sides > 1 ? [t("The left one"), t("The right one")] : [t("The first one"), t("The second one")];
   const isCompared = view.sides > 1 || view.legs > 1;
   for (const place of view.rate) {
     if (verdict.querySelector(`form[data-place="${place}"]`)) continue;

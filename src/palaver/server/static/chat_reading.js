@@ -1,5 +1,7 @@
 // What people have been given to read.
 
+import { t } from "./words.js";
+
 const part = (id) => document.getElementById(id);
 const drawer = part("drawer");
 const room = part("room");
@@ -24,7 +26,7 @@ export async function loadReading(url) {
   const reply = await fetch(url).catch(() => null);
   const shelf = reply?.ok ? await reply.json() : null;
   if (!shelf) return null;
-  const parts = [make("h2", "Factual sections")];
+  const parts = [make("h2", t("Factual sections"))];
   const names = [];
   for (const { name, title, lead, facts } of shelf.factual) {
     names.push(name);
@@ -32,7 +34,7 @@ export async function loadReading(url) {
     parts.push(makeSection(name, `${name} · ${title}`, make("p", lead), list));
   }
   if (shelf.article) {
-    parts.push(make("h2", `Article: ${shelf.article.title}`));
+    parts.push(make("h2", t("Article: {title}", { title: shelf.article.title })));
     for (const { name, text } of shelf.article.parts) {
       names.push(name);
       parts.push(makeSection(name, name, make("p", text)));
@@ -48,7 +50,7 @@ export async function loadReading(url) {
     return link;
   });
   const sections = make("nav", "", ...links);
-  sections.setAttribute("aria-label", "Sections");
+  sections.setAttribute("aria-label", t("Sections"));
   const reading = part("reading");
   reading.tabIndex = 0;
   reading.replaceChildren(sections, ...parts);
@@ -60,9 +62,9 @@ export async function loadReading(url) {
 
 function label() {
   const isOpen = room.classList.contains("reading-open");
-  const news = unseen ? ` (${unseen} new)` : "";
   drawer.setAttribute("aria-expanded", String(isOpen));
-  drawer.textContent = isOpen ? `Back to the conversation${news}` : "Show what to read";
+  const back = unseen ? t("Back to the conversation ({n} new)", { n: unseen }) : t("Back to the conversation");
+  drawer.textContent = isOpen ? back : t("Show what to read");
 }
 
 // Messages came while somebody reads.

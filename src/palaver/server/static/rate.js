@@ -1,6 +1,8 @@
 // The rating page: an answer goes to this device's outbox first, then to the server, and is called saved only
 // after the server said so. Without this module the form still works by an ordinary POST.
 
+import { t } from "./words.js";
+
 const form = document.getElementById("rate");
 const state = document.getElementById("state");
 const go = document.getElementById("go");
@@ -136,7 +138,7 @@ const answered = (q) => value(q).length > 0;
 function checkBoxes() {
   for (const q of questions.filter((q) => q.dataset.kind === "boxes")) {
     const optional = q.querySelector(".optional") !== null;
-    inputs(q)[0].setCustomValidity(optional || answered(q) ? "" : "Tick at least one box.");
+    inputs(q)[0].setCustomValidity(optional || answered(q) ? "" : t("Tick at least one box."));
   }
 }
 
@@ -272,7 +274,7 @@ async function send(batch) {
   if (reply.ok) return reply.json();
   if (reply.status >= 500 || reply.status === 429 || reply.status === 408) throw new Error("try again");
   const problem = await reply.json().catch(() => ({}));
-  throw new Refusal(problem.error ?? "The server did not accept this.", reply.status);
+  throw new Refusal(problem.error ?? t("The server did not accept this."), reply.status);
 }
 
 function pause(milliseconds) {
@@ -303,9 +305,9 @@ async function deliver() {
         if (error.status !== 401 && error.status !== 403) outbox.remove(batch);
         throw error;
       }
-      say("Not sent yet. Your answer is kept on this device and sent when the connection is back.", "waiting");
+      say(t("Not sent yet. Your answer is kept on this device and sent when the connection is back."), "waiting");
       await pause(wait);
-      say("Trying again…", "waiting");
+      say(t("Trying again…"), "waiting");
       wait = Math.min(wait * 2, 30_000);
     }
   }
@@ -316,7 +318,7 @@ async function run(prepare) {
   try {
     prepare();
     const reply = await deliver();
-    say("Saved", "saved");
+    say(t("Saved"), "saved");
     session.removeItem(draftKey);
     location.replace(reply?.has_feedback ? `${feedback}/${assignment}` : next);
   } catch (error) {
@@ -331,7 +333,7 @@ form.addEventListener("submit", (event) => {
   if (busy) return;
   run(() => {
     outbox.add(collect());
-    say("Saving…");
+    say(t("Saving…"));
   });
 });
 
@@ -356,4 +358,4 @@ restoreDraft();
 checkBoxes();
 markScrolling();
 window.addEventListener("resize", markScrolling);
-if (outbox.batches().length) run(() => say("Sending what was kept on this device…", "waiting"));
+if (outbox.batches().length) run(() => say(t("Sending what was kept on this device…"), "waiting"));

@@ -1,13 +1,15 @@
 // The slider: a line beside its number field. The field holds the answer, so nothing is preset; without this
 // module the field alone is there.
 
+import { t } from "./words.js";
+
 const look = new CSSStyleSheet();
 look.replaceSync(`
   .slider .field { flex-wrap: nowrap; gap: 1rem; }
   .slider .field input[type=number] { flex: none; width: 5.5rem; }
   .slider .field input[type=range] { flex: 1; width: 100%; min-width: 0; min-height: 2.75rem; margin: 0; accent-color: var(--accent); cursor: pointer; }
   .slider .field .hint { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
-  .slider .ends { margin-right: 6.5rem; }
+  .slider .ends { margin-inline-end: 6.5rem; }
   .slider .field .untouched { appearance: none; background: linear-gradient(var(--edge), var(--edge)) center / 100% 4px no-repeat; }
   .untouched::-webkit-slider-thumb { visibility: hidden; }
   .untouched::-moz-range-thumb { visibility: hidden; }
@@ -28,7 +30,7 @@ function addLine(number) {
       line.value = number.value;
       line.setAttribute("aria-valuetext", number.value);
     } else {
-      line.setAttribute("aria-valuetext", "not answered yet");
+      line.setAttribute("aria-valuetext", t("not answered yet"));
     }
   }
 

@@ -1,5 +1,7 @@
 // The waiting page: counts down, and asks every few seconds whether there is something to do.
 
+import { t } from "./words.js";
+
 const box = document.getElementById("waiting");
 const left = document.getElementById("left");
 const end = performance.now() + Number(box.dataset.seconds) * 1000;
@@ -8,7 +10,7 @@ const PAUSE = 5000;
 function count() {
   const seconds = Math.max(0, Math.ceil((end - performance.now()) / 1000));
   const minutes = Math.floor(seconds / 60);
-  left.textContent = minutes ? `${minutes} min ${seconds % 60} s` : `${seconds} s`;
+  left.textContent = minutes ? t("{minutes} min {seconds} s", { minutes, seconds: seconds % 60 }) : t("{seconds} s", { seconds });
 }
 
 async function look() {
