@@ -20,7 +20,18 @@ from starlette.requests import Request
 from palaver import __version__
 from palaver.collection.settings import load_collection
 from palaver.errors import DataError, Sentence, UserError
-from palaver.server import admin, admin_conversations, amendment_page, assets, chat, chat_page, pages, preview
+from palaver.server import (
+    admin,
+    admin_conversations,
+    admin_items,
+    admin_raters,
+    amendment_page,
+    assets,
+    chat,
+    chat_page,
+    pages,
+    preview,
+)
 from palaver.server.chat_log import ChatLog, create_collection, read_collection
 from palaver.server.database import Database
 from palaver.server.migrations import migrate
@@ -98,6 +109,8 @@ def create_app(settings: Settings) -> FastAPI:
         app.include_router(chat.router)
         app.include_router(chat_page.router)
         app.include_router(admin_conversations.router)
+        app.include_router(admin_raters.router)
+        app.include_router(admin_items.router)
         app.include_router(admin.router)
         app.include_router(amendment_page.router)
         previews = preview.PreviewGate(app.state.admin, create_app)
