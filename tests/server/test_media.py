@@ -154,7 +154,7 @@ def test_a_file_that_changes_on_disk_is_not_served(sqlite: Database, tmp_path: P
     with pytest.raises(UserError, match="the file has changed since"):
         StudyState.create(sqlite, changed, "", folder=tmp_path)
     with pytest.raises(UserError, match="would make answers incomparable") as error:
-        state.amend(changed, "", tmp_path)
+        state.amend(changed, "", folder=tmp_path)
     assert "note.wav in sound" in error.value.problems[0]
     with sqlite.reading() as connection:
         assert len(connection.execute(select(media_file)).all()) == 3
