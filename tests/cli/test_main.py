@@ -98,7 +98,7 @@ def test_an_option_of_one_name_is_one_option() -> None:
                 uses.setdefault(repr(says), []).append(" ".join(words))
     several = {name: uses for name, uses in declared.items() if len(uses) > 1}
     assert set(several) == OWN_SENSE, several
-    for name in ("--out", "--force", "--seed", "--device", "--data", "--workers", "--json", "--confidence"):
+    for name in ("--out", "--force", "--seed", "--device", "--data", "--engine", "--json", "--confidence"):
         [uses] = declared[name].values()
         assert len(uses) > 1, name
 

@@ -79,7 +79,8 @@ def serve_preview(settings: Settings, files: Sequence[Path], *, qr: bool = True)
         raise UsageError("--preview is for one study", "name its file")
     study = load_study(files[0])
     with preview_folder() as folder:
-        url = create_preview(folder, study, files[0].read_text(encoding="utf-8"), "preview")
+        source = files[0].read_text(encoding="utf-8")
+        url = create_preview(folder, study, source, "preview", files[0].parent)
         port = free_port(settings.host, settings.port)
         changes = {"database": url, "port": port, "is_preview": True, "prolific_keys": None}
         settings = settings.model_copy(update=changes)

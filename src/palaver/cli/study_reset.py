@@ -41,7 +41,7 @@ def reset(
         what = f"{count_of(now.answers, 'answer')} of {count_of(now.raters, 'rater')}"
         if not yes:
             _ask(state.study.name, what, backup)
-        reset_study(served, design, source, backup)
+        reset_study(served, design, source, backup, Path(study).parent)
     typer.echo(f"saved {what} in {backup}")
     typer.echo(f"{design.title or design.name} begins anew; to put the old state back:")
     typer.echo(f"palaver study restore {backup} --database {backup.stem}.db")

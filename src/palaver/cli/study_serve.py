@@ -43,6 +43,7 @@ from palaver.server.oversight import status as progress_of
 from palaver.server.settings import Settings
 from palaver.server.study_state import StudyState
 from palaver.studies.design import load_study
+from palaver.studies.media import media_notes
 
 
 def serve(
@@ -102,13 +103,16 @@ def serve(
 def _prepare(settings: Settings, study: Study | None = None) -> str:
     """The study put into its database, or found there unchanged; how far it is."""
     assert settings.study_file is not None
-    study = study or load_study(settings.study_file)
+    file = settings.study_file
+    study = study or load_study(file)
+    for note in media_notes(study):
+        typer.echo(note, err=True)
     with open_database(settings.database, new=True) as database:
         migrate(database)
-        state = StudyState.create(database, study, settings.study_file.read_text(encoding="utf-8"))
+        state = StudyState.create(database, study, file.read_text(encoding="utf-8"), folder=file.parent)
         now = progress_of(database)
     if state.study != study:
-        note = f"{settings.study_file.name} is an earlier version: version {state.version} is served"
+        note = f"{file.name} is an earlier version: version {state.version} is served"
         typer.echo(note, err=True)
     return f"{state.study.title or study.name}: {now.done:,} of {now.target:,} screens done"
 

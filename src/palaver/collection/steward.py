@@ -170,7 +170,7 @@ class Steward:
         return not was_here and all(self._may_meet(person, other) for other in room.people)
 
     def _may_meet(self, first: str, second: str) -> bool:
-        """Nobody meets themselves, the same person twice, another language, or a group not meant for them."""
+        """Nobody meets themselves, one person twice, another language, or a group that is not for them."""
         one, other = self.lobby.visitors[first], self.lobby.visitors[second]
         languages = {visitor.language for visitor in (one, other) if visitor.language}
         if self.rules.same_language and len(languages) > 1:

@@ -131,6 +131,8 @@ def rate_study(
     met = total = 0
     for (prompt, expected), answer in zip(checks, answers, strict=False):
         values = prompt.read(answer.text) if answer.outcome == "answered" else None
+        if prompt.shows_media:
+            continue
         for check in expected:
             total += 1
             met += values is not None and check.met_by(_said(values, prompt, check))
@@ -148,7 +150,7 @@ def rate_study(
         ratings += _ratings(study, model.name, prompt, values, answer, signature)
     tally = Tally(
         planned=len(answers),
-        asked=run.counts["asked"] + run.counts["from_cache"],
+        asked=run.counts["asked"] + run.counts["from_cache"] + run.counts["shows_media"],
         answered=run.counts["answered"] - counts["unparsed"],
         unparsed=counts["unparsed"],
         refused=run.counts["refused"],
@@ -295,6 +297,9 @@ def _notes(tally: Tally, run: _Run, study: Study) -> Iterator[str]:
         yield f"{tally.flagged:,} pages show an output that seems to talk to the judge: read them"
     if tally.checks and tally.checks_met < tally.checks:
         yield f"{tally.checks_met} of {tally.checks} answers to training and attention checks were right"
+    if run.counts["shows_media"]:
+        n = count_of(run.counts["shows_media"], "question")
+        yield f"{n} about images or sounds, which the model cannot see or hear: counted as refused"
     if len(run.models) > 1:
         yield f"several revisions of the model answered: {', '.join(sorted(run.models))}"
 
@@ -315,6 +320,11 @@ class _Run:
         answers: dict[int, Answer] = {}
         waiting = []
         for place, prompt in enumerate(prompts):
+            if prompt.shows_media:
+                answers[place] = Answer(outcome="refused", why="it cannot see images or hear sounds")
+                self.counts["refused"] += 1
+                self.counts["shows_media"] += 1
+                continue
             kept = self._cache.get(prompt) if self._cache else None
             if kept is None:
                 waiting.append(place)

@@ -14,6 +14,7 @@ from palaver.schema.condition import condition_problems
 from palaver.schema.delivery import Checks, Completion, KnownItem, StopJudge, SurveyQuestion, Training
 from palaver.schema.dialogue import Dialogue
 from palaver.schema.item import Item, Question
+from palaver.schema.media import Media
 from palaver.schema.scale.order import MOST_OUTPUTS
 from palaver.schema.translation import Translations, translation_problems
 from palaver.tabular import Tabular, few
@@ -58,6 +59,10 @@ class Study(Tabular, Noun):
     """Whom raters may write to: shown where they agree, leave or are turned away."""
     comments: bool = Field(default=False, strict=True)
     """Whether raters may leave a free comment on each screen."""
+    markdown: bool = Field(default=False, strict=True)
+    """Whether items are Markdown, too; instructions and consent always are."""
+    media: Media | None = None
+    """The images and sounds that Markdown may show; without it none is."""
     training: Training | None = None
     checks: Checks = Checks()
     survey: tuple[SurveyQuestion, ...] = ()

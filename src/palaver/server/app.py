@@ -20,7 +20,17 @@ from starlette.requests import Request
 from palaver import __version__
 from palaver.collection.settings import load_collection
 from palaver.errors import DataError, Sentence, UserError
-from palaver.server import admin, admin_conversations, amendment_page, assets, chat, chat_page, pages, preview
+from palaver.server import (
+    admin,
+    admin_conversations,
+    amendment_page,
+    assets,
+    chat,
+    chat_page,
+    media,
+    pages,
+    preview,
+)
 from palaver.server.chat_log import ChatLog, create_collection, read_collection
 from palaver.server.database import Database
 from palaver.server.migrations import migrate
@@ -90,6 +100,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(Guard, settings=settings)
     add_errors(app, settings, site.words_for, error_page)
     app.include_router(pages.router)
+    app.include_router(media.router)
     previews: preview.PreviewGate | None = None
     if settings.is_preview:
         app.include_router(preview.router)
@@ -167,8 +178,8 @@ def _open(settings: Settings) -> StudyState:
         return StudyState(database)
     if settings.study_file is None:
         return StudyState(database)
-    study = load_study(settings.study_file)
-    return StudyState.create(database, study, settings.study_file.read_text(encoding="utf-8"))
+    file = settings.study_file
+    return StudyState.create(database, load_study(file), file.read_text(encoding="utf-8"), folder=file.parent)
 
 
 def _place(loc: tuple[str | int, ...]) -> str:

@@ -6,6 +6,7 @@ import hashlib
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from sqlalchemy import Connection, func, insert, select
 
@@ -14,6 +15,7 @@ from palaver.errors import UserError
 from palaver.schema import Item, Study
 from palaver.server.catalogue import Catalogue, ScreenContent, screen_rows
 from palaver.server.leases import Lease
+from palaver.server.media import keep_files
 from palaver.server.tables import screen, study_version
 from palaver.server.tables import study as study_table
 from palaver.studies.screens import BLOCK, shown_order
@@ -87,8 +89,11 @@ def more_screens(connection: Connection, study: Study, items: Sequence[Item]) ->
     return rows
 
 
-def begin_study(connection: Connection, study: Study, source: str, now: float) -> None:
-    """Put a study into an empty database."""
+def begin_study(
+    connection: Connection, study: Study, source: str, now: float, folder: Path | None = None
+) -> None:
+    """Put a study into an empty database; its images and sounds are beside its file, in `folder`."""
+    keep_files(connection, study, folder)
     version = add_version(connection, 1, study, source, now)
     connection.execute(
         insert(study_table).values(

@@ -515,7 +515,8 @@ async def begin(site: SiteHere, form: FormHere) -> Response:
 async def answer_survey(site: SiteHere, form: FormHere) -> Response:
     filled_in = {q.name: form.text(f"survey:{q.name}") for q in site.study_state.study.survey}
     try:
-        await site.work(site.study_state.answer_survey, form.session.rater, filled_in)
+        shown = form.session.words.study(site.study_state.study).survey
+        await site.work(site.study_state.answer_survey, form.session.rater, filled_in, shown)
     except Refusal as refusal:
         if refusal.status != 422:
             raise

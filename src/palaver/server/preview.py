@@ -25,6 +25,7 @@ from palaver.schema import Study
 from palaver.server import leases
 from palaver.server.catalogue import UNLIMITED
 from palaver.server.database import Database, sqlite_url
+from palaver.server.media import copy_files
 from palaver.server.migrations import migrate
 from palaver.server.pages import SessionHere, SiteHere
 from palaver.server.records import Rater, change_rater, rater_of
@@ -76,13 +77,18 @@ def preview_folder() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def create_preview(folder: Path, study: Study, source: str, name: str) -> str:
-    """The URL of a database with this study, in which screens never run out. Twice is once."""
+def create_preview(folder: Path, study: Study, source: str, name: str, files: Path | Database) -> str:
+    """The URL of a database with this study, in which screens never run out. Twice is once.
+
+    `files`: where its images and sounds are, the folder of the study file or the database that serves it.
+    """
     url = sqlite_url(folder / f"{name}.db")
     database = Database(url)
     try:
         migrate(database)
-        StudyState.create(database, study, source)
+        if isinstance(files, Database):
+            copy_files(files, database)
+        StudyState.create(database, study, source, folder=files if isinstance(files, Path) else None)
         with database.writing() as connection:
             connection.execute(update(screen).values(target=UNLIMITED))
     finally:
@@ -120,7 +126,8 @@ class PreviewGate:
                 self._folder = Path(tempfile.mkdtemp(prefix="palaver-preview-"))
             if self._app is None or self._hash != edition.hash:
                 self._close_app()
-                url = create_preview(self._folder, edition.study, edition.source, edition.hash)
+                served = self._admin.study_state.database
+                url = create_preview(self._folder, edition.study, edition.source, edition.hash, served)
                 settings = self._admin.settings
                 changes = {
                     "database": url,

@@ -19,8 +19,8 @@ from palaver.server.serving_mark import without_servers
 from palaver.server.tables import metadata
 from palaver.server.tables import study as study_table
 
-KEPT = ("admin",)
-"""Tables that stay: who may run the study."""
+KEPT = ("admin", "media_file", "media_piece")
+"""Tables that stay: who may run the study, and what it shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,10 @@ def check_resettable(database: Database) -> None:
         pass
 
 
-def reset_study(database: Database, study: Study, source: str, path: Path) -> Reset:
-    """Save everything to `path`, then begin anew with this study.
+def reset_study(
+    database: Database, study: Study, source: str, path: Path, folder: Path | None = None
+) -> Reset:
+    """Save everything to `path`, then begin anew with this study, whose file is in `folder`.
 
     The key that signs cookies is a new one: raters come in as new ones, and admins sign in again.
     """
@@ -56,7 +58,7 @@ def reset_study(database: Database, study: Study, source: str, path: Path) -> Re
             for table in reversed(metadata.sorted_tables):
                 if table.name not in KEPT:
                     connection.execute(delete(table))
-            begin_study(connection, study, source, now)
+            begin_study(connection, study, source, now, folder)
             connection.execute(update(study_table).values(address=address))
             log(connection, now, None, "reset", f"what was there is in {path}")
             database.note_sizes(connection)

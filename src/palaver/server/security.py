@@ -208,6 +208,7 @@ def security_headers(*, framed: bool = False, secure: bool = False) -> dict[str,
     target, frames = (f" {MTURK}", MTURK) if framed else ("", "'none'")
     policy = (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+        "media-src 'self'; "
         f"form-action 'self'{target}; base-uri 'none'; frame-ancestors {frames}"
     )
     headers = {

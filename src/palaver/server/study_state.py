@@ -10,11 +10,13 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from sqlalchemy import Connection, func, insert, select, update
 
 from palaver.errors import Sentence, UserError
 from palaver.schema import Item, Question, Study
+from palaver.schema.delivery import SurveyQuestion
 from palaver.server import leases, shortcuts
 from palaver.server.answers import (
     CHANGES,
@@ -37,6 +39,7 @@ from palaver.server.editions import (
     read_edition,
 )
 from palaver.server.entry import Browser, check_return
+from palaver.server.media import keep_files
 from palaver.server.next_screen import checks_due, next_screen
 from palaver.server.rater_checks import judge_check
 from palaver.server.records import (
@@ -163,12 +166,22 @@ class StudyState:
         return self._edition
 
     @classmethod
-    def create(cls, database: Database, study: Study, source: str, clock: Clock = time.time) -> StudyState:
-        """Open the study in this database, putting it there first if the database is new."""
+    def create(
+        cls,
+        database: Database,
+        study: Study,
+        source: str,
+        clock: Clock = time.time,
+        folder: Path | None = None,
+    ) -> StudyState:
+        """Open the study in this database, putting it there first if the database is new.
+
+        `folder` is where the study file is, beside which its images and sounds are.
+        """
         with database.writing() as connection:
             row = connection.execute(select(study_table.c.name)).first()
             if row is None:
-                begin_study(connection, study, source, clock())
+                begin_study(connection, study, source, clock(), folder)
                 database.note_sizes(connection)
             elif not is_version(connection, study):  # an earlier one, too: the admin's page may have amended
                 raise UserError(
@@ -177,7 +190,7 @@ class StudyState:
                 )
         return cls(database, clock)
 
-    def amend(self, study: Study, source: str) -> Amendment:
+    def amend(self, study: Study, source: str, folder: Path | None = None) -> Amendment:
         """Change the study while it runs. What was answered keeps the version it was answered under."""
         now = self.clock()
         with self.database.writing() as connection:
@@ -191,6 +204,7 @@ class StudyState:
                 )
             if not amendment.changes:
                 return amendment
+            keep_files(connection, study, folder)
             number = before.version + 1
             version = add_version(connection, number, study, source, now)
             connection.execute(update(study_table).values(**version))
@@ -367,11 +381,13 @@ class StudyState:
                 change_rater(connection, rater_id, state=after)
                 log(connection, now, rater_id, after)
 
-    def answer_survey(self, rater_id: str, answers: Mapping[str, str]) -> None:
-        """The questions at the end."""
-        asked = {q.name: q for q in self.study.survey}
+    def answer_survey(
+        self, rater_id: str, answers: Mapping[str, str], shown: Sequence[SurveyQuestion] = ()
+    ) -> None:
+        """The questions at the end; `shown` in the rater's language, in which what is missing is named."""
+        asked = {q.name: q for q in shown or self.study.survey}
         kept = {n: storable(text, n, MAX_COMMENT) for n, text in answers.items() if n in asked and text}
-        lacking = [q.text for q in self.study.survey if q.required and q.name not in kept]
+        lacking = [q.text for q in asked.values() if q.required and q.name not in kept]
         if lacking:
             raise Refusal(Sentence("please answer: {questions}", questions="; ".join(lacking)), 422)
         for name, text in kept.items():

@@ -16,8 +16,10 @@ from palaver.errors import UserError, nearest
 from palaver.files import TextStream
 from palaver.schema import Item, Question, Study
 from palaver.schema.delivery import KnownItem, SurveyQuestion
-from palaver.schema.study import design_problems
+from palaver.schema.media import Media
+from palaver.schema.study import design_problems, stop_problems
 from palaver.schema.translation import Translation, read_words, translation_problems
+from palaver.studies.media import with_known_media, with_media
 from palaver.studies.mistakes import ITEMS_FROM, explain, without_unknown_fields
 from palaver.studies.turns import turn_problems
 
@@ -69,20 +71,26 @@ def load_study(path: str | Path) -> Study:
         raise config_error(Path(path), lines, [(("stop_judge",), text)]) from None
 
 
-def parse_study(text: str, name: str) -> Study:
-    """The study described by a text alone, which can name no file beside it; errors call it `name`."""
+def parse_study(text: str, name: str, media: Media | None = None) -> Study:
+    """The study described by a text alone, which can name no file beside it; errors call it `name`.
+
+    Images and sounds that it shows must be among those of `media`.
+    """
     data, lines = parse_toml(text, name)
     if ITEMS_FROM in data:
         mistake = "a text alone cannot name a file of items: put the items into the text"
         raise config_error(Path(name), lines, [((ITEMS_FROM,), mistake)])
-    study = _build(Path(name), data, lines)
+    study = _build(Path(name), data, lines, media=media)
     if study.stop_judge is not None and not study.stop_judge.verdicts:
         mistake = "a text alone cannot name a file of a judge's ratings"
         raise config_error(Path(name), lines, [(("stop_judge",), mistake)])
     return study
 
 
-def _build(path: Path, data: dict[str, Any], lines: Lines, folder: Path | None = None) -> Study:
+def _build(
+    path: Path, data: dict[str, Any], lines: Lines, folder: Path | None = None, media: Media | None = None
+) -> Study:
+    """`folder` is that of the file; a text alone has none, and can show what is in `media`."""
     data, mistakes = read_words(data, folder)
     places: _Places = None
     if ITEMS_FROM in data:
@@ -91,6 +99,8 @@ def _build(path: Path, data: dict[str, Any], lines: Lines, folder: Path | None =
     try:
         study = Study.model_validate(data)
         mistakes += turn_problems(study)
+        study, problems = with_media(study, folder) if folder else with_known_media(study, media)
+        mistakes += problems
     except ValidationError as error:
         mistakes += explain(error)
         mistakes += (m for m in _hidden(data, error) if m not in mistakes)
@@ -124,6 +134,10 @@ def _hidden(data: dict[str, Any], error: ValidationError) -> Iterator[tuple[Loca
     survey, _ = _sound(mended, "survey", SurveyQuestion)
     translations = _sound_translations(mended)
     yield from translation_problems(translations, list(questions.values()), list(survey.values()))
+    if all(not mistake["loc"] for mistake in error.errors()):  # every part is sound by itself
+        stop = {name: mended[name] for name in STOP if name in mended}
+        parts = {"questions": tuple(questions.values()), "items": tuple(items.values())}
+        yield from stop_problems(Study.model_construct(**stop, **parts))
 
 
 def _sound_translations(data: dict[str, Any]) -> dict[str, Translation]:
@@ -145,6 +159,7 @@ def _sound_known(data: dict[str, Any]) -> Iterator[tuple[Location, KnownItem]]:
                 yield (section, "items", i), item
 
 
+STOP = ("stop", "stop_criterion", "stop_judge", "equivalent_within")
 _Places = tuple[Any, list[int]] | None
 """Name of the file with the items, and the line of each."""
 
@@ -216,6 +231,8 @@ def study_toml(study: Study) -> str:
     fields = study.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     if study.stop_judge is not None and study.stop_judge.file is not None:
         fields["stop_judge"].pop("verdicts", None)  # they are in the file
+    if study.media is not None:
+        fields["media"].pop("files", None)  # they are in the folder
     tables = {key: fields.pop(key) for key in ("questions", "items")}
     lines = [f"{key} = {toml_value(value)}" for key, value in fields.items()]
     for key, rows in tables.items():

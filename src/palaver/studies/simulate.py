@@ -94,11 +94,12 @@ class _Judgements:
             for i, o in zip(self.item, self.output, strict=True)
         ]
         times = [len(numbers) for numbers in turns]
-        repeated = (
-            np.repeat(column, times) for column in (self.item, self.output, self.rater, self.position)
-        )
         return _Judgements(
-            *repeated, turn=np.array([n for numbers in turns for n in numbers], dtype=np.int64)
+            np.repeat(self.item, times),
+            np.repeat(self.output, times),
+            np.repeat(self.rater, times),
+            np.repeat(self.position, times),
+            np.array([number for numbers in turns for number in numbers], dtype=np.int64),
         )
 
     def first_outputs(self) -> _Judgements:

@@ -95,6 +95,7 @@ for (const kind of ["pointerdown", "pointermove", "keydown", "wheel", "touchmove
   document.addEventListener(kind, clock.settle, { passive: true });
 }
 document.addEventListener("scroll", clock.settle, { passive: true, capture: true });
+document.addEventListener("timeupdate", clock.settle, { passive: true, capture: true }); // somebody listens
 
 function postJson(address, body) {
   return fetch(address, {
@@ -206,7 +207,7 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey && event.key === "Enter") return form.requestSubmit(go);
   if (event.ctrlKey || event.altKey || event.metaKey) return;
   const at = event.target;
-  if (at.matches("textarea, summary, a, button")) {
+  if (at.matches("textarea, summary, a, button, audio")) {
     if (at !== go || !/^[0-9]$/.test(event.key)) return;
   }
   if (event.key === "Enter") {
