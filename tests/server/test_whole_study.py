@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pytest
 from playwright.sync_api import Browser, Page, expect
 from visits import accessible, click_go, here, no_sideways_scroll, turned
 
@@ -135,7 +134,6 @@ def walk(page: Page, url: str, look: Callable[[], None]) -> list[str]:
 
 
 def test_a_study_with_everything(browser: Browser, tmp_path: Path, serve: Callable[..., Any]) -> None:
-    pytest.importorskip("palaver.studies.media")
     (tmp_path / "media").mkdir()
     (tmp_path / "media" / "red.png").write_bytes(red_png())
     server = serve(STUDY)
