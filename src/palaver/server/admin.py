@@ -35,7 +35,9 @@ from palaver.server.settings import Settings
 from palaver.server.study_state import StudyState
 from palaver.server.tables import study as study_table
 
-_WRONG = "this link is wrong, or was used already"
+WRONG_TOKEN = "this link is wrong, or was used already"
+SIGN_IN_FIRST = "please sign in with a new admin link first"
+TOO_MANY_TOKENS = "there were too many wrong tokens: wait a minute"
 _MEDIA = {
     "jsonl": "application/x-ndjson",
     "csv": "text/csv; charset=utf-8",
@@ -70,13 +72,25 @@ class AdminSite:
         Wrong tokens are limited whoever sends them, for addresses can be made up; the right one is let in
         even then, so that nobody can lock the owner out. Guessing is hopeless because tokens are long.
         """
+        value = self.redeem(request, token)
+        if value is not None:
+            return self._go_home(value)
+        if self.settings.rate_limits and not self._wrong_tokens.allow(""):
+            return self.sign_in_page(TOO_MANY_TOKENS, 429)
+        return self.sign_in_page(WRONG_TOKEN, 403)
+
+    def redeem(self, request: Request, token: str) -> str | None:
+        """The cookie of a new session for somebody who has the token, which is then used up."""
         database = self.study_state.database
         if not redeem_token(database, token.strip()):
-            if self.settings.rate_limits and not self._wrong_tokens.allow(""):
-                return self.sign_in_page("there were too many wrong tokens: wait a minute", 429)
-            return self.sign_in_page(_WRONG, 403)
+            return None
         browser = request.headers.get("user-agent", "")[:200]
-        return self._go_home(begin_session(database, browser, self.study_state.clock()), LASTS)
+        return self.cookie(begin_session(database, browser, self.study_state.clock()), LASTS)
+
+    def cookie(self, value: str, max_age: int) -> str:
+        """Of several studies behind one address, all their cookies reach the page over all of them."""
+        path = (self.settings.base_path or "/") if self.settings.study_path else self.home
+        return cookie(self._cookie_name, value, self.settings, max_age=max_age, path=path)
 
     def sign_in_page(self, problem: str, status: int, token: str = "") -> Response:
         page = self.pages.page("admin_login.html.j2", problem=problem, token=token)
@@ -84,13 +98,11 @@ class AdminSite:
 
     def sign_out(self, session: AdminSession) -> Response:
         end_session(self.study_state.database, session.id)
-        return self._go_home("", 0)
+        return self._go_home(self.cookie("", 0))
 
-    def _go_home(self, cookie_value: str, max_age: int) -> Response:
+    def _go_home(self, value: str) -> Response:
         reply = RedirectResponse(self.home, 303)
-        reply.headers["set-cookie"] = cookie(
-            self._cookie_name, cookie_value, self.settings, max_age=max_age, path=self.home
-        )
+        reply.headers["set-cookie"] = value
         return reply
 
     def mark_of_draft(self, version: int, text: str) -> str:
@@ -123,7 +135,7 @@ SiteHere = Annotated[AdminSite, Depends(site_of)]
 def session_of(request: Request, site: SiteHere) -> AdminSession:
     session = site.session(request)
     if session is None:
-        raise Refusal("please sign in with a new admin link first", 401)
+        raise Refusal(SIGN_IN_FIRST, 401)
     return session
 
 

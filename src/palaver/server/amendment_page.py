@@ -52,7 +52,7 @@ def amend(
     edition = site.study_state.newest()
     try:
         text = _read(file, text)
-        study = parse_study(text, "the study file")
+        study = parse_study(text, "the study file", edition.study.media)
         amendment = compare_studies(edition.study, study)
         if confirmed and confirmed == site.mark_of_draft(edition.version, text):
             site.study_state.amend(study, text)

@@ -15,6 +15,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
@@ -155,6 +156,7 @@ answer = Table(
     Column("seconds", Double),
     Column("shown_position", Integer),
     Column("version", Integer),  # of the study, as it was when this was answered
+    Column("turn", Integer),  # of the dialogue, from 0, where it is about one
     Index("ix_answer_assignment_id", "assignment_id"),
     Index("ix_answer_number", "number", unique=True),
 )
@@ -169,6 +171,22 @@ comment = Table(
     Column("text", Text, nullable=False),
     Column("received_at", Double, nullable=False),
     Index("ix_comment_assignment_id", "assignment_id"),
+)
+
+media_file = Table(  # images and sounds that some version of the study shows, by content
+    "media_file",
+    metadata,
+    Column("hash", String(64), primary_key=True),
+    Column("type", String(20), nullable=False),
+    Column("size", Integer, nullable=False),
+)
+
+media_piece = Table(  # part of a file can be read without the rest
+    "media_piece",
+    metadata,
+    Column("hash", String(64), ForeignKey("media_file.hash"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),  # from 0
+    Column("content", LargeBinary, nullable=False),
 )
 
 admin_session = Table(
