@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, insert, select
 
 from palaver.schema import Question
-from palaver.server.answers import value_text
+from palaver.schema.rating import value_text
 from palaver.server.database import Database
 from palaver.server.editions import Edition
 from palaver.server.records import log
