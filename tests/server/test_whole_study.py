@@ -97,6 +97,17 @@ def choose(page: Page, criterion: str, value: str, place: int, turn: int | None 
     page.locator(f'{where} .choice:has(input[value="{value}"])').click()
 
 
+def is_free(page: Page, selector: str) -> bool:
+    """Whether something can be pressed at both ends: nothing lies over it or cuts it off."""
+    script = """selector => {
+      const field = [...document.querySelectorAll(selector)].find((one) => one.checkVisibility());
+      const box = field.getBoundingClientRect();
+      const middle = (box.top + box.bottom) / 2;
+      return [box.left + 4, box.right - 4].every((x) => field.contains(document.elementFromPoint(x, middle)));
+    }"""
+    return bool(page.evaluate(script, selector))
+
+
 def walk(page: Page, url: str, look: Callable[[], None]) -> list[str]:
     """From the consent to the thanks; the headings, and the first question about a turn."""
     page.goto(url)
@@ -122,8 +133,10 @@ def walk(page: Page, url: str, look: Callable[[], None]) -> list[str]:
             choose(page, "fits", "1" if place == 0 else "0", place, turn)
         if place == 1:
             expect(why).to_be_visible()
+            assert is_free(page, "[data-criterion=why] :is(textarea, input)"), "the bar lies over it"
             why.locator("textarea, input").first.fill("Turtles! Schildkröten!")
         look()
+        assert is_free(page, "#go"), "the button is cut off"
         if page.locator(f'[data-criterion="quality"][data-position="{place + 1}"]').count() == 0:
             before = here(page)
             page.locator("#go").click()

@@ -185,6 +185,7 @@ function showAsked(isNews = true) {
   if (isNews && appeared.length) {
     const question = appeared[0].querySelector("legend, label").textContent.trim();
     say(t("One more question: {question}", { question }));
+    appeared[0].scrollIntoView({ block: "nearest" }); // the bar may lie over it
   }
 }
 
