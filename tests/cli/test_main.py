@@ -105,7 +105,15 @@ def test_an_option_of_one_name_is_one_option() -> None:
 
 NO_TABLE = {
     *("init", "chat", "generate", "study new", "study convert", "study serve", "study amend", "study export"),
-    *("study backup", "study restore", "compare train", "corpus get", "corpus convert", "probe transform"),
+    *(
+        "study backup",
+        "study restore",
+        "study reset",
+        "compare train",
+        "corpus get",
+        "corpus convert",
+        "probe transform",
+    ),
     *("probe triplets", "train responder", "train new"),
     *("collect new", "collect serve", "collect amend", "collect decide"),
     *("collect conversations", "collect ratings"),

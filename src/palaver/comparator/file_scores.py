@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from palaver.comparator.coherence import MOST_TURNS
 from palaver.comparator.reading import NOT_ENGLISH, RatedReader
 from palaver.comparator.scorer import Scorer, WorstTurn, is_english, load_scorer
 from palaver.comparator.training_data import RatedDialogue
@@ -30,6 +31,7 @@ from palaver.progress import Progress, no_progress
 from palaver.schema import Dialogue
 
 Shard = list[tuple[int, RatedDialogue]]
+LONG = f"dialogues of more than {MOST_TURNS:,} turns: the meaning of the last {MOST_TURNS:,} is looked at"
 
 
 @dataclass(frozen=True)
@@ -156,6 +158,8 @@ def score_file(
     n_foreign = sum(not row.english for row in rows)
     if n_foreign:
         reader.notes[NOT_ENGLISH] += n_foreign
+    if worst.n_long:
+        reader.notes[LONG] += worst.n_long
     for note in score_shard.scorer.notes:
         reader.notes[note] += 0  # it has no number
     values = np.array([row.score for row in rows])
@@ -181,12 +185,15 @@ class _WorstDialogues:
 
     def __init__(self, n: int) -> None:
         self.n = n
+        self.n_long = 0
+        """Dialogues that are not read whole."""
         self._unscored: dict[int, Dialogue] = {}
         self._worst: dict[int, tuple[DialogueScore, Dialogue]] = {}
 
     def watch(self, shards: Iterator[Shard]) -> Iterator[Shard]:
         """The same shards; their dialogues are kept until they have scores."""
         for shard in shards:
+            self.n_long += sum(len(row.dialogue.turns) > MOST_TURNS for _, row in shard)
             if self.n:
                 self._unscored.update((number, row.dialogue) for number, row in shard)
             yield shard
