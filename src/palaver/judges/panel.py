@@ -162,8 +162,8 @@ class Panel:
         n_ratings: Counter[str] = Counter()
 
         def read() -> Iterator[list[Response] | list[Dialogue]]:
-            anything: Iterable[Any] = things
-            for batch in batches(anything, BATCH):
+            batch: Any  # responses or dialogues, never both
+            for batch in batches(things, BATCH):
                 if whole:
                     held.extend(thing for thing in batch if isinstance(thing, Response))
                 yield self._named(batch)
