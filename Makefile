@@ -64,7 +64,7 @@ $(BENCH_READY): $(READY) requirements-bench.lock
 
 lock:
 	@rm -rf $(VENV)-lock && $(PYTHON) -m venv $(VENV)-lock
-	@$(VENV)-lock/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH) -e ".[dev,llm,models,probes,sheets]" hatchling editables
+	@$(VENV)-lock/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH) -e ".[cluster,dev,llm,models,probes,sheets]" hatchling editables
 	@{ echo "# Made by 'make lock'; every version that 'make test' uses."; \
 	  $(VENV)-lock/bin/python -m pip freeze --exclude-editable --disable-pip-version-check | sed 's/+cpu$$//'; } > requirements.lock
 	@rm -rf $(VENV)-lock

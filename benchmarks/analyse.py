@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from benchmarks.harness import machine
+from benchmarks.harness import machine, run_palaver
 
 SEED = 0
 N_SYSTEMS, N_RATERS, RATERS_PER_ITEM = 5, 2000, 3
@@ -31,14 +30,6 @@ SHAPES = ("outputs", "screens")
 MOST_SECONDS, MOST_MB = 20, 2048
 """For 10 million ratings in the shape "outputs", on two cores."""
 RESULTS = Path(__file__).parent.parent / "docs/results/analyse.json"
-_MEASURE = """
-import json, resource, subprocess, sys, time
-began = time.perf_counter()
-subprocess.run([sys.executable, "-m", "palaver", *sys.argv[1:]], check=True, stdout=subprocess.DEVNULL)
-seconds = time.perf_counter() - began
-used = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(json.dumps([seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024]))
-"""
 
 
 def make_ratings(n_ratings: int, shape: str) -> pl.DataFrame:
@@ -83,10 +74,7 @@ def measure(n_ratings: int, shape: str) -> Case:
         path = Path(folder, "ratings.parquet")
         make_ratings(n_ratings, shape).write_parquet(path)
         words = ["study", "analyse", str(path), "--out", str(Path(folder, "results")), "--seed", str(SEED)]
-        done = subprocess.run(
-            [sys.executable, "-c", _MEASURE, *words], capture_output=True, text=True, check=True
-        )
-        seconds, processor_seconds, megabytes = json.loads(done.stdout)
+        seconds, processor_seconds, megabytes = run_palaver(words)
         written = sum(file.stat().st_size for file in Path(folder, "results").iterdir())
     case = Case(
         n_ratings=n_ratings,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import platform
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 Report = Callable[..., None]
@@ -53,6 +56,25 @@ class Table:
 
 def _milliseconds(seconds: float | None) -> str:
     return f"{'':>13}" if seconds is None else f"{seconds * 1e3:>10,.2f} ms"
+
+
+_MEASURE = """
+import json, resource, subprocess, sys, time
+began = time.perf_counter()
+subprocess.run([sys.executable, "-m", "palaver", *sys.argv[1:]], check=True, stdout=subprocess.DEVNULL)
+seconds = time.perf_counter() - began
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(json.dumps([seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024]))
+"""
+
+
+def run_palaver(words: Sequence[str]) -> tuple[float, float, float]:
+    """Run `palaver WORDS` in a process of its own: seconds, seconds of all cores, peak memory in MB."""
+    done = subprocess.run(
+        [sys.executable, "-c", _MEASURE, *words], capture_output=True, text=True, check=True
+    )
+    seconds, processor_seconds, megabytes = json.loads(done.stdout)
+    return seconds, processor_seconds, megabytes
 
 
 def machine() -> str:

@@ -14,6 +14,10 @@ best of three runs, of two for the replicates. Ends with 1 if a target was misse
 `--only models` compares BERTScore with the package bert_score (requirements-bench.lock) on the same encoder,
 MiniLM on the CPU: precision, recall and F of four systems that share their references, on `--pairs` items.
 Both have loaded the model before. Each side is timed once, ours first.
+
+`--only memory` runs `palaver metrics FILE --reference FILE` with all metrics that need no model, in a fresh
+process, on files of `--lines` lines: halves of two turns each, so that nearly every line is different. Ends
+with 1 if the last file takes more than `MOST_GROWTH` times the memory of the first.
 """
 
 from __future__ import annotations
@@ -21,9 +25,11 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import random
 import re
 import string
 import sys
+import tempfile
 import time
 from collections import Counter
 from datetime import UTC, datetime
@@ -39,7 +45,7 @@ from rouge_score.rouge_scorer import RougeScorer
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import Result, _paired_bs_test
 
-from benchmarks.harness import Table, best_of, machine
+from benchmarks.harness import Table, best_of, machine, run_palaver
 from palaver.corpora.catalogue import read_corpus
 from palaver.metrics.bleu import bleu, bleu_statistics
 from palaver.metrics.evaluate import SystemResponses, choose_metrics, evaluate, measure
@@ -49,6 +55,7 @@ from palaver.text.words import words
 
 METRICS = ["unigram_f1", "bleu", "distinct_1", "distinct_2", "diversity_1", "diversity_2", "rouge_l"]
 TARGET, TARGET_REPLICATES, TARGET_MODELS = 30, 50, 2
+MOST_GROWTH = 2
 _APART = 40_001
 
 
@@ -134,20 +141,21 @@ def paired(
     n_replicates = 1000
     single = [(reference,) for reference in references]
     none = [""] * len(references)
-    systems = [
-        SystemResponses(name, range(len(texts)), Examples.of_columns(texts, single, none))
-        for name, texts in (("said", said), ("other", other))
-    ]
+    examples = {
+        name: Examples.of_columns(texts, single, none) for name, texts in (("said", said), ("other", other))
+    }
+    systems = [SystemResponses(name, range(len(said)), [of_system]) for name, of_system in examples.items()]
     # What sacrebleu counts is what we count, in another order; counting is not part of what is timed.
     lengths_first = [8, 9, *range(8)]
-    tables = [bleu_statistics(system.examples)[:, lengths_first].astype(int).tolist() for system in systems]
+    statistics = [bleu_statistics(of_system) for of_system in examples.values()]
+    tables = [table[:, lengths_first].astype(int).tolist() for table in statistics]
 
     class Counted(BLEU):
         def _extract_corpus_statistics(self, hypotheses: object, references: object) -> list[list[int]]:
             return tables[1]
 
     first = Counted()._aggregate_and_compute(tables[0]).score
-    assert abs(first - float(bleu(bleu_statistics(systems[0].examples).sum(axis=0)))) < 1e-9
+    assert abs(first - float(bleu(statistics[0].sum(axis=0)))) < 1e-9
     baseline = {"BLEU": (tables[0], Result(first))}
     begin = time.perf_counter()
     _paired_bs_test(baseline, "other", other, [references], {"BLEU": Counted()}, n_samples=n_peer, seed=1)
@@ -177,14 +185,14 @@ def models(report: Table, every: list[str], n_items: int) -> dict[str, object]:
     said = [every[(n + 1) * n_items : (n + 2) * n_items] for n in range(n_systems)]
     names = ["bertscore_precision", "bertscore_recall", "bertscore"]
     metrics = [open_metric(name, "cpu") for name in names]
-    warm = [SystemResponses("w", range(2), Examples.of([Example("warm", ("up",)), Example("a b", ("c d",))]))]
-    measure(warm, metrics, Resampling.of(0.95, 0, None))
+    warm = Examples.of([Example("warm", ("up",)), Example("a b", ("c d",))])
+    measure([SystemResponses("w", range(2), [warm])], metrics, Resampling.of(0.95, 0, None))
 
     def with_ours() -> list[float]:
         systems = []
         for n, texts_of_system in enumerate(said):
             rows = [Example(a, (b,)) for a, b in zip(texts_of_system, references, strict=True)]
-            systems.append(SystemResponses(str(n), range(n_items), Examples.of(rows)))
+            systems.append(SystemResponses(str(n), range(n_items), [Examples.of(rows)]))
         results, _ = measure(systems, metrics, Resampling.of(0.95, 0, None))
         return [row.value for row in results]
 
@@ -212,14 +220,51 @@ def models(report: Table, every: list[str], n_items: int) -> dict[str, object]:
     }  # fmt: skip
 
 
+def memory(every: list[str], n_lines: list[int]) -> list[dict[str, object]]:
+    """Seconds and peak memory of `palaver metrics` on long files."""
+    cases: list[dict[str, object]] = []
+    for n in n_lines:
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [Path(folder, name) for name in ("said.txt", "true.txt")]
+            for seed, path in enumerate(paths):
+                _write_lines(path, every, n, seed)
+            words = ["metrics", str(paths[0]), "--reference", str(paths[1]), "--json"]
+            seconds, processor_seconds, megabytes = run_palaver(words)
+        cases.append(
+            {
+                "n_lines": n,
+                "seconds": round(seconds, 1),
+                "processor_seconds": round(processor_seconds, 1),
+                "peak_mb": round(megabytes),
+            }
+        )
+        print(f"{n:>12,} lines {seconds:8.1f} s, processors {processor_seconds:8.1f} s, {megabytes:7,.0f} MB")
+    return cases
+
+
+def _write_lines(path: Path, every: list[str], n: int, seed: int) -> None:
+    rng = random.Random(seed)
+    with path.open("w", encoding="utf-8") as file:
+        for _ in range(n):
+            first, second = (rng.choice(every).split() for _ in range(2))
+            file.write(" ".join([*first[: len(first) // 2 + 1], *second[len(second) // 2 :]]) + "\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--responses", type=int, default=100_000)
     parser.add_argument("--peer-replicates", type=int, default=50)
     parser.add_argument("--data", type=Path, help="Folder of corpora.")
     parser.add_argument("--out", type=Path, help="Results file to write.")
-    parser.add_argument("--only", choices=["texts", "models"], default="texts")
+    parser.add_argument("--only", choices=["texts", "models", "memory"], default="texts")
     parser.add_argument("--pairs", type=int, default=1000, help="Items of each system with --only models.")
+    parser.add_argument(
+        "--lines",
+        type=int,
+        nargs="+",
+        default=[100_000, 1_000_000],
+        help="Sizes of files with --only memory.",
+    )
     given = parser.parse_args()
     every = texts(given.data, given.responses + 2 * _APART)
     report = Table()
@@ -230,7 +275,14 @@ def main() -> None:
     if given.only == "models":
         command = f"python -m benchmarks.metrics --only models --pairs {given.pairs}"
         versions = {name: version(name) for name in ("bert-score", "torch", "transformers")}
-        results = {"bertscore": models(report, every, given.pairs)}
+        results: dict[str, object] = {"bertscore": models(report, every, given.pairs)}
+    elif given.only == "memory":
+        command = f"python -m benchmarks.metrics --only memory --lines {' '.join(map(str, given.lines))}"
+        versions = {name: version(name) for name in ("palaver", "numpy", "numba")}
+        cases = memory(every, given.lines)
+        results = {"memory": cases}
+        if cases[-1]["peak_mb"] > MOST_GROWTH * cases[0]["peak_mb"]:  # type: ignore[operator]
+            report.missed.append("memory")
     else:
         said, references = every[: given.responses], every[_APART : _APART + given.responses]
         other = every[2 * _APART :]

@@ -60,7 +60,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--scale", type=float, default=1.0, help="share of the 700,000 responses")
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=2, help="worker processes")
     parser.add_argument("--words", action="store_true", help="also the bags of the 200 most frequent words")
     options = parser.parse_args()
 
@@ -78,10 +78,13 @@ def main() -> None:
         )
         begin = time.perf_counter()
         pools = read_pools(
-            path, load_recogniser(), n_words=200 if options.words else 0, workers=options.workers
+            path,
+            load_recogniser(),
+            n_words=200 if options.words else 0,
+            engine=f"processes:{options.workers}",
         )
         counted = time.perf_counter() - begin
-        found = run_protocol(pools, Settings(workers=options.workers))
+        found = run_protocol(pools, Settings(engine=f"processes:{options.workers}"))
         total = time.perf_counter() - begin
     own = resource.getrusage(resource.RUSAGE_SELF)
     child = resource.getrusage(resource.RUSAGE_CHILDREN)

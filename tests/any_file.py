@@ -98,7 +98,7 @@ class Command:
     """Whether the test suite tries it on the shapes of `FEW` only."""
 
 
-DISTINGUISH = "--samples 10 --size 2 --repetitions 2 --pools 0 --words 0 --workers 1"
+DISTINGUISH = "--samples 10 --size 2 --repetitions 2 --pools 0 --words 0 --engine local"
 COMMANDS = (
     Command("compare score FILE COLUMNS --out OUT/scores.jsonl --all-turns", "scores.jsonl"),
     Command("compare rank FILE COLUMNS --replicates 20", needs_labels=True),
@@ -122,7 +122,7 @@ COMMANDS = (
     Command("knowledge agreement --corpus FILE COLUMNS", code=1),  # they have no reading sets
     Command("probe transform not-negation FILE COLUMNS", takes_responses=True),
     Command(
-        "probe triplets --text FILE COLUMNS --set-size 2 --workers 1 --out OUT/t.jsonl",
+        "probe triplets --text FILE COLUMNS --set-size 2 --engine local --out OUT/t.jsonl",
         "t.jsonl",
         takes_responses=True,
         is_slow=True,

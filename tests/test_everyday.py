@@ -39,6 +39,12 @@ def judged() -> list[str]:
     return [*prompts, *prompts.values()]
 
 
+def new() -> list[str]:
+    """The lines of the sixty conversations that were written later."""
+    rows = map(json.loads, (HERE / "everyday-prompts.jsonl").read_text(encoding="utf-8").splitlines())
+    return list(dict.fromkeys(line for row in rows for line in row["lines"]))
+
+
 def said() -> list[str]:
     """What persons say in the conversations."""
     return [turn["text"] for dialogue in DIALOGUES for turn in dialogue["turns"][::2]]
@@ -67,10 +73,10 @@ def test_every_theme_is_held_out_in_part_and_nothing_is_in_both() -> None:
     assert not first["train"] & first["valid"]
 
 
-@pytest.mark.parametrize("which", ["evaluation", "development"])
+@pytest.mark.parametrize("which", ["evaluation", "development", "new"])
 def test_no_prompt_is_near_what_was_taught(which: str) -> None:
-    prompts = judged() if which == "evaluation" else DEVELOPMENT
-    assert len(prompts) == 20
+    prompts = {"evaluation": judged(), "development": DEVELOPMENT, "new": new()}[which]
+    assert len(prompts) == (80 if which == "new" else 20)
     assert not set(judged()) & set(DEVELOPMENT)
     taught = [trigrams(text) for text in said()]
     for prompt in prompts:

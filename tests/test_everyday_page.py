@@ -37,6 +37,23 @@ def test_conversations() -> None:
     ]
 
 
+def test_examples() -> None:
+    results = read_results("everyday-examples")
+    shown_rows = table_rows(PAGE, "| system | first replies accepted |")
+    for row, (name, counts) in zip(shown_rows, results["accepted"].items(), strict=True):
+        of_all = f"{counts['all']} of {counts['n_all']}" if "all" in counts else "–"
+        p = "" if name == CHAT else f"{counts['p']:.2f}"
+        assert row == [name, f"{counts['first']} of {counts['n_first']}", of_all, p]
+    for name in ("default-chat", "default-chat, four examples", "nearest reply"):
+        verdicts = [row["accepted"][name][0] for row in results["conversations"]]
+        assert sum(verdicts) == results["accepted"][name]["first"]
+        assert all(len(row["accepted"][name]) == len(row["lines"]) for row in results["conversations"])
+    assert f"cosine ≥ {results['near']:.1f}, {results['n_near']} of {len(results['conversations'])}" in PAGE
+    assert results["part"] == "development"
+    assert results["note"]
+    assert "twenty held-out conversations were not asked" in " ".join(PAGE.split())
+
+
 def test_training() -> None:
     results = read_results("everyday-training")
     first, more = results["first"], results["more"]

@@ -137,6 +137,19 @@ def test_figures_in_the_text(page: str) -> None:
     assert decimals(verdicts["scores"]["value"]) in page
 
 
+def test_what_is_said_in_short(page: str) -> None:
+    rows = rows_of(read_results("judges-usr"), "overall")
+    scored = {name: of for name, of in rows.items() if ("outputs", "spearman") in of}  # not those of systems
+    found = {name: of["outputs", "spearman"]["value"] for name, of in scored.items()}
+    unfitted = [
+        value for name, value in found.items() if not name.startswith("response") and value is not None
+    ]
+    short = page.split("## USR")[0]
+    assert f"the best that was not {decimals(max(unfitted))}, length {decimals(found['words'])}" in short
+    within = rows["comparator"]["within items", "spearman"]["value"]
+    assert f"({decimals(found['comparator'])}) and little within one ({decimals(within)})" in short
+
+
 def test_what_is_said_of_the_judge_response(page: str) -> None:
     results = read_results("judges-response")
     rows = rows_of(results, "overall")

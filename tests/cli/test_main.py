@@ -98,14 +98,22 @@ def test_an_option_of_one_name_is_one_option() -> None:
                 uses.setdefault(repr(says), []).append(" ".join(words))
     several = {name: uses for name, uses in declared.items() if len(uses) > 1}
     assert set(several) == OWN_SENSE, several
-    for name in ("--out", "--force", "--seed", "--device", "--data", "--workers", "--json", "--confidence"):
+    for name in ("--out", "--force", "--seed", "--device", "--data", "--engine", "--json", "--confidence"):
         [uses] = declared[name].values()
         assert len(uses) > 1, name
 
 
 NO_TABLE = {
     *("init", "chat", "generate", "study new", "study convert", "study serve", "study amend", "study export"),
-    *("study backup", "study restore", "compare train", "corpus get", "corpus convert", "probe transform"),
+    *(
+        "study backup",
+        "study restore",
+        "study reset",
+        "compare train",
+        "corpus get",
+        "corpus convert",
+        "probe transform",
+    ),
     *("probe triplets", "train responder", "train new"),
     *("collect new", "collect serve", "collect amend", "collect decide"),
     *("collect conversations", "collect ratings"),

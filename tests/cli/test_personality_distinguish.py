@@ -22,8 +22,8 @@ FAST = (
     "10",
     "--words",
     "20",
-    "--workers",
-    "1",
+    "--engine",
+    "local",
 )
 
 
@@ -99,7 +99,7 @@ def test_what_is_wrong_is_said(
 def test_several_sources_are_compared(palaver: Any, tmp_path: Path) -> None:
     write(tmp_path / "talk.jsonl", {"Ann": 0, "Bob": 1})
     write(tmp_path / "same.jsonl", {"Ann": 2, "Bob": 2, "Cyd": 3})
-    few = ("--min-utterances", "50", *FAST[:-4], "--words", "0", "--workers", "1")
+    few = ("--min-utterances", "50", *FAST[:-4], "--words", "0", "--engine", "local")
     ran = palaver(*DISTINGUISH, "same.jsonl", *few, "--out", "found")
     assert ran.code == 0, ran.err
     said = " ".join(ran.out.split())
@@ -117,7 +117,7 @@ def test_several_sources_are_compared(palaver: Any, tmp_path: Path) -> None:
 
 def test_another_classifier(palaver: Any, tmp_path: Path) -> None:
     write(tmp_path / "talk.jsonl", {"Ann": 0, "Bob": 1})
-    few = ("--min-utterances", "50", *FAST[:-4], "--words", "0", "--workers", "1")
+    few = ("--min-utterances", "50", *FAST[:-4], "--words", "0", "--engine", "local")
     ran = palaver(*DISTINGUISH, *few, "--classifier", "agglomerative", "--out", "found")
     assert ran.code == 0, ran.err
     assert "agglomerative" in (tmp_path / "found/report.html").read_text(encoding="utf-8")

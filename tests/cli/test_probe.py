@@ -66,7 +66,7 @@ def test_unknown_rule_and_missing_file(palaver: Any) -> None:
 
 def test_triplets_from_a_text(palaver: Any, tmp_path: Path) -> None:
     (tmp_path / "s.txt").write_text("A man is jumping over a wall\nThe doctor helped the patient.\n")
-    ran = palaver("probe", "triplets", "--text", "s.txt", "--out", "t.parquet", "--workers", "1")
+    ran = palaver("probe", "triplets", "--text", "s.txt", "--out", "t.parquet", "--engine", "local")
     assert ran.code == 0, ran.err
     assert "2  Negation Detection of 2 candidates  (asked for 674)" in ran.err
     assert (
@@ -89,7 +89,7 @@ def test_fixed_point_reorder_from_paraphrases(palaver: Any, tmp_path: Path) -> N
         "A man is sitting on a bench near a tree.,The man sits on a bench near a tree\n"
         "A boy is sleeping on a couch.,On the old sofa lies somebody who is asleep\n"
     )
-    words = ("probe", "triplets", "--out", "t.csv", "--workers", "1", "--paraphrases")
+    words = ("probe", "triplets", "--out", "t.csv", "--engine", "local", "--paraphrases")
     ran = palaver(*words, "p.csv")
     assert ran.code == 0, ran.err
     assert "1  Fixed Point Reorder of 1 candidates" in ran.err
@@ -131,7 +131,7 @@ def test_triplets_as_items_of_a_study(palaver: Any, tmp_path: Path) -> None:
 
 def test_triplets_without_any(palaver: Any, tmp_path: Path) -> None:
     (tmp_path / "s.txt").write_text("Hello there, my dear old friend!\nHi.\n")
-    ran = palaver("probe", "triplets", "--text", "s.txt", "--out", "t.jsonl", "--workers", "1")
+    ran = palaver("probe", "triplets", "--text", "s.txt", "--out", "t.jsonl", "--engine", "local")
     assert ran.code == 1
     assert "no triplets" in ran.err
     assert "not-negation did not apply to 1 of 1 sentences: no-verb 1" in ran.err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from palaver.readers.rating_files import iter_ratings
 from palaver.studies import PRESETS, load_study
 
 Palaver = Callable[..., Any]
+ROOT = Path(__file__).parent.parent.parent
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -34,6 +36,61 @@ def test_new_then_check(preset: str, palaver: Palaver) -> None:
     for question in study.questions:
         assert f"  {question.criterion}: " in checked.out
     assert f"{len(study.items)} items" in checked.out
+
+
+def test_check_counts_images_and_sounds(palaver: Palaver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    checked = palaver("study", "check", "examples/rich-items/study.toml")
+    page = (ROOT / "docs" / "how-to" / "rich-items.md").read_text(encoding="utf-8")
+    assert f"$ palaver study check examples/rich-items/study.toml\n{checked.out}```" in page
+    facts = json.loads(palaver("study", "check", "examples/rich-items/study.toml", "--json").out)
+    assert [file["type"] for file in facts["media"]["files"]] == ["image/png", "image/png", "audio/wav"]
+    assert facts["notes"] == []
+
+
+def test_check_says_what_is_translated_and_what_is_not(palaver: Palaver) -> None:
+    page = (ROOT / "docs" / "how-to" / "several-languages.md").read_text(encoding="utf-8")
+    example = next(block for block in page.split("```toml\n") if block.startswith('language = "en"'))
+    item = '[[items]]\nid = "one"\noutputs = [{ system = "a", text = "x" }, { system = "b", text = "y" }]\n'
+    text = f'name = "example"\n{example.partition("```")[0]}{item}'
+    Path("s.toml").write_text(text, encoding="utf-8")
+    checked = palaver("study", "check", "s.toml")
+    assert "languages, by the rater's browser: en, de\n" in checked.out
+    assert "not translated" not in checked.out
+    Path("part.toml").write_text(text.replace("survey.age =", "# "), encoding="utf-8")
+    assert (
+        "de: not translated: survey.age.text, survey.age.options\n"
+        in palaver("study", "check", "part.toml").out
+    )
+    Path("typo.toml").write_text(text.replace('language = "en"', 'language = "eng"'), encoding="utf-8")
+    ran = palaver("study", "check", "typo.toml")
+    assert ran.code == 1
+    assert "there is no catalogue 'eng' (did you mean 'en'?)" in ran.err
+    Path("plain.toml").write_text(text.partition("[translations.de]")[0] + item, encoding="utf-8")
+    for name in ("s", "plain"):  # simulated raters read the study's own texts
+        palaver("study", "simulate", f"{name}.toml", "--out", f"{name}.csv")
+    assert Path("s.csv").read_text() == Path("plain.csv").read_text()
+
+
+def test_a_rehearsed_study_finds_its_images(palaver: Palaver) -> None:
+    Path("deep").mkdir()
+    shutil.copytree(ROOT / "examples" / "rich-items", "deep/rich")
+    words = ["deep/rich/study.toml", "--raters", "4", "--out", "r.csv", "--study-out", "here.toml"]
+    assert palaver("study", "simulate", *words).code == 0
+    assert palaver("study", "check", "here.toml").code == 0
+    assert load_study("here.toml").items == load_study("deep/rich/study.toml").items
+
+
+def test_new_with_images(palaver: Palaver) -> None:
+    shutil.copytree(ROOT / "examples" / "rich-items" / "media", "pictures")
+    lines = [{"id": "1", "system": s, "context": "What?", "response": f"![{s}](beach.png)"} for s in "ab"]
+    Path("said.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    ran = palaver("study", "new", "--from", "said.jsonl", "--media", "pictures", "--out", "s.toml")
+    assert ran.code == 0
+    assert "1 image from pictures" in palaver("study", "check", "s.toml").out
+    refused = palaver("study", "new", "--media", "pictures", "--out", "t.toml")
+    assert refused.code == 2
+    assert "--media is about responses" in refused.err
 
 
 def write_responses(path: str, n: int = 12) -> None:

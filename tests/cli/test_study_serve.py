@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -127,7 +128,8 @@ def begin(browser: Browser, link: str) -> str:
     page = browser.get(link)
     token = re.search(r'name="csrf"[^>]*value="([^"]+)"', page)
     assert token is not None
-    return browser.post(f"{link}study/begin", f"csrf={token[1]}".encode(), Origin=link.rstrip("/"))
+    origin = "/".join(link.split("/")[:3])
+    return browser.post(f"{link}study/begin", f"csrf={token[1]}".encode(), Origin=origin)
 
 
 def sign_in(browser: Browser, server: Server) -> str:
@@ -636,3 +638,90 @@ def test_a_broken_study_file_makes_no_database(palaver: Palaver, study: Path) ->
     ran = palaver("study", "serve", study)
     assert ran.code == 1
     assert not study.with_suffix(".db").exists()
+
+
+# --- several studies ----------------------------------------------------------------------------------------
+
+
+def renamed(palaver: Palaver, folder: Path, preset: str, name: str) -> Path:
+    """A study file of this preset and name."""
+    file = folder / f"{name}.toml"
+    assert palaver("study", "new", "--preset", preset, "--out", str(file)).code == 0
+    text = re.sub(r"^name = .*$", f'name = "{name}"', file.read_text(), count=1, flags=re.MULTILINE)
+    file.write_text(text)
+    return file
+
+
+def test_serve_a_folder(serve: Callable[..., Server], palaver: Palaver, tmp_path: Path) -> None:
+    folder = tmp_path / "studies"
+    folder.mkdir()
+    for preset, name in (("likert", "one"), ("pairwise", "two")):
+        renamed(palaver, folder, preset, name)
+    server = serve(folder, "--processes", 2)
+    assert [line.split()[-1] for line in server.lines if "for raters" in line] == [
+        server.link,
+        server.link.replace("/one/", "/two/"),
+    ]
+    base = server.link.removesuffix("one/")
+    browser = Browser()
+    assert "csrf" in begin(browser, f"{base}two/")
+    token = server.named("for you").partition("token=")[2]
+    page = browser.post(f"{base}admin/login", f"token={token}".encode(), Origin=base.rstrip("/"))
+    assert "Your studies" in page
+    assert "1 rater, 1 at work" in browser.get(f"{base}admin").partition("Which conversation")[2]
+    assert (folder / "one.db").exists()
+    status = palaver("study", "status", str(folder / "two.toml"), "--new-admin-link")
+    assert status.out.startswith(f"{base}two/admin/login?token=")
+    assert server.stop() == 0
+
+
+def test_one_wrong_study_and_none_is_served(palaver: Palaver, tmp_path: Path) -> None:
+    good = renamed(palaver, tmp_path, "likert", "good")
+    bad = renamed(palaver, tmp_path, "likert", "bad")
+    bad.write_text(bad.read_text().replace("raters_per_item = 3", 'raters_per_item = "x"'))
+    refused = palaver("study", "serve", str(good), str(bad))
+    assert refused.code == 1
+    assert "1 of 2 studies cannot be served, so none is" in refused.err
+    assert re.search(r"bad\.toml.*\n.*line \d+: raters_per_item", refused.err)
+    assert not good.with_suffix(".db").exists()
+    twin = tmp_path / "twin.toml"
+    twin.write_text(good.read_text())
+    refused = palaver("study", "serve", str(good), str(twin))
+    assert (refused.code, "good.toml and" in refused.err, "twin.toml" in refused.err) == (1, True, True)
+    assert not good.with_suffix(".db").exists()
+    (tmp_path / "empty").mkdir()
+    assert "no study file" in palaver("study", "serve", str(tmp_path / "empty")).err
+    one = palaver("study", "serve", str(good), str(bad), "--database", "all.db")
+    assert (one.code, "{name}" in one.err) == (2, True)
+
+
+def test_reset(
+    serve: Callable[..., Server],
+    palaver: Palaver,
+    study: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = serve(study)
+    begin(Browser(), server.link)
+    running = palaver("study", "reset", str(study), "--yes")
+    assert (running.code, "is being served" in running.err) == (1, True)
+    server.stop()
+    monkeypatch.setattr("sys.stdin", io.StringIO("another\nrestaurants-likert\n"))
+    wrong = palaver("study", "reset", str(study))
+    assert (wrong.code, "that is not its name, 'restaurants-likert'" in wrong.err) == (1, True)
+    assert not list(tmp_path.glob("*.gz"))
+    assert json.loads(palaver("study", "status", str(study), "--json").out)["status"]["raters"] == 1
+    right = palaver("study", "reset", str(study))
+    assert right.code == 0, right.err
+    [saved] = tmp_path.glob("study-before-reset-*.gz")
+    assert f"saved 0 answers of 1 rater in {saved}" in right.out
+    assert json.loads(palaver("study", "status", str(study), "--json").out)["status"]["raters"] == 0
+
+
+def test_a_preview_leaves_nothing(serve: Callable[..., Server], palaver: Palaver, study: Path) -> None:
+    server = serve(study, "--preview")
+    assert "nothing you do here is kept" in begin(Browser(), server.link)
+    assert not study.with_suffix(".db").exists()
+    server.stop()
+    assert palaver("study", "serve", str(study), str(study.parent), "--preview").code == 2

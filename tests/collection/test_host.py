@@ -197,6 +197,15 @@ def test_who_does_not_answer_an_invitation_is_not_paired() -> None:
     assert [r.people for r in host.lobby.rooms.values() if r.began_at] == [["ann", "bob"]]
 
 
+@pytest.mark.parametrize("same", [True, False])
+def test_people_who_read_the_same_language_meet(same: bool) -> None:
+    host = Host(Rules(same_language=same))
+    for person, language in (("ann", "de"), ("bob", "fr"), ("cat", "de"), ("dan", "")):
+        host.join(person, 0.0, language=language)
+    met = [sorted(room.people) for room in host.lobby.rooms.values()]
+    assert met == ([["ann", "cat"], ["bob", "dan"]] if same else [["ann", "bob"], ["cat", "dan"]])
+
+
 def test_nobody_meets_the_same_person_twice() -> None:
     host, _ = paired(Rules(fewest_turns=2, most_conversations=5))
     talk(host, 2)

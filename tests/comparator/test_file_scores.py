@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from palaver.comparator.file_scores import DialogueScore, score_file
+from palaver.comparator.file_scores import LONG, DialogueScore, score_file
 from palaver.comparator.scorer import WorstTurn
 from palaver.errors import DataError
 
@@ -24,6 +24,31 @@ def _fake_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("palaver.comparator.scorer.turn_encoder", lambda name=None, device="cpu": encode)
     monkeypatch.setattr("palaver.comparator.scorer._joined", lambda raters, device: raters)
+
+
+def test_a_very_long_dialogue_costs_no_more_than_what_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoded: list[str] = []
+
+    def encode(texts: list[str]) -> Any:
+        encoded.extend(texts)
+        return [[len(text), *[1.0] * 383] for text in texts]
+
+    monkeypatch.setattr("palaver.comparator.scorer.turn_encoder", lambda name=None, device="cpu": encode)
+    monkeypatch.setattr("palaver.comparator.scorer._MOST_READ", 30_000)
+    texts = [f"this is turn {n}" for n in range(10_000)]
+    texts[9_501] = "we like music " * 7_000  # 100 kB
+    turns = [{"speaker": ("user", "bot")[n % 2], "text": text} for n, text in enumerate(texts)]
+    short = [{"speaker": who, "text": text} for who, text in TURNS]
+    rows = [{"id": "long", "turns": turns}, {"id": "short", "turns": short}]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    summary = score_file(tmp_path / "d.jsonl", tmp_path / "scores.jsonl")
+    assert len(encoded) == 1001 + len(TURNS)  # not again for the costliest turn
+    assert summary.notes == {LONG: 1}
+    long = next(row for row in summary.lowest if row.id == "long")
+    assert long.worst_turn is not None
+    assert long.worst_turn.turn > 9_900
 
 
 TURNS = [("user", "hi"), ("bot", "hello"), ("user", "how are you?"), ("bot", "pizza pizza")]

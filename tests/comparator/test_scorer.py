@@ -12,7 +12,8 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from palaver.comparator.cmade.network import build_network
-from palaver.comparator.representation import remember
+from palaver.comparator.coherence import MOST_TURNS, flow
+from palaver.comparator.representation import encode_dialogues, remember, represent, represent_encoded
 from palaver.comparator.scorer import NetworkScorer, _removable, load_scorer
 from palaver.errors import UserError
 from palaver.schema import Dialogue, Turn
@@ -92,3 +93,23 @@ def test_the_costliest_turn_of_a_very_long_dialogue_is_among_its_last() -> None:
     places = _removable(Dialogue(id="long", turns=turns))
     assert len(places) * len(turns) <= 200_000
     assert places[-1] == 9_999
+
+
+def test_turns_before_those_that_are_looked_at_are_not_encoded() -> None:
+    def encode(texts: list[str]) -> Any:
+        return np.array([np.random.default_rng(len(text)).normal(size=8) for text in texts])
+
+    long = dialogue("long", *("na" * n + " hey" for n in range(1, MOST_TURNS + 40)))
+    (encoded,) = encode_dialogues([long], encode)
+    assert len(encoded.vectors) == MOST_TURNS + 1
+    whole = np.array([encode([turn.text])[0] for turn in long.turns])
+    whole = (whole / np.linalg.norm(whole, axis=1, keepdims=True)).astype(np.float32)
+    features, means = flow(whole, np.array([turn.speaker == "user" for turn in long.turns]))
+    got = represent_encoded([encoded])
+    np.testing.assert_allclose(got.features[0, -len(features) :], features, atol=1e-6)
+    np.testing.assert_allclose(got.vectors[0], means, atol=1e-6)
+    for i in (3, 39, 500):  # before those that are encoded, the first of them, one of them
+        shorter = long.model_copy(update={"turns": long.turns[:i] + long.turns[i + 1 :]})
+        without, expected = represent_encoded([encoded.without(i)]), represent([shorter], encode)
+        np.testing.assert_array_equal(without.features, expected.features)
+        np.testing.assert_array_equal(without.vectors, expected.vectors)

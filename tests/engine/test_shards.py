@@ -1,71 +1,100 @@
-"""`map_shards`: every backend gives the same, in order, and says where it failed."""
+"""`map_shards` and `map_rows`: every engine gives the same, and says where it failed."""
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import time
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from palaver.engine import map_shards, n_cores
-from palaver.engine.shards import Backend
-from palaver.errors import DataError, MissingExtra, UserError
+from palaver.engine import Engine, Recipe, RowError, map_rows, map_shards, n_cores
+from palaver.errors import DataError, UserError
 
-HERE: tuple[Backend, ...] = ("serial", "threads", "processes")
+sys.path.insert(0, str(Path(__file__).parent))
+from engine_work import Model, WhoOpened, squares  # worker processes find it on the same path
+
+LOCAL, THREADS, PROCESSES = Engine(), Engine("threads", 2), Engine("processes", 2)
+HERE = (LOCAL, THREADS, PROCESSES)
 
 
-# Worker processes cannot import test files, so the work is `eval` of an expression.
 MISSING = "__import__('palaver.files').files.check_readable(__import__('pathlib').Path('none.csv'))"
 PROCESS = "__import__('os').getpid()"
 DEATH = "__import__('os')._exit(9)"
 SQUARES = [f"{n} * {n}" for n in range(20)]
 
 
-@pytest.mark.parametrize("backend", HERE)
-def test_results_come_in_order(backend: Backend) -> None:
-    assert list(map_shards(eval, SQUARES, workers=2, backend=backend)) == [n * n for n in range(20)]
+@pytest.mark.parametrize("engine", HERE, ids=str)
+def test_results_come_in_order(engine: Engine) -> None:
+    assert list(map_shards(eval, SQUARES, engine=engine)) == [n * n for n in range(20)]
 
 
-@pytest.mark.parametrize("backend", HERE)
-def test_nothing_to_do(backend: Backend) -> None:
-    assert list(map_shards(eval, [], workers=2, backend=backend)) == []
+@pytest.mark.parametrize("engine", HERE, ids=str)
+def test_nothing_to_do(engine: Engine) -> None:
+    assert list(map_shards(eval, [], engine=engine)) == []
 
 
-@pytest.mark.parametrize("backend", HERE)
-def test_an_error_names_the_shard_and_stays_what_it_was(backend: Backend) -> None:
-    found = map_shards(
-        eval, ["1", "2", MISSING, "4", "5"], workers=2, backend=backend, name=lambda i, _: f"part {i}"
-    )
+@pytest.mark.parametrize("engine", HERE, ids=str)
+def test_an_error_names_the_shard_and_stays_what_it_was(engine: Engine) -> None:
+    found = map_shards(eval, ["1", "2", MISSING, "4", "5"], engine=engine, name=lambda i, _: f"part {i}")
     assert next(found) == 1
     with pytest.raises(DataError, match="no file none.csv") as caught:
         list(found)
     assert caught.value.__notes__ == ["in part 2"]
 
 
-def test_a_worker_that_dies_is_reported() -> None:
-    with pytest.raises(UserError, match=r"a worker process ended .* shard"):
-        list(map_shards(eval, [*SQUARES, DEATH, *SQUARES], workers=2))
+def test_a_shard_that_ends_its_workers_is_named() -> None:
+    with pytest.raises(
+        UserError, match=r"a worker ended .* \(in shard 3\): its process was killed or crashed"
+    ):
+        list(map_shards(eval, ["1", "2", DEATH, "4"], engine=PROCESSES))
 
 
-def test_a_worker_that_dies_while_shards_are_still_handed_out_is_reported() -> None:
-    def slow() -> Iterator[str]:
-        yield DEATH
-        time.sleep(1.5)  # the pool has noticed by now, and refuses what comes next
-        yield from SQUARES
+def test_a_worker_that_is_killed_once_is_replaced(tmp_path: Path) -> None:
+    mark = tmp_path / "killed"
+    once = (
+        f"__import__('pathlib').Path({str(mark)!r}).exists() or (open({str(mark)!r}, 'w').close(), {DEATH})"
+    )
+    shards = ["1", "2", once, *SQUARES]
+    assert list(map_shards(eval, shards, engine=PROCESSES)) == [1, 2, True, *(n * n for n in range(20))]
 
-    with pytest.raises(UserError, match=r"a worker process ended .* shard 1"):
-        list(map_shards(eval, slow(), workers=2))
+
+def test_one_poisoned_row_and_one_that_kills_cost_two_rows() -> None:
+    rows = list(range(1, 61))
+    rows[13], rows[40] = -1, -2
+    answers = {}
+    for size in (60, 7):
+        shards = [rows[begin : begin + size] for begin in range(0, 60, size)]
+        for _, parts in map_rows(squares, shards, engine=PROCESSES, ordered=True):
+            for some, made in parts:
+                made = [made] if isinstance(made, RowError) else made
+                answers |= dict(zip(some, made, strict=True))
+        assert list(answers) == rows
+        assert answers.pop(-1) == RowError("ValueError: poisoned")
+        assert isinstance(answers.pop(-2), RowError)
+        assert answers == {row: row * row for row in rows if row > 0}
+        answers.clear()
+
+
+def test_a_worker_opens_its_model_once_and_is_never_sent_one() -> None:
+    here = Model()
+    work = WhoOpened(Recipe(Model, here))
+    assert set(map_shards(work, range(4), engine=LOCAL)) == {(os.getpid(), id(here))}
+    opened = set(map_shards(work, range(8), engine=PROCESSES))
+    assert len(opened) <= 2, "one a worker"
+    assert os.getpid() not in {pid for pid, _ in opened}
+    with pytest.raises(UserError, match="cannot be sent to a worker"):
+        list(map_shards(WhoOpened(Recipe.of(here)), range(4), engine=PROCESSES))
 
 
 def test_a_function_that_cannot_be_sent_fails_at_once() -> None:
     with pytest.raises(Exception, match="pickle|local"):
-        list(map_shards(lambda n: n, range(4), workers=2))
+        list(map_shards(lambda n: n, range(4), engine=PROCESSES))
 
 
-@pytest.mark.parametrize("backend", ["threads", "serial"])
-def test_a_stream_is_not_read_far_ahead(backend: Backend) -> None:
+@pytest.mark.parametrize("engine", [Engine("threads", 3), LOCAL], ids=str)
+def test_a_stream_is_not_read_far_ahead(engine: Engine) -> None:
     taken = []
 
     def stream() -> Iterator[int]:
@@ -73,9 +102,9 @@ def test_a_stream_is_not_read_far_ahead(backend: Backend) -> None:
             taken.append(n)
             yield n
 
-    found = map_shards(lambda n: n * n, stream(), workers=3, backend=backend)
+    found = map_shards(lambda n: n * n, stream(), engine=engine)
     assert [next(found) for _ in range(5)] == [0, 1, 4, 9, 16]
-    assert len(taken) <= 5 + 2 * 3
+    assert len(taken) <= 5 + 4 * 3
     found.close()  # type: ignore[attr-defined]
 
 
@@ -85,37 +114,20 @@ def test_progress_counts_shards() -> None:
     def tell(what: str, done: int, total: int) -> None:
         told.append((what, done, total))
 
-    list(map_shards(eval, ["1", "2", "3"], workers=2, backend="threads", progress=tell))
+    list(map_shards(eval, ["1", "2", "3"], engine=THREADS, progress=tell))
     assert told == [("shards", 1, 3), ("shards", 2, 3), ("shards", 3, 3)]
     told.clear()
-    list(map_shards(eval, iter(["1", "2"]), workers=2, backend="serial", what="parts", progress=tell))
+    list(map_shards(eval, iter(["1", "2"]), engine=LOCAL, what="parts", progress=tell))
     assert told == [("parts", 1, 0), ("parts", 2, 0)]
 
 
 def test_processes_are_others_and_one_worker_is_none() -> None:
-    ids = set(map_shards(eval, [PROCESS] * 4, workers=2, backend="processes"))
+    ids = set(map_shards(eval, [PROCESS] * 4, engine=PROCESSES))
     assert os.getpid() not in ids
-    assert set(map_shards(eval, [PROCESS] * 4, workers=1, backend="processes")) == {os.getpid()}
+    assert set(map_shards(eval, [PROCESS] * 4, engine="processes:1")) == {os.getpid()}
 
 
 def test_wrong_calls() -> None:
-    with pytest.raises(UserError, match="did you mean 'threads'"):
-        map_shards(eval, ["1"], backend="thread")  # type: ignore[arg-type]
-    with pytest.raises(UserError, match="found -1"):
-        map_shards(eval, ["1"], workers=-1)
+    with pytest.raises(UserError, match="did you mean 'processes'"):
+        map_shards(eval, ["1"], engine="process")
     assert n_cores() >= 1
-
-
-@pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="Ray is installed")
-def test_without_ray() -> None:
-    with pytest.raises(MissingExtra, match="'ray'") as caught:
-        list(map_shards(eval, ["1", "2"], backend="ray"))
-    assert "[cluster]" in caught.value.hint
-
-
-@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
-def test_with_ray() -> None:
-    assert list(map_shards(eval, SQUARES, backend="ray")) == [n * n for n in range(20)]
-    with pytest.raises(DataError, match="no file none.csv") as caught:
-        list(map_shards(eval, ["1", "2", MISSING], backend="ray"))
-    assert "in shard 3" in caught.value.__notes__

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from palaver.evaluation.cells import GIVE_UP
+from palaver.engine import GIVE_UP
 from palaver.evaluation.judging import ask_judge, judge_keys
 from palaver.evaluation.replies import (
     TestSet,

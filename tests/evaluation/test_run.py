@@ -14,7 +14,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from palaver.errors import DataError, UserError
+from palaver.errors import ConfigError, DataError, UserError
 from palaver.evaluation.experiment import load_experiment
 from palaver.evaluation.finished import is_finished
 from palaver.evaluation.plan import plan_run
@@ -292,3 +292,28 @@ def test_two_runs_do_not_work_in_one_folder(experiment_file: Write, bots_folder:
     with lock_folder(bots_folder / "out"), pytest.raises(UserError, match="another process"):
         Store(bots_folder / "out").close()
         run_experiment(path, bots_folder / "out", options=JSON)
+
+
+def test_the_file_may_name_an_engine_and_nothing_depends_on_it(tmp_path: Path) -> None:
+    (tmp_path / "engine_bots.py").write_text(
+        "def loud(text):\n    return text.upper()\n"
+        "def length(response):\n    return float(len(response.response))\n"
+    )
+    (tmp_path / "questions.txt").write_text("".join(f"question {n}\n" for n in range(300)))
+    text = (
+        '[systems.loud]\nkind = "python"\nfunction = "engine_bots:loud"\n'
+        '[test]\ncontexts = "questions.txt"\n[judges]\nby = ["engine_bots:length"]\n'
+    )
+    results = {}
+    for engine in ("local", "processes:2"):
+        path = tmp_path / "experiment.toml"
+        path.write_text(f'title = "x"\nengine = "{engine}"\n{text}')
+        out = tmp_path / engine.partition(":")[0]
+        run_experiment(path, out, options=JSON)
+        results[engine] = [
+            (out / name).read_bytes() for name in ("responses.jsonl", "ratings.parquet", "results.json")
+        ]
+    assert results["local"] == results["processes:2"]
+    path.write_text(f'engine = "process"\n{text}')
+    with pytest.raises(ConfigError, match=r"line 1: engine: there is no engine 'process' \(did you mean"):
+        run_experiment(path, tmp_path / "wrong")

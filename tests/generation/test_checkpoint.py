@@ -116,6 +116,13 @@ def test_knowledge_with_and_without(checkpoints: Path, talk: Talk) -> None:
     assert any("first 8 tokens" in note for note in system.notes)
 
 
+def test_longer_replies_than_the_model_gives_are_not_promised(checkpoints: Path) -> None:
+    longest = CheckpointSystem(checkpoints / "plain").config.max_response
+    assert not len(CheckpointSystem(checkpoints / "plain", decoding=Decoding(max_length=longest)).notes)
+    system = CheckpointSystem(checkpoints / "plain", decoding=Decoding(max_length=500))
+    assert list(system.notes) == [f"plain replies with {longest} tokens at most, although max_length is 500"]
+
+
 def test_a_plain_model_takes_nothing(checkpoints: Path, talk: Talk) -> None:
     system = CheckpointSystem(checkpoints / "plain")
     for condition in ({"speaker": "Joey"}, {"ocean": (4.0,) * 5}, {"knowledge": "x"}):

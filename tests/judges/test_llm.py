@@ -19,6 +19,7 @@ from palaver.models.packages import PACKAGES, installed_version
 from palaver.reports.bias import sentences
 from palaver.schema import Item, Likert, Output, Pairwise, Question, RankMagnitude, Study
 from palaver.schema.delivery import Checks, Expected, KnownItem
+from palaver.schema.media import Media, MediaFile
 
 from .scripted_server import Script, ScriptedServer
 
@@ -107,6 +108,27 @@ def test_refused_and_broken_answers_stay_in_the_count(serve: Serve) -> None:
     assert tally.unparsed > 0
     assert tally.refused > 0
     assert result.frame.height == tally.answered
+
+
+def test_images_cannot_be_seen_and_count_as_refused(serve: Serve) -> None:
+    picture = MediaFile(name="cat.png", hash="0" * 64, type="image/png", size=1, width=1, height=1)
+    study = study_of(Likert(), n=3, markdown=True, media=Media(folder="pictures", files=(picture,)))
+    shown = Output(system="long", text="![a cat](cat.png)")
+    first = study.items[0].model_copy(update={"outputs": (shown, study.items[0].outputs[1])})
+    check = KnownItem(
+        item=first.model_copy(update={"id": "check"}),
+        expected=(Expected(criterion="better", system="long", low=1),),
+    )
+    study = study.model_copy(update={"items": (first, *study.items[1:]), "checks": Checks(items=(check,))})
+    script = Script(say='{"better": 3}')
+    result = rate_study(study, serve(script))
+    assert (result.tally.planned, result.tally.answered, result.tally.refused) == (7, 5, 2)
+    assert (result.tally.asked, result.tally.checks) == (7, 0)
+    assert not any("cat.png" in str(body) for body in script.requests)
+    assert result.notes == (
+        "2 questions about images or sounds, which the model cannot see or hear: counted as refused",
+    )
+    assert rate_study(study.model_copy(update={"markdown": False}), serve(script)).tally.refused == 0
 
 
 def test_answers_outside_the_scale_are_unparsed(serve: Serve) -> None:

@@ -183,3 +183,22 @@ def test_labels_are_understood_under_any_of_their_names(tmp_path: Path) -> None:
         ("chats", "user", 3.0),
     ]
     assert "1 dialogues name no system: taken for chats.jsonl's own" in result.notes
+
+
+def test_judges_in_other_processes_say_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parent.parent / "engine")
+    rows = [
+        {"id": str(n), "system": "a", "context": "x", "response": f"reply {n}", "reference": "reply 1"}
+        for n in range(2100)
+    ]
+    rows[1500]["response"] = "no"
+    path = tmp_path / "said.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    by = ["unigram_f1", "engine_work:length", "distinct_1"]
+    here = judge(path, by)
+    there = judge(path, by, engine="processes:2")
+    assert there.frame.equals(here.frame)
+    assert here.left_out == {"length: failed: length (response '1500') failed: ValueError: too short": 1}
+    assert there.left_out == here.left_out
+    assert there.notes == here.notes
+    assert here.frame.height == 2100 + 2099 + 1

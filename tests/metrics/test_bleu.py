@@ -83,8 +83,9 @@ def test_responses_without_references_have_no_score_and_do_not_count() -> None:
 @given(st.lists(texts, min_size=2, max_size=6))
 def test_self_bleu_is_the_mean_over_all_others(said: list[str]) -> None:
     each = [sacrebleu.sentence_bleu(text, said[:i] + said[i + 1 :]).score for i, text in enumerate(said)]
-    assert self_bleu(Examples.of([Example(text) for text in said])) == pytest.approx(np.mean(each), abs=1e-9)
+    blocks = [Examples.of([Example(text) for text in said])]
+    assert self_bleu(blocks) == pytest.approx(np.mean(each), abs=1e-9)
 
 
 def test_self_bleu_of_one_response_is_undefined() -> None:
-    assert math.isnan(self_bleu(Examples.of([Example("hello there")])))
+    assert math.isnan(self_bleu([Examples.of([Example("hello there")])]))

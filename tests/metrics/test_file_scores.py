@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 import sacrebleu
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
 from palaver.errors import DataError, UserError
-from palaver.metrics import file_scores
+from palaver.metrics import bleu, blocks, file_scores, pooling
+from palaver.metrics.examples import Examples
 from palaver.metrics.file_scores import score_files
+from palaver.statistics import bootstrap
 
 WORDS = ["cats", "dogs", "like", "the", "sun", "and", "rain", "fall", "on", "us"]
 
@@ -113,13 +117,11 @@ def test_empty_responses_are_rows_and_missing_ones_are_counted(tmp_path: Path) -
     assert dict(result.left_out) == {"responses that the system did not give": 1}
     empty = next(row for row in result.scores if row.name == "empty")
     assert (empty.value, empty.n) == (pytest.approx(1 / 3), 3)
-    import polars as pl
-
     frame = pl.concat(result.rating_frames())
     marks = frame.filter(frame["criterion"] == "empty")
     assert dict(zip(marks["item"], marks["value"], strict=True)) == {"1": "1", "2": "0", "4": "0"}
-    bleu = frame.filter(frame["criterion"] == "bleu")
-    assert dict(zip(bleu["item"], bleu["value"], strict=True))["2"] in ("100", "100.00000000000004")
+    of_bleu = frame.filter(frame["criterion"] == "bleu")
+    assert dict(zip(of_bleu["item"], of_bleu["value"], strict=True))["2"] in ("100", "100.00000000000004")
     assert set(frame["kind"]) == {"metric"}
 
 
@@ -129,6 +131,70 @@ def test_reading_in_parts_changes_nothing(responses: Path, monkeypatch: pytest.M
     parts = score_files(responses, n_replicates=50)
     assert [row.value for row in parts.scores] == pytest.approx([row.value for row in whole.scores])
     assert [row.low for row in parts.scores] == pytest.approx([row.low for row in whole.scores], nan_ok=True)
+
+
+def test_what_does_not_fit_into_memory_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [
+        {
+            "id": str(i),
+            "system": system,
+            "response": text,
+            "reference": REFERENCES[i],
+            "knowledge": REFERENCES[i],
+        }
+        for system, said in {"a": SAID["good"], "b": SAID["fair"][:50], "c": SAID["same"]}.items()
+        for i, text in enumerate(said)
+    ]
+    file = write(tmp_path / "r.jsonl", rows)
+    monkeypatch.setattr(bootstrap, "MANY", 32)
+    whole = score_files(file, n_replicates=40)
+    for module, name, most in ((file_scores, "_BUFFER", 7), (blocks, "HELD", 1), (blocks, "ROWS", 8)):
+        monkeypatch.setattr(module, name, most)
+    monkeypatch.setattr(pooling, "AT_ONCE", 50)
+    parts = score_files(file, n_replicates=40)
+    assert len(parts.differences) == 3 * sum(metric.has_scores for metric in parts.metrics)
+    for one, other in ((whole.scores, parts.scores), (whole.differences, parts.differences)):
+        for row, same in zip(one, other, strict=True):
+            for name in ("value", "difference", "low", "high", "p"):
+                if hasattr(row, name):
+                    assert getattr(same, name) == pytest.approx(getattr(row, name), nan_ok=True), row
+    frames = [pl.concat(result.rating_frames()) for result in (whole, parts)]
+    keys = ["system", "criterion", "item"]
+    assert frames[0].drop("value").equals(frames[1].drop("value"))
+    numbers = [frame.sort(keys)["value"].cast(pl.Float64).to_numpy() for frame in frames]
+    np.testing.assert_allclose(*numbers)
+
+
+def test_no_more_is_held_than_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the length of a file: rows of the table, n-grams that are sorted, responses with tokens."""
+    held: dict[str, int] = {}
+
+    def watch(module: Any, name: str, size: Callable[..., int]) -> None:
+        real = getattr(module, name)
+
+        def watched(*given: Any, **named: Any) -> Any:
+            result = real(*given, **named)
+            held[name] = max(held.get(name, 0), size(result, *given))
+            return result
+
+        monkeypatch.setattr(module, name, watched)
+
+    monkeypatch.setattr(file_scores, "_BUFFER", 10)
+    monkeypatch.setattr(pooling, "AT_ONCE", 100)
+    monkeypatch.setattr(bootstrap, "MANY", 64)
+    monkeypatch.setattr(bootstrap, "_PART", 16)
+    watch(bleu, "_add_matches_with_others", lambda _, matches, grams, owners: len(grams))
+    watch(blocks.RowTable, "__getitem__", lambda rows, *_: len(rows))
+    watch(Examples, "matches", lambda matches, *_: len(matches))
+    (tmp_path / "r.txt").write_text("\n".join(sentences(3, 1000)) + "\n")
+    (tmp_path / "t.txt").write_text("\n".join(sentences(4, 1000)) + "\n")
+    monkeypatch.setattr(blocks, "ROWS", 20)
+    score_files(tmp_path / "r.txt", references=[tmp_path / "t.txt"], n_replicates=5)
+    assert held["matches"] <= 10
+    assert held["__getitem__"] <= 64
+    assert held["_add_matches_with_others"] <= 1000  # 100 or so, and more where one word is frequent
 
 
 def test_lines_of_text_and_their_references(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def test_each_finds_clouds_that_lie_apart(name: str) -> None:
 
 
 def test_the_protocol_runs_with_them() -> None:
-    options = {"samples": 20, "size": 30, "repetitions": 2, "replicates": 0, "workers": 1}
+    options = {"samples": 20, "size": 30, "repetitions": 2, "replicates": 0, "engine": "local"}
     settings = Settings(**options, classifier="agglomerative")
     pools = replace(make_pools([0, 1, 2], strength=0.6), words={})
     result = run_protocol(pools, settings)

@@ -12,7 +12,7 @@ from palaver.errors import DataError, UserError
 from palaver.personality.comparison import compare_pools
 from palaver.personality.plan import Settings
 
-FAST = Settings(samples=20, size=30, repetitions=2, replicates=12, workers=1)
+FAST = Settings(samples=20, size=30, repetitions=2, replicates=12, engine="local")
 
 
 def test_clear_characters_beat_blurred_ones() -> None:

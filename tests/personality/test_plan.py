@@ -16,7 +16,7 @@ from palaver.personality.plan import Kind, Plan, Settings, generator, group_fold
 from palaver.personality.samples import draw_rows
 from palaver.personality.splits import by_fold
 
-SMALL = Settings(samples=20, size=20, repetitions=2, replicates=10, workers=1)
+SMALL = Settings(samples=20, size=20, repetitions=2, replicates=10, engine="local")
 
 
 class Spy:

@@ -66,7 +66,7 @@ def test_the_same_character_three_times(known: SimpleNamespace) -> None:
 def test_the_same_seed_gives_the_same_bytes(known: SimpleNamespace) -> None:
     pools = known.pools([0, 1, None], strength=0.03)
     small = replace(SMALL, replicates=10)
-    once, again = run_protocol(pools, small), run_protocol(pools, replace(small, workers=1))
+    once, again = run_protocol(pools, small), run_protocol(pools, replace(small, engine="local"))
     assert once.to_json() == again.to_json()
     other = run_protocol(pools, replace(small, seed=1))
     assert other.condition("characters") != once.condition("characters")

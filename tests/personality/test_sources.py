@@ -164,9 +164,9 @@ def test_shards_change_nothing(
     text = "".join(json.dumps(row) + "\n" for row in rows).rstrip("\n").encode()
     path = tmp_path / name
     path.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
-    whole = read_pools(path, known.toy, workers=1)
+    whole = read_pools(path, known.toy, engine="local")
     monkeypatch.setattr(responses, "SHARD", 999)
-    parts = read_pools(path, known.toy, workers=1)
+    parts = read_pools(path, known.toy, engine="local")
     assert parts.label.tolist() == whole.label.tolist()
     assert parts.group.tolist() == whole.group.tolist()
     assert (parts.traits.counts != whole.traits.counts).nnz == 0

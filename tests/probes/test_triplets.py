@@ -77,7 +77,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_sets_from_small_corpora(folder: Path) -> None:
-    made = generate(folder, workers=1)
+    made = generate(folder, engine="local")
     counted = [t for t in made.triplets if not t.variant]
     by_set: dict[str, list[Triplet]] = {name: [t for t in counted if t.set == name] for name in SETS}
     assert made.made == {name: len(found) for name, found in by_set.items()}
@@ -121,13 +121,13 @@ def test_the_sets_from_small_corpora(folder: Path) -> None:
 
 
 def test_words_moved_about_are_the_same_words_with_the_same_capitals(folder: Path) -> None:
-    for t in generate(folder, workers=1).triplets:
+    for t in generate(folder, engine="local").triplets:
         if t.set == "fixed-point-reorder":
             assert sorted(t.star.split()) == sorted(t.original.split())
 
 
 def test_case_control(folder: Path) -> None:
-    made = generate(folder, workers=1)
+    made = generate(folder, engine="local")
     controls = case_control(made.triplets)
     assert len(controls) == sum(made.made.values())
     by_id = {t.id: t for t in made.triplets}
@@ -141,7 +141,7 @@ def test_case_control(folder: Path) -> None:
 def test_the_seed_decides(folder: Path) -> None:
     few = tuple((name, 2) for name in SETS)
     first, again, other = (
-        generate(folder, Recipe(seed=seed, sizes=few), workers=1).triplets for seed in (0, 0, 5)
+        generate(folder, Recipe(seed=seed, sizes=few), engine="local").triplets for seed in (0, 0, 5)
     )
     assert first == again
     assert first != other
@@ -149,7 +149,7 @@ def test_the_seed_decides(folder: Path) -> None:
 
 def test_negation_detection_takes_captions_first_and_news_where_they_run_out(folder: Path) -> None:
     for seed in range(4):
-        found = generate(folder, Recipe(seed=seed), workers=1).triplets
+        found = generate(folder, Recipe(seed=seed), engine="local").triplets
         order = [t.corpus for t in found if t.set == "negation-detection"]
         assert {"sick", "treebank"} <= set(order)
         assert order == sorted(order, key=lambda corpus: corpus != "sick")
@@ -159,7 +159,7 @@ def test_the_folder_above_will_do(folder: Path, tmp_path_factory: pytest.TempPat
     above = tmp_path_factory.mktemp("data")
     (above / "sentences").symlink_to(folder)
     few = Recipe(sizes=tuple((name, 1) for name in SETS))
-    assert generate(above, few, workers=1).triplets == generate(folder, few, workers=1).triplets
+    assert generate(above, few, engine="local").triplets == generate(folder, few, engine="local").triplets
 
 
 def test_a_text_of_ones_own(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_a_text_of_ones_own(tmp_path: Path) -> None:
     path.write_text(
         "The doctor helped the patient.\n\nA dog is sleeping.\nLes enfants jouent dans le jardin.\n"
     )
-    made = generate(None, texts=[path], workers=1)
+    made = generate(None, texts=[path], engine="local")
     assert made.made["argument-sensitivity"] == 1
     assert made.made["fixed-point-reorder"] == 0
     assert made.triplets[-1].source_id == "line 1"
@@ -176,10 +176,10 @@ def test_a_text_of_ones_own(tmp_path: Path) -> None:
 
 def test_nothing_to_read(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no sentences"):
-        generate(tmp_path, workers=1)
+        generate(tmp_path, engine="local")
     (tmp_path / "blank.txt").write_text("\n\n")
     with pytest.raises(DataError, match="every line is blank"):
-        generate(None, texts=[tmp_path / "blank.txt"], workers=1)
+        generate(None, texts=[tmp_path / "blank.txt"], engine="local")
 
 
 @pytest.mark.parametrize("name", ["t.jsonl", "t.csv", "t.parquet"])
@@ -246,7 +246,7 @@ def test_similarity_is_levenshtein(a: list[str], b: list[str]) -> None:
 def test_sick_with_a_missing_column(tmp_path: Path) -> None:
     (tmp_path / "SICK.txt").write_text("pair_ID\tsentence_A\n1\tx\n")
     with pytest.raises(DataError, match="sentence_B"):
-        generate(tmp_path, workers=1)
+        generate(tmp_path, engine="local")
 
 
 def test_the_recipe_has_a_signature() -> None:

@@ -15,13 +15,16 @@ from pydantic import TypeAdapter, ValidationError
 
 from palaver.schema import (
     SCALES,
+    BestWorst,
     Binary,
     Checkboxes,
+    FreeText,
     Likert,
     Magnitude,
     Ordinal,
     Pairwise,
     Question,
+    Ranking,
     RankMagnitude,
     Real,
     Scale,
@@ -32,7 +35,10 @@ from palaver.schema.rating import value_text
 from palaver.schema.scale import Impressions
 
 KINDS: list[type[Any]] = [SCALES.get(name) for name in SCALES]
-any_scale = st.one_of(*(st.from_type(kind) for kind in KINDS))
+small_texts = st.builds(
+    FreeText, min_length=st.integers(1, 5), max_length=st.integers(5, 40), lines=st.integers(1, 3)
+)
+any_scale = st.one_of(*(st.from_type(kind) for kind in KINDS if kind is not FreeText), small_texts)
 raw_values = st.one_of(
     st.none(),
     st.booleans(),
@@ -58,11 +64,12 @@ def test_a_value_is_accepted_for_good_or_refused_with_both_sides_named(scale: An
     try:
         value = scale.parse(raw)
     except ValueError as error:
-        assert str(error) == f"expected {scale.describe()}, found {raw!r}"
+        found = "" if scale.form == "text" else repr(raw)  # of a text its length
+        assert str(error).startswith(f"expected {scale.describe()}, found {found}")
         return
     assert scale.parse(value) == value
     assert scale.parse(value_text(value)) == value
-    assert math.isfinite(scale.score(value))
+    assert math.isfinite(scale.score(value)) or scale.form == "text"
 
 
 @given(scale=any_scale, data=st.data())
@@ -72,7 +79,7 @@ def test_permitted_values_survive_a_csv_cell(scale: Any, data: st.DataObject) ->
     parsed = scale.parse(value)
     assert parsed == value
     assert scale.parse(value_text(parsed)) == parsed
-    assert math.isfinite(scale.score(parsed))
+    assert math.isfinite(scale.score(parsed)) or scale.form == "text"
 
 
 def _permitted(scale: Any) -> st.SearchStrategy[Any]:
@@ -99,6 +106,12 @@ def _permitted(scale: Any) -> st.SearchStrategy[Any]:
             several = st.sets(st.sampled_from(free), min_size=1) if free else st.nothing()
             alone = st.sampled_from(scale.exclusive).map(lambda o: {o}) if scale.exclusive else st.nothing()
             return (several | alone).map(lambda ticked: tuple(o for o in scale.options if o in ticked))
+        case FreeText():
+            return st.text("ab=é'", min_size=scale.min_length, max_size=scale.max_length)
+        case BestWorst():
+            return st.integers(-1, 1)
+        case Ranking():
+            return st.integers(0, 1)  # of two outputs, as pages have here
     raise AssertionError(scale)
 
 
@@ -266,7 +279,7 @@ def test_every_kind_says_how_it_measures_and_is_asked(kind: type[Any]) -> None:
     scale = kind()
     assert scale.level in ("nominal", "ordinal", "interval", "ratio")
     assert scale.widget
-    assert scale.form in ("number", "pair", "boxes")
+    assert scale.form in ("number", "pair", "boxes", "text")
     assert scale.describe()
 
 
@@ -297,7 +310,9 @@ def test_levels_are_those_of_stevens() -> None:
 def test_scores_of_a_column_are_the_scores_of_its_cells(scale: Any, data: st.DataObject) -> None:
     values = [scale.parse(v) for v in data.draw(st.lists(_permitted(scale), min_size=1, max_size=5))]
     column = values if scale.form == "number" else [value_text(v) for v in values]
-    assert scale.scores(column).tolist() == pytest.approx([scale.score(v) for v in values], rel=1e-12)
+    assert scale.scores(column).tolist() == pytest.approx(
+        [scale.score(v) for v in values], rel=1e-12, nan_ok=True
+    )
 
 
 @given(scale=any_scale, seed=st.integers(0, 100))
@@ -395,7 +410,7 @@ def test_an_installed_scale_is_read_by_its_kind(monkeypatch: pytest.MonkeyPatch)
     question = Question.model_validate({"criterion": "warmth", "text": "?", "scale": {"kind": "thermometer"}})
     assert type(question.scale).__name__ == "Thermometer"
     assert Question.model_validate_json(question.model_dump_json()) == question
-    with pytest.raises(ValidationError, match="real, thermometer, found 'thermometre' .did you mean"):
+    with pytest.raises(ValidationError, match="ranking, thermometer, found 'thermometre' .did you mean"):
         TypeAdapter(Scale).validate_python({"kind": "thermometre"})
 
 

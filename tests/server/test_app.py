@@ -16,10 +16,11 @@ from fastapi.testclient import TestClient
 from sqlalchemy import event, func, select
 
 from palaver.errors import UserError
-from palaver.server.app import DatabaseCheck, app_from_environment, create_app
+from palaver.server.app import DatabaseCheck, create_app
 from palaver.server.entry import allow_resume, code_of, resume_requests
+from palaver.server.overview import app_from_environment
 from palaver.server.security import MAX_BODY
-from palaver.server.settings import Settings
+from palaver.server.settings import Settings, from_environment, to_environment
 from palaver.server.tables import answer, comment, rater
 from palaver.studies.design import PRESETS, preset_study, preset_text
 
@@ -708,9 +709,9 @@ def test_workers_read_their_settings_from_the_environment(
     with pytest.raises(UserError, match="PALAVER_SERVER is not set"):
         app_from_environment()
     settings = Settings(study_file=file, database=f"sqlite:///{tmp_path / 'study.db'}", workers=2)
-    for name, value in settings.to_environment().items():
+    for name, value in to_environment([settings]).items():
         monkeypatch.setenv(name, value)
-    assert Settings.from_environment() == settings
+    assert from_environment() == (settings,)
     with TestClient(app_from_environment(), base_url="http://localhost") as client:
         assert client.get("/health").json()["status"] == "ok"
 

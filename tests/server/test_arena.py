@@ -116,7 +116,7 @@ def test_two_rounds(
     assert not any(name in frame for frame in frames for name in bots), "no name before the last vote"
     page.locator("#verdict .choice", has_text="Left").click()
     page.locator("#verdict .go").click()
-    expect(page.locator("#names li")).to_have_text([f"Left: {left}", f"Right: {right}"])
+    expect(page.locator("#names li")).to_have_text([f"The left one: {left}", f"The right one: {right}"])
     accessible(page)
     no_sideways_scroll(page)
 

@@ -54,7 +54,7 @@ def templates() -> Environment:
     return environment("", static_files())
 
 
-def page_of(study: Study, answered: dict[tuple[str, int], str] | None = None) -> RatingPage:
+def page_of(study: Study, answered: dict[tuple[str, int, int | None], str] | None = None) -> RatingPage:
     task = Task(1, "main", study.items[0], study.questions, (1, 0), answered or {}, 0, 1)
     return rating_page(study, task)
 
@@ -69,11 +69,12 @@ def html_of(page: RatingPage, templates: Environment) -> str:
 def test_every_scale_has_its_widget(
     kind: str, make_study: Callable[..., Study], templates: Environment
 ) -> None:
-    page = page_of(make_study(scale={"kind": kind}))
+    n_outputs = 3 if kind == "best-worst" else 2
+    page = page_of(make_study(scale={"kind": kind}, n_outputs=n_outputs))
     html = html_of(page, templates)
     expected = 1 if kind == "pairwise" else len(page.outputs)
     assert len(re.findall(r'class="question', html)) == expected
-    assert html.count("<input") >= expected
+    assert html.count("<input") + html.count("<select") >= expected
     assert "None" not in html
 
 
@@ -92,7 +93,7 @@ def test_every_scale_has_its_widget(
 def test_what_was_answered_is_there_again(
     scale: dict[str, Any], value: str, chosen: str, make_study: Callable[..., Study], templates: Environment
 ) -> None:
-    page = page_of(make_study(scale=scale), {("quality", 0): value, ("quality", 1): value})
+    page = page_of(make_study(scale=scale), {("quality", 0, None): value, ("quality", 1, None): value})
     assert chosen in html_of(page, templates)
 
 

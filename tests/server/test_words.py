@@ -20,6 +20,8 @@ from palaver.collection.records import Exit
 from palaver.errors import Sentence, UserError
 from palaver.schema import SCALES
 from palaver.server.app import create_app
+from palaver.server.chat_records import people_of
+from palaver.server.database import Database
 from palaver.server.settings import Settings
 from palaver.server.words import choose_language, languages, words_of
 from palaver.studies.design import preset_text
@@ -27,7 +29,8 @@ from palaver.studies.design import preset_text
 SOURCE = Path(palaver.__file__).parent
 TEMPLATES = sorted(p for p in (SOURCE / "server/templates").glob("*.j2") if not p.name.startswith("admin"))
 SCRIPTS = sorted(p for p in (SOURCE / "server/static").glob("*.js") if p.name not in ("admin.js", "words.js"))
-FOR_ADMINS = ("admin", "amendment_page", "backup", "dashboard", "oversight")
+FOR_ADMINS = ("admin", "amendment_page", "backup", "dashboard", "decisions", "oversight", "preview")
+FOR_ADMINS += ("rater_record",)
 CODE = [
     SOURCE / "errors.py",
     *sorted(p for p in (SOURCE / "server").glob("*.py") if not p.name.startswith(FOR_ADMINS)),
@@ -287,3 +290,41 @@ def test_a_language_without_a_catalogue_is_refused_before_anybody_comes(
 ) -> None:
     with pytest.raises(UserError, match="there is no catalogue 'browsr' \\(did you mean 'browser'\\?\\)"):
         visit('language = "browsr"')
+
+
+def test_people_who_talk_read_their_language(tmp_path: Path) -> None:
+    file = tmp_path / "collection.toml"
+    text = """
+        name = "talk"
+        instructions = "Talk."
+        [[about_partner]]
+        criterion = "good"
+        text = "Good?"
+        scale = { kind = "binary" }
+        [translations.de]
+        instructions = "Sprechen Sie."
+        questions.good = { text = "Gut?" }
+    """
+    file.write_text(text, encoding="utf-8")
+    app = create_app(Settings(collection_file=file, database=f"sqlite:///{tmp_path / 'talk.db'}"))
+    with TestClient(app, base_url="http://localhost", headers={"accept-language": "de"}) as browser:
+        csrf = re.findall('name="csrf" value="([^"]+)', browser.get("/").text)[0]
+        page = browser.post("/study/begin", data={"csrf": csrf}).text
+        for said in (
+            "Warten auf ein Gegenüber",
+            "Sprechen Sie.",
+            "Gut?",
+            "<span>ja",
+            "Die Verbindung ist unterbrochen",
+        ):
+            assert said in page
+        with browser.websocket_connect(
+            "ws://localhost/chat/socket", headers={"origin": "http://localhost"}
+        ) as socket:
+            socket.send_json({"type": "hello", "token": csrf})
+            socket.receive_json()
+            socket.send_json({"type": "say", "id": "1", "text": "hallo", "mark": "m"})
+            replies = iter(socket.receive_json, None)
+            refused = next(reply for reply in replies if reply["type"] == "refused")
+            assert refused["why"] == "Sie sind in keinem Gespräch"
+    assert [person.language for person in people_of(Database(f"sqlite:///{tmp_path / 'talk.db'}"))] == ["de"]

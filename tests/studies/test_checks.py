@@ -35,8 +35,8 @@ def test_what_is_expected(fields: dict[str, object], right: list[str], wrong: li
 
 def test_no_answer_does_not_meet_an_expectation() -> None:
     expected = [expect(low=1), expect(system="other", low=1), expect(criterion="other", low=1)]
-    assert met(expected, {("c", "s"): "1", ("other", "s"): "0"}) == [True, False, False]
-    assert met([], {("c", "s"): "1"}) == []
+    assert met(expected, {("c", "s", None): "1", ("other", "s", None): "0"}) == [True, False, False]
+    assert met([], {("c", "s", None): "1"}) == []
 
 
 def item_of(*texts: str) -> Item:

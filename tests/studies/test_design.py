@@ -25,7 +25,7 @@ from palaver.schema import (
 )
 from palaver.schema.scale import Bounds
 from palaver.studies import PRESETS, load_study, preset_text
-from palaver.studies.design import preset_study, study_toml
+from palaver.studies.design import parse_study, preset_study, study_toml
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -219,7 +219,8 @@ def test_all_mistakes_at_once_in_their_lines(tmp_path: Path) -> None:
         "line 6: blind: expected true or false, found 'perhaps'",
         "line 10: questions[1].text: must not be empty, found ''",
         "line 11: questions[1].scale: kind: expected one of likert, magnitude, rank-magnitude, pairwise, "
-        "binary, ordinal, checkboxes, choice, slider, real, found 'likertt' (did you mean 'likert'?)",
+        "binary, ordinal, checkboxes, choice, slider, real, text, best-worst, "
+        "ranking, found 'likertt' (did you mean 'likert'?)",
         "line 16: questions[2].scale: expected a table such as { kind = \"likert\" }, found 'likert'",
         "line 17: questions[2].binary: there is no such field",
         "line 22: questions[3].scale: high (1) must be above low (6)",
@@ -417,3 +418,20 @@ def test_items_from_is_looked_for_beside_the_study(tmp_path: Path, monkeypatch: 
     (folder / "s.toml").write_text(HEAD)
     monkeypatch.chdir(tmp_path)
     assert load_study("deep/s.toml").items[0].id == "a"
+
+
+@pytest.mark.parametrize(
+    ("head", "mistake"),
+    [
+        ('stop_criterion = "nope"', "line 1: stop_criterion: the study does not ask for 'nope'"),
+        (
+            'equivalent_within = 50\nstop = "when-sure"',
+            "line 1: equivalent_within: a margin of 50 is as large",
+        ),
+    ],
+)
+def test_what_keeps_a_study_from_stopping_is_named_with_its_line(head: str, mistake: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        parse_study(f"{head}\n{preset_text('likert')}", "study.toml")
+    (problem,) = error.value.problems
+    assert problem.startswith(mistake)

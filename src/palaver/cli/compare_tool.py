@@ -47,7 +47,7 @@ def score(
     ] = False,
     min_turns: options.MinTurns = 2,
     columns: options.Columns = None,
-    workers: options.Workers = 0,
+    engine: options.Engine = None,
     shard_size: Annotated[int, typer.Option(min=1, help="Dialogues that are in memory at once.")] = 1000,
     device: options.Device = "auto",
     force: options.Force = False,
@@ -56,12 +56,12 @@ def score(
     """Score every dialogue or response of a file.
 
     Each gets a number, its interval, and the turn that costs most, as JSON lines, worst first. Differences of
-    scores are log-odds: 1 more is better with 73%, 2 more with 88%. Of several --workers each has a
-    comparator of its own; 0 is one.
+    scores are log-odds: 1 more is better with 73%, 2 more with 88%. Each worker of an --engine has a
+    comparator of its own.
 
     Example: palaver compare score chats.jsonl --out scores.jsonl
     """
-    where = _device(device)
+    _device(device)
     from palaver.comparator.file_scores import score_file
     from palaver.comparator.scorer import load_scorer
 
@@ -79,8 +79,8 @@ def score(
             file,
             out,
             comparator=comparator,
-            device=where,
-            workers=workers or 1,
+            device=device,
+            engine=engine or "local",
             turns=None if all_turns else turns,
             min_turns=min_turns,
             shard_size=shard_size,

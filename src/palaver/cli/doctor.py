@@ -17,7 +17,7 @@ import typer
 from palaver import __version__
 from palaver.cli import options
 from palaver.cli.messages import print_json
-from palaver.engine.shards import n_cores
+from palaver.engine.cores import n_cores
 from palaver.errors import pip_line
 from palaver.files import cache_home
 

@@ -36,6 +36,7 @@ def evaluate(
     ] = "html",
     data: options.Data = None,
     device: options.Device = "auto",
+    engine: options.Engine = None,
     as_json: options.Json = False,
     force: options.Force = False,
 ) -> None:
@@ -68,6 +69,7 @@ def evaluate(
     place = f" --out {out}" if out is not None else ""
     settings = Options(
         device=device,
+        engine=engine,
         data=data,
         form=form,  # type: ignore[arg-type]  # one of FILES
         command=f"palaver evaluate {file}{place}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,7 +21,7 @@ from palaver.generation.bulk import GenerationResult, generate_file
 from palaver.generation.common import drop_common as drop_common_responses
 from palaver.generation.contexts import Condition, conditions_of
 from palaver.generation.options import DecodingOptions
-from palaver.generation.system import notes, takes
+from palaver.generation.system import takes
 from palaver.generation.systems_file import find_system
 from palaver.schema import System
 
@@ -61,6 +62,7 @@ def generate(
     decoding: Decoding = DecodingOptions(),
     seed: options.Seed = 0,
     device: options.Device = "auto",
+    engine: options.Engine = None,
     force: options.Force = False,
 ) -> None:
     """Write the replies of systems to a file of contexts.
@@ -95,7 +97,8 @@ def generate(
         facts = ReadingKnowledge(selector, source, options.torch_device(device))
     specs = [find_system(name, systems_file) for name in dict.fromkeys(system)]
     where = None if device == "auto" else device  # auto leaves the device to the systems file
-    opened = [spec(device=where, decoding=chosen) for spec in specs]
+    openers = {spec.name: partial(spec, device=where, decoding=chosen) for spec in specs}
+    opened = [open_it() for open_it in openers.values()]
     conditions = _conditions(opened, speakers, table, drop_common)
     if facts is not None:
         _check_knowledge(opened, "--knowledge" if knowledge is not None else "--selector")
@@ -110,6 +113,8 @@ def generate(
                 context=history,
                 knowledge=facts.choose_for if facts else None,
                 knowledge_signature=facts.signature if facts else None,
+                engine=engine or "local",
+                openers=openers,
                 fresh=force,
                 progress=tell,
             )
@@ -117,7 +122,7 @@ def generate(
         typer.echo(f"the rows so far are in {out}; the same command goes on", err=True)
         raise
     of_knowledge = facts.notes if isinstance(facts, ReadingKnowledge) else []
-    for text in (*(note for one in opened for note in notes(one)), *of_knowledge):
+    for text in (*done.notes, *of_knowledge):
         typer.echo(f"note: {text}", err=True)
     if source.n_repeated:
         typer.echo(
@@ -166,6 +171,8 @@ def _report(done: GenerationResult, conditions: Mapping[str, Sequence[Any]]) -> 
         typer.echo(f"  left out: {count:,} contexts: {reason}")
     for name, count in done.skipped.items():
         typer.echo(f"  {name} gave no reply to {count:,} contexts; their rows say why")
+    for name, count in done.failed.items():
+        typer.echo(f"  {name} failed on {count:,} contexts; their rows say why")
 
 
 def _drop(out: Path, n: int) -> None:

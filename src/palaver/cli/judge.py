@@ -65,6 +65,7 @@ def judge(
     list_judges: options.ListNames = False,
     columns: options.Columns = None,
     device: options.Device = "auto",
+    engine: options.Engine = None,
     as_json: options.Json = False,
     force: options.Force = False,
 ) -> None:
@@ -101,7 +102,10 @@ def judge(
         )  # fmt: skip
         return
     with progress() as tell:
-        result = rate(file, by or [], columns=options.parse_columns(columns), device=device, progress=tell)
+        result = rate(
+            file, by or [], columns=options.parse_columns(columns), device=device, engine=engine or "local",
+            progress=tell,
+        )  # fmt: skip
     if out is not None:
         write_frames([result.frame], out)
     if as_json:

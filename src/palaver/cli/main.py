@@ -36,6 +36,8 @@ COMMANDS: dict[str, Noun | str] = {
             "export": "palaver.cli.study_serve:export",
             "backup": "palaver.cli.study_serve:backup",
             "restore": "palaver.cli.study_serve:restore",
+            "reset": "palaver.cli.study_reset:reset",
+            "admin": "palaver.cli.study_admin:admin",
         },
     ),
     "trust": Noun(

@@ -10,6 +10,7 @@ from rich.console import Console
 from palaver.cli import options
 from palaver.cli.messages import print_json, write_results
 from palaver.cli.progress import progress
+from palaver.engine import Engine
 from palaver.errors import require
 from palaver.files import write_atomically
 from palaver.personality.classifiers import NAMES, SVM
@@ -33,14 +34,14 @@ def settings_of(
     *,
     seed: int = 0,
     quick: bool = False,
-    workers: int = 0,
+    engine: Engine | str = "processes",
     **more: Any,
 ) -> Settings:
     """The protocol's numbers: what was asked for, then those of --quick, then the paper's."""
     asked = {"samples": samples, "size": size, "repetitions": repetitions, "replicates": replicates}
     chosen: dict[str, Any] = {**(QUICK if quick else {}), **more}
     chosen |= {name: n for name, n in asked.items() if n is not None}
-    return Settings(seed=seed, workers=workers, **chosen)
+    return Settings(seed=seed, engine=engine, **chosen)
 
 
 def distinguish(
@@ -81,7 +82,7 @@ def distinguish(
     ] = None,
     seed: options.Seed = 0,
     quick: options.Quick = False,
-    workers: options.Workers = 0,
+    engine: options.Engine = None,
     out: options.OptionalOut = None,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -102,7 +103,14 @@ def distinguish(
 
     options.claim_folder(out, force)
     settings = settings_of(
-        samples, size, repetitions, pools, seed=seed, quick=quick, workers=workers, classifier=classifier
+        samples,
+        size,
+        repetitions,
+        pools,
+        seed=seed,
+        quick=quick,
+        engine=engine or "processes",
+        classifier=classifier,
     )
     choice = Choice(
         by=by,

@@ -38,7 +38,7 @@ def fidelity(
     confidence: options.Confidence = 0.95,
     deals: Annotated[int, typer.Option(min=100, help="Times that the requests are dealt out anew.")] = 2000,
     seed: options.Seed = 0,
-    workers: options.Workers = 0,
+    engine: options.Engine = None,
     out: options.OptionalOut = None,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -62,7 +62,7 @@ def fidelity(
             confidence=confidence,
             n_deals=deals,
             seed=seed,
-            workers=workers,
+            engine=engine or "processes",
             progress=tell,
         )
     if as_json:

@@ -114,7 +114,7 @@ def triplets(
         Path | None,
         typer.Option(help="Also as items (.jsonl) of a study that checks them, preset triplet-check."),
     ] = None,
-    workers: options.Workers = 0,
+    engine: options.Engine = None,
     force: options.Force = False,
 ) -> None:
     """Make the five sets of triplets of Zhu et al. (2018).
@@ -153,7 +153,7 @@ def triplets(
             texts=text or (),
             paraphrases=paraphrases or (),
             columns=options.parse_columns(columns),
-            workers=workers,
+            engine=engine or "processes",
             progress=tell,
         )
     for name, kind in SETS.items():

@@ -38,7 +38,7 @@ def run(
     device: options.Device = "auto",
     seed: options.Seed = 0,
     replicates: options.Replicates = None,
-    workers: options.Workers = 0,
+    engine: options.Engine = None,
     as_json: options.Json = False,
 ) -> None:
     """Which differences in meaning does a sentence encoder notice?
@@ -59,7 +59,7 @@ def run(
             cache=None if no_cache else cache or cache_folder(),
             seed=seed,
             n_replicates=replicates or 10_000,
-            workers=workers,
+            engine=engine,
             progress=tell,
         )
     if as_json:

@@ -96,7 +96,7 @@ def personality(
     lexicon: options.Lexicon = None,
     seed: options.Seed = 0,
     quick: options.Quick = False,
-    workers: options.Workers = 0,
+    engine: options.Engine = None,
     out: options.OptionalOut = None,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -116,7 +116,7 @@ def personality(
     if not (speaker_checkpoint or personality_checkpoint):  # these go on with the responses in the folder
         options.refuse_existing(out, force)
     data = options.corpora_folder(data, "scripts")
-    settings = settings_of(seed=seed, quick=quick, workers=workers, unscaled_words=True)
+    settings = settings_of(seed=seed, quick=quick, engine=engine or "processes", unscaled_words=True)
     judge = load_recogniser(recogniser, lexicon=lexicon)
     if out is not None:
         check_writable(out)

@@ -23,10 +23,12 @@ from palaver.readers.rating_files import write_frames
 from palaver.readers.rating_options import RatingOptions
 from palaver.reports import lines
 from palaver.schema import Study
+from palaver.server.words import language_notes, offered_languages
 from palaver.statistics.budget import Prices
 from palaver.statistics.power import Draw, power_grid, smallest_design
 from palaver.studies.design import PRESETS, load_study, preset_study, preset_text, study_toml
 from palaver.studies.draft import StudyDraft, draft_study, items_file_of
+from palaver.studies.media import media_notes, media_summary, with_folder_beside
 from palaver.studies.screens import plan_screens
 from palaver.studies.simulate import Habits, difference_of_points, example_study, power_draw
 from palaver.studies.simulate import simulate as run_simulation
@@ -59,6 +61,10 @@ def new(
     pairs: Annotated[
         int | None, typer.Option(min=1, help="Pairs of systems per context (pairwise). [default: all]")
     ] = None,
+    media: Annotated[
+        Path | None,
+        typer.Option(help="The folder of the images and sounds that the texts name in Markdown."),
+    ] = None,
     column: options.Columns = None,
     seed: options.Seed = 0,
     force: options.Force = False,
@@ -80,11 +86,12 @@ def new(
         options.refuse_existing(out.with_name(items_file_of(out)), force)
         draft = draft_study(
             sources, preset=preset, sample=sample, distinct_by=distinct_by, pairs=pairs, layout=layout,
-            columns=options.parse_columns(column), seed=seed,
+            columns=options.parse_columns(column), media=media, seed=seed,
         )  # fmt: skip
         _write_draft(draft, out)
         return
-    given = {"--sample": sample, "--distinct-by": distinct_by, "--pairs": pairs, "--column": column}
+    given: dict[str, object] = {"--sample": sample, "--distinct-by": distinct_by, "--pairs": pairs}
+    given |= {"--column": column, "--media": media}
     for option, value in given.items():
         if value is not None:
             raise UsageError(f"{option} is about responses", "say where they are: --from responses.jsonl")
@@ -120,21 +127,31 @@ def check(
     Example: palaver study check study.toml
     """
     study = load_study(file)
+    notes = [*language_notes(study), *media_notes(study)]
     n_screens = len(plan_screens(study)) * study.raters_per_item
     if as_json:
         facts = study.model_dump(exclude={"items"})
-        print_json({**facts, "items": len(study.items), "systems": study.systems, "screens": n_screens})
+        counted = {"items": len(study.items), "systems": study.systems, "screens": n_screens}
+        print_json({**facts, **counted, "notes": notes})
         return
     typer.echo(f"{file} is right: {study.title or study.name}")
     for question in study.questions:
         beside = f", beside {question.beside}" if question.beside else ""
         shown = ", ".join(question.shows)
-        what = f"{question.scale.describe()} ({question.scale.kind}; shows {shown}{beside})"
+        turns = f"; about each turn ({question.turns})" if question.per == "turn" else ""
+        only = f"; only if {question.shown_if.describe()}" if question.shown_if else ""
+        what = f"{question.scale.describe()} ({question.scale.kind}; shows {shown}{beside}{turns}{only})"
         typer.echo(f"  {question.criterion}: {what}")
     typer.echo(
         f"  {len(study.items)} items, systems {', '.join(study.systems)}, layout {study.layout}, "
         f"{study.raters_per_item} raters per item: {n_screens:,} screens to answer"
     )
+    if len(offered_languages(study)) > 1:
+        typer.echo(f"  languages, by the rater's browser: {', '.join(offered_languages(study))}")
+    if study.media is not None:
+        typer.echo(f"  {media_summary(study)}")
+    for note in notes:
+        typer.secho(f"  {note}", fg="yellow")
 
 
 def simulate(
@@ -182,6 +199,8 @@ def simulate(
         )
     write_frames([simulation.frame], out)
     if study_out is not None:
+        if study is not None:
+            design = with_folder_beside(design, study, study_out)
         with write_atomically(study_out) as file:
             file.write(study_toml(design))
     if as_json:

@@ -8,13 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from palaver.errors import UserError
 from palaver.files import check_writable
 
 if TYPE_CHECKING:
     from palaver.server.database import Database
+
+ServedStudy = Annotated[
+    str,
+    typer.Argument(help="The study file, its database (study.db), or the database's URL.", metavar="STUDY"),
+]
 
 
 def url_beside(file: Path) -> str:

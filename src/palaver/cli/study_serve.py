@@ -11,18 +11,31 @@ from rich.text import Text
 
 from palaver.cli import options
 from palaver.cli.messages import print_json
-from palaver.cli.serving import Greeting, check_keys, checked_url, named_database, sign_in, start_serving
+from palaver.cli.serving import (
+    Greeting,
+    check_keys,
+    checked_url,
+    named_database,
+    serve_preview,
+    sign_in,
+    start_serving,
+    start_serving_several,
+)
 from palaver.cli.study_database import (
+    ServedStudy,
     open_database,
     open_study,
     url_beside,
 )
-from palaver.errors import UsageError
+from palaver.cli.study_folder import settings_of_several
+from palaver.errors import DataError, UsageError
 from palaver.files import format_by_name, write_atomically
 from palaver.reports import lines, numbers, wording
+from palaver.schema import Study
 from palaver.server.backup import backup as write_backup
 from palaver.server.backup import restore as read_backup
 from palaver.server.dashboard import Dashboard, as_data, look
+from palaver.server.decisions import count_decisions, decision_lines
 from palaver.server.export import Selection, rater_lines, shared_rater_lines, write_export
 from palaver.server.live import Live
 from palaver.server.migrations import migrate
@@ -31,15 +44,14 @@ from palaver.server.oversight import status as progress_of
 from palaver.server.settings import Settings
 from palaver.server.study_state import StudyState
 from palaver.studies.design import load_study
-
-ServedStudy = Annotated[
-    str,
-    typer.Argument(help="The study file, its database (study.db), or the database's URL.", metavar="STUDY"),
-]
+from palaver.studies.media import media_notes
 
 
 def serve(
-    file: Annotated[Path, typer.Argument(help="A study file (TOML).")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="A study file (TOML); or several, or a folder of them.", metavar="STUDY"),
+    ],
     database: options.Database = None,
     host: options.Host = "127.0.0.1",
     port: options.Port = 8000,
@@ -49,16 +61,22 @@ def serve(
     admin_token: options.AdminToken = None,
     new_keys: options.NewKeys = False,
     qr: options.Qr = True,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Walk through it yourself: nothing is kept.")
+    ] = False,
 ) -> None:
-    """Serve a study to raters.
+    """Serve a study to raters, or several behind one address.
 
-    Stop it and start it again, and everybody goes on where they were.
+    Stop it and start it again, and everybody goes on where they were. Of several studies each lives under
+    its own name (/likert/) with a database of its own, and one page shows how far all of them are. A folder
+    is all studies in it. For them --database holds {name}: postgresql+psycopg://lab@/study_{name}.
 
     Example: palaver study serve study.toml --port 8000
+
+    Several: palaver study serve likert.toml pairwise.toml --port 8000
     """
     settings = Settings(
-        study_file=file.resolve(),
-        database=named_database(database) if database else url_beside(file),
+        database="",
         host=host,
         port=port,
         workers=processes,
@@ -66,27 +84,38 @@ def serve(
         prolific_keys=prolific_keys.resolve() if prolific_keys else None,
     )
     check_keys(settings)
-    title, done, target = _prepare(settings)
-    start_serving(
-        settings,
-        Greeting(f"{title}: {done:,} of {target:,} screens done", "for raters", qr=qr),
-        admin_token=admin_token,
-        new_keys=new_keys,
+    if preview:
+        serve_preview(settings, files, qr=qr)
+        return
+    if len(files) == 1 and not files[0].is_dir():
+        url = named_database(database) if database else url_beside(files[0])
+        settings = settings.model_copy(update={"study_file": files[0].resolve(), "database": url})
+        headline = _prepare(settings)
+        greeting = Greeting(headline, "for raters", qr=qr)
+        start_serving(settings, greeting, admin_token=admin_token, new_keys=new_keys)
+        return
+    studies = settings_of_several(settings, files, database)
+    headlines = [_prepare(settings, study) for settings, study in studies]
+    start_serving_several(
+        [settings for settings, _ in studies], headlines, admin_token=admin_token, new_keys=new_keys
     )
 
 
-def _prepare(settings: Settings) -> tuple[str, int, int]:
+def _prepare(settings: Settings, study: Study | None = None) -> str:
     """The study put into its database, or found there unchanged; how far it is."""
     assert settings.study_file is not None
-    study = load_study(settings.study_file)
+    file = settings.study_file
+    study = study or load_study(file)
+    for note in media_notes(study):
+        typer.echo(note, err=True)
     with open_database(settings.database, new=True) as database:
         migrate(database)
-        state = StudyState.create(database, study, settings.study_file.read_text(encoding="utf-8"))
+        state = StudyState.create(database, study, file.read_text(encoding="utf-8"), folder=file.parent)
         now = progress_of(database)
     if state.study != study:
-        note = f"{settings.study_file.name} is an earlier version: version {state.version} is served"
+        note = f"{file.name} is an earlier version: version {state.version} is served"
         typer.echo(note, err=True)
-    return state.study.title or study.name, now.done, now.target
+    return f"{state.study.title or study.name}: {now.done:,} of {now.target:,} screens done"
 
 
 def status(
@@ -156,12 +185,13 @@ def export(
     raters: Annotated[
         bool, typer.Option("--raters", help="The raters instead: survey, comments, platform ids (.jsonl).")
     ] = False,
+    decisions: Annotated[
+        bool, typer.Option("--decisions", help="The admins' decisions about disputed items instead (.jsonl).")
+    ] = False,
     share: Annotated[
         bool, typer.Option("--share", help="What may be published: pseudonyms, no platform ids, no codes.")
     ] = False,
-    comments: Annotated[
-        bool, typer.Option("--comments", help="With --share --raters: also what they wrote.")
-    ] = False,
+    comments: Annotated[bool, typer.Option("--comments", help="With --share: also free text.")] = False,
     excel: Annotated[
         bool, typer.Option("--excel", help="CSV for spreadsheets: no cell is taken for a formula.")
     ] = False,
@@ -173,21 +203,35 @@ def export(
 
     Example: palaver study export study.toml --out ratings.csv
     """
-    if comments and not (share and raters):
-        raise UsageError("--comments goes with --share --raters", "--raters alone has all that raters wrote")
+    if comments and not share:
+        raise UsageError("--comments goes with --share", "without it, all that raters wrote is there")
     if excel and (raters or format_by_name(out) != "csv"):
         raise UsageError("--excel is for CSV", "end the name in .csv")
-    if raters and format_by_name(out) != "jsonl":
-        raise UsageError("raters can only be written as JSON lines", "end the name in .jsonl")
+    if (raters or decisions) and format_by_name(out) != "jsonl":
+        what = "decisions" if decisions else "raters"
+        raise UsageError(f"{what} can only be written as JSON lines", "end the name in .jsonl")
+    if raters and decisions:
+        raise UsageError("--raters and --decisions are two files", "write one after the other")
     options.refuse_existing(out, force)
     with open_study(study) as database:
-        if raters:
-            lines = shared_rater_lines(database, comments) if share else rater_lines(database)
+        if raters or decisions:
+            if decisions:
+                if not count_decisions(database):
+                    raise DataError("there is nothing to export: no decision stands")
+                lines = decision_lines(database, names=not share)
+            else:
+                lines = shared_rater_lines(database, comments) if share else rater_lines(database)
             with write_atomically(out, "wb") as file:
                 count = sum(bool(file.write(line)) for line in lines)
-            typer.echo(f"wrote {count:,} raters to {out}")
+            typer.echo(f"wrote {count:,} {'decisions' if decisions else 'raters'} to {out}")
             return
-        chosen = Selection(all_screens=all_screens, excluded=not without_excluded, share=share, excel=excel)
+        chosen = Selection(
+            all_screens=all_screens,
+            excluded=not without_excluded,
+            share=share,
+            excel=excel,
+            texts=comments or not share,
+        )
         count = write_export(database, out, chosen)
     typer.echo(f"wrote {count:,} ratings to {out}")
 

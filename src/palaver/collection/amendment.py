@@ -10,14 +10,14 @@ from palaver.collection.settings import ASKED, Collection, Course, Partners
 from palaver.collection.standards import Standards
 from palaver.schema import Question
 
-_TEXTS = ("title", "instructions", "consent", "contact", "survey", "completion")
+_TEXTS = ("title", "instructions", "language", "translations", "consent", "contact", "survey", "completion")
 _FIXED = ("name", "seed", "knowledge")
 _COURSE = (
     *("per_person", "wanted", "longest_message"),
     *("wait_minutes", "grace_seconds", "idle_minutes", "bot_seconds"),
 )
 """The fields of `[conversation]` that may change."""
-_PARTNERS = ("substitute", "meetings", "characters_per_second", "reveal")
+_PARTNERS = ("substitute", "meetings", "characters_per_second", "reveal", "same_language")
 """The fields of `[partners]` that may change."""
 _SAME_QUESTION = 0.6
 """A question whose wording is less alike than this (1: equal) is another question."""

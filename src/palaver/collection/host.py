@@ -45,7 +45,7 @@ class Host(Steward):
         if visitor is not None and not visitor.is_away and visitor.state != "out":
             self._write(now, "away", None, person)
 
-    def join(self, person: str, now: float, group: str = "") -> None:
+    def join(self, person: str, now: float, group: str = "", language: str = "") -> None:
         """Come into the waiting room; twice is once."""
         visitor = self.lobby.visitors.get(person)
         self.see(person, now)
@@ -53,7 +53,8 @@ class Host(Steward):
             return
         if visitor is not None and visitor.exit not in ("lost", "unneeded"):
             return  # they have left, and were told why there is no pay
-        self._write(now, "joined", None, person, **({"group": group} if group else {}))
+        said = {"group": group, "language": language}
+        self._write(now, "joined", None, person, **{name: value for name, value in said.items() if value})
         if self._is_over():
             self._exit(self.lobby.visitors[person], "unneeded", now)
             return

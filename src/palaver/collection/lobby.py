@@ -166,6 +166,8 @@ class Visitor:
 
     id: str
     group: str = ""
+    language: str = ""
+    """Of the pages they read; empty where nobody knows."""
     state: str = "waiting"
     """waiting, seated (in a room, perhaps not yet ready), between (two conversations), out."""
     joined_at: float = 0.0
@@ -228,6 +230,7 @@ class Lobby:
         person = str(event.person)
         visitor = self.visitors.setdefault(person, Visitor(person, joined_at=event.at))
         visitor.group = event.body.get("group", visitor.group)
+        visitor.language = event.body.get("language", visitor.language)
         visitor.state, visitor.exit, visitor.pay, visitor.reason = "waiting", "here", "open", ""
         visitor.is_away, visitor.left_at, visitor.room = False, None, None
         visitor.waiting_since = event.at

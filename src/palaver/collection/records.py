@@ -125,6 +125,8 @@ class Person(Noun):
     share: float = Field(default=0, ge=0, le=1)
     """Of the turns that a whole conversation takes from one person."""
     reason: Text = ""
+    language: Text = ""
+    """In which the pages were shown, where there was a choice."""
     qualifications: Labels = Field(default_factory=dict, validate_default=True)
     """What the platform said of them, such as `approved` and `approval_rate`."""
 

@@ -22,6 +22,8 @@ class Rules:
     """The bot that may take the seat of somebody who left."""
     meetings: tuple[tuple[str, str], ...] = ()
     """Which groups of people may meet, in either order; nothing for anybody."""
+    same_language: bool = True
+    """Only people who read the pages in the same language meet."""
     fewest_turns: int = 20
     """Of a conversation, before it can be submitted; with bots, of each part."""
     alternating: bool = True

@@ -15,7 +15,8 @@ from palaver.collection.rules import Lineup, Rules
 from palaver.config import Lines, Location, config_error, parse_toml, read_toml
 from palaver.errors import UserError, explain_mistake, nearest
 from palaver.schema import Checkboxes, Completion, Item, Output, Question, Study, SurveyQuestion
-from palaver.schema.base import Name, Noun, Text
+from palaver.schema.base import FrozenDict, Name, Noun, Text
+from palaver.schema.translation import Translation, Translations, read_words, translation_problems
 
 PRESETS = {
     "topical-chat": "two people talk about what they have read, and annotate every turn (as Topical-Chat)",
@@ -36,6 +37,8 @@ class Partners(Noun):
     """The bot that somebody whose partner left may go on with."""
     meetings: tuple[tuple[Name, Name], ...] = ()
     """Which groups of people may meet; a link says its group (`?group=NAME`). Without any, anybody."""
+    same_language: bool = Field(default=True, strict=True)
+    """Whether only people who read the pages in the same language meet."""
     disclosed: bool = Field(default=True, strict=True)
     """Whether people are told that a bot is one."""
     reveal: bool = Field(default=False, strict=True)
@@ -93,7 +96,8 @@ class Collection(Noun):
     title: Text = ""
     instructions: Text = ""
     language: Name = "en"
-    """As of a study."""
+    translations: Translations = Field(default_factory=dict, validate_default=True)
+    """Both as of a study."""
     consent: Text = ""
     contact: Text = ""
     seed: int = Field(default=0, ge=0, strict=True)
@@ -138,6 +142,7 @@ class Collection(Noun):
             lineups=self.lineups,
             substitute=self.partners.substitute,
             meetings=self.partners.meetings,
+            same_language=self.partners.same_language,
             fewest_turns=course.fewest_turns,
             alternating=course.alternating,
             most_conversations=course.per_person,
@@ -165,6 +170,10 @@ class Collection(Noun):
             title=self.title,
             instructions=self.instructions,
             language=self.language,
+            translations={
+                language: translation.model_copy(update={"questions": FrozenDict()})
+                for language, translation in self.translations.items()
+            },
             consent=self.consent,
             contact=self.contact,
             seed=self.seed,
@@ -173,6 +182,11 @@ class Collection(Noun):
             questions=(stand_in,),
             items=(Item(id="conversation", outputs=(Output(system="partner", text="conversation"),)),),
         )
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """Everything that is asked about messages and conversations."""
+        return (*self.about_own, *self.about_partner, *self.about_whole, *self.about_pair)
 
 
 ASKED = ("about_own", "about_partner", "about_replies", "about_whole", "about_pair")
@@ -198,6 +212,13 @@ def collection_problems(collection: Collection) -> Iterator[tuple[Location, str]
                 yield (key, place, "scale"), 'expected a pairwise question: { kind = "pairwise" }'
             elif question.scale.side_by_side and not is_pair:
                 yield (key, place, "scale"), f"{question.scale.kind!r} needs several outputs on one screen"
+            elif question.scale.form == "text":
+                yield (key, place, "scale"), "free text is asked for in studies, not in collections"
+            if question.shown_if is not None:
+                yield (key, place, "shown_if"), "conditions are for studies, not for collections"
+            if question.per == "turn":
+                yield (key, place, "per"), "questions about each message stand under [[about_partner]]"
+    yield from translation_problems(collection.translations, collection.questions, collection.survey)
     if collection.about_pair and not compares:
         yield ("about_pair",), "nothing is compared: say how under [partners] compare"
     if collection.about_replies and collection.partners.compare != "side by side":
@@ -214,7 +235,7 @@ def collection_problems(collection: Collection) -> Iterator[tuple[Location, str]
 def load_collection(path: str | Path) -> Collection:
     """The collection described by a TOML file. All mistakes are reported together."""
     data, lines = read_toml(path)
-    return _build(Path(path), data, lines)
+    return _build(Path(path), data, lines, Path(path).parent)
 
 
 def parse_collection(text: str, name: str) -> Collection:
@@ -232,11 +253,14 @@ def preset_text(name: str) -> str:
     return (files("palaver.collection") / "presets" / f"{name}.toml").read_text(encoding="utf-8")
 
 
-def _build(path: Path, data: dict[str, Any], lines: Lines) -> Collection:
+def _build(path: Path, data: dict[str, Any], lines: Lines, folder: Path | None = None) -> Collection:
+    data, mistakes = read_words(data, folder)
     try:
-        return Collection.model_validate(data)
+        collection = Collection.model_validate(data)
+        if not mistakes:
+            return collection
     except ValidationError as error:
-        mistakes = list(_explain(error, data))
+        mistakes += _explain(error, data)
     raise config_error(path, lines, mistakes)
 
 
@@ -257,7 +281,9 @@ def _parts(data: dict[str, Any]) -> dict[str, Any]:
     kinds: dict[str, type[Noun]] = {"partners": Partners, "conversation": Course, "knowledge": Knowledge}
     parts = {key: kind.model_validate(data[key]) for key, kind in kinds.items() if key in data}
     asked = {key: tuple(map(Question.model_validate, data.get(key, ()))) for key in ASKED}
-    return {**parts, **asked}
+    survey = tuple(map(SurveyQuestion.model_validate, data.get("survey", ())))
+    translations = {key: Translation.model_validate(t) for key, t in data.get("translations", {}).items()}
+    return {**parts, **asked, "survey": survey, "translations": translations}
 
 
 def _fields_at(place: Location) -> list[str]:
@@ -267,6 +293,7 @@ def _fields_at(place: Location) -> list[str]:
         "knowledge": Knowledge,
         "survey": SurveyQuestion,
         "completion": Completion,
+        "translations": Translation,
         **dict.fromkeys(ASKED, Question),
     }
     noun = tables.get(place[0], Collection) if len(place) > 1 else Collection

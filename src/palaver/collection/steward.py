@@ -170,8 +170,11 @@ class Steward:
         return not was_here and all(self._may_meet(person, other) for other in room.people)
 
     def _may_meet(self, first: str, second: str) -> bool:
-        """Nobody meets themselves, the same person twice, or somebody of a group that is not for them."""
+        """Nobody meets themselves, one person twice, another language, or a group that is not for them."""
         one, other = self.lobby.visitors[first], self.lobby.visitors[second]
+        languages = {visitor.language for visitor in (one, other) if visitor.language}
+        if self.rules.same_language and len(languages) > 1:
+            return False
         return first != second and second not in one.met and self.rules.may_meet(one.group, other.group)
 
     def _open(self, now: float, people: list[str], lineup: int | None) -> None:

@@ -23,7 +23,7 @@ FLOW: tuple[str, ...] = (
 VECTORS: tuple[str, ...] = ("system", "user", "answers_product", "answers_distance")
 
 
-_MOST_TURNS = 1000
+MOST_TURNS = 1000
 """Every turn is compared with every other; of a longer dialogue the end is looked at."""
 
 
@@ -33,7 +33,7 @@ def flow(vectors: Floats, is_user: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     The means are those of the system's turns, of the user's turns, and over the system's answers of the
     product and of the distance, entry by entry, to the turn that is answered.
     """
-    vectors, is_user = vectors[-_MOST_TURNS:], is_user[-_MOST_TURNS:]
+    vectors, is_user = vectors[-MOST_TURNS:], is_user[-MOST_TURNS:]
     dim = vectors.shape[1]
     cosines = vectors @ vectors.T  # (T, T)
     system, user = np.flatnonzero(~is_user), np.flatnonzero(is_user)

@@ -12,22 +12,26 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from palaver.comparator.coherence import MOST_TURNS
 from palaver.comparator.reading import NOT_ENGLISH, RatedReader
 from palaver.comparator.scorer import Scorer, WorstTurn, is_english, load_scorer
 from palaver.comparator.training_data import RatedDialogue
-from palaver.engine import map_shards
-from palaver.errors import DataError, require
+from palaver.engine import Engine, Recipe, map_shards
+from palaver.errors import DataError
 from palaver.files import write_atomically
+from palaver.models.devices import choose_device
 from palaver.progress import Progress, no_progress
 from palaver.schema import Dialogue
 
 Shard = list[tuple[int, RatedDialogue]]
+LONG = f"dialogues of more than {MOST_TURNS:,} turns: the meaning of the last {MOST_TURNS:,} is looked at"
 
 
 @dataclass(frozen=True)
@@ -84,21 +88,13 @@ class Summary:
 class _ShardScorer:
     """Sent to a worker once; the comparator is loaded there at the first shard."""
 
-    def __init__(self, comparator: str, device: str, every_turn: bool, one_thread: bool) -> None:
-        self.comparator, self.device = comparator, device
-        self.every_turn, self.one_thread = every_turn, one_thread
-        self._scorer: Scorer | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_scorer": None}
+    def __init__(self, comparator: str, device: str, every_turn: bool) -> None:
+        self.every_turn = every_turn
+        self._recipe = Recipe(partial(_open_scorer, comparator, device))
 
     @property
     def scorer(self) -> Scorer:
-        if self._scorer is None:
-            self._scorer = load_scorer(self.comparator, device=self.device)
-            if self.one_thread:
-                require("torch", "models").set_num_threads(1)
-        return self._scorer
+        return self._recipe.model
 
     def __call__(self, shard: Shard) -> list[DialogueScore]:
         dialogues = [row.dialogue for _, row in shard]
@@ -115,13 +111,18 @@ class _ShardScorer:
         ]
 
 
+def _open_scorer(comparator: str, device: str) -> Scorer:
+    """On the device of the machine that it runs on, which may be a worker's."""
+    return load_scorer(comparator, device=str(choose_device(device)))
+
+
 def score_file(
     path: str | Path,
     out: str | Path,
     *,
     comparator: str = "default",
     device: str = "cpu",
-    workers: int = 1,
+    engine: Engine | str = "local",
     turns: int | None = 100,
     min_turns: int = 2,
     shard_size: int = 1000,
@@ -131,16 +132,16 @@ def score_file(
     """Score every dialogue of a file into JSON lines, worst first.
 
     The costliest turn is found for the `turns` worst dialogues, for all with None. `columns` are field ->
-    name in the file.
+    name in the file. Each worker of an `engine` has a comparator of its own.
     """
     source = Path(path)
     began = time.perf_counter()
-    score_shard = _ShardScorer(comparator, device, every_turn=turns is None, one_thread=workers != 1)
+    score_shard = _ShardScorer(comparator, device, every_turn=turns is None)
     reader = RatedReader(min_turns=min_turns, keep_empty=True, columns=columns)
     rows: list[DialogueScore] = []
     worst = _WorstDialogues(turns or 0)
     shards = worst.watch(_shards(reader.read(source), shard_size))
-    for scored in map_shards(score_shard, shards, workers=workers):
+    for scored in map_shards(score_shard, shards, engine=engine, wants_gpu=device != "cpu"):
         rows += scored
         worst.add(scored)
         progress("scoring dialogues", len(rows), 0)
@@ -157,6 +158,8 @@ def score_file(
     n_foreign = sum(not row.english for row in rows)
     if n_foreign:
         reader.notes[NOT_ENGLISH] += n_foreign
+    if worst.n_long:
+        reader.notes[LONG] += worst.n_long
     for note in score_shard.scorer.notes:
         reader.notes[note] += 0  # it has no number
     values = np.array([row.score for row in rows])
@@ -182,12 +185,15 @@ class _WorstDialogues:
 
     def __init__(self, n: int) -> None:
         self.n = n
+        self.n_long = 0
+        """Dialogues that are not read whole."""
         self._unscored: dict[int, Dialogue] = {}
         self._worst: dict[int, tuple[DialogueScore, Dialogue]] = {}
 
     def watch(self, shards: Iterator[Shard]) -> Iterator[Shard]:
         """The same shards; their dialogues are kept until they have scores."""
         for shard in shards:
+            self.n_long += sum(len(row.dialogue.turns) > MOST_TURNS for _, row in shard)
             if self.n:
                 self._unscored.update((number, row.dialogue) for number, row in shard)
             yield shard

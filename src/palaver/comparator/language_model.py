@@ -188,8 +188,9 @@ class LanguageModel:
         from palaver.text.normalisation import normalise
 
         torch = require("torch", "models")
-        turns = [[(turn.speaker == "user", normalise(turn.text)) for turn in d.turns] for d in dialogues]
-        rows = tokenise(turns, self.tokenizer, self.settings.max_tokens)
+        most = self.settings.max_tokens  # each turn has a token at least
+        turns = [[(t.speaker == "user", normalise(t.text)) for t in d.turns[-most:]] for d in dialogues]
+        rows = tokenise(turns, self.tokenizer, most)
         if budget is None:
             budget = 512 if self.weight.device.type == "cpu" else 16384
         scores = np.zeros(len(rows))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from palaver.comparator.coherence import FLOW, VECTORS, flow
+from palaver.comparator.coherence import FLOW, MOST_TURNS, VECTORS, flow
 from palaver.comparator.surface import FEATURES, TurnSurface, read_turn, surface_features
 from palaver.errors import DataError, UserError
 from palaver.models.encoders import Places, open_encoder
@@ -51,10 +51,13 @@ class EncodedDialogue:
     """One dialogue, its turns taken apart and encoded; any of them can be left out."""
 
     turns: list[TurnSurface]
-    vectors: Floats  # (T, d)
+    vectors: Floats
+    """(T, d); of a dialogue longer than `flow` looks at, the last ones, and one more for a turn left out."""
 
     def without(self, i: int) -> EncodedDialogue:
-        return EncodedDialogue([*self.turns[:i], *self.turns[i + 1 :]], np.delete(self.vectors, i, axis=0))
+        place = i - (len(self.turns) - len(self.vectors))
+        vectors = np.delete(self.vectors, place, axis=0) if place >= 0 else self.vectors
+        return EncodedDialogue([*self.turns[:i], *self.turns[i + 1 :]], vectors)
 
 
 def turn_encoder(name: str | Path | None = None, *, device: str = "cpu") -> Encode:
@@ -93,11 +96,14 @@ def encoder_digest(name: str) -> str:
 def encode_dialogues(
     dialogues: Sequence[Dialogue], encode: Encode, *, progress: Progress = no_progress
 ) -> list[EncodedDialogue]:
-    """Normalise every turn, take it apart and encode it; equal turns once."""
+    """Normalise every turn and take it apart; encode those that `flow` looks at. Equal turns once."""
     numbers: dict[str, int] = {}
     rows = [[numbers.setdefault(normalise(t.text), len(numbers)) for t in d.turns] for d in dialogues]
     texts = list(numbers)
-    vectors = _encode_texts(texts, encode, progress)
+    looked_at = sorted({number for row in rows for number in row[-MOST_TURNS - 1 :]})
+    places = np.full(len(texts), -1)
+    places[looked_at] = np.arange(len(looked_at))
+    vectors = _encode_texts([texts[number] for number in looked_at], encode, progress)
     known: dict[tuple[bool, int], TurnSurface] = {}
     encoded = []
     for dialogue, row in zip(dialogues, rows, strict=True):
@@ -109,13 +115,15 @@ def encode_dialogues(
             if key not in known:
                 known[key] = read_turn(key[0], texts[number])
             turns.append(known[key])
-        encoded.append(EncodedDialogue(turns, vectors[row]))
+        encoded.append(EncodedDialogue(turns, vectors[places[row[-MOST_TURNS - 1 :]]]))
     return encoded
 
 
 def represent_encoded(dialogues: Sequence[EncodedDialogue]) -> Representation:
     """The numbers of dialogues that have been encoded."""
-    flows = [flow(d.vectors, np.array([turn.is_user for turn in d.turns])) for d in dialogues]
+    flows = [
+        flow(d.vectors, np.array([turn.is_user for turn in d.turns[-len(d.vectors) :]])) for d in dialogues
+    ]
     surface = surface_features([d.turns for d in dialogues])
     features = np.hstack([surface, np.stack([of_flow for of_flow, _ in flows])])
     return Representation(features, np.stack([means for _, means in flows]))

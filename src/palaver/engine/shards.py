@@ -1,201 +1,109 @@
-"""`map_shards`: one function over many shards, results in order, memory for a few shards only.
+"""`map_shards` and `map_rows`: one function over many shards, on any engine.
 
-Shards may be a stream: no more than two for each worker are in flight. The function is sent to a worker
-once, not with every shard, so it may carry a vocabulary or a model. Worker processes are spawned, not forked:
-a fork of a process with threads (BLAS, Arrow, torch) may hang.
+Shards may be a stream: no more than a few for each worker are in flight. The function is sent to a worker
+once, not with every shard; a `Recipe` in it opens the worker's model.
 """
 
 from __future__ import annotations
 
-import os
-import pickle
-import signal
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sized
-from contextlib import AbstractContextManager, contextmanager
-from functools import cache, partial
-from typing import Any, Literal, TypeVar, cast
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from functools import partial
+from typing import Any, TypeVar
 
-from palaver.errors import UserError, nearest, require
+from palaver.engine.cores import n_cores
+from palaver.engine.engine import Engine
+from palaver.engine.pool import Name, Pool
+from palaver.engine.rows import RowError, in_parts
+from palaver.engine.workers import Worker, processes, threads
 from palaver.progress import Progress, no_progress
 
 S = TypeVar("S")
 R = TypeVar("R")
-Backend = Literal["processes", "threads", "serial", "ray"]
-
-Submit = Callable[[Any], Callable[[], Any]]
-"""Begins to work on a shard; what it gives back waits for the result."""
-
-_AHEAD = 2
-_packed = b""
-"""In a worker process: what it was started for."""
-
-
-def n_cores() -> int:
-    """The processors this process may use, which in a container are fewer than the machine has."""
-    try:
-        return max(1, len(os.sched_getaffinity(0)))
-    except AttributeError:  # macOS, Windows
-        return os.cpu_count() or 1
+Row = TypeVar("Row")
+Made = TypeVar("Made")
 
 
 def map_shards(
     function: Callable[[S], R],
     shards: Iterable[S],
     *,
-    workers: int = 0,
-    backend: Backend = "processes",
+    engine: Engine | str = "processes",
+    wants_gpu: bool = False,
     name: Callable[[int, S], str] | None = None,
     what: str = "shards",
     progress: Progress = no_progress,
 ) -> Iterator[R]:
     """`function(shard)` of every shard, in the order of the shards, as they become ready.
 
-    `workers` is the number of processes or threads, 0 for one a core; one worker needs no process of its
-    own. `name(number, shard)` is what a shard is called where it fails. `progress` is told how many shards of
-    `what` are done; the total is 0 where nobody knows it. "threads" suit work that lets go of
-    Python's lock (NumPy, libsvm); "ray" uses the cluster that `RAY_ADDRESS` names, or this machine.
+    One worker of this machine needs no process of its own. `name(number, shard)` is what a shard is called
+    where it fails. `progress` is told how many shards of `what` are done; the total is 0 where nobody knows
+    it. With `wants_gpu` a worker on Ray is given a GPU, or the share of one that the engine says.
     """
-    if backend not in _BACKENDS:
-        known = tuple(_BACKENDS)
-        raise UserError(
-            f"there is no backend {backend!r}{nearest(backend, known)}", f"known: {', '.join(known)}"
-        )
-    if workers < 0:
-        raise UserError(f"expected 0 workers (one a core) or more, found {workers}")
     total = len(shards) if isinstance(shards, Sized) else 0
-    wanted = min(workers or n_cores(), total or 1 << 20)
-    if wanted == 1 and backend != "ray":
-        backend = "serial"
-    return _in_order(
-        _BACKENDS[backend](function, wanted), shards, name or _number, partial(progress, what), total, wanted
-    )
+    results = _run(function, shards, Engine.of(engine), total, wants_gpu, name or _number)
+    return _told(results, partial(progress, what), total)
+
+
+def map_rows(
+    function: Callable[[Sequence[Row]], Made],
+    batches: Iterable[Sequence[Row]],
+    *,
+    engine: Engine | str = "local",
+    wants_gpu: bool = False,
+    ordered: bool = False,
+) -> Iterator[tuple[int, list[tuple[Sequence[Row], Made | RowError]]]]:
+    """The number of each batch and what came of its rows, in parts.
+
+    Batches come as they become ready, in any order unless `ordered`, which holds some back. A row that fails,
+    or ends its worker, costs one row: see `in_parts`.
+    """
+    work = partial(in_parts, function)
+    return _run(work, batches, Engine.of(engine), 0, wants_gpu, _number, ordered=ordered, of_rows=True)
 
 
 def _number(number: int, shard: object) -> str:
     return f"shard {number + 1}"
 
 
-def _in_order(
-    backend: AbstractContextManager[Submit],
+def _run(
+    function: Callable[[Any], Any],
     shards: Iterable[Any],
-    name: Callable[[int, Any], str],
-    progress: Callable[[int, int], None],
+    engine: Engine,
     total: int,
-    workers: int,
-) -> Iterator[Any]:
-    waiting: deque[tuple[str, Callable[[], Any]]] = deque()
-    n_done = 0
+    wants_gpu: bool,
+    name: Name,
+    *,
+    ordered: bool = True,
+    of_rows: bool = False,
+) -> Iterator[tuple[int, Any]]:
+    start: Callable[[], Worker]
+    most = total or 1 << 20
+    if engine.kind == "ray":
+        from palaver.engine.ray_workers import ray_workers
 
-    def finish() -> Any:
-        nonlocal n_done
-        called, result = waiting.popleft()
+        start, size = ray_workers(function, engine, wants_gpu=wants_gpu, most=most)
+    else:
+        size = min(engine.size, most)
+        if size == 1:
+            return _serial(function, shards, name)
+        if engine.kind == "threads":
+            start = threads(function)
+        else:
+            start = processes(function, max(1, n_cores() // size))
+    return Pool(start, size, name, ordered=ordered, of_rows=of_rows).run(shards)
+
+
+def _serial(function: Callable[[Any], Any], shards: Iterable[Any], name: Name) -> Iterator[tuple[int, Any]]:
+    for number, shard in enumerate(shards):
         try:
-            made = result()
+            result = function(shard)
         except Exception as error:
-            error.add_note(f"in {called}")
+            error.add_note(f"in {name(number, shard)}")
             raise
-        n_done += 1
-        progress(n_done, total)
-        return made
-
-    with backend as submit:
-        for number, shard in enumerate(shards):
-            while len(waiting) >= _AHEAD * workers:
-                yield finish()
-            try:
-                begun = submit(shard)
-            except Exception:  # no worker is left: what became of an earlier shard says why
-                while waiting:
-                    finish()
-                raise
-            waiting.append((name(number, shard), begun))
-        while waiting:
-            yield finish()
+        yield number, result
 
 
-@contextmanager
-def _serial(function: Callable[[Any], Any], workers: int) -> Iterator[Submit]:
-    yield lambda shard: partial(function, shard)
-
-
-@contextmanager
-def _threads(function: Callable[[Any], Any], workers: int) -> Iterator[Submit]:
-    from concurrent.futures import ThreadPoolExecutor
-
-    pool = ThreadPoolExecutor(workers)
-    try:
-        yield lambda shard: pool.submit(function, shard).result
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def _processes(function: Callable[[Any], Any], workers: int) -> Iterator[Submit]:
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
-
-    packed = pickle.dumps(function)  # here, so that what cannot be sent fails here and not in a worker
-    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _begin, (packed,))
-    try:
-        yield lambda shard: pool.submit(_work, shard).result
-    except BrokenProcessPool as error:
-        where = "; ".join(getattr(error, "__notes__", ())) or "before its first shard"
-        raise UserError(
-            f"a worker process ended before its work was done ({where})",
-            "was there too little memory? try fewer workers",
-        ) from error
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _begin(packed: bytes) -> None:
-    global _packed
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears of it and stops the work
-    _packed = packed
-
-
-@cache
-def _unpacked() -> Callable[[Any], Any]:
-    """At the first shard, whose failure is reported; a failure of `_begin` would only be seen as a death."""
-    return cast(Callable[[Any], Any], pickle.loads(_packed))
-
-
-def _work(shard: Any) -> Any:
-    return _unpacked()(shard)
-
-
-@contextmanager
-def _ray(function: Callable[[Any], Any], workers: int) -> Iterator[Submit]:
-    ray = require("ray", "cluster")
-    ours = not ray.is_initialized()
-    if ours:
-        ray.init(log_to_driver=False, include_dashboard=False)
-    kept = ray.put(function)
-    remote = ray.remote(_call)
-    try:
-        yield lambda shard: partial(_get, ray, remote.remote(kept, shard))
-    finally:
-        if ours:
-            ray.shutdown()
-
-
-def _call(function: Callable[[Any], Any], shard: Any) -> Any:
-    return function(shard)
-
-
-def _get(ray: Any, reference: Any) -> Any:
-    try:
-        return ray.get(reference)
-    except ray.exceptions.RayTaskError as error:
-        cause = error.cause if isinstance(error.cause, Exception) else error
-        raise cause from None
-
-
-_BACKENDS: dict[str, Callable[[Callable[[Any], Any], int], AbstractContextManager[Submit]]] = {
-    "processes": _processes,
-    "threads": _threads,
-    "serial": _serial,
-    "ray": _ray,
-}
+def _told(results: Iterator[tuple[int, R]], progress: Callable[[int, int], None], total: int) -> Iterator[R]:
+    for number, result in results:
+        progress(number + 1, total)
+        yield result

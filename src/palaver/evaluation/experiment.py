@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from palaver.config import Location, config_error, read_toml
 from palaver.corpora.catalogue import CORPORA
+from palaver.engine import parse_engine
 from palaver.errors import ConfigError, UserError, nearest
 from palaver.generation.options import PythonOptions, Strict, explain
 from palaver.generation.systems_file import SystemSpec, find_system, parse_systems
@@ -128,6 +129,17 @@ class ReportOptions(Strict):
 class _Head(Strict):
     title: str = ""
     seed: int | None = Field(None, ge=0)
+    engine: str | None = None
+
+    @field_validator("engine")
+    @classmethod
+    def _engine_is_known(cls, said: str | None) -> str | None:
+        if said is not None:
+            try:
+                parse_engine(said)
+            except UserError as error:
+                raise ValueError(f"{error.message}; {error.hint}") from None
+        return said
 
 
 TABLES = ("systems", "test", "judges", "people", "report")
@@ -147,6 +159,8 @@ class Experiment:
     llm_judges: tuple[LlmJudge, ...]
     people: People | None
     report: ReportOptions
+    engine: str | None = None
+    """Where replies and ratings are made, as `--engine` says it; nothing depends on it."""
 
     @property
     def folder(self) -> Path:
@@ -227,6 +241,7 @@ class _Reader:
             llm_judges=tuple(llm_judges),
             people=people,
             report=report,
+            engine=head.engine,
         )
 
     def _wrong(self, place: Location, text: str) -> None:

@@ -7,14 +7,14 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from palaver.engine import Engine, Failures, Recipe, RowError, batches, map_rows
 from palaver.errors import UserError
-from palaver.evaluation.cells import Failures, make_cells
 from palaver.evaluation.experiment import Experiment, LlmJudge
 from palaver.evaluation.people import draft_of
 from palaver.evaluation.replies import ResponseRow
@@ -25,7 +25,6 @@ from palaver.judges.llm import LlmRatings, rate_study
 from palaver.judges.llm_models import EndpointModel, LanguageModel, open_language_model
 from palaver.judges.panel import Panel, why_not
 from palaver.models.causal_base import SMOLLM2
-from palaver.progress import no_progress
 from palaver.readers.rating_files import ratings_frame
 from palaver.registry import import_object, is_object_name
 from palaver.schema import Judge, Rating, Response, Turn
@@ -63,15 +62,24 @@ def open_judges(experiment: Experiment, device: str = "auto") -> list[Judge]:
     problems, hints = [], []
     for name in experiment.judges:
         try:
-            if is_object_name(name):
-                import_object(name, experiment.folder)  # its module may lie beside the file
-            judges.append(open_judge(name, device=device))
+            judges.append(judge_opener(experiment, name, device)())
         except UserError as error:
             problems.append(f"{name}: {error.message}")
             hints.append(error.hint)
     if problems:
         raise UserError("these judges cannot be opened:", next(filter(None, hints), ""), problems)
     return judges
+
+
+def judge_opener(experiment: Experiment, name: str, device: str = "auto") -> Callable[[], Judge]:
+    """Opens one judge of an experiment, wherever it is called."""
+    return partial(_open_judge, name, experiment.folder, device)
+
+
+def _open_judge(name: str, folder: Path, device: str) -> Judge:
+    if is_object_name(name):
+        import_object(name, folder)  # its module may lie beside the file
+    return open_judge(name, device=device)
 
 
 @dataclass(frozen=True)
@@ -105,14 +113,21 @@ def ask_judge(
     rows: Sequence[ResponseRow],
     store: Store,
     tell: Callable[[int, int], None],
+    *,
+    engine: Engine | str = "local",
+    opener: Callable[[], Judge] | None = None,
 ) -> JudgeOutcome:
-    """Let one judge rate whatever it has not rated yet."""
+    """Let one judge rate whatever it has not rated yet; workers of an `engine` open it by `opener`."""
     failures = Failures()
     if getattr(judge, "whole", False):
         frame, n_there, n_cells = _ask_whole(judge, path, store, failures)
         tell(1, 1)
     else:
-        frame, n_there, n_cells = _ask_rows(judge, path, len(rows), store, failures, tell)
+        work = _Rating(Recipe.of(judge, opener), path)
+        n_there = _ask_rows(
+            judge, path, work, store, failures, Engine.of(engine), lambda done: tell(done, len(rows))
+        )
+        frame, n_cells = _kept_ratings(judge, path, store), len(rows)
     outcome = JudgeOutcome(
         judge=judge.name,
         kind=judge.kind,
@@ -132,27 +147,64 @@ def ask_judge(
 
 
 def _ask_rows(
-    judge: Judge, path: Path, n: int, store: Store, failures: Failures, tell: Callable[[int, int], None]
-) -> tuple[pl.DataFrame, int, int]:
+    judge: Judge, path: Path, work: _Rating, store: Store, failures: Failures, engine: Engine,
+    tell: Callable[[int], None],
+) -> int:  # fmt: skip
+    """Rate all lines that have no rating yet; how many had one."""
     owner = owner_of(judge.name, judge.signature)
-    frames = []
     n_there = done = 0
-    for batch in _line_batches(path, owner):
+
+    def unrated() -> Iterator[list[_Line]]:
+        nonlocal n_there, done
+        for batch in _line_batches(path, owner):
+            kept = store.judgements([line.key for line in batch])
+            missing = [line for line in batch if line.key not in kept]
+            is_asked = missing and not failures.given_up
+            n_there += len(kept)
+            done += len(kept) if is_asked else len(batch)
+            tell(done)
+            if is_asked:
+                yield missing
+
+    for _, parts in map_rows(work, unrated(), engine=engine, wants_gpu=True):
+        for lines, made in parts:
+            if isinstance(made, RowError):
+                failures.note(lines[0].response().id, made)
+            else:
+                failures.in_a_row = 0
+                store.put_judgements(owner, made.ratings, made.notes)
+            done += len(lines)
+        tell(done)
+    return n_there
+
+
+def _kept_ratings(judge: Judge, path: Path, store: Store) -> pl.DataFrame:
+    """All ratings of a judge, in the order of the lines."""
+    frames = []
+    for batch in _line_batches(path, owner_of(judge.name, judge.signature)):
         kept = store.judgements([line.key for line in batch])
-        n_there += len(kept)
-        missing = [line for line in batch if line.key not in kept]
-        if missing and not failures.given_up:
-            made = make_cells(
-                missing, lambda line: line.response().id, lambda lines: _rate(judge, path, lines), failures
-            )
-            store.put_judgements(owner_of(judge.name, judge.signature), made, _notes_of(judge))
-            kept |= store.judgements(list(made))  # as they will be read later
         fields = [fields for line in batch for fields in kept.get(line.key, ())]
         if fields:
             frames.append(ratings_frame([Rating.model_validate(one) for one in fields]))
-        done += len(batch)
-        tell(done, n)
-    return _joined(frames), n_there, n
+    return _joined(frames)
+
+
+@dataclass(frozen=True)
+class _Judgements:
+    ratings: Mapping[bytes, list[Rating]]
+    notes: list[str]
+
+
+class _Rating:
+    """Lets a judge rate lines, in whichever process it is."""
+
+    def __init__(self, recipe: Recipe[Judge], path: Path) -> None:
+        self.recipe = recipe
+        self.path = path
+
+    def __call__(self, lines: Sequence[_Line]) -> _Judgements:
+        judge = self.recipe.model
+        return _Judgements(_rate(judge, self.path, lines), _notes_of(judge))
 
 
 def _ask_whole(judge: Judge, path: Path, store: Store, failures: Failures) -> tuple[pl.DataFrame, int, int]:
@@ -162,14 +214,14 @@ def _ask_whole(judge: Judge, path: Path, store: Store, failures: Failures) -> tu
     kept = store.judgements([key])
     n_there = len(kept)
     if not kept:
-
-        def rate_all(_: Sequence[bytes]) -> Mapping[bytes, list[Rating]]:
-            with path.open("rb") as file:
-                responses = [_Line(b"", line).response() for line in file]
-            return {key: [rating for some in _panel_ratings(judge, path, responses) for rating in some]}
-
-        made = make_cells([key], lambda _: "all responses", rate_all, failures)
-        store.put_judgements(owner_of(judge.name, judge.signature), made, _notes_of(judge))
+        with path.open("rb") as file:
+            responses = [_Line(b"", line).response() for line in file]
+        try:
+            made = {key: Panel([judge], path).ratings(judge, responses)}
+        except Exception as error:  # somebody else's judge may raise anything
+            failures.note("all responses", RowError.of(error))
+        else:
+            store.put_judgements(owner_of(judge.name, judge.signature), made, _notes_of(judge))
         kept = store.judgements([key])
     ratings = [Rating.model_validate(fields) for fields in kept.get(key, ())]
     return _joined([ratings_frame(ratings)] if ratings else []), n_there, 1
@@ -180,29 +232,17 @@ def _rate(judge: Judge, path: Path, lines: Sequence[_Line]) -> Mapping[bytes, li
     responses = [line.response() for line in lines]
     key_of = {(r.id, r.judged_system): line.key for r, line in zip(responses, lines, strict=True)}
     made: dict[bytes, list[Rating]] = {line.key: [] for line in lines}
-    for ratings in _panel_ratings(judge, path, responses):
-        for rating in ratings:
-            key = key_of.get((rating.item, rating.system))
-            if key is None:
-                raise UserError(
-                    f"{judge.name} rated {rating.item!r} of {rating.system}, which it was not given"
-                )
-            made[key].append(rating)
+    for rating in Panel([judge], path).ratings(judge, responses):
+        key = key_of.get((rating.item, rating.system))
+        if key is None:
+            raise UserError(f"{judge.name} rated {rating.item!r} of {rating.system}, which it was not given")
+        made[key].append(rating)
     return made
-
-
-def _panel_ratings(judge: Judge, path: Path, responses: Sequence[Response]) -> Iterator[list[Rating]]:
-    try:
-        yield from Panel([judge], path).rate(responses, no_progress)
-    except UserError:
-        raise
-    except Exception as error:  # somebody else's judge may raise anything
-        raise UserError(f"{type(error).__name__}: {error}") from error
 
 
 def _line_batches(path: Path, owner: bytes) -> Iterator[list[_Line]]:
     with path.open("rb") as file:
-        while lines := list(islice(file, BATCH)):
+        for lines in batches(file, BATCH):
             yield [_Line(cell_key(owner, line), line) for line in lines]
 
 

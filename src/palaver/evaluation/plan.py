@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from palaver.evaluation.cells import batches
+from palaver.engine import batches
 from palaver.evaluation.experiment import Experiment, LlmJudge
 from palaver.evaluation.inputs import record_of
 from palaver.evaluation.judging import ANSWERS, judge_keys, open_llm

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from palaver.engine import Engine, Failures, Recipe, RowError, batches, map_rows
 from palaver.errors import UserError
-from palaver.evaluation.cells import Failures, batches, make_cells
 from palaver.evaluation.experiment import Experiment
 from palaver.evaluation.store import Store, cell_key, owner_of
 from palaver.files import write_atomically
@@ -79,15 +80,20 @@ def read_contexts(experiment: Experiment, data: Path | None = None) -> Contexts:
     )
 
 
-def open_systems(experiment: Experiment, device: str = "auto") -> dict[str, System]:
-    """All systems, opened; what is wrong with any of them is told together, before the work."""
+def system_opener(experiment: Experiment, name: str, device: str = "auto") -> Callable[[], System]:
+    """Opens one system of an experiment, wherever it is called."""
     where = None if device == "auto" else device
     defaults = {} if experiment.seed is None else {"seed": experiment.seed}
+    return partial(experiment.systems[name], device=where, defaults=defaults)
+
+
+def open_systems(experiment: Experiment, device: str = "auto") -> dict[str, System]:
+    """All systems, opened; what is wrong with any of them is told together, before the work."""
     systems: dict[str, System] = {}
     problems, hints = [], []
-    for name, spec in experiment.systems.items():
+    for name in experiment.systems:
         try:
-            systems[name] = spec(device=where, defaults=defaults)
+            systems[name] = system_opener(experiment, name, device)()
         except UserError as error:
             problems += [f"{name}: {error.message}", *(f"{name}: {text}" for text in error.problems)]
             hints.append(error.hint)
@@ -149,40 +155,70 @@ def _filled(contexts: Contexts) -> list[Context]:
 
 
 def ask_system(
-    system: System, test_set: TestSet, store: Store, tell: Callable[[int, int], None]
+    system: System,
+    test_set: TestSet,
+    store: Store,
+    tell: Callable[[int, int], None],
+    *,
+    engine: Engine | str = "local",
+    opener: Callable[[], System] | None = None,
 ) -> SystemOutcome:
-    """Let one system answer whatever it has not answered yet."""
+    """Let one system answer whatever it has not answered yet; workers of an `engine` open it by `opener`."""
     outcome = SystemOutcome(system.name, len(test_set))
     owner = owner_of(settings(system))
     done = 0
-    for batch in batches(test_set.questions(system), chunk_size(system)):
-        replies = store.replies([question.key for question in batch])
-        outcome.n_there += len(replies)
-        missing = [question for question in batch if question.key not in replies]
-        if missing and not outcome.failures.given_up:
-            made = make_cells(
-                missing,
-                lambda question: question.context.id,
-                lambda some: _ask(system, some),
-                outcome.failures,
-            )
-            store.put_replies(owner, made, notes(system))
-            replies |= made
-        done += len(batch)
-        outcome.n_skipped += sum(reply.skipped is not None for reply in replies.values())
-        outcome.n_replies += sum(reply.skipped is None for reply in replies.values())
+
+    def count(replies: Iterable[Reply], n: int) -> None:
+        nonlocal done
+        skipped = [reply.skipped is not None for reply in replies]
+        outcome.n_skipped += sum(skipped)
+        outcome.n_replies += len(skipped) - sum(skipped)
+        done += n
         tell(done, len(test_set))
+
+    def unanswered() -> Iterator[list[Question]]:
+        for batch in batches(test_set.questions(system), chunk_size(system)):
+            replies = store.replies([question.key for question in batch])
+            missing = [question for question in batch if question.key not in replies]
+            outcome.n_there += len(replies)
+            is_asked = missing and not outcome.failures.given_up
+            count(replies.values(), len(replies) if is_asked else len(batch))
+            if is_asked:
+                yield missing
+
+    asking = _Asking(Recipe.of(system, opener))
+    for _, parts in map_rows(asking, unanswered(), engine=engine, wants_gpu=True):
+        for questions, made in parts:
+            if isinstance(made, RowError):
+                outcome.failures.note(questions[0].context.id, made)
+                count((), 1)
+            else:
+                outcome.failures.in_a_row = 0
+                store.put_replies(owner, made.replies, made.notes)
+                count(made.replies.values(), len(questions))
     outcome.notes = store.notes(owner)
     return outcome
 
 
-def _ask(system: System, questions: Sequence[Question]) -> Mapping[bytes, Reply]:
-    try:
-        replies = system.reply([question.request for question in questions])
-    except UserError:
-        raise
-    except Exception as error:  # somebody else's system may raise anything
-        raise UserError(f"{type(error).__name__}: {error}") from error
+@dataclass(frozen=True)
+class _Answers:
+    replies: dict[bytes, Reply]
+    notes: tuple[str, ...]
+
+
+class _Asking:
+    """Asks a system, in whichever process it is."""
+
+    def __init__(self, recipe: Recipe[System]) -> None:
+        self.recipe = recipe
+
+    def __call__(self, questions: Sequence[Question]) -> _Answers:
+        system = self.recipe.model
+        return _Answers(_ask(system, questions), notes(system))
+
+
+def _ask(system: System, questions: Sequence[Question]) -> dict[bytes, Reply]:
+    replies = system.reply([question.request for question in questions])
     if len(replies) != len(questions):
         raise UserError(f"{system.name} gave {len(replies)} replies to {len(questions)} requests")
     for reply in replies:

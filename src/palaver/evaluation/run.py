@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from palaver.artefacts import lock_folder
+from palaver.engine import Engine
 from palaver.errors import DataError, UserError
 from palaver.evaluation.conclusion import Material, conclude, worst_turns
 from palaver.evaluation.experiment import Experiment, load_experiment
@@ -25,6 +26,7 @@ from palaver.evaluation.judging import (
     ask_judge,
     ask_llm,
     check_keys,
+    judge_opener,
     open_judges,
     open_llm,
 )
@@ -39,6 +41,7 @@ from palaver.evaluation.replies import (
     open_systems,
     read_contexts,
     read_test_set,
+    system_opener,
     write_responses,
 )
 from palaver.evaluation.report import write_report
@@ -59,6 +62,8 @@ class Options:
     """How an experiment is run; none of it changes what comes out."""
 
     device: str = "auto"
+    engine: Engine | str | None = None
+    """Where replies and ratings are made; None: where the experiment says, or in this process."""
     data: Path | None = None
     """The folder of corpora."""
     form: Form = "html"
@@ -149,6 +154,7 @@ class Run:
         self.record = record
         self.options = options
         self._progress = progress
+        self._engine = options.engine or experiment.engine or "local"
         self.responses = folder / RESPONSES
         self.notes: list[str] = []
 
@@ -185,7 +191,8 @@ class Run:
         if not any(row.facts.is_given for row in rows):
             problems = [f"{outcome.system}: {outcome.error}" for outcome in replies if outcome.error]
             raise DataError("no system gave a reply", problems=problems)
-        outcomes = [self._ask_judge(judge, rows) for judge in judges]
+        named = zip(judges, self.experiment.judges, strict=True)
+        outcomes = [self._ask_judge(judge, said, rows) for judge, said in named]
         outcomes += self._ask_llms()
         self._write_ratings(outcomes)
         try:
@@ -234,7 +241,10 @@ class Run:
 
     def _ask_system(self, system: System, test_set: TestSet) -> SystemOutcome:
         name = f"replies of {system.name}"
-        outcome = ask_system(system, test_set, self.store, self._teller(name))
+        opener = system_opener(self.experiment, system.name, self.options.device)
+        outcome = ask_system(
+            system, test_set, self.store, self._teller(name), engine=self._engine, opener=opener
+        )
         if outcome.error:
             self.store.tell(name, outcome.n_replies + outcome.n_skipped, len(test_set), outcome.error)
         self.notes += outcome.notes
@@ -242,9 +252,12 @@ class Run:
             self.notes.append(f"{system.name} says the references: it is not judged against them")
         return outcome
 
-    def _ask_judge(self, judge: Judge, rows: Sequence[ResponseRow]) -> JudgeOutcome:
+    def _ask_judge(self, judge: Judge, said: str, rows: Sequence[ResponseRow]) -> JudgeOutcome:
         name = f"ratings of {judge.name}"
-        outcome = ask_judge(judge, self.responses, rows, self.store, self._teller(name))
+        opener = judge_opener(self.experiment, said, self.options.device)
+        outcome = ask_judge(
+            judge, self.responses, rows, self.store, self._teller(name), engine=self._engine, opener=opener
+        )
         if outcome.error:
             self.store.tell(name, outcome.frame.height, outcome.n_cells, outcome.error)
         return outcome

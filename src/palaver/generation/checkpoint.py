@@ -61,6 +61,11 @@ class CheckpointSystem(Named):
             round_weights(self.model)
         self.config = self.model.config
         self.speakers: tuple[str, ...] = self.config.speakers
+        most, wanted = self.config.max_response, self.decoding.max_length
+        if wanted > most and wanted != Decoding.max_length:  # nobody chose the default
+            self.notes.add(
+                "length", f"{self.name} replies with {most} tokens at most, although max_length is {wanted}"
+            )
         takes = set()
         if self.config.conditioning == "speaker":
             takes.add("speaker")

@@ -21,7 +21,7 @@ from palaver.judges.llm_models import Answer, LanguageModel
 from palaver.judges.llm_prompts import VERSION, Prompt, Slot, prompts_of
 from palaver.progress import Progress, no_progress
 from palaver.readers.rating_files import ratings_frame, with_numbers
-from palaver.schema import Item, Rating, Response, Study
+from palaver.schema import Expected, Item, Rating, Response, Study
 from palaver.schema.rating import pair_context, value_text
 from palaver.schema.scale import Value
 from palaver.studies.screens import plan_screens, question_groups, shown_order, side_by_side
@@ -122,6 +122,8 @@ def rate_study(
         raise UserError(f"repeats: expected 1 or more, found {repeats}")
     budget = budget or Budget()
     prompts = list(_prompts(study, repeats, both_orders))
+    if not prompts:
+        raise UserError("the study asks for free text only, which a language model is not asked for")
     checks = list(_check_prompts(study))
     known = _Cache(model, cache) if use_cache else None
     run = _Run(model, budget, known)
@@ -129,9 +131,11 @@ def rate_study(
     met = total = 0
     for (prompt, expected), answer in zip(checks, answers, strict=False):
         values = prompt.read(answer.text) if answer.outcome == "answered" else None
-        for criterion, system, check in expected:
+        if prompt.shows_media:
+            continue
+        for check in expected:
             total += 1
-            met += values is not None and check.met_by(_said(values, prompt, criterion, system))
+            met += values is not None and check.met_by(_said(values, prompt, check))
     signature = _signature(study, model)
     ratings: list[Rating] = []
     counts: Counter[str] = Counter()
@@ -146,7 +150,7 @@ def rate_study(
         ratings += _ratings(study, model.name, prompt, values, answer, signature)
     tally = Tally(
         planned=len(answers),
-        asked=run.counts["asked"] + run.counts["from_cache"],
+        asked=run.counts["asked"] + run.counts["from_cache"] + run.counts["shows_media"],
         answered=run.counts["answered"] - counts["unparsed"],
         unparsed=counts["unparsed"],
         refused=run.counts["refused"],
@@ -230,7 +234,7 @@ def _prompts(study: Study, repeats: int, both_orders: bool) -> Iterator[Prompt]:
                 yield from prompts_of(study, item, questions, one, repeat * len(orders) + number)
 
 
-def _check_prompts(study: Study) -> Iterator[tuple[Prompt, list[tuple[str, str, Any]]]]:
+def _check_prompts(study: Study) -> Iterator[tuple[Prompt, list[Expected]]]:
     """Training and attention checks: items whose answers are known."""
     known = [*(study.training.items if study.training else ()), *study.checks.items]
     for one in known:
@@ -240,19 +244,19 @@ def _check_prompts(study: Study) -> Iterator[tuple[Prompt, list[tuple[str, str, 
                 continue
             order = tuple(range(len(one.item.outputs)))
             for prompt in prompts_of(study, one.item, questions, order, 0):
-                about = {
-                    (slot.question.criterion, one.item.outputs[slot.output].system) for slot in prompt.slots
-                }
-                expected = [
-                    (e.criterion, e.system, e) for e in one.expected if (e.criterion, e.system) in about
-                ]
+                about = {_about(slot, prompt) for slot in prompt.slots}
+                expected = [e for e in one.expected if (e.criterion, e.system, e.turn) in about]
                 if expected:
                     yield prompt, expected
 
 
-def _said(values: dict[Slot, Value], prompt: Prompt, criterion: str, system: str) -> str:
+def _about(slot: Slot, prompt: Prompt) -> tuple[str, str, int | None]:
+    return slot.question.criterion, prompt.item.outputs[slot.output].system, slot.turn
+
+
+def _said(values: dict[Slot, Value], prompt: Prompt, check: Expected) -> str:
     for slot, value in values.items():
-        if slot.question.criterion == criterion and prompt.item.outputs[slot.output].system == system:
+        if _about(slot, prompt) == (check.criterion, check.system, check.turn):
             return value_text(value)
     return ""
 
@@ -269,7 +273,9 @@ def _ratings(
             given_at=datetime.now(UTC).replace(microsecond=0), seconds=answer.seconds,
             shown_position=prompt.order.index(slot.output), repeat=prompt.repeat,
             probability=answer.probability if len(prompt.slots) == 1 else None,
-            context=pair_context(prompt.item.id, output.system, against),
+            context=prompt.item.id if slot.turn is not None
+            else pair_context(prompt.item.id, output.system, against),
+            turn=slot.turn,
         )  # fmt: skip
 
 
@@ -280,6 +286,9 @@ def _signature(study: Study, model: LanguageModel) -> str:
 
 
 def _notes(tally: Tally, run: _Run, study: Study) -> Iterator[str]:
+    texts = [question.criterion for question in study.questions if question.scale.form == "text"]
+    if texts:
+        yield f"{', '.join(texts)}: free text is not asked of a language model"
     if tally.failed:
         yield f"{tally.failed:,} questions failed; the last: {run.why}"
     if tally.not_asked:
@@ -288,6 +297,9 @@ def _notes(tally: Tally, run: _Run, study: Study) -> Iterator[str]:
         yield f"{tally.flagged:,} pages show an output that seems to talk to the judge: read them"
     if tally.checks and tally.checks_met < tally.checks:
         yield f"{tally.checks_met} of {tally.checks} answers to training and attention checks were right"
+    if run.counts["shows_media"]:
+        n = count_of(run.counts["shows_media"], "question")
+        yield f"{n} about images or sounds, which the model cannot see or hear: counted as refused"
     if len(run.models) > 1:
         yield f"several revisions of the model answered: {', '.join(sorted(run.models))}"
 
@@ -308,6 +320,11 @@ class _Run:
         answers: dict[int, Answer] = {}
         waiting = []
         for place, prompt in enumerate(prompts):
+            if prompt.shows_media:
+                answers[place] = Answer(outcome="refused", why="it cannot see images or hear sounds")
+                self.counts["refused"] += 1
+                self.counts["shows_media"] += 1
+                continue
             kept = self._cache.get(prompt) if self._cache else None
             if kept is None:
                 waiting.append(place)

@@ -52,7 +52,7 @@ class MetricJudge(Named):
             if self.metric.n_cut is not None and (n_cut := self.metric.n_cut(examples)):
                 self.notes[f"responses {CUT}"] += n_cut
             if self.metric.scores is None:
-                yield from self._rating(ALL_RESPONSES, system, self.metric.pooled(examples)[0])
+                yield from self._rating(ALL_RESPONSES, system, self.metric.pooled([examples])[0])
             else:
                 scores[rows_of[system]] = self.metric.scores(examples)
         for response, value in zip(responses, scores, strict=True):

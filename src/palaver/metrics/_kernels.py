@@ -113,19 +113,54 @@ def number_chunks(
     return ids[:count].copy(), of_texts, n, slots, hashes, known, ends
 
 
+@numba.njit(cache=True, inline="always")
+def _mix(key: np.uint64, token: int) -> np.uint64:
+    """The key of a text that goes on with `token`: splitmix64's finaliser after each token."""
+    z = (key ^ np.uint64(token + 1)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
 @numba.njit(cache=True, nogil=True)
-def pack_ngrams(ids: Ids, starts: Ints, n: int, n_tokens: int) -> Ints:
-    """One number for each n-gram of each text; n_tokens**n must be below 2**63."""
-    packed = np.empty(ids.size, dtype=np.int64)
+def ngram_keys(ids: Ids, starts: Ints, n: int, bits: int, part: int, n_parts: int) -> tuple[Ints, Ids]:
+    """The keys of the n-grams that belong to `part`, and the text of each.
+
+    With `bits` a key is the n-gram's numbers side by side, without it is a hash.
+    """
+    size = ids.size // n_parts + ids.size // 4 + 16
+    keys = np.empty(min(size, ids.size) if n_parts > 1 else ids.size, dtype=np.int64)
+    owners = np.empty(keys.size, dtype=np.int32)
     count = 0
     for i in range(starts.size - 1):
         for place in range(starts[i], starts[i + 1] - n + 1):
-            key = np.int64(0)
+            key = np.uint64(0)
             for k in range(n):
-                key = key * n_tokens + ids[place + k]
-            packed[count] = key
+                if bits:
+                    key = (key << np.uint64(bits)) | np.uint64(ids[place + k])
+                else:
+                    key = _mix(key, ids[place + k])
+            if n_parts > 1 and np.int64(_mix(key, 0) >> np.uint64(1)) % n_parts != part:
+                continue
+            if count == keys.size:
+                keys = np.concatenate((keys, np.empty_like(keys)))
+                owners = np.concatenate((owners, np.empty_like(owners)))
+            keys[count] = np.int64(key)
+            owners[count] = i
             count += 1
-    return packed[:count]
+    return keys[:count].copy(), owners[:count].copy()
+
+
+@numba.njit(cache=True, nogil=True)
+def text_keys(ids: Ids, starts: Ints) -> Ints:
+    """A hash of each text."""
+    keys = np.empty(starts.size - 1, dtype=np.int64)
+    for i in range(starts.size - 1):
+        key = np.uint64(0)
+        for place in range(starts[i], starts[i + 1]):
+            key = _mix(key, ids[place])
+        keys[i] = np.int64(key)
+    return keys
 
 
 @numba.njit(cache=True, nogil=True)

@@ -12,14 +12,18 @@ n-gram give that for all responses at once, so that nothing has to be sampled.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
-from palaver.metrics.diversity import number_ngrams
 from palaver.metrics.examples import Examples
 from palaver.metrics.metric import Floats, Metric
-from palaver.metrics.tokens import Ints
+from palaver.metrics.pooling import ngram_parts, run_lengths
+from palaver.metrics.tokens import Ids, Ints
 
 ORDER = 4
+_ROWS = 1 << 16
+"""Responses whose self-BLEU is computed at a time."""
 _SYSTEM, _REFERENCE = 2 * ORDER, 2 * ORDER + 1  # the columns of lengths, after matches and totals
 
 
@@ -33,7 +37,7 @@ def bleu_statistics(examples: Examples) -> Floats:
     return table
 
 
-def _statistics(matches: Ints, lengths: Ints, reference_lengths: Ints) -> Floats:
+def _statistics(matches: Ints | Ids, lengths: Ints, reference_lengths: Ints) -> Floats:
     totals = np.maximum(lengths[:, None] - np.arange(ORDER), 0)
     return np.column_stack([matches, totals, lengths, reference_lengths]).astype(np.float64)
 
@@ -70,31 +74,44 @@ def sentence_bleu(statistics: Floats) -> Floats:
     return bleu(statistics, effective_order=True)
 
 
-def self_bleu(examples: Examples) -> float:
+def self_bleu(blocks: Iterable[Examples]) -> float:
     """Mean sentence BLEU of each response against all others; nan for fewer than two."""
-    n = len(examples)
+    lengths = np.concatenate([block.predictions.tokens("13a").lengths for block in blocks])
+    n = len(lengths)
     if n < 2:
         return np.nan
-    tokens = examples.predictions.tokens("13a")
-    lengths = tokens.lengths
-    matches = np.zeros((n, ORDER), dtype=np.int64)
-    for k, (grams, owners) in enumerate(number_ngrams(tokens, ORDER)):
-        if grams.size:
-            matches[:, k] = _matches_with_others(grams, owners, n)
-    return float(sentence_bleu(_statistics(matches, lengths, _closest_other(lengths))).mean())
+    matches = np.zeros((n, ORDER), dtype=np.int32)
+    for order in range(1, ORDER + 1):
+        for grams, owners in ngram_parts(blocks, "13a", order):
+            _add_matches_with_others(matches[:, order - 1], grams, owners)
+    closest = _closest_other(lengths)
+    scores = np.empty(n)
+    for begin in range(0, n, _ROWS):
+        rows = slice(begin, begin + _ROWS)
+        scores[rows] = sentence_bleu(_statistics(matches[rows], lengths[rows], closest[rows]))
+    return float(scores.mean())
 
 
-def _matches_with_others(grams: Ints, owners: Ints, n: int) -> Ints:
-    """Each response's matches, clipped by the largest count in any other response."""
-    pairs, counts = np.unique(grams * n + owners, return_counts=True)  # one row an n-gram and response
-    gram, owner = np.divmod(pairs, n)
-    order = np.lexsort((-counts, gram))  # of each n-gram the largest count first
-    starts = np.flatnonzero(np.diff(gram[order], prepend=-1))
-    largest, holder = counts[order[starts]], owner[order[starts]]
-    has_second = np.diff(starts, append=order.size) > 1
-    second = np.where(has_second, counts[order[np.minimum(starts + 1, order.size - 1)]], 0)
-    limit = np.where(owner == holder[gram], second[gram], largest[gram])
-    return np.bincount(owner, np.minimum(counts, limit), minlength=n).astype(np.int64)
+def _add_matches_with_others(matches: Ids, grams: Ints, owners: Ints) -> None:
+    """Add each response's matches, clipped by the largest count in any other response."""
+    if not grams.size:
+        return
+    order = np.argsort(grams, kind="stable")  # of each n-gram the responses stay in order
+    grams, owners = grams[order], owners[order]
+    is_new = np.concatenate([[True], (grams[1:] != grams[:-1]) | (owners[1:] != owners[:-1])])
+    pairs = np.flatnonzero(is_new)  # one an n-gram and response
+    counts = np.diff(pairs, append=grams.size)
+    owners, grams = owners[pairs], grams[pairs]
+    sizes = run_lengths(grams)  # responses that have the n-gram
+    starts = np.cumsum(sizes) - sizes
+    largest = np.maximum.reduceat(counts, starts)
+    is_largest = counts == np.repeat(largest, sizes)
+    n_largest = np.add.reduceat(is_largest, starts, dtype=np.int64)
+    second = np.maximum.reduceat(np.where(is_largest, 0, counts), starts)
+    # the only one that has the largest count is limited by the second largest
+    alone = is_largest & np.repeat(n_largest == 1, sizes)
+    limit = np.where(alone, np.repeat(second, sizes), np.repeat(largest, sizes))
+    np.add.at(matches, owners, np.minimum(counts, limit).astype(np.int32))
 
 
 def _closest_other(lengths: Ints) -> Ints:

@@ -14,7 +14,7 @@ Li et al. scale, the two are alike (0.93 and 0.91), as they are in the table. Th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Literal
 
 import numpy as np
@@ -22,26 +22,9 @@ import numpy as np
 from palaver.errors import UserError
 from palaver.metrics.examples import Example, Examples
 from palaver.metrics.metric import Floats, Metric, divide
-from palaver.metrics.tokens import Ints, Tokens
+from palaver.metrics.pooling import ngram_counts, response_counts
 
 Per = Literal["words", "ngrams"]
-
-
-def number_ngrams(tokens: Tokens, order: int) -> Iterator[tuple[Ints, Ints]]:
-    """For n from 1 to `order`: a number for each n-gram, equal for equal ones, and the text it stands in."""
-    ids = tokens.ids.astype(np.int64)
-    n_tokens = int(ids.max(initial=0)) + 1
-    owners = np.repeat(np.arange(len(tokens.starts) - 1), tokens.lengths)
-    grams = np.unique(ids, return_inverse=True)[1] if ids.size else ids
-    yield grams, owners
-    last = ids  # the last token of each n-gram
-    for _ in range(1, order):
-        same_text = owners[:-1] == owners[1:]
-        longer = grams[:-1][same_text] * n_tokens + last[1:][same_text]
-        grams = np.unique(longer, return_inverse=True)[1] if longer.size else longer
-        last = last[1:][same_text]
-        owners = owners[:-1][same_text]
-        yield grams, owners
 
 
 def diversity_of(text: str, n: int = 1, *, per: Per = "words") -> float:
@@ -58,7 +41,7 @@ def diversity_n(texts: Iterable[str], n: int = 1, *, per: Per = "words") -> floa
 
 def distinct_n(texts: Iterable[str], n: int = 1) -> float:
     """Distinct n-grams of all responses together, divided by all their n-grams; nan if there are none."""
-    return _distinct_share(_examples(texts), n)
+    return _distinct_share([_examples(texts)], n)
 
 
 def _examples(texts: Iterable[str]) -> Examples:
@@ -75,43 +58,27 @@ def _diversities(examples: Examples, n: int, per: Per) -> Floats:
     return divide(n_distinct, size, n_grams > 0)
 
 
-def _pooled_counts(examples: Examples, n: int) -> Ints:
-    """How often each distinct n-gram of all responses occurs."""
-    from palaver.metrics._kernels import pack_ngrams
-
-    tokens = examples.predictions.tokens("words")
-    if n == 1:
-        counts = np.bincount(tokens.ids)
-        return counts[counts > 0]
-    n_tokens = int(tokens.ids.max(initial=0)) + 1
-    if n_tokens**n >= 2**63:
-        *_, (grams, _) = number_ngrams(tokens, n)
-        return np.bincount(grams)
-    ordered = np.sort(pack_ngrams(*tokens, n, n_tokens))  # much faster than numbering them
-    first = np.flatnonzero(np.diff(ordered, prepend=-1))
-    return np.diff(first, append=ordered.size)
+def _distinct_share(blocks: Iterable[Examples], n: int) -> float:
+    n_distinct = n_grams = 0
+    for counts in ngram_counts(blocks, n):
+        n_distinct += counts.size
+        n_grams += int(counts.sum())
+    return n_distinct / n_grams if n_grams else np.nan
 
 
-def _distinct_share(examples: Examples, n: int) -> float:
-    counts = _pooled_counts(examples, n)
-    return counts.size / int(counts.sum()) if counts.size else np.nan
+def _entropy(blocks: Iterable[Examples], n: int) -> float:
+    """ln N - (sum of c ln c) / N, for counts c that add up to N."""
+    n_grams, weighted = 0, 0.0
+    for counts in ngram_counts(blocks, n):
+        n_grams += int(counts.sum())
+        weighted += float((counts * np.log(counts)).sum())
+    return max(0.0, np.log(n_grams) - weighted / n_grams) if n_grams else np.nan
 
 
-def _entropy(examples: Examples, n: int) -> float:
-    counts = _pooled_counts(examples, n)
-    if not counts.size:
-        return np.nan
-    share = counts / counts.sum()
-    return float(-(share * np.log(share)).sum()) + 0.0  # never -0.0
-
-
-def _top_share(examples: Examples, n: int) -> float:
+def _top_share(blocks: Iterable[Examples], n: int) -> float:
     """Share of the responses that are one of the `n` most frequent ones."""
-    tokens = examples.predictions.tokens("words")
-    texts = (tokens.ids[a:b].tobytes() for a, b in zip(tokens.starts, tokens.starts[1:], strict=False))
-    numbers: dict[bytes, int] = {}
-    counts = np.bincount([numbers.setdefault(text, len(numbers)) for text in texts])
-    return float(np.sort(counts)[::-1][:n].sum() / len(examples)) if len(examples) else np.nan
+    counts = response_counts(blocks)
+    return float(np.sort(counts)[::-1][:n].sum() / counts.sum()) if counts.size else np.nan
 
 
 _REPEATS = "drawing responses with replacement repeats {}, so every replicate lies {} the figure itself"
@@ -135,7 +102,7 @@ def _distinct(n: int) -> Metric:
         title=f"Distinct {n}-grams of all responses",
         better="higher",
         settings=f"words:palaver|n:{n}|per:ngrams|pooled",
-        whole=lambda examples: _distinct_share(examples, n),
+        whole=lambda blocks: _distinct_share(blocks, n),
         no_interval=_NO_INTERVAL,
     )
 
@@ -146,7 +113,7 @@ def _entropy_metric(n: int) -> Metric:
         title=f"Entropy of the {n}-grams of all responses",
         better="higher",
         settings=f"words:palaver|n:{n}|unit:nats|pooled",
-        whole=lambda examples: _entropy(examples, n),
+        whole=lambda blocks: _entropy(blocks, n),
         no_interval=_NO_INTERVAL,
     )
 
@@ -157,7 +124,7 @@ def _top_metric(n: int, which: str) -> Metric:
         title=f"Share of the {which}",
         better="lower",
         settings=f"words:palaver|top:{n}|pooled",
-        whole=lambda examples: _top_share(examples, n),
+        whole=lambda blocks: _top_share(blocks, n),
         no_interval=_REPEATS.format("responses", "above"),
     )
 

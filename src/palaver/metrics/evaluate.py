@@ -8,21 +8,22 @@ compared on the same replicates.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 
 from palaver.errors import UserError, check_list, count_of
+from palaver.metrics.blocks import ROWS, RowTable, SideBySide
 from palaver.metrics.examples import Example, Examples
 from palaver.metrics.metric import METRICS, Floats, Metric, open_metric
 from palaver.metrics.tokens import Ints
 from palaver.progress import Progress, no_progress
 from palaver.schema.dialogue import Turn
 from palaver.schema.response import USER
-from palaver.statistics.bootstrap import Resampling, percentile_interval, resample_sums
+from palaver.statistics.bootstrap import Resampling, percentile_interval, resample_rows
 from palaver.statistics.significance import holm
 from palaver.tabular import Tabular, columns_of, few, show_number
 
@@ -130,7 +131,7 @@ def evaluate(
         examples = Examples.of([Example(*row) for row in columns])
     else:
         examples = Examples.of_columns(predictions, beside, knowledge)
-    rows, _ = measure([SystemResponses("", range(n), examples)], chosen, resampling)
+    rows, _ = measure([SystemResponses("", range(n), [examples])], chosen, resampling)
     return Evaluation(rows, n, seed, n_replicates, confidence)
 
 
@@ -154,9 +155,28 @@ class SystemResponses:
 
     name: str
     items: Sequence[Any]
-    examples: Examples
-    tables: list[Floats] = field(default_factory=list)
+    blocks: Iterable[Examples]
+    """Gone through more than once; all in one block where a metric reads texts."""
+    table: RowTable = field(default_factory=RowTable)
     """For each metric that has an interval: sums' columns, then whether the response has a score."""
+    columns: list[slice] = field(default_factory=list)
+    """Of each such metric."""
+    total: Floats = field(default_factory=lambda: np.zeros(0))
+    """The sums of the columns."""
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def count(self, metrics: Sequence[Metric], *, keep_rows: bool) -> None:
+        """Fill the table, or only its sums."""
+        for block in self.blocks:
+            tables = [_with_counts(metric.table(block)) for metric in metrics]
+            ends = np.cumsum([table.shape[1] for table in tables]).tolist()
+            self.columns = [slice(begin, end) for begin, end in pairwise([0, *ends])]
+            totals = np.concatenate([table.sum(axis=0) for table in tables])
+            self.total = self.total + totals if self.total.size else totals
+            if keep_rows:
+                self.table.append(np.hstack(tables))
 
 
 def measure(
@@ -168,19 +188,21 @@ def measure(
     """Each metric of each system, and each pair of systems by each metric that has an interval."""
     for metric in metrics:
         if metric.prepare is not None:
-            metric.prepare([system.examples for system in systems], progress)
+            metric.prepare([examples for system in systems for examples in system.blocks], progress)
     sums = [metric for metric in metrics if metric.has_scores]
-    for system in systems:
-        system.tables = [_with_counts(metric.table(system.examples)) for metric in sums]
-    replicates = _replicates(systems, resampling)
+    if sums:
+        for system in systems:
+            system.count(sums, keep_rows=resampling.n_replicates > 0)
+    replicates = _replicates(systems, sums, resampling)
     rows = []
     for metric in metrics:
         for system, of_system in zip(systems, replicates, strict=True):
             if not metric.has_scores:
                 rows.append(_whole_result(metric, system))
             else:
-                place = sums.index(metric)
-                rows.append(_result(metric, system, place, of_system[place], resampling))
+                columns = system.columns[sums.index(metric)]
+                of_metric = of_system[:, columns]
+                rows.append(_result(metric, system, system.total[columns], of_metric, resampling))
     return tuple(rows), tuple(_differences(systems, sums, replicates, resampling))
 
 
@@ -189,13 +211,15 @@ def _with_counts(table: Floats) -> Floats:
     return np.hstack([np.where(defined, table, 0.0), defined])
 
 
-def _replicates(systems: Sequence[SystemResponses], resampling: Resampling) -> list[list[Floats]]:
-    """Of each system and metric: the sums of each replicate. Systems with the same items share the draws."""
-    if not resampling.n_replicates or not systems[0].tables:
-        return [[table[:0] for table in system.tables] for system in systems]
+def _replicates(
+    systems: Sequence[SystemResponses], metrics: Sequence[Metric], resampling: Resampling
+) -> list[Floats]:
+    """Of each system: the sums of each replicate. Systems with the same items share the draws."""
+    if not resampling.n_replicates or not metrics:
+        return [np.empty((0, system.total.size)) for system in systems]
     if _same_items(systems):
-        return _resample([system.tables for system in systems], resampling)
-    return [_resample([system.tables], resampling)[0] for system in systems]
+        return _resample([system.table for system in systems], resampling)
+    return [_resample([system.table], resampling)[0] for system in systems]
 
 
 def _same_items(systems: Sequence[SystemResponses]) -> bool:
@@ -204,17 +228,16 @@ def _same_items(systems: Sequence[SystemResponses]) -> bool:
     return all(s.items == first for s in systems[1:])
 
 
-def _resample(tables_of_systems: Sequence[list[Floats]], resampling: Resampling) -> list[list[Floats]]:
+def _resample(tables: Sequence[RowTable | Floats], resampling: Resampling) -> list[Floats]:
     """The sums of each replicate; row i of every table is about the same item."""
-    tables = [table for tables in tables_of_systems for table in tables]
-    block = np.hstack(tables)
-    varies = (block != block[:1]).any(axis=0)  # a column that is the same in every row needs no drawing
-    sums = np.empty((resampling.n_replicates, block.shape[1]))
-    sums[:, ~varies] = block[0, ~varies] * len(block)
+    together = SideBySide(tables)
+    varies = together.varying()  # a column that is the same in every row needs no drawing
+    sums = np.empty((resampling.n_replicates, together.shape[1]))
+    sums[:, ~varies] = together[:1][0, ~varies] * len(together)
     if varies.any():
-        sums[:, varies] = resample_sums(block[:, varies], resampling.n_replicates, resampling.rng)
-    parts = iter(np.split(sums, np.cumsum([table.shape[1] for table in tables])[:-1], axis=1))
-    return [[next(parts) for _ in tables] for tables in tables_of_systems]
+        drawn = SideBySide(tables, np.flatnonzero(varies))
+        sums[:, varies] = resample_rows(drawn, resampling.n_replicates, resampling.rng)
+    return np.split(sums, np.cumsum([table.shape[1] for table in tables])[:-1], axis=1)
 
 
 def _values(metric: Metric, sums: Floats) -> Floats:
@@ -222,9 +245,8 @@ def _values(metric: Metric, sums: Floats) -> Floats:
 
 
 def _result(
-    metric: Metric, system: SystemResponses, place: int, replicates: Floats, resampling: Resampling
+    metric: Metric, system: SystemResponses, total: Floats, replicates: Floats, resampling: Resampling
 ) -> MetricResult:
-    total = system.tables[place].sum(axis=0)
     n = int(total[-1])
     result = _empty_result(metric, system, n)
     if not n:
@@ -240,8 +262,8 @@ def _result(
 
 
 def _whole_result(metric: Metric, system: SystemResponses) -> MetricResult:
-    value, low, high = metric.pooled(system.examples)
-    result = _empty_result(metric, system, len(system.examples))
+    value, low, high = metric.pooled(system.blocks)
+    result = _empty_result(metric, system, len(system))
     if math.isnan(value):
         return replace(result, reason="no response has a score")
     return replace(result, value=value, low=low, high=high, reason=metric.no_interval)
@@ -256,7 +278,7 @@ def _empty_result(metric: Metric, system: SystemResponses, n: int) -> MetricResu
         low=math.nan,
         high=math.nan,
         n=n,
-        n_undefined=len(system.examples) - n,
+        n_undefined=len(system) - n,
         reason="",
         signature=metric.signature,
         system=system.name,
@@ -266,7 +288,7 @@ def _empty_result(metric: Metric, system: SystemResponses, n: int) -> MetricResu
 def _differences(
     systems: Sequence[SystemResponses],
     metrics: Sequence[Metric],
-    replicates: list[list[Floats]],
+    replicates: list[Floats],
     resampling: Resampling,
 ) -> Iterator[MetricDifference]:
     if not metrics or not resampling.n_replicates:
@@ -274,26 +296,37 @@ def _differences(
     rows: list[list[MetricDifference]] = [[] for _ in metrics]
     shared = _same_items(systems)
     for a, b in combinations(range(len(systems)), 2):
-        pair = [systems[a], systems[b]]
+        pair = (systems[a], systems[b])
         if shared:
-            tables_of_pair = [system.tables for system in pair]
+            tables: list[RowTable | Floats] = [system.table for system in pair]
             of_pair = [replicates[a], replicates[b]]
+            totals = [system.total for system in pair]
         else:
             common = _common_rows(*pair)
             if not common[0].size:
                 continue
-            tables_of_pair = [
-                [table[rows_of_system] for table in system.tables]
-                for system, rows_of_system in zip(pair, common, strict=True)
-            ]
-            of_pair = _resample(tables_of_pair, resampling)
+            tables = [system.table.take(rows) for system, rows in zip(pair, common, strict=True)]
+            of_pair = _resample(tables, resampling)
+            totals = [table[:].sum(axis=0) for table in tables]
         for place, metric in enumerate(metrics):
-            tables = [tables[place] for tables in tables_of_pair]
-            rows[place].append(_difference(metric, pair, tables, [of[place] for of in of_pair], resampling))
-    for of_metric in rows:
-        adjusted = holm([row.p for row in of_metric]).adjusted
-        for row, p in zip(of_metric, adjusted, strict=True):
+            columns = pair[0].columns[place]
+            n = _n_of_both(tables, columns.stop - 1)
+            of_metric = [sums[:, columns] for sums in of_pair]
+            totals_of_metric = [total[columns] for total in totals]
+            rows[place].append(_difference(metric, pair, n, totals_of_metric, of_metric, resampling))
+    for of_metric_rows in rows:
+        adjusted = holm([row.p for row in of_metric_rows]).adjusted
+        for row, p in zip(of_metric_rows, adjusted, strict=True):
             yield replace(row, p_holm=float(p))
+
+
+def _n_of_both(tables: Sequence[RowTable | Floats], column: int) -> int:
+    """Items for which both have a score."""
+    n = 0
+    for begin in range(0, len(tables[0]), ROWS):
+        one, other = (table[begin : begin + ROWS][:, column] for table in tables)
+        n += int((one * other).sum())
+    return n
 
 
 def _common_rows(one: SystemResponses, other: SystemResponses) -> tuple[Ints, Ints]:
@@ -307,12 +340,11 @@ def _common_rows(one: SystemResponses, other: SystemResponses) -> tuple[Ints, In
 def _difference(
     metric: Metric,
     pair: Sequence[SystemResponses],
-    tables: Sequence[Floats],
+    n: int,
+    totals: Sequence[Floats],
     replicates: Sequence[Floats],
     resampling: Resampling,
 ) -> MetricDifference:
-    n = int((tables[0][:, -1] * tables[1][:, -1]).sum())
-    totals = [table.sum(axis=0) for table in tables]
     values = [float(_values(metric, total)) if total[-1] else math.nan for total in totals]
     difference = values[0] - values[1]
     low = high = p = math.nan

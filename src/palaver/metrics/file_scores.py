@@ -1,7 +1,8 @@
 """The metrics of files: every system in them, in one pass over the rows.
 
 A file holds responses in any usual shape, or one response a line (`.txt`), with references beside it. Texts
-are turned into numbers as they are read and not kept, so a file may be larger than memory.
+are turned into numbers as they are read and not kept, and the numbers of a large file lie in a temporary one
+(`Blocks`), so a file may be larger than memory. Metrics that read the texts hold them all.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from palaver.errors import DataError, UserError, count_of
+from palaver.metrics.blocks import Blocks
 from palaver.metrics.evaluate import (
     MetricDifference,
     MetricResult,
@@ -97,10 +99,13 @@ class FileScores(Tabular):
         for metric in self.metrics:
             for system in self.systems:
                 if metric.scores is not None:
-                    values = metric.scores(system.examples)
-                    defined = np.flatnonzero(~np.isnan(values))
-                    items = [str(system.items[row]) for row in defined.tolist()]
-                    yield _rating_frame(metric, system.name, items, values[defined])
+                    begin = 0
+                    for block in system.blocks:
+                        values = metric.scores(block)
+                        defined = np.flatnonzero(~np.isnan(values))
+                        items = [str(system.items[begin + row]) for row in defined.tolist()]
+                        yield _rating_frame(metric, system.name, items, values[defined])
+                        begin += len(block)
                 else:
                     rows = [r for r in self.scores if (r.name, r.system) == (metric.name, system.name)]
                     figures = np.array([row.value for row in rows if not np.isnan(row.value)])
@@ -127,11 +132,11 @@ class _System:
     """What was read of one system so far."""
 
     path: Path
+    blocks: list[Examples] | Blocks
     items: list[str] = field(default_factory=list)
     """Their ids; left empty where the number of the line is the id."""
     n_responses: int = 0
     waiting: list[Example] = field(default_factory=list)
-    parts: list[Examples] = field(default_factory=list)
 
 
 def score_files(
@@ -185,7 +190,7 @@ def _notes_of_cuts(systems: Sequence[SystemResponses], metrics: Sequence[Metric]
     names: dict[tuple[str, int], list[str]] = {}
     for system in systems:
         for metric in metrics:
-            n = metric.n_cut(system.examples) if metric.n_cut is not None else 0
+            n = sum(map(metric.n_cut, system.blocks)) if metric.n_cut is not None else 0
             if n:
                 names.setdefault((system.name, n), []).append(metric.name)
     for (name, n), of_metrics in names.items():
@@ -230,7 +235,9 @@ class _Reading:
             self._add(path, file_stem(path), None, example)
 
     def _add(self, path: Path, name: str, item: str | None, example: Example) -> None:
-        system = self._systems.setdefault(name, _System(path))
+        if name not in self._systems:
+            self._systems[name] = _System(path, [] if self._keep_texts else Blocks(self._vocabulary))
+        system = self._systems[name]
         if system.path != path:
             raise DataError(f"{system.path} and {path} both hold responses of {name!r}", "rename one of them")
         if item is not None:
@@ -248,10 +255,7 @@ class _Reading:
         self._progress("reading", self._n_read, 0)
         for system in self._systems.values():
             if system.waiting:
-                part = Examples.of(system.waiting, self._vocabulary)
-                if not self._keep_texts:
-                    part.rows = None
-                system.parts.append(part)
+                system.blocks.append(Examples.of(system.waiting, self._vocabulary))
                 system.waiting = []
         self._n_waiting = 0
 
@@ -264,7 +268,9 @@ class _Reading:
             SystemResponses(
                 name,
                 system.items or range(1, system.n_responses + 1),
-                Examples.join(self._vocabulary, system.parts),
+                [Examples.join(self._vocabulary, system.blocks)]
+                if isinstance(system.blocks, list)
+                else system.blocks,
             )
             for name, system in self._systems.items()
         ]

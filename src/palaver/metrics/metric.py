@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -27,9 +27,10 @@ class Metric:
 
     `scores` gives each response's score (nan: undefined, left out and counted); the figure is their mean. A
     figure that is no mean, but follows from sums over responses, has `statistics` (responses, columns) and
-    `figure`, which takes their sums (…, columns). A figure that does not has `whole` instead, and
-    `no_interval` says why there is no bootstrap interval. A metric that needs a model is opened with one by
-    `open_metric`; what stands in `METRICS` is its declaration.
+    `figure`, which takes their sums (…, columns). A figure that does not has `whole` instead, which goes
+    through blocks of examples as often as it likes; `no_interval` says why there is no bootstrap interval. A
+    metric that needs a model is opened with one by `open_metric`; what stands in `METRICS` is its
+    declaration.
     """
 
     name: str
@@ -41,7 +42,7 @@ class Metric:
     scores: Callable[[Examples], Floats] | None = None
     statistics: Callable[[Examples], Floats] | None = None
     figure: Callable[[Floats], Floats] | None = None
-    whole: Callable[[Examples], float] | None = None
+    whole: Callable[[Iterable[Examples]], float] | None = None
     no_interval: str = ""
     runs: Callable[[Examples], Floats] | None = None
     """Of a figure that depends on chance: its values in several runs. Their mean is the figure; the lowest
@@ -69,13 +70,14 @@ class Metric:
         """Whether the figure follows from scores of single responses."""
         return self.whole is None and self.runs is None
 
-    def pooled(self, examples: Examples) -> tuple[float, float, float]:
+    def pooled(self, blocks: Iterable[Examples]) -> tuple[float, float, float]:
         """The figure of a metric without scores; the lowest and the highest where there are several runs."""
         if self.runs is not None:
+            (examples,) = blocks  # it reads texts, which are held in one block
             values = self.runs(examples)
             return float(values.mean()), float(values.min()), float(values.max())
         assert self.whole is not None, self.name
-        return float(self.whole(examples)), np.nan, np.nan
+        return float(self.whole(blocks)), np.nan, np.nan
 
     def table(self, examples: Examples) -> Floats:
         """What adds up over responses, (responses, columns); a row of nan where there is no score."""

@@ -164,7 +164,6 @@ class Vocabulary:
         self._bytes = np.empty(1 << 14, dtype=np.uint8)  # of all chunks, with a mark behind each
         self._ends = np.zeros(1 << 10, dtype=np.int64)
         self._n_chunks = 0
-        self._chunks: list[str] = []
         self._words = _PlainWords(np.empty(0, bool), *(np.empty(0, np.int32) for _ in range(3)))
         self._tables: dict[Rule, Tokens] = {}
         self.numbers: defaultdict[str, int] = defaultdict()
@@ -192,15 +191,13 @@ class Vocabulary:
         """So many texts without a chunk."""
         return Texts(self, Tokens(np.empty(0, np.int32), np.zeros(n + 1, np.int64)))
 
-    @property
-    def chunks(self) -> list[str]:
-        """By number."""
-        n = len(self._chunks)
-        if n < self._n_chunks:
-            begin = self._ends[n - 1] if n else 0
-            new = self._bytes[begin : self._ends[self._n_chunks - 1] - 1].tobytes()
-            self._chunks += new.decode(errors="surrogatepass").split("\x1e")  # MARK of the kernels
-        return self._chunks
+    def _chunks_from(self, n: int) -> list[str]:
+        """The chunks by number, without the first `n`. Their texts are made when they are needed."""
+        if n == self._n_chunks:
+            return []
+        begin = self._ends[n - 1] if n else 0
+        new = self._bytes[begin : self._ends[self._n_chunks - 1] - 1].tobytes()
+        return new.decode(errors="surrogatepass").split("\x1e")  # MARK of the kernels
 
     def tokens(self, texts: Tokens, rule: Rule) -> Tokens:
         """The tokens of texts that are given as chunk numbers."""
@@ -213,9 +210,9 @@ class Vocabulary:
         """Of each chunk, those that are new included."""
         table = self._tables.get(rule, Tokens(np.empty(0, np.int32), np.zeros(1, np.int64)))
         n_done = len(table.starts) - 1
-        if n_done < len(self.chunks):
+        if n_done < self._n_chunks:
             words = self._plain_words().after(n_done)
-            table = _joined([table, self._tokenise(self.chunks[n_done:], words, rule)])
+            table = _joined([table, self._tokenise(self._chunks_from(n_done), words, rule)])
             self._tables[rule] = table
         return table
 
@@ -223,7 +220,7 @@ class Vocabulary:
         """Of each chunk. What a rule makes of plain words is then found without going through them again."""
         known = self._words
         n_known = len(known.is_plain)
-        chunks = self.chunks[n_known:]
+        chunks = self._chunks_from(n_known)
         if chunks:
             is_plain, mark_bytes = self._find_plain(n_known)
             cased, lower, marks = (np.full(len(chunks), -1, dtype=np.int32) for _ in range(3))

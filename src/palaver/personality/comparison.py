@@ -121,7 +121,7 @@ def compare_sources(
                 root=root,
                 columns=columns,
                 n_words=n_words,
-                workers=settings.workers,
+                engine=settings.engine,
                 progress=progress,
             )
         )

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from palaver.corpora.personalities import TRAITS, read_ocean_table
+from palaver.engine import Engine
 from palaver.errors import DataError
 from palaver.personality.plan import generator
 from palaver.personality.pools import Choice, Pools
@@ -143,7 +144,7 @@ def measure_fidelity(
     confidence: float = 0.95,
     n_deals: int = 2000,
     seed: int = 0,
-    workers: int = 0,
+    engine: Engine | str = "processes",
     progress: Progress | None = None,
 ) -> Fidelity:
     """Requested against measured traits of a file of responses.
@@ -155,7 +156,7 @@ def measure_fidelity(
     judge = load_recogniser(measured_by) if isinstance(measured_by, str) else measured_by
     tell = progress or no_progress
     pools = read_responses(
-        path, judge, choice, source=str(path), columns=columns, n_words=0, workers=workers, progress=tell
+        path, judge, choice, source=str(path), columns=columns, n_words=0, engine=engine, progress=tell
     )
     requests = read_ocean_table(table) if table is not None else requested_scores(path, choice, columns)
     return compare_traits(pools, requests, confidence=confidence, n_deals=n_deals, seed=seed)

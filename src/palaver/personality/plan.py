@@ -14,6 +14,7 @@ from zlib import crc32
 
 import numpy as np
 
+from palaver.engine import Engine
 from palaver.errors import UserError
 from palaver.personality.classifiers import NAMES, SVM
 from palaver.personality.pools import Pools
@@ -49,13 +50,13 @@ class Settings:
     classifier: str = SVM
     """One of `classifiers.NAMES`."""
     seed: int = 0
-    workers: int = field(default=0, compare=False)
+    engine: Engine | str = field(default="processes", compare=False)
 
     def __post_init__(self) -> None:
         least = {"samples": 2 * self.folds, "size": 1, "repetitions": 2, "folds": 3, "ocean_samples": 1}
         wrong = [
             f"{name}: expected {n} or more, found {getattr(self, name)}"
-            for name, n in (least | {"replicates": 0, "seed": 0, "workers": 0}).items()
+            for name, n in (least | {"replicates": 0, "seed": 0}).items()
             if getattr(self, name) < n
         ]
         if self.classifier not in NAMES:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from palaver.engine import map_shards
+from palaver.engine import Engine, map_shards
 from palaver.errors import require
 from palaver.personality.plan import Kind, Plan, Result, Settings, Task, draw_seeds, generator
 from palaver.personality.pools import Pools, check_sizes
@@ -73,7 +73,7 @@ def run_protocol(
             "personality distinguish",
             seed=s.seed,
             config={
-                **{k: v for k, v in asdict(s).items() if k not in ("seed", "workers")},
+                **{k: v for k, v in asdict(s).items() if k not in ("seed", "engine")},
                 "recogniser": pools.recogniser,
                 "characters": pools.characters,
                 "left out": pools.left_out,
@@ -86,7 +86,7 @@ def run_protocol(
 
 def _run(tasks: Sequence[Task], settings: Settings, what: str, progress: Progress) -> Iterator[Result]:
     """In threads, for drawing and training let go of Python's lock; the matrix library then needs none."""
-    options: Any = {"workers": settings.workers, "backend": "threads", "what": what, "progress": progress}
+    options: Any = {"engine": Engine.of(settings.engine).in_threads(), "what": what, "progress": progress}
     with require("threadpoolctl", "models").threadpool_limits(1), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Stochastic Optimizer")  # a perceptron stops after 200 epochs
         for results in map_shards(lambda task: task(), tasks, **options):

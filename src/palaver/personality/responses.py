@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from palaver.corpora.personalities import TRAITS
-from palaver.engine import map_shards
+from palaver.engine import Engine, map_shards
 from palaver.errors import DataError
 from palaver.generation.common import common_responses
 from palaver.personality.bag import Bag
@@ -39,7 +39,7 @@ def read_responses(
     source: str,
     columns: Mapping[str, str] | None = None,
     n_words: int = 200,
-    workers: int = 0,
+    engine: Engine | str = "processes",
     progress: Progress = no_progress,
 ) -> Pools:
     """The responses of one system as each character."""
@@ -63,8 +63,7 @@ def read_responses(
     shards = map_shards(
         partial(_count, table=table, choice=choice, drop=drop, recogniser=recogniser, bag=bag),
         table.shards(lambda done: progress("counting responses", done, size)),
-        workers=workers,
-        backend="processes" if size > 2 * responses.SHARD else "serial",
+        engine=Engine.of(engine).for_work(is_small=size <= 2 * responses.SHARD),
         name=lambda _, shard: f"the rows of {path} from {shard.first:,} on",
     )
     parts = list(shards)

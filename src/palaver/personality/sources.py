@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from palaver.corpora.catalogue import corpus_names, read_corpus
+from palaver.engine import Engine
 from palaver.personality.plan import Settings
 from palaver.personality.pools import Choice, Pools
 from palaver.personality.protocol import run_protocol
@@ -32,7 +33,7 @@ def read_pools(
     root: str | Path | None = None,
     columns: Mapping[str, str] | None = None,
     n_words: int = 200,
-    workers: int = 0,
+    engine: Engine | str = "processes",
     progress: Progress | None = None,
 ) -> Pools:
     """The utterances of a source, counted by a recogniser and, for the controls, by words.
@@ -40,7 +41,7 @@ def read_pools(
     `root` is the folder of the corpora, for a corpus by name; `columns` are field -> name in a file;
     `n_words` are the words of the bag, 0 for none.
     """
-    options: dict[str, Any] = {"source": str(source), "n_words": n_words, "workers": workers}
+    options: dict[str, Any] = {"source": str(source), "n_words": n_words, "engine": engine}
     options["progress"] = progress or no_progress
     if is_response_file(source, columns):
         return read_responses(Path(source), recogniser, choice or Choice(), columns=columns, **options)
@@ -72,7 +73,7 @@ def distinguish(
         root=root,
         columns=columns,
         n_words=n_words,
-        workers=settings.workers,
+        engine=settings.engine,
         progress=progress,
     )
     return run_protocol(pools, settings, progress=progress)

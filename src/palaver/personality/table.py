@@ -83,7 +83,7 @@ def estimate_table(
             root=root,
             columns=columns,
             n_words=0,
-            workers=settings.workers,
+            engine=settings.engine,
             progress=progress,
         )
         check_sizes(pools, settings.size)

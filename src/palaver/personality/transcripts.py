@@ -13,7 +13,7 @@ import numpy as np
 from palaver.corpora.catalogue import CorpusReader
 from palaver.corpora.reading import UNKNOWN
 from palaver.corpora.scripts import EVERYBODY
-from palaver.engine import map_shards
+from palaver.engine import Engine, map_shards
 from palaver.errors import DataError, UserError, nearest
 from palaver.personality.bag import Bag
 from palaver.personality.pools import Choice, Pools, choose_characters
@@ -32,7 +32,7 @@ def read_transcripts(
     *,
     source: str,
     n_words: int = 200,
-    workers: int = 0,
+    engine: Engine | str = "processes",
     progress: Progress = no_progress,
 ) -> Pools:
     """Everything the chosen characters say."""
@@ -51,7 +51,7 @@ def read_transcripts(
     counted = map_shards(
         partial(count_texts, recogniser=recogniser, bag=bag),
         [texts[i : i + SHARD] for i in range(0, len(texts), SHARD)],
-        workers=workers,
+        engine=engine,
         what="counting words",
         progress=progress,
     )

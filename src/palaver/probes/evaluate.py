@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from palaver.engine import Engine
 from palaver.errors import UserError
 from palaver.models.encoders.encoder import Encoder, Vectors
 from palaver.probes.recipe import SETS, VARIANTS, Triplet
@@ -67,9 +68,14 @@ def evaluate(
     n_replicates: int = 10_000,
     data: dict[str, str] | None = None,
     notes: Sequence[str] = (),
+    engine: Engine | str = "local",
+    openers: Mapping[str, Callable[[], Encoder]] | None = None,
     progress: Progress = no_progress,
 ) -> ProbeResult:
-    """Every encoder on every set there are triplets of; vectors are kept in `cache`."""
+    """Every encoder on every set there are triplets of; vectors are kept in `cache`.
+
+    Workers of an `engine` open the encoders themselves, by `openers`; one without is sent to them.
+    """
     if not encoders:
         raise UserError("there is no encoder to probe", "name one or more: palaver probe minilm glove")
     if all(t.variant for t in triplets):
@@ -83,7 +89,8 @@ def evaluate(
     scores: list[SetScore] = []
     right: dict[tuple[str, str], NDArray[np.bool_]] = {}
     for encoder in encoders:
-        encoded = encode_texts(encoder, texts, folder=cache, progress=progress)
+        opener = (openers or {}).get(encoder.name)
+        encoded = encode_texts(encoder, texts, folder=cache, engine=engine, opener=opener, progress=progress)
         rng = np.random.default_rng(seed)
         own = []
         for name, group in groups.items():

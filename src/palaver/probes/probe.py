@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from palaver.artefacts import digest, digest_files
+from palaver.engine import Engine
 from palaver.errors import UserError, check_list
 from palaver.files import sha256_of
-from palaver.models.encoders import Encoder, Places, open_encoders
+from palaver.models.encoders import Encoder, Places, open_encoder, open_encoders
 from palaver.probes.evaluate import evaluate
 from palaver.probes.recipe import Recipe, Triplet
 from palaver.probes.results import ProbeResult
@@ -39,20 +41,24 @@ def probe(
     cache: str | Path | None = None,
     seed: int = 0,
     n_replicates: int = 10_000,
-    workers: int = 0,
+    engine: Engine | str | None = None,
     progress: Progress = no_progress,
 ) -> ProbeResult:
     """Which differences in meaning encoders notice (Zhu et al. 2018).
 
     Without a file of `triplets` they are made from the corpora in `data`; without these a small sample is
-    taken, which the result says. `cache` is a folder that keeps vectors and triplets.
+    taken, which the result says. `cache` is a folder that keeps vectors and triplets. Without an `engine`
+    sentences are parsed in processes and encoded in this one.
     """
     check_list("encoders", encoders)
     triplets, data, cache = (None if place is None else Path(place) for place in (triplets, data, cache))
     places = Places(data, device)
-    named = open_encoders([one for one in encoders if isinstance(one, str)], places)
+    names = list(dict.fromkeys(one for one in encoders if isinstance(one, str)))
+    named = open_encoders(names, places)
     opened = [one for one in encoders if isinstance(one, Encoder)]
-    source = find_triplets(triplets, places, seed=seed, cache=cache, workers=workers, progress=progress)
+    source = find_triplets(
+        triplets, places, seed=seed, cache=cache, engine=engine or "processes", progress=progress
+    )
     return evaluate(
         [*named, *opened],
         source.triplets,
@@ -61,6 +67,11 @@ def probe(
         n_replicates=n_replicates,
         data=source.data,
         notes=source.notes,
+        engine=engine or "local",
+        openers={
+            encoder.name: partial(open_encoder, name, places)
+            for name, encoder in zip(names, named, strict=True)
+        },
         progress=progress,
     )
 
@@ -71,7 +82,7 @@ def find_triplets(
     *,
     seed: int = 0,
     cache: Path | None = None,
-    workers: int = 0,
+    engine: Engine | str = "processes",
     progress: Progress = no_progress,
 ) -> TripletSource:
     """Those of `file`; else of the corpora in the data folder; else the sample.
@@ -105,7 +116,7 @@ def find_triplets(
     if path is not None and path.is_file():
         triplets = read_triplets(path)
     else:
-        triplets = generate(folder, recipe, workers=workers, progress=progress).triplets
+        triplets = generate(folder, recipe, engine=engine, progress=progress).triplets
         if path is not None:
             write_triplets(triplets, path)
     return TripletSource(triplets, {f"triplets of {folder.name}, recipe {recipe.signature}": signature})

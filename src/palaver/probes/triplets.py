@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from palaver.engine import map_shards
+from palaver.engine import Engine, map_shards
 from palaver.errors import UserError
 from palaver.probes import grammar, grammatical, sources
 from palaver.probes.lines import prepare
@@ -95,7 +95,7 @@ def generate(
     texts: Sequence[Path] = (),
     paraphrases: Sequence[Path] = (),
     columns: Mapping[str, str] | None = None,
-    workers: int = 0,
+    engine: Engine | str = "processes",
     progress: Progress = no_progress,
 ) -> TripletCollection:
     """The five sets from the corpora in `folder` (or in `folder/sentences`) and from files of one's own.
@@ -128,7 +128,7 @@ def generate(
     if folder is not None and recipe.size(_FILLED):
         sentences += [caption for pair in pairs for caption in pair.captions]
         sentences += sources.read_sts(folder)
-    read = _apply_all(_distinct(sentences, recipe, collection.left_out), collection, workers, progress)
+    read = _apply_all(_distinct(sentences, recipe, collection.left_out), collection, engine, progress)
     draws = {}
     for name, kind in SETS.items():
         if name == "fixed-point-reorder":
@@ -137,7 +137,7 @@ def generate(
             candidates = _candidates(kind, read, recipe)
         collection.candidates[name] = len(candidates)
         draws[name] = _Draw(kind, candidates, recipe.size(name))
-    _take(draws, collection, workers, progress)
+    _take(draws, collection, engine, progress)
     for draw in draws.values():
         collection.triplets += draw.triplets
     return collection
@@ -169,11 +169,11 @@ def _distinct(sentences: Iterable[Sentence], recipe: Recipe, left_out: Counter[s
 
 
 def _apply_all(
-    sentences: list[Sentence], collection: TripletCollection, workers: int, progress: Progress
+    sentences: list[Sentence], collection: TripletCollection, engine: Engine | str, progress: Progress
 ) -> list[_Source]:
     shards = [sentences[n : n + _SHARD] for n in range(0, len(sentences), _SHARD)]
     sources_read: list[_Source] = []
-    applied = map_shards(_apply_shard, shards, workers=workers, what="parsing", progress=progress)
+    applied = map_shards(_apply_shard, shards, engine=engine, what="parsing", progress=progress)
     for results, reasons in applied:
         sources_read += results
         for rule, counts in reasons.items():
@@ -328,7 +328,9 @@ class _Draw:
         return batch
 
 
-def _take(draws: dict[str, _Draw], collection: TripletCollection, workers: int, progress: Progress) -> None:
+def _take(
+    draws: dict[str, _Draw], collection: TripletCollection, engine: Engine | str, progress: Progress
+) -> None:
     """For every set, the first candidates in its order that stand up to reading again."""
     while batches := {name: batch for name, draw in draws.items() if (batch := draw.next_batch())}:
         shards = [
@@ -338,7 +340,11 @@ def _take(draws: dict[str, _Draw], collection: TripletCollection, workers: int, 
         ]
         small = sum(map(len, batches.values())) < 2 * _SHARD  # not worth the start of processes
         finished = map_shards(
-            _finish_shard, shards, workers=1 if small else workers, what="reading again", progress=progress
+            _finish_shard,
+            shards,
+            engine=Engine.of(engine).for_work(is_small=small),
+            what="reading again",
+            progress=progress,
         )
         for (name, _), outcomes in zip(shards, finished, strict=True):
             draw = draws[name]

@@ -13,14 +13,15 @@ import os
 import re
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 
 from palaver.artefacts import lock_file
+from palaver.engine import Engine, Recipe, map_shards
 from palaver.errors import DataError, UserError
 from palaver.files import cache_home
 from palaver.models.encoders.encoder import Encoder, Vectors, checked
@@ -50,10 +51,32 @@ def text_hash(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", errors="surrogatepass"), digest_size=_HASH).digest()
 
 
+class _Encoding:
+    """Encodes texts, in whichever process it is, and takes the time."""
+
+    def __init__(self, recipe: Recipe[Encoder]) -> None:
+        self.recipe = recipe
+
+    def __call__(self, texts: list[str]) -> tuple[Any, float]:
+        encoder = self.recipe.model
+        began = time.perf_counter()
+        encoded = encoder.encode(list(texts))
+        return encoded, time.perf_counter() - began
+
+
 def encode_texts(
-    encoder: Encoder, texts: Sequence[str], *, folder: Path | None = None, progress: Progress = no_progress
+    encoder: Encoder,
+    texts: Sequence[str],
+    *,
+    folder: Path | None = None,
+    engine: Engine | str = "local",
+    opener: Callable[[], Encoder] | None = None,
+    progress: Progress = no_progress,
 ) -> TextVectors:
-    """A vector for each distinct text; what `folder` holds is not encoded again, new ones go there."""
+    """A vector for each distinct text; what `folder` holds is not encoded again, new ones go there.
+
+    Workers of an `engine` open the encoder by `opener`; without one it is sent to them.
+    """
     distinct = list(dict.fromkeys(texts))
     store = Store(folder, encoder) if folder is not None and encoder.signature else None
     known = store.read() if store is not None else {}
@@ -62,17 +85,20 @@ def encode_texts(
     missing.sort(key=len)  # texts of like length share a batch
     size = len(next(iter(known.values()))) if known else None
     seconds = 0.0
-    for begin in range(0, len(missing), _CHUNK):
-        part = missing[begin : begin + _CHUNK]
-        began = time.perf_counter()
-        encoded = encoder.encode(list(part))
-        seconds += time.perf_counter() - began
+    parts = [missing[begin : begin + _CHUNK] for begin in range(0, len(missing), _CHUNK)]
+    work = _Encoding(Recipe.of(encoder, opener))
+    n_done = 0
+    for part, (encoded, spent) in zip(
+        parts, map_shards(work, parts, engine=engine, wants_gpu=True), strict=True
+    ):
+        seconds += spent
+        n_done += len(part)
         rows = checked(encoded, part, encoder.name, size)
         size = rows.shape[1]
         if store is not None:
             store.append([hashes[text] for text in part], rows)
         known.update(zip((hashes[text] for text in part), rows, strict=True))
-        progress(encoder.name, begin + len(part), len(missing))
+        progress(encoder.name, n_done, len(missing))
     return TextVectors({text: known[hashes[text]] for text in distinct}, len(missing), seconds)
 
 

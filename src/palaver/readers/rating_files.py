@@ -87,7 +87,12 @@ def _batches(ratings: Iterator[Rating]) -> Iterator[pl.DataFrame]:
         yield ratings_frame(batch)
 
 
-def write_frames(frames: Iterable[pl.DataFrame], path: str | Path, boxes: Collection[str] = ()) -> int:
+def write_frames(
+    frames: Iterable[pl.DataFrame],
+    path: str | Path,
+    boxes: Collection[str] = (),
+    texts: Collection[str] = (),
+) -> int:
     """Write frames of the long format, whole or not at all; how many rows there were."""
     path = Path(path)
     kind = format_by_name(path)
@@ -100,23 +105,27 @@ def write_frames(frames: Iterable[pl.DataFrame], path: str | Path, boxes: Collec
             yield frame
 
     with write_atomically(path, "wb") as file:
-        file.writelines(encode_frames(counted(), kind, boxes))
+        file.writelines(encode_frames(counted(), kind, boxes, texts))
         if count == 0:
             raise DataError(f"there are no ratings to write to {path}")
     return count
 
 
 def encode_frames(
-    frames: Iterable[pl.DataFrame], kind: Format, boxes: Collection[str] = ()
+    frames: Iterable[pl.DataFrame],
+    kind: Format,
+    boxes: Collection[str] = (),
+    texts: Collection[str] = (),
 ) -> Iterator[bytes]:
     """Frames of the long format as the bytes of one file, piece by piece.
 
-    In JSON lines a value of the criteria `boxes` is a list, however many boxes are ticked.
+    In JSON lines a value of the criteria `boxes` is a list, however many boxes are ticked, and one of the
+    criteria `texts` is a text, whatever it looks like.
     """
     filled = (frame for frame in frames if not frame.is_empty())
     if kind == "jsonl":
         for frame in filled:
-            yield b"".join(_json_line(row, boxes) for row in frame.iter_rows(named=True))
+            yield b"".join(_json_line(row, boxes, texts) for row in frame.iter_rows(named=True))
     elif kind == "csv":
         for n, frame in enumerate(filled):
             text = frame.write_csv(include_header=n == 0, datetime_format="%Y-%m-%dT%H:%M:%S%.6f")
@@ -125,12 +134,12 @@ def encode_frames(
         yield from _parquet(filled)
 
 
-def _json_line(row: Mapping[str, Any], boxes: Collection[str]) -> bytes:
+def _json_line(row: Mapping[str, Any], boxes: Collection[str], texts: Collection[str]) -> bytes:
     """Without empty fields; a value that is a number is written as one."""
     plain = {key: value for key, value in row.items() if value is not None and value != ""}
     if row["criterion"] in boxes:
         plain["value"] = plain["value"].split("|")
-    else:
+    elif row["criterion"] not in texts:
         value = _loosen("value", plain["value"])
         whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
         plain["value"] = int(value) if whole else value

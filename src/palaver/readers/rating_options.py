@@ -117,6 +117,8 @@ class RatingOptions:
     """Further words that mean that there is no value."""
     words: frozenset[str] = frozenset()
     """Words that are answers, whatever they look like: those that a study's scales offer."""
+    texts: frozenset[str] = frozenset()
+    """Criteria whose values are free text, in lower case: nothing in them is a number or a missing value."""
     criteria: Sequence[str] | None = None
     """The criteria to read, and no others."""
     asked: Sequence[str] | None = None

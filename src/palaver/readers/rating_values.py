@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import polars as pl
@@ -12,6 +13,7 @@ from palaver.tables import ROW, as_text
 _COMMA = r"^[+-]?\d+,\d+$"
 _POINTS_AND_COMMA = r"^[+-]?\d{1,3}(\.\d{3})+,\d+$"
 _POINTS = r"^[+-]?\d{1,3}(\.\d{3})+$"
+_APOSTROPHE = r"^'([=+\-@])"
 _DECIMAL_POINT = r"^[+-]?\d*\.(\d{1,2}|\d{4,})$"
 
 
@@ -28,6 +30,19 @@ class ValueCleaner:
 
     def clean(self, frame: pl.DataFrame) -> pl.DataFrame:
         """A frame of the long format with `value` made plain. Numbers that are numbers already stay."""
+        if not self.options.texts:
+            return self._clean(frame)
+        written = is_text(frame, self.options.texts)
+        if not written.any():
+            return self._clean(frame)
+        text = as_text(frame["value"].to_frame().with_row_index(ROW), Path("value"))["value"]
+        # Our own CSV files keep a formula from spreadsheets by an apostrophe.
+        text = text.str.strip_chars().replace("", None).str.replace(_APOSTROPHE, "$1")
+        cleaned = self._clean(frame.with_columns(pl.when(~written).then(pl.col("value")).alias("value")))
+        value = pl.when(written).then(text).otherwise(cleaned["value"].cast(pl.String))
+        return cleaned.with_columns(value.alias("value"))
+
+    def _clean(self, frame: pl.DataFrame) -> pl.DataFrame:
         column = frame["value"]
         if column.dtype.is_numeric():
             if self._missing_numbers:
@@ -84,6 +99,11 @@ class ValueCleaner:
             holds = criterion == name if name else ~criterion.is_in([n for n in numbers if n])
             meant = pl.when(holds & number.is_not_null()).then(number).otherwise(meant)
         return meant
+
+
+def is_text(frame: pl.DataFrame, texts: Collection[str]) -> pl.Series:
+    """Whether each row of the long format is an answer in free text."""
+    return frame["criterion"].cast(pl.String).str.to_lowercase().is_in(list(texts)).fill_null(False)
 
 
 def given_values(column: pl.Series, cleaner: ValueCleaner, criterion: str) -> pl.Series:

@@ -7,7 +7,7 @@ numbers, times and categories. Memory holds codes and numbers, never the file's 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from palaver.errors import DataError, UserError, count_of, nearest
 from palaver.progress import Progress, no_progress
 from palaver.readers.rating_columns import ALIASES, FIELDS, SCHEMA, SHORT, Layout, find_layout
 from palaver.readers.rating_options import RatingOptions
-from palaver.readers.rating_values import ValueCleaner, given_values
+from palaver.readers.rating_values import ValueCleaner, given_values, is_text
 from palaver.schema.rating import KINDS, Kind
 from palaver.tables import ROW, TableSource, as_text, open_table
 
@@ -189,7 +189,7 @@ class RatingReader:
         """The ratings with the types of `TYPES` (kinds still as text)."""
         for frame in self.long_frames(progress):
             if not frame.is_empty():  # nothing but blank rows
-                typed = frame.select(*_typed_columns(frame), ROW)
+                typed = frame.select(*_typed_columns(frame, self.options.texts), ROW)
                 if "untimed" in typed.columns:
                     self.n_untimed += int(typed["untimed"].sum())
                     typed = typed.drop("untimed")
@@ -283,9 +283,9 @@ def _with_all(columns: Sequence[str], frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.lit(None, dtype=pl.String).alias(c) for c in columns if c not in frame)
 
 
-def _typed_columns(frame: pl.DataFrame) -> Iterator[pl.Series | pl.Expr]:
+def _typed_columns(frame: pl.DataFrame, texts: Collection[str]) -> Iterator[pl.Series | pl.Expr]:
     """Each field as its type. What cannot be read as a number or a time is nothing; the value is kept."""
-    yield from _value_and_text(frame["value"])
+    yield from _value_and_text(frame["value"], is_text(frame, texts) if texts else None)
     for name, kind in TYPES.items():
         if name in ("value", "text"):
             continue
@@ -348,8 +348,11 @@ def _chance(column: pl.Series) -> pl.Series:
     return pl.select(chance).to_series().cast(TYPES[column.name])
 
 
-def _value_and_text(column: pl.Series) -> tuple[pl.Series, pl.Series]:
+def _value_and_text(column: pl.Series, written: pl.Series | None) -> tuple[pl.Series, pl.Series]:
+    """Numbers, and what is none; what is `written` as free text never is."""
     number = _number(column)
+    if written is not None and written.any():
+        number = pl.select(pl.when(~written).then(number).alias(column.name)).to_series()
     if column.dtype.is_numeric() and number.is_finite().all():
         return number, pl.Series("text", [None], dtype=pl.Categorical).new_from_index(0, len(number))
     worded = number.is_null() | ~number.is_finite()

@@ -18,6 +18,7 @@ from markupsafe import Markup
 
 from palaver.errors import check_kind
 from palaver.reports import methods, page, trust_words, wording
+from palaver.reports.texts import texts_of
 from palaver.studies.results import (
     AgreementRow,
     Analysis,
@@ -127,6 +128,7 @@ def render_report(analysis: Analysis) -> str:
         differences=[trust_words.first_ahead(row) for row in analysis.intervals if row.against],
         difference_plots=list(_difference_plots(analysis, draw)),
         correlation=_correlation(analysis),
+        texts=texts_of(analysis),
     )
 
 

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from palaver.reports import lines, numbers, trust_words, wording
 from palaver.reports.names import clean
+from palaver.reports.texts import texts_of
 from palaver.studies.results import AgreementRow, Analysis, CriterionSummary, RankingRow, RaterRow
 
 MOST_RATERS = 15
@@ -22,6 +23,7 @@ WORST_RATERS = 10
 MOST_CORRELATIONS = 10
 MOST_INFLUENCE = 3
 MOST_DIFFERENCES = 10
+MOST_TEXTS = 5
 """Raters and items of a criterion."""
 _LABEL = 22
 """Columns for `  Bradley–Terry, 95%  ` in front of what the method says."""
@@ -37,6 +39,8 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
     _print_correlation(analysis, console)
     _print_tests(analysis, console)
     _print_raters(analysis, console)
+    _print_texts(analysis, console)
+    _print_conditions(analysis, console)
     _print_left_out(analysis, console)
     lines.line(console, clean(str(analysis.run)), "dim")
 
@@ -257,6 +261,38 @@ def _worst(raters: Sequence[RaterRow]) -> list[RaterRow]:
         return -len(row.flags), row.agreement if math.isfinite(row.agreement) else math.inf
 
     return sorted(raters, key=trouble)[:WORST_RATERS]
+
+
+def _print_texts(analysis: Analysis, console: Console) -> None:
+    """How many wrote something, and the first of what they wrote; a pipe gets all of it."""
+    for texts in texts_of(analysis, most=len(analysis.texts)):
+        wrote = f"{numbers.some(texts.n, 'answer')} of {numbers.some(texts.n_raters, 'rater')}"
+        lines.heading(console, f"{clean(texts.criterion)}, in their words", wrote)
+        shown = texts.listed[:MOST_TEXTS] if console.is_terminal else texts.listed
+        table = lines.table(("item", "system", "rater", "answer"), ())
+        for row in shown:
+            item = row.item if row.turn is None else f"{row.item} #{row.turn}"
+            text = lines.shorten_on_terminal(console, clean(row.text), 60)
+            table.add_row(
+                lines.name_cell(item), lines.name_cell(row.system), lines.name_cell(row.rater), Text(text)
+            )
+        lines.print_table(console, table)
+        if len(shown) < texts.n:
+            lines.indented(
+                console, f"{numbers.some(texts.n - len(shown), 'more answer')} in the report", "dim"
+            )
+
+
+def _print_conditions(analysis: Analysis, console: Console) -> None:
+    rows = analysis.reading.conditions
+    if not rows:
+        return
+    lines.heading(console, "Asked only if", "what was not asked is not missing")
+    table = lines.table(("criterion", "asked if"), ("asked", "answered", "missing", "not asked"))
+    for row in rows:
+        counts = (row.n_asked, row.n_answered, row.n_missing, row.n_not_asked)
+        table.add_row(lines.name_cell(row.criterion), Text(clean(row.shown_if)), *map(numbers.count, counts))
+    lines.print_table(console, table)
 
 
 def _print_left_out(analysis: Analysis, console: Console) -> None:

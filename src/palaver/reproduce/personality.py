@@ -134,7 +134,7 @@ def reproduce(
     rows: list[Row] = []
     for show, title in SHOWS.items():
         choice = Choice(min_utterances=MIN_TURNS)
-        pools = read_pools(show, recogniser, choice, root=folder, workers=s.workers, progress=progress)
+        pools = read_pools(show, recogniser, choice, root=folder, engine=s.engine, progress=progress)
         results[title] = gold = run_protocol(pools, s, progress=progress)
         for name, all_pools in generated.items():
             of_show = _of_show(all_pools, pools.characters, name)
@@ -171,7 +171,7 @@ def _check(folder: Path) -> None:
 def _read(path: Path, recogniser: Any, settings: Settings, progress: Progress) -> Pools:
     """Responses without the 100 most frequent ones common to all, unless the file is clean already."""
     choice = Choice(drop_common=0 if ".cleaned." in path.name else DROPPED)
-    return read_pools(path, recogniser, choice, workers=settings.workers, progress=progress)
+    return read_pools(path, recogniser, choice, engine=settings.engine, progress=progress)
 
 
 def _of_show(pools: Pools, characters: Sequence[str], name: str) -> Pools:

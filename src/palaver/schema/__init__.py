@@ -1,5 +1,6 @@
 """The nouns, each said once. No database keys, no torch, no files."""
 
+from palaver.schema.condition import Condition
 from palaver.schema.delivery import Checks, Completion, Expected, KnownItem, SurveyQuestion, Training
 from palaver.schema.dialogue import Dialogue, Turn
 from palaver.schema.item import Item, Output, Question
@@ -10,12 +11,15 @@ from palaver.schema.response import Response
 from palaver.schema.run import RunRecord, record_run
 from palaver.schema.scale import (
     SCALES,
+    BestWorst,
     Binary,
     Checkboxes,
+    FreeText,
     Likert,
     Magnitude,
     Ordinal,
     Pairwise,
+    Ranking,
     RankMagnitude,
     Real,
     Scale,
@@ -29,15 +33,18 @@ __all__ = [
     "KINDS",
     "SCALES",
     "Article",
+    "BestWorst",
     "Binary",
     "Checkboxes",
     "Checks",
     "Completion",
+    "Condition",
     "Criterion",
     "Dialogue",
     "Entity",
     "Expected",
     "Fact",
+    "FreeText",
     "Item",
     "Judge",
     "Kind",
@@ -49,6 +56,7 @@ __all__ = [
     "Pairwise",
     "Question",
     "RankMagnitude",
+    "Ranking",
     "Rating",
     "ReadingSet",
     "Real",

@@ -13,6 +13,8 @@ class Expected(Noun):
 
     criterion: Name
     system: Name
+    turn: int | None = Field(default=None, ge=0)
+    """Of a question about each turn: which one, from 0."""
     low: float | None = None
     high: float | None = None
     values: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from palaver.schema.base import Name, Noun, Text
+from palaver.schema.condition import Condition
 from palaver.schema.dialogue import Dialogue
 from palaver.schema.scale import Scale
 
@@ -24,9 +25,23 @@ class Question(Noun):
     required: bool = Field(default=True, strict=True)
     beside: Text | None = None
     """Another criterion whose screen this one shares even when the layout is separate."""
+    shown_if: Condition | None = None
+    """Asked only if another question of the screen was answered so."""
+    per: Literal["output", "turn"] = "output"
+    """What is judged: an output as a whole, or each turn of a dialogue."""
+    turns: Literal["system", "user", "all"] = "system"
+    """With `per = "turn"`: whose turns."""
 
     @model_validator(mode="after")
     def _check(self) -> Question:
+        if self.per == "turn" and self.scale.side_by_side:
+            raise ValueError(f"per: {self.scale.kind!r} compares whole outputs, not turns")
+        if self.scale.relative and self.shown_if is not None:
+            raise ValueError(
+                f"shown_if: {self.scale.kind!r} is about all outputs at once, so it is asked always"
+            )
+        if self.per == "output" and self.turns != "system":
+            raise ValueError('turns: only a question with per = "turn" is about turns')
         if "output" not in self.shows:
             raise ValueError("shows: the output is what is judged and must be among them")
         return self

@@ -10,9 +10,13 @@ from pydantic import Field, model_validator
 
 from palaver.errors import UserError, count_of, nearest
 from palaver.schema.base import Name, Noun, Text
+from palaver.schema.condition import condition_problems
 from palaver.schema.delivery import Checks, Completion, KnownItem, StopJudge, SurveyQuestion, Training
 from palaver.schema.dialogue import Dialogue
 from palaver.schema.item import Item, Question
+from palaver.schema.media import Media
+from palaver.schema.scale.order import MOST_OUTPUTS
+from palaver.schema.translation import Translations, translation_problems
 from palaver.tabular import Tabular, few
 
 Location = tuple[str | int, ...]
@@ -26,7 +30,10 @@ class Study(Tabular, Noun):
     title: Text = ""
     instructions: Text = ""
     language: Name = "en"
-    """Of the words that the pages add: `"de"`, or `"browser"` for what the rater's browser asks for."""
+    """Of this file's texts, and of the words that pages add: `"de"`. `"browser"`: the words are in the
+    language that the rater's browser asks for."""
+    translations: Translations = Field(default_factory=dict, validate_default=True)
+    """The texts in other languages: the rater's browser chooses among them."""
     layout: Literal["joint", "separate"] = "separate"
     raters_per_item: int = Field(default=3, ge=1, strict=True)
     seed: int = Field(default=0, strict=True)
@@ -52,6 +59,10 @@ class Study(Tabular, Noun):
     """Whom raters may write to: shown where they agree, leave or are turned away."""
     comments: bool = Field(default=False, strict=True)
     """Whether raters may leave a free comment on each screen."""
+    markdown: bool = Field(default=False, strict=True)
+    """Whether items are Markdown, too; instructions and consent always are."""
+    media: Media | None = None
+    """The images and sounds that Markdown may show; without it none is."""
     training: Training | None = None
     checks: Checks = Checks()
     survey: tuple[SurveyQuestion, ...] = ()
@@ -70,10 +81,12 @@ class Study(Tabular, Noun):
             dict(enumerate(self.questions)),
             dict(enumerate(self.items)),
             active=self.assignment == "active",
+            joint=self.layout == "joint",
             degraded=self.checks.degraded,
             known=known,
         )
-        texts = [text for _, text in (*problems, *stop_problems(self))]
+        translated = translation_problems(self.translations, self.questions, self.survey)
+        texts = [text for _, text in (*problems, *stop_problems(self), *translated)]
         if texts:
             raise ValueError("; ".join(texts))
         return self
@@ -157,6 +170,7 @@ def design_problems(
     items: Mapping[int, Item],
     *,
     active: bool = False,
+    joint: bool = False,
     degraded: bool = False,
     known: Mapping[Location, KnownItem] = MappingProxyType({}),
 ) -> Iterator[tuple[Location, str]]:
@@ -166,6 +180,7 @@ def design_problems(
     if degraded and not any(q.scale.form == "number" for q in questions.values()):
         yield ("checks", "degraded"), "degraded outputs need a question whose answer is a number"
     yield from _known_problems(questions, known)
+    yield from condition_problems(questions, joint=joint)
     seen: dict[str, int] = {}
     for q, question in questions.items():
         if question.criterion in seen:
@@ -189,9 +204,19 @@ def design_problems(
             if question.scale.form == "pair" and len(systems) != 2:
                 text = f"item {item.id!r} has {len(systems)} outputs, but {question.criterion!r} compares 2"
                 yield ("items", i, "outputs"), text
-            elif question.scale.side_by_side and len(systems) < 2:
+            elif question.scale.side_by_side and len(systems) < question.scale.fewest_outputs:
+                n = "one output" if len(systems) == 1 else f"{len(systems)} outputs"
+                several = "several" if question.scale.fewest_outputs == 2 else question.scale.fewest_outputs
+                text = f"item {item.id!r} has {n}, but {question.criterion!r} ranks {several} on a screen"
+                yield ("items", i, "outputs"), text
+            elif question.scale.relative and len(systems) > MOST_OUTPUTS:
                 text = (
-                    f"item {item.id!r} has one output, but {question.criterion!r} ranks several on a screen"
+                    f"item {item.id!r} has {len(systems)} outputs; at most {MOST_OUTPUTS} can be put in order"
+                )
+                yield ("items", i, "outputs"), text
+            elif question.per == "turn" and not all(output.dialogue for output in item.outputs):
+                text = (
+                    f"item {item.id!r} has a text, but {question.criterion!r} is about the turns of dialogues"
                 )
                 yield ("items", i, "outputs"), text
 
@@ -214,6 +239,9 @@ def _known_problems(
             elif criteria[expected.criterion].scale.form == "pair" and len(systems) != 2:
                 text = f"has {len(systems)} outputs, but {expected.criterion!r} compares 2"
                 yield (*place, "item"), text
+            elif (criteria[expected.criterion].per == "turn") != (expected.turn is not None):
+                about = "each turn: say which turn" if expected.turn is None else "the output as a whole"
+                yield where, f"{expected.criterion!r} is asked about {about}"
             if expected.system not in systems:
                 close = nearest(expected.system, systems)
                 yield (*where, "system"), f"the item has no output of {expected.system!r}{close}"

@@ -6,7 +6,7 @@ import logging
 import math
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
@@ -20,15 +20,28 @@ from starlette.requests import Request
 from palaver import __version__
 from palaver.collection.settings import load_collection
 from palaver.errors import DataError, Sentence, UserError
-from palaver.server import admin, admin_conversations, amendment_page, assets, chat, chat_page, pages
+from palaver.server import (
+    admin,
+    admin_conversations,
+    admin_items,
+    admin_raters,
+    amendment_page,
+    assets,
+    chat,
+    chat_page,
+    media,
+    pages,
+    preview,
+)
 from palaver.server.chat_log import ChatLog, create_collection, read_collection
 from palaver.server.database import Database
 from palaver.server.migrations import migrate
 from palaver.server.refusal import Refusal
 from palaver.server.security import Guard, Signer, security_headers
+from palaver.server.serving_mark import ServingMark
 from palaver.server.settings import Settings
 from palaver.server.study_state import StudyState
-from palaver.server.words import ENGLISH, words_of
+from palaver.server.words import ENGLISH, Words, words_of
 from palaver.studies.design import load_study
 
 _log = logging.getLogger("palaver.server")
@@ -39,17 +52,32 @@ _WORDS = {
 }
 
 
+ErrorPage = Callable[[Request, Words, int, str], Response]
+"""The page that shows a message, with this status."""
+
+
 def create_app(settings: Settings) -> FastAPI:
     """The app for one study: opens the database, puts the study there if it is new, and joins the pages."""
     study_state = _open(settings)
     static = assets.static_files()
     templates = assets.environment(settings.root_path, static)
+    templates.globals.update(
+        is_preview=settings.is_preview,
+        preview_parts=preview.parts_of,
+        preview_home=settings.root_path.removesuffix("/preview") if settings.study_path else "",
+    )
     site = pages.Site(settings, study_state, templates, Signer(study_state.secret))
+
+    def error_page(request: Request, words: Words, status: int, message: str) -> Response:
+        home = "/admin" if request.scope["path"].startswith("/admin") else "/study"
+        return site.page("error", words, status, message=message, missing=status == 404, home=home)
+
     with study_state.database.reading() as connection:
         is_collection = read_collection(connection) is not None
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        mark = ServingMark(study_state.database)
         if is_collection:
             site.chat = chat.ChatHub(ChatLog(study_state.database))
             site.chat.start()
@@ -57,7 +85,10 @@ def create_app(settings: Settings) -> FastAPI:
         if site.chat is not None:
             await site.chat.stop()
         site.work.close()
+        mark.close()
         study_state.database.close()
+        if previews is not None:
+            previews.close()
 
     app = FastAPI(
         title="Palaver",
@@ -68,15 +99,24 @@ def create_app(settings: Settings) -> FastAPI:
         lifespan=lifespan,
     )
     app.state.site = site
-    app.state.admin = admin.AdminSite(settings, study_state)
     app.add_middleware(Guard, settings=settings)
-    _add_errors(app, site)
+    add_errors(app, settings, site.words_for, error_page)
     app.include_router(pages.router)
-    app.include_router(chat.router)
-    app.include_router(chat_page.router)
-    app.include_router(admin_conversations.router)
-    app.include_router(admin.router)
-    app.include_router(amendment_page.router)
+    app.include_router(media.router)
+    previews: preview.PreviewGate | None = None
+    if settings.is_preview:
+        app.include_router(preview.router)
+    else:
+        app.state.admin = admin.AdminSite(settings, study_state)
+        app.include_router(chat.router)
+        app.include_router(chat_page.router)
+        app.include_router(admin_conversations.router)
+        app.include_router(admin_raters.router)
+        app.include_router(admin_items.router)
+        app.include_router(admin.router)
+        app.include_router(amendment_page.router)
+        previews = preview.PreviewGate(app.state.admin, create_app)
+        app.mount(preview.PATH, previews)
 
     database_check = DatabaseCheck(study_state.database)
 
@@ -88,11 +128,7 @@ def create_app(settings: Settings) -> FastAPI:
 
     @app.get("/static/{name}", include_in_schema=False)
     async def asset(name: str, v: str = "") -> Response:
-        if name not in static:
-            raise Refusal("there is no such file", 404)
-        file = static[name]
-        caching = "public, max-age=31536000, immutable" if v == file.version else "no-cache"
-        return Response(file.content, media_type=file.media_type, headers={"cache-control": caching})
+        return assets.static_reply(static, name, v)
 
     return app
 
@@ -137,11 +173,6 @@ class ProblemLog:
         self._logged_at, self._n_unsaid = now, 0
 
 
-def app_from_environment() -> FastAPI:
-    """For worker processes: `uvicorn palaver.server.app:app_from_environment --factory`."""
-    return create_app(Settings.from_environment())
-
-
 def _open(settings: Settings) -> StudyState:
     database = Database(settings.database)
     migrate(database)
@@ -151,8 +182,8 @@ def _open(settings: Settings) -> StudyState:
         return StudyState(database)
     if settings.study_file is None:
         return StudyState(database)
-    study = load_study(settings.study_file)
-    return StudyState.create(database, study, settings.study_file.read_text(encoding="utf-8"))
+    file = settings.study_file
+    return StudyState.create(database, load_study(file), file.read_text(encoding="utf-8"), folder=file.parent)
 
 
 def _place(loc: tuple[str | int, ...]) -> str:
@@ -163,20 +194,23 @@ def _place(loc: tuple[str | int, ...]) -> str:
 # --- errors, rendered once ----------------------------------------------------------------------------------
 
 
-def _add_errors(app: FastAPI, site: pages.Site) -> None:
+def add_errors(
+    app: FastAPI, settings: Settings, words_for: Callable[[Request], Words], page: ErrorPage
+) -> None:
+    """Let an app answer with a page of its own, or with JSON where programs ask."""
+
     def answer(
         request: Request, status: int, message: str, headers: dict[str, str] | None = None
     ) -> Response:
         path = request.scope["path"]
         is_for_admin = path.startswith("/admin")
-        words = words_of(ENGLISH) if is_for_admin else site.words_for(request)
+        words = words_of(ENGLISH) if is_for_admin else words_for(request)
         message = words(message)
         if path.startswith(("/api/", "/admin/api/", "/health")):
             return JSONResponse({"error": message}, status, headers)
-        home = "/admin" if is_for_admin else "/study"
-        page = site.page("error", words, status, message=message, missing=status == 404, home=home)
-        page.headers.update(headers or {})
-        return page
+        reply = page(request, words, status, message)
+        reply.headers.update(headers or {})
+        return reply
 
     async def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, UserError)
@@ -210,7 +244,7 @@ def _add_errors(app: FastAPI, site: pages.Site) -> None:
             request,
             500,
             Sentence("Something went wrong on our side. Try again."),
-            security_headers(secure=site.settings.is_secure),
+            security_headers(secure=settings.is_secure),
         )
 
     for kind in (OperationalError, InterfaceError, PoolTimeout):  # a full disk, a database that is away

@@ -8,9 +8,15 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+from fastapi.responses import Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
+from palaver.schema.media import Media
+from palaver.server.media import embedding
+from palaver.server.refusal import Refusal
 from palaver.server.words import ENGLISH, Words, words_of
+from palaver.text.markdown import render
 
 _IMPORT = re.compile(rb'from "\./([\w.]+)"')
 """In a script: it is given the version of what it imports, so that browsers keep both."""
@@ -49,9 +55,19 @@ def static_files() -> dict[str, StaticFile]:
     return by_name
 
 
+def static_reply(static: dict[str, StaticFile], name: str, version: str) -> Response:
+    """A style sheet or script; browsers keep the version that a page has named."""
+    if name not in static:
+        raise Refusal("there is no such file", 404)
+    file = static[name]
+    caching = "public, max-age=31536000, immutable" if version == file.version else "no-cache"
+    return Response(file.content, media_type=file.media_type, headers={"cache-control": caching})
+
+
 def environment(root_path: str, static: dict[str, StaticFile], words: Words | None = None) -> Environment:
     """The templates. `url("/study")` and `asset("palaver.css")` respect the root path; `t("Thank you!")` says
-    it in the language of `words`, English unless given."""
+    it in the language of `words`, English unless given. `markdown(text, media)` is safe HTML; `media` are the
+    images and sounds that the text may show."""
     jinja = Environment(
         loader=PackageLoader("palaver.server"),
         autoescape=True,
@@ -64,8 +80,14 @@ def environment(root_path: str, static: dict[str, StaticFile], words: Words | No
     def asset(name: str) -> str:
         return f"{root_path}/static/{name}?v={static[name].version}"
 
+    t = words or words_of(ENGLISH)
+
+    def markdown(text: str, media: Media | None = None, *, links: bool = False, level: int = 2) -> Markup:
+        return Markup(render(text, embedding(media, root_path, t), links=links, level=level))
+
+    jinja.globals["markdown"] = markdown
     jinja.globals["static"] = frozenset(static)
     jinja.globals["url"] = lambda path: f"{root_path}{path}"
     jinja.globals["asset"] = asset
-    jinja.globals["t"] = words or words_of(ENGLISH)
+    jinja.globals["t"] = t
     return jinja

@@ -7,6 +7,7 @@ taken without stopping anybody.
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 import time
@@ -28,6 +29,8 @@ from palaver.server.tables import study as study_table
 FORMAT = 1
 _BATCH = 1000
 _LONGEST = 2**30  # bytes of a line: no database holds a longer text
+_BYTES = "base64"
+"""What is no text stands in an object of this key."""
 _HINT = "take another backup, or another copy of this one"
 
 
@@ -66,7 +69,15 @@ def backup(database: Database, path: Path) -> Backup:
 
 
 def _write(out: IO[bytes], value: object) -> None:
-    out.write(json.dumps(value, ensure_ascii=True).encode() + b"\n")
+    out.write(json.dumps(value, ensure_ascii=True, default=_as_base64).encode() + b"\n")
+
+
+def _as_base64(content: bytes) -> dict[str, str]:
+    return {_BYTES: base64.b64encode(content).decode()}
+
+
+def _value(value: Any) -> Any:
+    return base64.b64decode(value[_BYTES]) if isinstance(value, dict) else value
 
 
 def restore(path: Path, database: Database) -> Backup:
@@ -110,7 +121,7 @@ def _fill(connection: Connection, path: Path) -> dict[str, int]:
     next(lines)
     for line in lines:
         if isinstance(line, list):
-            batch.append(dict(zip(columns, line, strict=True)))
+            batch.append(dict(zip(columns, map(_value, line), strict=True)))
             if len(batch) == _BATCH:
                 flush()
             continue

@@ -274,7 +274,8 @@ async def talk(socket: WebSocket) -> None:
     connection = hub.connect(session.rater, session.words, _number(hello, "room"), _number(hello, "turns"))
     writer = asyncio.create_task(_write(socket, connection))
     try:
-        await hub.do(lambda host, now: host.join(session.rater, now, group), connection)
+        language = session.words.language
+        await hub.do(lambda host, now: host.join(session.rater, now, group, language), connection)
         await _listen(socket, hub, connection)
     except WebSocketDisconnect:
         pass

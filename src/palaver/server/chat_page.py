@@ -15,7 +15,7 @@ from palaver.schema import Question
 from palaver.server.chat import ChatHub
 from palaver.server.chat_log import read_plan
 from palaver.server.chat_view import reading
-from palaver.server.rating_page import Widget, choices_in
+from palaver.server.rating_page import Widget
 from palaver.server.refusal import Refusal
 from palaver.server.words import Words
 
@@ -37,10 +37,11 @@ def forms(collection: Collection, t: Words) -> list[Form]:
     """What is asked, and when."""
     is_beside = collection.partners.compare == "side by side"
     columns = (t("Left"), t("Right")) if is_beside else (t("First"), t("Second"))
+    replies = _widgets(t, collection.about_replies, columns)
     asked = [
         Form("own", t("About your message"), t("Save"), _widgets(t, collection.about_own)),
         Form("partner", t("About this message"), t("Save"), _widgets(t, collection.about_partner)),
-        Form("replies", t("The two replies compared"), t("Vote"), _widgets(t, collection.about_replies, columns)),
+        Form("replies", t("The two replies compared"), t("Vote"), replies),
         Form("whole", t("About the conversation"), t("Send"), _widgets(t, collection.about_whole)),
         Form("pair", t("The two compared"), t("Send"), _widgets(t, collection.about_pair, columns)),
     ]
@@ -49,7 +50,7 @@ def forms(collection: Collection, t: Words) -> list[Form]:
 
 def _widgets(t: Words, questions: tuple[Question, ...], columns: tuple[str, ...] = ()) -> tuple[Widget, ...]:
     return tuple(
-        Widget(question, 0, "", choices_in(t, question.scale, columns), "") for question in questions
+        Widget(t.question(question), 0, "", t.choices(question, columns), "") for question in questions
     )
 
 

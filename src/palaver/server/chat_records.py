@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from palaver.schema.response import USER
 from palaver.server.chat_log import read_collection, read_events
 from palaver.server.database import Database
 from palaver.server.tables import plan, rater
+from palaver.server.words import LANGUAGE
 
 PEOPLE = "person"
 """The system that a rating of a person's message is about."""
@@ -197,6 +199,7 @@ def _person(source: _Source, row: Any) -> Person:
         "external": row.external,
         "code": row.code,
         "entered_at": row.entered_at,
+        LANGUAGE: json.loads(row.parameters).get(LANGUAGE, ""),
     }
     if visitor is None:
         exits = {"declined": "did not agree to take part", "withdrawn": "left before the waiting room"}

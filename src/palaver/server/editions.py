@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from sqlalchemy import Connection, func, insert, select
 
+from palaver import __version__
 from palaver.errors import UserError
 from palaver.schema import Item, Study
 from palaver.server.catalogue import Catalogue, ScreenContent, screen_rows
 from palaver.server.leases import Lease
+from palaver.server.media import keep_files
 from palaver.server.tables import screen, study_version
 from palaver.server.tables import study as study_table
 from palaver.studies.screens import BLOCK, shown_order
@@ -83,3 +87,22 @@ def more_screens(connection: Connection, study: Study, items: Sequence[Item]) ->
         place = last[1] + 1 + int(str(row["place"]))
         row |= {"id": last[0] + number, "place": place, "block_no": place // BLOCK}
     return rows
+
+
+def begin_study(
+    connection: Connection, study: Study, source: str, now: float, folder: Path | None = None
+) -> None:
+    """Put a study into an empty database; its images and sounds are beside its file, in `folder`."""
+    keep_files(connection, study, folder)
+    version = add_version(connection, 1, study, source, now)
+    connection.execute(
+        insert(study_table).values(
+            id=1,
+            name=study.name,
+            **version,
+            version=__version__,
+            secret=secrets.token_hex(32),
+            created_at=now,
+        )
+    )
+    connection.execute(insert(screen), screen_rows(study))

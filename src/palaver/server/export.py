@@ -19,15 +19,17 @@ import polars as pl
 from sqlalchemy import Connection, Row, func, select
 
 from palaver.errors import DataError
-from palaver.files import Format
+from palaver.files import Format, format_by_name
 from palaver.readers.rating_columns import SCHEMA as LONG
 from palaver.readers.rating_files import encode_frames, write_frames
 from palaver.schema import Study
 from palaver.schema.rating import pair_context
+from palaver.schema.scale import Form
 from palaver.server.database import Database
 from palaver.server.records import count_answers
 from palaver.server.tables import answer, assignment, comment, rater, screen
 from palaver.server.tables import study as study_table
+from palaver.server.words import LANGUAGE
 from palaver.tables import FrameSource, open_frame
 
 BATCH = 5000
@@ -37,7 +39,8 @@ SCHEMA: dict[str, Any] = {
     "screen": pl.String,
 }
 """The long format, then the marks: the rater is excluded from analysis, was screened out, or answered after
-the place had gone to somebody else; and what the screen was (main, check, degraded, training)."""
+the place had gone to somebody else; and what the screen was (main, check, degraded, training). Where raters
+had a choice of languages, the one that was shown comes last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,8 @@ class Selection:
     """Raters by their pseudonyms."""
     excel: bool = False
     """No cell is taken for a formula by a spreadsheet."""
+    texts: bool = True
+    """Also free text, which may name people."""
 
 
 EVERYBODY = Selection()
@@ -70,11 +75,14 @@ def frames(database: Database, selection: Selection = EVERYBODY) -> Iterator[pl.
         name = connection.execute(select(study_table.c.name)).scalar_one()
         chances = _sampling_probabilities(connection)
         last = connection.execute(select(func.coalesce(func.max(answer.c.number), 0))).scalar_one()
+        schema = {**SCHEMA, LANGUAGE: pl.String} if _has_languages(connection) else SCHEMA
     wanted = []
     if not selection.all_screens:
         wanted.append(screen.c.kind == "main")
     if not selection.excluded:
         wanted.append(rater.c.excluded.is_(False))
+    if not selection.texts:
+        wanted.append(answer.c.criterion.not_in(_criteria(database, "text")))
     query = (
         select(
             answer,
@@ -83,6 +91,7 @@ def frames(database: Database, selection: Selection = EVERYBODY) -> Iterator[pl.
             (rater.c.state == "screened").label("screened"),
             (assignment.c.status == "late").label("late"),
             screen.c.kind.label("screen"),
+            rater.c.parameters,
         )
         .join(assignment, assignment.c.id == answer.c.assignment_id)
         .join(screen, screen.c.id == assignment.c.screen_id)
@@ -102,19 +111,28 @@ def frames(database: Database, selection: Selection = EVERYBODY) -> Iterator[pl.
                 **row._mapping,
                 "study": name,
                 "kind": "human",
-                "context": pair_context(row.item, row.system, row.against),
+                "context": row.item
+                if row.turn is not None
+                else pair_context(row.item, row.system, row.against),
                 "version": str(row.version),
                 "sampling_probability": chances.get(row.item),
                 "given_at": datetime.fromtimestamp(row.given_at, UTC).replace(tzinfo=None),
+                LANGUAGE: json.loads(row.parameters).get(LANGUAGE) if LANGUAGE in schema else None,
             }
             for row in rows
         ]
-        frame = pl.DataFrame(fields, schema=SCHEMA)
+        frame = pl.DataFrame(fields, schema=schema)
         if selection.share:
             names = {id: pseudonym(id) for id in frame["rater"].unique()}
             frame = frame.with_columns(pl.col("rater").replace_strict(names, return_dtype=pl.String))
         yield without_formulas(frame) if selection.excel else frame
         done = rows[-1].number
+
+
+def _has_languages(connection: Connection) -> bool:
+    """Whether raters had a choice of languages: the export then says which one each has seen."""
+    chose = rater.c.parameters.like(f'%"{LANGUAGE}": %')
+    return connection.execute(select(rater.c.id).where(chose).limit(1)).first() is not None
 
 
 def _sampling_probabilities(connection: Connection) -> dict[str, float]:
@@ -140,21 +158,38 @@ _NUMBER = r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 
 def without_formulas(frame: pl.DataFrame) -> pl.DataFrame:
     """Texts that a spreadsheet would run as a formula get an apostrophe in front; numbers stay numbers."""
-    changed = []
-    for name in (name for name, kind in frame.schema.items() if kind == pl.String):
-        cell = pl.col(name)
-        is_formula = cell.str.contains(_FORMULA) & ~cell.str.contains(_NUMBER)
-        changed.append(pl.when(is_formula).then(pl.lit("'") + cell).otherwise(cell).alias(name))
-    return frame.with_columns(changed)
+    return frame.with_columns(_harmless(n) for n, kind in frame.schema.items() if kind == pl.String)
+
+
+def _harmless(name: str) -> pl.Expr:
+    cell = pl.col(name)
+    is_formula = cell.str.contains(_FORMULA) & ~cell.str.contains(_NUMBER)
+    return pl.when(is_formula).then(pl.lit("'") + cell).otherwise(cell).alias(name)
+
+
+def _without_written_formulas(frame: pl.DataFrame, texts: set[str]) -> pl.DataFrame:
+    """The same for what raters wrote, in every CSV file; readers of ratings take the apostrophe off again."""
+    is_text = pl.col("criterion").is_in(list(texts))
+    return frame.with_columns(pl.when(is_text).then(_harmless("value")).otherwise("value").alias("value"))
 
 
 def stream(database: Database, kind: Format, selection: Selection = EVERYBODY) -> Iterator[bytes]:
     """The export as bytes, piece by piece. Without a single row it raises before the first piece."""
-    return encode_frames(_some_frames(database, selection), kind, _boxes(database))
+    pieces = _pieces(database, kind, selection)
+    return encode_frames(pieces, kind, _criteria(database, "boxes"), _criteria(database, "text"))
 
 
-def _boxes(database: Database) -> set[str]:
-    return {q.criterion for q in study_of(database).questions if q.scale.form == "boxes"}
+def _pieces(database: Database, kind: Format, selection: Selection) -> Iterator[pl.DataFrame]:
+    """The frames as a file of this format has them."""
+    pieces, texts = _some_frames(database, selection), _criteria(database, "text")
+    if kind == "csv" and texts:
+        return (_without_written_formulas(frame, texts) for frame in pieces)
+    return pieces
+
+
+def _criteria(database: Database, form: Form) -> set[str]:
+    """The criteria whose answers have this form."""
+    return {q.criterion for q in study_of(database).questions if q.scale.form == form}
 
 
 def _some_frames(database: Database, selection: Selection) -> Iterator[pl.DataFrame]:
@@ -173,12 +208,14 @@ def _why_empty(database: Database, selection: Selection) -> str:
         return "there is nothing to export: nobody has answered yet"
     hidden = [] if selection.all_screens else ["are about checks or training"]
     hidden += [] if selection.excluded else ["come from excluded raters"]
+    hidden += [] if selection.texts else ["are free text"]
     return f"there is nothing to export: all {n:,} answers {' or '.join(hidden)}"
 
 
 def write_export(database: Database, path: Path, selection: Selection = EVERYBODY) -> int:
     """Write the export to a file, whole or not at all, in the format of its name; how many rows."""
-    return write_frames(_some_frames(database, selection), path, _boxes(database))
+    pieces = _pieces(database, format_by_name(path), selection)
+    return write_frames(pieces, path, _criteria(database, "boxes"), _criteria(database, "text"))
 
 
 def read_answers(database: Database, selection: Selection = FOR_ANALYSIS) -> FrameSource:
@@ -223,7 +260,7 @@ def shared_rater_lines(database: Database, texts: bool = False) -> Iterator[byte
     for line in rater_lines(database):
         person = json.loads(line)
         kept: dict[str, object] = {"rater": pseudonym(person["rater"])}
-        kept |= {key: person[key] for key in ("state", "checks_failed", "excluded")}
+        kept |= {key: person[key] for key in ("state", LANGUAGE, "checks_failed", "excluded")}
         if texts:
             kept |= {"survey": person["survey"]}
             kept["comments"] = [{k: c[k] for k in c if k != "at"} for c in person["comments"]]
@@ -231,11 +268,13 @@ def shared_rater_lines(database: Database, texts: bool = False) -> Iterator[byte
 
 
 def _rater_line(row: Row[Any], comments: list[dict[str, object]]) -> bytes:
+    parameters = json.loads(row.parameters)
     plain = {
         "rater": row.id,
         "platform": row.platform,
         "external": row.external,
-        "parameters": json.loads(row.parameters),
+        "parameters": parameters,
+        LANGUAGE: parameters.get(LANGUAGE),
         "state": row.state,
         "entered_at": _iso(row.entered_at),
         "seen_at": _iso(row.seen_at),

@@ -24,6 +24,7 @@ from starlette.datastructures import FormData
 from starlette.requests import HTTPConnection, Request
 from starlette.websockets import WebSocket
 
+from palaver.collection.settings import Collection
 from palaver.errors import Sentence, UserError
 from palaver.schema import Study
 from palaver.server import prolific
@@ -45,7 +46,15 @@ from palaver.server.security import (
 )
 from palaver.server.settings import Settings
 from palaver.server.study_state import Receipt, StudyState
-from palaver.server.words import Words, choose_language, offered_languages, words_of
+from palaver.server.words import (
+    LANGUAGE,
+    NONE,
+    Words,
+    choose_language,
+    language_notes,
+    offered_languages,
+    words_of,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -63,8 +72,6 @@ NOT_IN = Sentence(
     "You have not entered this study, or your browser did not keep its cookie. "
     "Open the link you were given again; if this page comes back, allow cookies for this site."
 )
-LANGUAGE = "language"
-"""In a link: the language to begin with, where there is a choice."""
 _PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
 _MTURK = ("workerId", "assignmentId", "hitId", "turkSubmitTo")
 
@@ -126,21 +133,28 @@ def form_answers(form: FormData) -> list[RawAnswer]:
     Their ids come from the page and the value: sending the page twice is one row, a changed mind another.
     """
     page = str(form.get("page", ""))
-    values: dict[tuple[int, str], list[str]] = {}
+    values: dict[tuple[int, int | None, str], list[str]] = {}
     for name, text in form.multi_items():
-        question = re.fullmatch(r"answer:(\d{1,4}):(.+)", name, re.DOTALL)
+        question = re.fullmatch(r"answer:(\d{1,4})(?:\.(\d{1,6}))?:(.+)", name, re.DOTALL)
         if question and isinstance(text, str) and text.strip():
-            place = (int(question[1]), clean(question[2]))
+            turn = int(question[2]) if question[2] else None
+            place = (int(question[1]), turn, clean(question[3]))
             values.setdefault(place, []).append(clean(text.strip()))
     return [
         RawAnswer(
-            id=str(uuid.uuid5(uuid.NAMESPACE_URL, "\x1f".join((page, str(position), criterion, *texts)))),
+            id=_form_id(page, position, turn, criterion, *texts),
             criterion=criterion,
             position=position,
             value="|".join(texts),
+            turn=turn,
         )
-        for (position, criterion), texts in values.items()
+        for (position, turn, criterion), texts in values.items()
     ]
+
+
+def _form_id(page: str, position: int, turn: int | None, *words: str) -> str:
+    place = str(position) if turn is None else f"{position}.{turn}"
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, "\x1f".join((page, place, *words))))
 
 
 # --- what routes need ---------------------------------------------------------------------------------------
@@ -179,8 +193,7 @@ class Site:
             prolific.ProlificKeys(settings.prolific_keys) if settings.prolific_keys is not None else None
         )
         _check_widgets(study_state.study, templates)
-        for language in offered_languages(study_state.study):
-            words_of(language)  # one without a catalogue is said before anybody comes
+        language_notes(study_state.study)  # a language without a catalogue is said before anybody comes
 
     def check_socket(self, socket: WebSocket) -> None:
         """Not too many connections, and from our own pages only."""
@@ -248,10 +261,15 @@ class Site:
 
     def words(self, request: HTTPConnection, wish: str = "") -> Words:
         """Of the language that is wished for, or else what the browser asks for, where there is a choice."""
-        offered = offered_languages(self.study_state.study)
+        offered = offered_languages(self._texts)
         if wish not in offered:
             wish = choose_language(request.headers.get("accept-language", ""), offered)
-        return words_of(wish)
+        return words_of(wish, self._texts.translations.get(wish, NONE))
+
+    @property
+    def _texts(self) -> Study | Collection:
+        """What the owner wrote. It may have been amended."""
+        return self.study_state.study if self.chat is None else self.chat.log.collection
 
     def words_for(self, request: HTTPConnection) -> Words:
         """Of whoever sent a request, whether or not they have entered."""
@@ -260,17 +278,18 @@ class Site:
 
     def page(self, name: str, words: Words, status: int = 200, **values: object) -> HTMLResponse:
         template = self._templates_in(words).get_template(f"{name}.html.j2")
-        study = self.study_state.study  # it may have been amended
+        study = words.study(self.study_state.study)  # it may have been amended
         shared = {"title": study.title or study.name, "study": study}
         return HTMLResponse(template.render(**shared, **values), status)
 
     def _templates_in(self, words: Words) -> Environment:
         """The templates in a language; each keeps its own, compiled."""
-        if words.language not in self._environments:
+        environment = self._environments.get(words.language)
+        if environment is None or environment.globals["t"] is not words:
             environment = self.templates.overlay()
             environment.globals = {**self.templates.globals, "t": words}
             self._environments[words.language] = environment
-        return self._environments[words.language]
+        return environment
 
     def redirect(self, path: str) -> RedirectResponse:
         return RedirectResponse(f"{self.settings.root_path}{path}", 303)
@@ -398,6 +417,8 @@ async def enter(request: Request, site: SiteHere) -> Response:
         platform, external, parameters = arrival(signed)
     if site.chat is not None:
         parameters |= site.chat.group_of(request.query_params)
+    if len(offered_languages(site.study_state.study)) > 1:
+        parameters |= {LANGUAGE: words.language}
     framed = request.state.framed = platform == "mturk"
     device = site.device(request)
     browser = Browser(session.rater if session else None, device) if signed is None else None
@@ -494,7 +515,8 @@ async def begin(site: SiteHere, form: FormHere) -> Response:
 async def answer_survey(site: SiteHere, form: FormHere) -> Response:
     filled_in = {q.name: form.text(f"survey:{q.name}") for q in site.study_state.study.survey}
     try:
-        await site.work(site.study_state.answer_survey, form.session.rater, filled_in)
+        shown = form.session.words.study(site.study_state.study).survey
+        await site.work(site.study_state.answer_survey, form.session.rater, filled_in, shown)
     except Refusal as refusal:
         if refusal.status != 422:
             raise

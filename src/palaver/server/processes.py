@@ -1,4 +1,4 @@
-"""The processes that serve a study. Each has a listener of its own, among which connections are shared."""
+"""The processes that serve studies. Each has a listener of its own, among which connections are shared."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.context import SpawnProcess
 from typing import Any
@@ -19,7 +20,7 @@ import uvicorn
 from palaver.errors import UserError
 from palaver.server.chat import MOST_BYTES
 from palaver.server.connections import IDLE_SECONDS, MOST_CONNECTIONS, HurriedProtocol
-from palaver.server.settings import Settings
+from palaver.server.settings import Settings, to_environment
 
 _log = logging.getLogger("palaver.server")
 _SPAWN = multiprocessing.get_context("spawn")
@@ -34,18 +35,18 @@ _GRACE = 5
 """Seconds that requests under way have when the server is stopped."""
 
 
-def serve(settings: Settings) -> None:
-    """Serve a study until SIGINT or SIGTERM."""
-    if settings.workers == 1:
-        _serve_alone(settings)
+def serve(studies: Sequence[Settings]) -> None:
+    """Serve studies, which share an address, until SIGINT or SIGTERM."""
+    if studies[0].workers == 1:
+        _serve_alone(studies)
     else:
-        _supervise(settings)
+        _supervise(studies)
 
 
-def _serve_alone(settings: Settings) -> None:
-    os.environ.update(settings.to_environment())
+def _serve_alone(studies: Sequence[Settings]) -> None:
+    os.environ.update(to_environment(studies))
     config = uvicorn.Config(
-        "palaver.server.app:app_from_environment",
+        "palaver.server.overview:app_from_environment",
         factory=True,
         log_level="warning",
         access_log=False,  # it would keep raters' platform ids and the admin's token
@@ -59,7 +60,7 @@ def _serve_alone(settings: Settings) -> None:
     )
     server = uvicorn.Server(config)
     with suppress(KeyboardInterrupt):
-        server.run(sockets=_listen(settings))
+        server.run(sockets=_listen(studies[0]))
     if not server.started:
         sys.exit(1)
 
@@ -81,14 +82,14 @@ def _listen(settings: Settings) -> list[socket.socket]:
     return listeners
 
 
-def _supervise(settings: Settings) -> None:
+def _supervise(studies: Sequence[Settings]) -> None:
     """Keep as many processes at work as there are to be."""
     if not hasattr(socket, "SO_REUSEPORT"):
         raise UserError("this system cannot share a port among processes", "serve with --processes 1")
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopping.set())
-    processes = [_start(settings) for _ in range(settings.workers)]
+    processes = [_start(studies) for _ in range(studies[0].workers)]
     began = time.monotonic()
     while not stopping.wait(_PAUSE):
         for place, process in enumerate(processes):
@@ -99,7 +100,7 @@ def _supervise(settings: Settings) -> None:
                 break
             _log.error("a server process ended with %s: another one begins", process.exitcode)
             time.sleep(1)
-            processes[place] = _start(settings)
+            processes[place] = _start(studies)
     failed = any(process.exitcode for process in processes)
     for process in processes:
         process.terminate()
@@ -110,13 +111,13 @@ def _supervise(settings: Settings) -> None:
         sys.exit(1)
 
 
-def _start(settings: Settings) -> SpawnProcess:
-    process = _SPAWN.Process(target=_serve_for_parent, args=(settings,))
+def _start(studies: Sequence[Settings]) -> SpawnProcess:
+    process = _SPAWN.Process(target=_serve_for_parent, args=(tuple(studies),))
     process.start()
     return process
 
 
-def _serve_for_parent(settings: Settings) -> None:
+def _serve_for_parent(studies: Sequence[Settings]) -> None:
     parent = multiprocessing.parent_process()
     assert parent is not None
 
@@ -125,4 +126,4 @@ def _serve_for_parent(settings: Settings) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
-    _serve_alone(settings)
+    _serve_alone(studies)

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, select
 
 from palaver.server import leases
 from palaver.server.catalogue import Catalogue, ScreenContent
-from palaver.server.records import Rater, answers_of, change_rater, log
+from palaver.server.records import AnswerKey, Rater, answers_of, change_rater, log
 from palaver.server.tables import assignment, screen
 from palaver.studies.checks import broken_output, met, rated_lower
 
@@ -39,7 +39,7 @@ def _broken_is_lower(
     catalogue: Catalogue,
     me: Rater,
     content: ScreenContent,
-    answers: dict[tuple[str, str], str],
+    answers: dict[AnswerKey, str],
 ) -> bool:
     sound = connection.execute(
         select(assignment.c.id)
@@ -55,8 +55,10 @@ def _broken_is_lower(
         return True
     item = catalogue.items[content.item.id]
     system = item.outputs[broken_output(item, catalogue.study.seed)].system
-    before = {c: value for (c, s), value in answers_of(connection, sound).items() if s == system}
-    after = {c: value for (c, s), value in answers.items() if s == system}
+    before = {
+        c: value for (c, s, t), value in answers_of(connection, sound).items() if s == system and t is None
+    }
+    after = {c: value for (c, s, t), value in answers.items() if s == system and t is None}
     lowest = {q.criterion: q.scale.bounds.low for q in content.questions if q.scale.form == "number"}
     return rated_lower(before, after, lowest)
 

@@ -5,15 +5,18 @@ Nothing that names a system leaves this module in a blind study: not as a label,
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from palaver.schema import Dialogue, Item, Output, Question, Study
-from palaver.schema.scale import Choice, Scale
+from palaver.schema.scale import Choice
 from palaver.server.study_state import Task
 from palaver.server.words import ENGLISH, Words, words_of
+from palaver.studies.conditions import is_asked
 from palaver.studies.screens import side_by_side
+from palaver.studies.turns import judged_turns
 
 _PAIR = r"[^\[\],]+\[[^\]]*\]"
 _MEANING = re.compile(rf"\s*{_PAIR}(\s*,\s*{_PAIR})*\s*")
@@ -29,6 +32,8 @@ class Bubble:
     side: str
     speaker: str
     text: str
+    widgets: tuple[Widget, ...] = ()
+    """The questions about this turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,11 @@ class Box:
     rows: tuple[tuple[str, str], ...] = ()
     bubbles: tuple[Bubble, ...] = ()
     judged: bool = False
+
+    @property
+    def is_asked_about(self) -> bool:
+        """Whether questions stand beside its turns."""
+        return any(bubble.widgets for bubble in self.bubbles)
 
     @property
     def long(self) -> bool:
@@ -57,15 +67,31 @@ class Widget:
     choices: tuple[Choice, ...]
     value: str
     """What was answered before, as the page sends it; empty if nothing was."""
+    turn: int | None = None
+    condition: Mapping[str, object] | None = None
+    """When it is shown, for the script of the page."""
+
+    @property
+    def is_required(self) -> bool:
+        """Whether the page must have an answer, whatever else is answered."""
+        return self.question.required and self.question.shown_if is None
 
     @property
     def kind(self) -> str:
         return self.question.scale.widget
 
     @property
+    def attributes(self) -> dict[str, object]:
+        """What the scripts of the page read."""
+        rule = None if self.condition is None else json.dumps(self.condition)
+        names = {"criterion": self.question.criterion, "position": self.position, "turn": self.turn}
+        return {f"data-{name}": value for name, value in names.items()} | {"data-shown-if": rule}
+
+    @property
     def name(self) -> str:
-        """An answer is told by place and criterion; the place comes first because it has no colon."""
-        return f"answer:{self.position}:{self.question.criterion}"
+        """An answer is told by place, turn and criterion, which comes last as it may have a colon."""
+        place = self.position if self.turn is None else f"{self.position}.{self.turn}"
+        return f"answer:{place}:{self.question.criterion}"
 
     @property
     def chosen(self) -> list[str]:
@@ -110,6 +136,7 @@ class RatingPage:
     def kinds(self) -> list[str]:
         """The kinds of its widgets."""
         widgets = [w for output in self.outputs for w in output.widgets]
+        widgets += [w for output in self.outputs for bubble in output.box.bubbles for w in bubble.widgets]
         return sorted({w.kind for w in (*widgets, *self.shared)})
 
 
@@ -121,12 +148,13 @@ def rating_page(
     `together`: all outputs on one page, however they were rated.
     """
     t = t or words_of(ENGLISH)
-    questions = task.questions
+    questions = tuple(t.question(question) for question in task.questions)
     everything = range(len(task.order))
     # If nothing is required, the first answer ends the screen, so everything must be on one page.
-    together = together or side_by_side(questions) or not any(q.required for q in questions)
+    always_required = [q for q in questions if q.required and q.shown_if is None]
+    together = together or side_by_side(questions) or not always_required
     places = everything if together else [_next_position(task) if at is None else at]
-    per_output = [q for q in questions if q.scale.form != "pair"]
+    per_output = [q for q in questions if q.scale.form != "pair" and q.per == "output"]
     comparisons = [q for q in questions if q.scale.form == "pair"]
     labels = _labels(study, task, t)
     views = []
@@ -134,7 +162,8 @@ def rating_page(
         output = task.item.outputs[task.order[place]]
         label = labels[place] if together and len(labels) > 1 else _noun(task.item, output, t)
         widgets = tuple(_widget(q, task, place, label, labels, t) for q in per_output)
-        views.append(OutputView(_output_box(study, output, label, t), widgets))
+        box = _with_turns(_output_box(study, output, label, t), output, task, place, t)
+        views.append(OutputView(box, widgets))
     return RatingPage(
         assignment=task.assignment,
         layout="pair" if comparisons else "cards" if together else "single",
@@ -153,10 +182,14 @@ def rating_page(
 
 
 def _next_position(task: Task) -> int:
-    required = [q.criterion for q in task.questions if q.required]
-    for position in range(len(task.order)):
-        if any((criterion, position) not in task.answered for criterion in required):
-            return position
+    values = {(c, str(position), turn): value for (c, position, turn), value in task.answered.items()}
+    for position, output in enumerate(task.order):
+        for question in (q for q in task.questions if q.required):
+            for turn in judged_turns(question, task.item.outputs[output]):
+                if (question.criterion, position, turn) not in task.answered and is_asked(
+                    question, str(position), turn, values, task.questions
+                ):
+                    return position
     return 0
 
 
@@ -223,28 +256,40 @@ def _said(text: str, t: Words) -> str:
     return text if text.strip() else t("(says nothing)")
 
 
+def _with_turns(box: Box, output: Output, task: Task, position: int, t: Words) -> Box:
+    """The dialogue with the questions about its turns beside them."""
+    asked = {t.question(q): set(judged_turns(q, output)) for q in task.questions if q.per == "turn"}
+    if not asked:
+        return box
+    bubbles = []
+    for number, bubble in enumerate(box.bubbles):
+        about = f"{box.title}, {number + 1}, {bubble.speaker}"
+        widgets = (_widget(q, task, position, about, (), t, number) for q in asked if number in asked[q])
+        bubbles.append(replace(bubble, widgets=tuple(widgets)))
+    return replace(box, bubbles=tuple(bubbles))
+
+
 def _widget(
-    question: Question, task: Task, position: int, about: str, labels: Sequence[str], t: Words
+    question: Question,
+    task: Task,
+    position: int,
+    about: str,
+    labels: Sequence[str],
+    t: Words,
+    turn: int | None = None,
 ) -> Widget:
-    answered = task.answered.get((question.criterion, position), "")
+    answered = task.answered.get((question.criterion, position, turn), "")
     value = question.scale.show_answer(answered, task.order)
-    return Widget(question, position, about, choices_in(t, question.scale, labels), value)
+    choices, condition = t.choices(question, labels), _condition(question, task.questions)
+    return Widget(question, position, about, choices, value, turn, condition)
 
 
-def choices_in(t: Words, scale: Scale, outputs: Sequence[str] = ()) -> tuple[Choice, ...]:
-    """What a scale offers, with the words that it has by default in the language of the page."""
-    by_default = {
-        scale_text for name in ("labels", "options", "tie_label") for scale_text in _defaults(scale, name)
-    }
-    return tuple(
-        replace(choice, label=t(choice.label)) if choice.label in by_default else choice
-        for choice in scale.choices(outputs)
-    )
-
-
-def _defaults(scale: Scale, name: str) -> tuple[str, ...]:
-    """The texts of a field that the owner has left as it is."""
-    field = type(scale).model_fields.get(name)
-    if field is None or getattr(scale, name) != field.default:
-        return ()
-    return (field.default,) if isinstance(field.default, str) else tuple(field.default)
+def _condition(question: Question, questions: Sequence[Question]) -> dict[str, object] | None:
+    """The condition as the page's script reads it."""
+    rule = question.shown_if
+    if rule is None:
+        return None
+    host = next(q for q in questions if q.criterion == rule.criterion)
+    if rule.wanted:
+        return {"criterion": rule.criterion, "values": rule.values(host.scale)}
+    return {"criterion": rule.criterion, "low": rule.at_least, "high": rule.at_most}

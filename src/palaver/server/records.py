@@ -11,13 +11,15 @@ from palaver.server.tables import answer, event, rater, study_version
 
 Rater = Row[Any]
 """A row of the table `rater`, and `study_version`, the number of the study's newest version."""
+AnswerKey = tuple[str, str, int | None]
+"""What an answer of a screen is about: criterion, system, and the turn, where it is about one."""
 LEFT = ("done", "screened", "declined", "withdrawn")
 """The states of people who are no longer at work."""
 
 _VERSION = select(func.max(study_version.c.number)).scalar_subquery()
 _RATER = select(rater, _VERSION.label("study_version")).where(rater.c.id == bindparam("rater_id"))
 _ANSWERS = (
-    select(answer.c.criterion, answer.c.system, answer.c.value)
+    select(answer.c.criterion, answer.c.system, answer.c.turn, answer.c.value)
     .where(answer.c.assignment_id == bindparam("of_assignment"))
     .order_by(answer.c.number)
 )
@@ -56,10 +58,10 @@ def change_rater(connection: Connection, rater_id: str, **values: object) -> Non
     connection.execute(update(rater).where(rater.c.id == rater_id).values(values))
 
 
-def answers_of(connection: Connection, assignment_id: int) -> dict[tuple[str, str], str]:
-    """(criterion, system) -> value as it stands: of several, the latest."""
+def answers_of(connection: Connection, assignment_id: int) -> dict[AnswerKey, str]:
+    """What was answered, as it stands: of several values the latest."""
     rows = connection.execute(_ANSWERS, {"of_assignment": assignment_id})
-    return {(criterion, system): value for criterion, system, value in rows}
+    return {(criterion, system, turn): value for criterion, system, turn, value in rows}
 
 
 def count_answers(connection: Connection) -> int:

@@ -208,6 +208,7 @@ def security_headers(*, framed: bool = False, secure: bool = False) -> dict[str,
     target, frames = (f" {MTURK}", MTURK) if framed else ("", "'none'")
     policy = (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+        "media-src 'self'; "
         f"form-action 'self'{target}; base-uri 'none'; frame-ancestors {frames}"
     )
     headers = {
@@ -227,10 +228,12 @@ class Guard:
     """Around the whole app: our name and the size limit going in, the security headers coming out.
 
     A proxy may leave the root path on or take it off (and uvicorn may put it on again): routes never see it.
+    Of several studies behind one address each has its path taken off before.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
-        self.app, self._settings, self._root = app, settings, settings.root_path
+        self.app, self._settings = app, settings
+        self._root = "" if settings.study_path else settings.root_path
         self._headers = {f: security_headers(framed=f, secure=settings.is_secure) for f in (False, True)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,19 +1,22 @@
-"""How a study is served: one frozen value, which worker processes read from an environment variable."""
+"""How studies are served: a frozen value each, which worker processes read from an environment variable."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
 
 from palaver.errors import UserError
 
 _PLAIN_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)*/?")
 VARIABLE = "PALAVER_SERVER"
 """The environment variable that worker processes read their settings from."""
+OWN_PATHS = ("/admin", "/api", "/chat", "/health", "/static", "/study")
+"""Where our own pages are: nothing else can live there."""
 
 
 class Settings(BaseModel):
@@ -31,10 +34,16 @@ class Settings(BaseModel):
     public_url: str = ""
     """The address that people use, where a proxy stands in front: `https://lab.example.org/study-1`.
     Links, redirects, cookies and the check of a request's origin follow it, whatever the proxy says."""
+    study_path: str = ""
+    """Where this study lives on a server of several: `/likert`, behind the path of the public address."""
     prolific_keys: Path | None = None
     """Prolific's public keys: with them, only people whose link Prolific has signed come in."""
     admin_token: str | None = Field(default=None, repr=False)
     rate_limits: bool = True
+    preview_folder: Path | None = None
+    """Where previews lie, which all processes share; without it each makes one."""
+    is_preview: bool = False
+    """The owner walks the study as a rater: the pages say so, and there is no admin."""
 
     @field_validator("public_url")
     @classmethod
@@ -50,11 +59,18 @@ class Settings(BaseModel):
             raise ValueError(f"expected an address such as https://lab.example.org/study-1, found {url!r}")
         if parts.query or parts.fragment or "@" in parts.netloc:
             raise ValueError(f"expected an address without user, ? and #, found {url!r}")
+        if parts.path.rstrip("/") in OWN_PATHS:
+            raise ValueError(f"{parts.path} is a path of Palaver's own pages: choose another")
         return url.rstrip("/")
 
     @property
     def root_path(self) -> str:
         """The path under which people see the study: `/study-1`."""
+        return f"{self.base_path}{self.study_path}"
+
+    @property
+    def base_path(self) -> str:
+        """The path under which people see the server: the study's own, unless it serves several."""
         return urlsplit(self.public_url).path
 
     @property
@@ -73,16 +89,21 @@ class Settings(BaseModel):
         port = f":{parts.port}" if parts.port not in (None, usual) else ""
         return f"{parts.scheme}://{host}{port}"
 
-    def to_environment(self) -> dict[str, str]:
-        """What a worker process needs in its environment."""
-        return {VARIABLE: self.model_dump_json()}
 
-    @classmethod
-    def from_environment(cls) -> Settings:
-        text = os.environ.get(VARIABLE)
-        if text is None:
-            raise UserError(
-                f"{VARIABLE} is not set, so there is nothing to serve",
-                "start the server with: palaver study serve study.toml",
-            )
-        return cls.model_validate_json(text)
+_LIST = TypeAdapter(tuple[Settings, ...])
+
+
+def to_environment(studies: Sequence[Settings]) -> dict[str, str]:
+    """What a worker process needs in its environment."""
+    return {VARIABLE: _LIST.dump_json(tuple(studies)).decode()}
+
+
+def from_environment() -> tuple[Settings, ...]:
+    """The studies that this process serves."""
+    text = os.environ.get(VARIABLE)
+    if text is None:
+        raise UserError(
+            f"{VARIABLE} is not set, so there is nothing to serve",
+            "start the server with: palaver study serve study.toml",
+        )
+    return _LIST.validate_json(text)

@@ -10,38 +10,58 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from sqlalchemy import Connection, func, insert, select, update
 
-from palaver import __version__
 from palaver.errors import Sentence, UserError
 from palaver.schema import Item, Question, Study
+from palaver.schema.delivery import SurveyQuestion
 from palaver.server import leases, shortcuts
-from palaver.server.answers import CHANGES, RawAnswer, answer_row, is_complete, store
-from palaver.server.catalogue import screen_rows
+from palaver.server.answers import (
+    CHANGES,
+    RawAnswer,
+    answer_row,
+    check_order,
+    drop_unasked,
+    is_complete,
+    store,
+    values_of,
+)
 from palaver.server.database import Database
 from palaver.server.editions import (
     Edition,
     add_version,
+    begin_study,
     is_version,
     more_screens,
     newest_version,
     read_edition,
 )
 from palaver.server.entry import Browser, check_return
-from palaver.server.next_screen import checks_due, next_screen
+from palaver.server.media import keep_files
+from palaver.server.next_screen import checks_due, next_screen, quota_of
 from palaver.server.rater_checks import judge_check
-from palaver.server.records import LEFT, Rater, answers_of, change_rater, log, meet, rater_of, stop_reason
+from palaver.server.records import (
+    LEFT,
+    AnswerKey,
+    Rater,
+    answers_of,
+    change_rater,
+    log,
+    meet,
+    rater_of,
+    stop_reason,
+)
 from palaver.server.refusal import Refusal, storable
 from palaver.server.stopping import Stopping
 from palaver.server.tables import comment, rater, screen
 from palaver.server.tables import study as study_table
 from palaver.studies.amendment import Amendment, compare_studies
 from palaver.studies.checks import met
+from palaver.studies.turns import count_answers
 
 Clock = Callable[[], float]
-Answers = Mapping[tuple[str, str], str]
-"""(criterion, system) -> value."""
 MAX_COMMENT = 5000
 MOST_COMMENTS = 100
 """On one screen, of one rater."""
@@ -57,8 +77,8 @@ class Task:
     questions: tuple[Question, ...]
     order: tuple[int, ...]
     """Outputs by shown position."""
-    answered: Mapping[tuple[str, int], str]
-    """(criterion, position) -> value, as far as it was answered before."""
+    answered: Mapping[tuple[str, int, int | None], str]
+    """(criterion, position, turn) -> value, as far as it was answered before."""
     done: int
     """Screens answered so far; checks count like all others."""
     total: int
@@ -88,7 +108,7 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a submission did: the ids that are in the database now, and whether the screen is finished."""
+    """What a submission did: the ids that need not be sent again, and whether the screen is finished."""
 
     saved: tuple[str, ...]
     finished: bool
@@ -146,23 +166,22 @@ class StudyState:
         return self._edition
 
     @classmethod
-    def create(cls, database: Database, study: Study, source: str, clock: Clock = time.time) -> StudyState:
-        """Open the study in this database, putting it there first if the database is new."""
+    def create(
+        cls,
+        database: Database,
+        study: Study,
+        source: str,
+        clock: Clock = time.time,
+        folder: Path | None = None,
+    ) -> StudyState:
+        """Open the study in this database, putting it there first if the database is new.
+
+        `folder` is where the study file is, beside which its images and sounds are.
+        """
         with database.writing() as connection:
             row = connection.execute(select(study_table.c.name)).first()
             if row is None:
-                version = add_version(connection, 1, study, source, clock())
-                connection.execute(
-                    insert(study_table).values(
-                        id=1,
-                        name=study.name,
-                        **version,
-                        version=__version__,
-                        secret=secrets.token_hex(32),
-                        created_at=clock(),
-                    )
-                )
-                connection.execute(insert(screen), screen_rows(study))
+                begin_study(connection, study, source, clock(), folder)
                 database.note_sizes(connection)
             elif not is_version(connection, study):  # an earlier one, too: the admin's page may have amended
                 raise UserError(
@@ -171,7 +190,7 @@ class StudyState:
                 )
         return cls(database, clock)
 
-    def amend(self, study: Study, source: str) -> Amendment:
+    def amend(self, study: Study, source: str, *, folder: Path | None = None, by: str = "") -> Amendment:
         """Change the study while it runs. What was answered keeps the version it was answered under."""
         now = self.clock()
         with self.database.writing() as connection:
@@ -185,6 +204,7 @@ class StudyState:
                 )
             if not amendment.changes:
                 return amendment
+            keep_files(connection, study, folder)
             number = before.version + 1
             version = add_version(connection, number, study, source, now)
             connection.execute(update(study_table).values(**version))
@@ -194,7 +214,8 @@ class StudyState:
             if amendment.new_items:
                 connection.execute(insert(screen), more_screens(connection, study, amendment.new_items))
                 self.database.note_sizes(connection)
-            log(connection, now, None, "amended", f"version {number}: {'; '.join(amendment.changes)}")
+            changes = "; ".join([*amendment.changes, f"by {by}"] if by else amendment.changes)
+            log(connection, now, None, "amended", f"version {number}: {changes}")
             self._edition = read_edition(connection)
         return amendment
 
@@ -316,7 +337,7 @@ class StudyState:
         """There is no screen for this rater: wait for one that others hold, or leave."""
         if me.state not in ("training", "working"):  # just screened out
             return self._visit(me, me.state)
-        most = self.study.items_per_rater
+        most = quota_of(self.study, me)
         may_do_more = (most is None or n_done < most) and not self._has_stopped(connection)
         if may_do_more and leases.others_hold_work(connection, me.id):
             since = now if me.waiting_since is None else me.waiting_since
@@ -329,7 +350,7 @@ class StudyState:
                 return replace(visit, has_worked=n_done > 0, seconds_to_wait=left)
         if n_done == 0:  # not written down: more items, or somebody excluded, may bring work
             return self._visit(me, "unneeded")
-        state = "survey" if self.study.survey else "done"
+        state = "survey" if self.study.survey and me.survey is None else "done"
         change_rater(connection, me.id, state=state)
         log(connection, now, me.id, state)
         return self._visit(me, state)
@@ -361,11 +382,13 @@ class StudyState:
                 change_rater(connection, rater_id, state=after)
                 log(connection, now, rater_id, after)
 
-    def answer_survey(self, rater_id: str, answers: Mapping[str, str]) -> None:
-        """The questions at the end."""
-        asked = {q.name: q for q in self.study.survey}
+    def answer_survey(
+        self, rater_id: str, answers: Mapping[str, str], shown: Sequence[SurveyQuestion] = ()
+    ) -> None:
+        """The questions at the end; `shown` in the rater's language, in which what is missing is named."""
+        asked = {q.name: q for q in shown or self.study.survey}
         kept = {n: storable(text, n, MAX_COMMENT) for n, text in answers.items() if n in asked and text}
-        lacking = [q.text for q in self.study.survey if q.required and q.name not in kept]
+        lacking = [q.text for q in asked.values() if q.required and q.name not in kept]
         if lacking:
             raise Refusal(Sentence("please answer: {questions}", questions="; ".join(lacking)), 422)
         for name, text in kept.items():
@@ -419,8 +442,8 @@ class StudyState:
             content = edition.catalogue.content(held.screen)
             order = edition.order(content, held)
             given = [answer_row(a, content, held.id, rater_id, order, now, edition.version) for a in answers]
-            most = CHANGES * len(content.questions) * len(order)
-            n_new, answered = store(connection, held, given, most)
+            most = CHANGES * count_answers(content.item, content.questions)
+            n_new, values = store(connection, held, given, content.questions, most)
             if n_new and content.kind == "training" and held.status in ("done", "late"):
                 raise Refusal("this part of the training is over: its answers cannot be changed", 409)
             if remark.strip() and edition.study.comments:
@@ -432,7 +455,7 @@ class StudyState:
             is_training = content.kind == "training"
             if held.status in ("done", "late"):
                 return Receipt(ids, True, has_feedback=is_training)
-            if not is_complete(answered, content.item, content.questions):
+            if not is_complete(values, content.item, content.questions):
                 leases.renew(connection, me, held, now, edition.study.lease_minutes * 60)
                 return Receipt(ids, False)
             leases.finish(connection, me, held, now)
@@ -448,9 +471,11 @@ class StudyState:
         content = edition.catalogue.content(held.screen)
         order = edition.order(content, held)
         rows = [answer_row(a, content, held.id, rater_id, order, now, edition.version) for a in answers]
-        answered = {(str(row["criterion"]), str(row["system"])) for row in rows}
-        if len(answered) < len(rows) or not is_complete(answered, content.item, content.questions):
+        values = values_of(rows)
+        rows = drop_unasked(rows, values, content.questions)
+        if len(values) < len(answers) or not is_complete(values, content.item, content.questions):
             return False
+        check_order(values, content.questions)
         if not shortcuts.store_answers(self.database, edition.version, rater_id, held.id, now, rows):
             return False
         self._given.pop(held.id, None)
@@ -504,7 +529,7 @@ class StudyState:
             return Feedback(task, all(right), tuple(hint for hint in hints if hint))
 
 
-def _task(edition: Edition, held: leases.Lease, answers: Answers, n_shown: int) -> Task:
+def _task(edition: Edition, held: leases.Lease, answers: Mapping[AnswerKey, str], n_shown: int) -> Task:
     """The screen in a rater's hands who has answered so many."""
     study, catalogue = edition.study, edition.catalogue
     content = catalogue.content(held.screen)
@@ -512,8 +537,8 @@ def _task(edition: Edition, held: leases.Lease, answers: Answers, n_shown: int) 
     place = {content.item.outputs[o].system: position for position, o in enumerate(order)}
     comparisons = {q.criterion for q in content.questions if q.scale.form == "pair"}
     answered = {
-        (criterion, 0 if criterion in comparisons else place[system]): value
-        for (criterion, system), value in answers.items()
+        (criterion, 0 if criterion in comparisons else place[system], turn): value
+        for (criterion, system, turn), value in answers.items()
     }
     n_screens = min(study.items_per_rater or catalogue.n_screens, catalogue.n_screens)
     return Task(

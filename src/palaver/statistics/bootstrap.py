@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +20,16 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Rng = np.random.Generator | int
+
+
+class Rows(Protocol):
+    """A table that need not lie in memory: slices of its rows are arrays."""
+
+    shape: tuple[int, int]
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, rows: slice) -> Floats: ...
+
 
 MANY = 2**14
 """From this many items on it pays to look for equal ones."""
@@ -86,7 +97,8 @@ def resample_sums(
 ) -> Floats:
     """Column sums of `n_replicates` bootstrap samples of the rows of `stats`, as (replicates, columns).
 
-    `times` says how many items have each row; without it each row is one item.
+    `times` says how many items have each row; without it each row is one item. `resample_rows` does the same
+    for a table that does not fit into memory.
 
     >>> resample_sums([[1.0, 2.0]], 3, np.random.default_rng(0)).tolist()
     [[1.0, 2.0], [1.0, 2.0], [1.0, 2.0]]
@@ -99,9 +111,21 @@ def resample_sums(
     if table.shape[0] >= 2**32:
         raise ValueError("more than 2**32 items")
     if times is None and len(table) >= MANY:
-        table, times = _fold_rows(table)
-        if times is None:
-            return _resample_in_parts(table, n_replicates, rng)
+        return resample_rows(table, n_replicates, rng)
+    return _resample(table, times, n_replicates, rng)
+
+
+def resample_rows(table: Rows, n_replicates: int, rng: np.random.Generator) -> Floats:
+    """`resample_sums` of a table that is read part by part."""
+    if len(table) < MANY:
+        return resample_sums(table[:], n_replicates, rng)
+    folded = _fold_rows(table)
+    if folded is None:
+        return _resample_in_parts(table, n_replicates, rng)
+    return _resample(*folded, n_replicates, rng)
+
+
+def _resample(table: Floats, times: Floats | None, n_replicates: int, rng: np.random.Generator) -> Floats:
     sums = np.empty((n_replicates, table.shape[1]))
     # A few replicates at a time: their weights stay in the cache, and the product is left to BLAS.
     rows = max(8, _CACHED // table.shape[0])
@@ -133,20 +157,39 @@ def draw_blocks(
         yield weights
 
 
-def _fold_rows(table: Floats) -> tuple[Floats, Floats | None]:
-    """The distinct rows and how often each occurs, or the table as it is and None where too few are equal."""
+def _fold_rows(table: Rows) -> tuple[Floats, Floats] | None:
+    """The distinct rows and how often each occurs; None where too few are equal."""
+    starts = range(0, len(table), MANY)
+    key = np.concatenate([_row_keys(table[start : start + MANY]) for start in starts])
+    if not pays_to_fold(_n_distinct(key), len(key)):
+        return None
+    _, first, place, times = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
+    distinct = np.empty((len(first), table.shape[1]))
+    for start in starts:
+        here = (first >= start) & (first < start + MANY)
+        distinct[here] = table[start : start + MANY][first[here] - start]
+    for start in starts:
+        if not np.array_equal(distinct[place[start : start + MANY]], table[start : start + MANY]):
+            return None  # two rows with one hash
+    return distinct, times.astype(np.float64)
+
+
+def _row_keys(rows: Floats) -> NDArray[np.uint64]:
+    """A hash of each row; -0.0 and 0.0 are the same number."""
     with np.errstate(over="ignore"):
-        key = np.zeros(len(table), dtype=np.uint64)
-        for column in table.T:  # a hash of each row; -0.0 and 0.0 are the same number
+        key = np.zeros(len(rows), dtype=np.uint64)
+        for column in rows.T:
             key = key * np.uint64(0x9E3779B97F4A7C15) + (column + 0.0).view(np.uint64)
             key ^= key >> np.uint64(29)
-    _, first, place, times = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
-    if not pays_to_fold(len(first), len(table)) or not np.array_equal(table[first][place], table):
-        return table, None
-    return table[first], times.astype(np.float64)
+    return key
 
 
-def _resample_in_parts(table: Floats, n_replicates: int, rng: np.random.Generator) -> Floats:
+def _n_distinct(key: NDArray[np.uint64]) -> int:
+    ordered = np.sort(key)
+    return 1 + int(np.count_nonzero(ordered[1:] != ordered[:-1]))
+
+
+def _resample_in_parts(table: Rows, n_replicates: int, rng: np.random.Generator) -> Floats:
     """The same for many different rows: first how many draws each part gets, then on which rows they fall."""
     from palaver.statistics._kernels import draw_weights
 

@@ -27,8 +27,16 @@ from palaver.studies.intervals import MOST_RATINGS, crossed_intervals
 from palaver.studies.judgements import Judgements, Key, cell_means, judgements_of
 from palaver.studies.rankings import rank_systems
 from palaver.studies.raters import describe_raters, rater_matrix
-from palaver.studies.ratings import ASKED, RatingTable, as_rating_table
-from palaver.studies.results import AgreementRow, Analysis, CorrelationRow, InfluenceRow, RankingRow, TestRow
+from palaver.studies.ratings import ASKED, TEXTS, RatingTable, as_rating_table
+from palaver.studies.results import (
+    AgreementRow,
+    Analysis,
+    CorrelationRow,
+    InfluenceRow,
+    RankingRow,
+    TestRow,
+    TextRow,
+)
 from palaver.tabular import Tabular
 
 PACKAGES = ("palaver", "numpy", "scipy", "numba", "polars")
@@ -115,11 +123,12 @@ def analyse(
         agreement=tuple(agreement),
         correlation=correlations,
         ranking=tuple(ranking),
-        raters=describe_raters(judged),
+        raters=describe_raters(judged) if judged else (),
         rater_matrices=tuple(m for m in matrices if m is not None),
         tests=tuple(t for j in judged for t in _box_tests(j)),
         influence=tuple(influences),
         intervals=tuple(row for j in judged for row in crossed_intervals(table, j, confidence, better)),
+        texts=tuple(TextRow(**row) for row in table.texts.sort(list(TEXTS)).iter_rows(named=True)),
         notes=(
             *(note for j in judged for note in j.notes),
             *(_without_influence(judged, influences) if influence else ()),
@@ -341,7 +350,9 @@ def _warnings(table: RatingTable, judged: Sequence[Judgements], study: Study | N
         if len(j.systems) == 1:
             yield f"{j.criterion}: there is only one system, so there is nothing to rank"
     if study is not None:
-        absent = [q.criterion for q in study.questions if q.criterion not in table.names.values()]
+        there = {*table.names.values(), *table.texts["criterion"]}
+        unasked = {row.criterion for row in table.reading.conditions if not row.n_asked}
+        absent = [q.criterion for q in study.questions if q.criterion not in there | unasked]
         if absent:
             yield f"the study asks for {', '.join(absent)}, but no such rating was found"
         strange = sorted({s for j in judged for s in j.systems} - set(study.systems))

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import random
+import re
 from collections.abc import Mapping, Sequence
 
 from palaver.schema import Dialogue, Item, Output, Turn
 from palaver.schema.delivery import Expected
 
+_WORD = re.compile(r"!\[[^\]\n]*\]\([^)\s]*\)|\S+")
+"""An image of Markdown is one word: half of it would show as text."""
 
-def met(expected: Sequence[Expected], answers: Mapping[tuple[str, str], str]) -> list[bool]:
-    """For each expectation, whether the answer (criterion, system) -> value meets it; no answer does not."""
-    given = [answers.get((e.criterion, e.system)) for e in expected]
+
+def met(expected: Sequence[Expected], answers: Mapping[tuple[str, str, int | None], str]) -> list[bool]:
+    """For each expectation, whether the answer (criterion, system, turn) -> value meets it."""
+    given = [answers.get((e.criterion, e.system, e.turn)) for e in expected]
     return [value is not None and e.met_by(value) for e, value in zip(expected, given, strict=True)]
 
 
@@ -50,7 +54,7 @@ def _words(output: Output) -> list[list[str]]:
 
 
 def _scramble(text: str, rng: random.Random) -> str:
-    words = text.split()
+    words = _WORD.findall(text)
     kept = [word for i, word in enumerate(words) if i % 3 != 2]
     rng.shuffle(kept)
     if kept == words[: len(kept)]:  # a shuffle may change nothing

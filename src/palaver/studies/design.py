@@ -15,9 +15,13 @@ from palaver.config import Lines, Location, config_error, parse_toml, read_toml,
 from palaver.errors import UserError, nearest
 from palaver.files import TextStream
 from palaver.schema import Item, Question, Study
-from palaver.schema.delivery import KnownItem
-from palaver.schema.study import design_problems
+from palaver.schema.delivery import KnownItem, SurveyQuestion
+from palaver.schema.media import Media
+from palaver.schema.study import design_problems, stop_problems
+from palaver.schema.translation import Translation, read_words, translation_problems
+from palaver.studies.media import with_known_media, with_media
 from palaver.studies.mistakes import ITEMS_FROM, explain, without_unknown_fields
+from palaver.studies.turns import turn_problems
 
 PRESETS = {
     "rankme": "rank-based magnitude estimation: all outputs of an item on one screen (Novikova et al. 2018)",
@@ -54,7 +58,7 @@ def preset_study(name: str, *, layout: str | None = None) -> Study:
 def load_study(path: str | Path) -> Study:
     """The study described by a TOML file. All mistakes are reported together."""
     data, lines = read_toml(path)
-    study = _build(Path(path), data, lines)
+    study = _build(Path(path), data, lines, Path(path).parent)
     if study.stop_judge is None or study.stop_judge.file is None:
         return study
     from palaver.studies.stop_judge import with_verdicts
@@ -67,27 +71,36 @@ def load_study(path: str | Path) -> Study:
         raise config_error(Path(path), lines, [(("stop_judge",), text)]) from None
 
 
-def parse_study(text: str, name: str) -> Study:
-    """The study described by a text alone, which can name no file beside it; errors call it `name`."""
+def parse_study(text: str, name: str, media: Media | None = None) -> Study:
+    """The study described by a text alone, which can name no file beside it; errors call it `name`.
+
+    Images and sounds that it shows must be among those of `media`.
+    """
     data, lines = parse_toml(text, name)
     if ITEMS_FROM in data:
         mistake = "a text alone cannot name a file of items: put the items into the text"
         raise config_error(Path(name), lines, [((ITEMS_FROM,), mistake)])
-    study = _build(Path(name), data, lines)
+    study = _build(Path(name), data, lines, media=media)
     if study.stop_judge is not None and not study.stop_judge.verdicts:
         mistake = "a text alone cannot name a file of a judge's ratings"
         raise config_error(Path(name), lines, [(("stop_judge",), mistake)])
     return study
 
 
-def _build(path: Path, data: dict[str, Any], lines: Lines) -> Study:
-    mistakes: list[tuple[Location, str]] = []
+def _build(
+    path: Path, data: dict[str, Any], lines: Lines, folder: Path | None = None, media: Media | None = None
+) -> Study:
+    """`folder` is that of the file; a text alone has none, and can show what is in `media`."""
+    data, mistakes = read_words(data, folder)
     places: _Places = None
     if ITEMS_FROM in data:
         data, places = _items_from(path, data, mistakes)
     study: Study | None = None
     try:
         study = Study.model_validate(data)
+        mistakes += turn_problems(study)
+        study, problems = with_media(study, folder) if folder else with_known_media(study, media)
+        mistakes += problems
     except ValidationError as error:
         mistakes += explain(error)
         mistakes += (m for m in _hidden(data, error) if m not in mistakes)
@@ -111,11 +124,30 @@ def _hidden(data: dict[str, Any], error: ValidationError) -> Iterator[tuple[Loca
     items, repaired = _sound(mended, "items", Item)
     checks = mended.get("checks")
     active = mended.get("assignment") == "active"
+    joint = mended.get("layout") == "joint"
     degraded = isinstance(checks, dict) and checks.get("degraded") is True
     known = dict(_sound_known(mended))
-    for place, text in design_problems(questions, items, active=active, degraded=degraded, known=known):
+    problems = design_problems(questions, items, active=active, joint=joint, degraded=degraded, known=known)
+    for place, text in problems:
         if not (place[-1] == "outputs" and place[1] in repaired):
             yield place, text
+    survey, _ = _sound(mended, "survey", SurveyQuestion)
+    translations = _sound_translations(mended)
+    yield from translation_problems(translations, list(questions.values()), list(survey.values()))
+    if all(not mistake["loc"] for mistake in error.errors()):  # every part is sound by itself
+        parts: dict[str, Any] = {name: mended[name] for name in STOP if name in mended}
+        parts |= {"questions": tuple(questions.values()), "items": tuple(items.values())}
+        yield from stop_problems(Study.model_construct(**parts))
+
+
+def _sound_translations(data: dict[str, Any]) -> dict[str, Translation]:
+    """Translations that are valid by themselves."""
+    tables = data.get("translations")
+    sound = {}
+    for language, table in tables.items() if isinstance(tables, dict) else ():
+        with contextlib.suppress(ValidationError):
+            sound[language] = Translation.model_validate(table)
+    return sound
 
 
 def _sound_known(data: dict[str, Any]) -> Iterator[tuple[Location, KnownItem]]:
@@ -127,6 +159,7 @@ def _sound_known(data: dict[str, Any]) -> Iterator[tuple[Location, KnownItem]]:
                 yield (section, "items", i), item
 
 
+STOP = ("stop", "stop_criterion", "stop_judge", "equivalent_within")
 _Places = tuple[Any, list[int]] | None
 """Name of the file with the items, and the line of each."""
 
@@ -173,6 +206,7 @@ def _in_items_file(places: _Places, mistake: tuple[Location, str]) -> tuple[Loca
 _STAND_INS: dict[str, dict[str, Any]] = {
     "questions": {"text": "?", "scale": {"kind": "binary"}},
     "items": {"outputs": [{"system": "?", "text": "?"}]},
+    "survey": {"text": "?"},
 }
 
 
@@ -184,7 +218,7 @@ def _sound(data: dict[str, Any], key: str, noun: type[BaseModel]) -> tuple[dict[
         try:
             sound[i] = noun.model_validate(element)
         except ValidationError:
-            names = ("id", "criterion", "beside")
+            names = ("id", "criterion", "beside", "name")  # a condition on a stand-in would be wrong
             known = {n: element[n] for n in names if n in element} if isinstance(element, dict) else {}
             with contextlib.suppress(ValidationError):
                 sound[i] = noun.model_validate({**known, **_STAND_INS[key]})
@@ -197,6 +231,8 @@ def study_toml(study: Study) -> str:
     fields = study.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     if study.stop_judge is not None and study.stop_judge.file is not None:
         fields["stop_judge"].pop("verdicts", None)  # they are in the file
+    if study.media is not None:
+        fields["media"].pop("files", None)  # they are in the folder
     tables = {key: fields.pop(key) for key in ("questions", "items")}
     lines = [f"{key} = {toml_value(value)}" for key, value in fields.items()]
     for key, rows in tables.items():

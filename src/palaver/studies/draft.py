@@ -5,6 +5,7 @@ Which contexts are drawn depends on the seed and their ids alone, so a file that
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from palaver.errors import UserError, nearest
 from palaver.files import write_atomically
 from palaver.schema import Dialogue, Item, Output, Study
 from palaver.studies.material import Candidate, Material, draw, read_material
+from palaver.studies.media import media_notes, with_media
 
 DRAFTS = ("likert", "rankme", "pairwise", "snippet")
 """The presets that can be put to responses and dialogues."""
@@ -46,12 +48,20 @@ class StudyDraft:
         path = Path(path)
         items = path.with_name(items_file_of(path))
         text = self.text.replace(toml_value(self.items_file), toml_value(items.name), 1)
+        media = self.study.media
+        if media is not None:  # it was named from here, and is looked for from the study file
+            folder = Path(os.path.relpath(media.folder, path.parent)).as_posix()
+            text = text.replace(_media_toml(media.folder), _media_toml(folder), 1)
         with write_atomically(items) as file:
             for item in self.study.items:
                 file.write(item.model_dump_json(exclude_defaults=True) + "\n")
         with write_atomically(path) as file:
             file.write(text)
         return path, items
+
+
+def _media_toml(folder: str | Path) -> str:
+    return toml_value({"folder": str(folder)})
 
 
 def items_file_of(path: Path) -> str:
@@ -68,6 +78,7 @@ def draft_study(
     pairs: int | None = None,
     layout: str | None = None,
     columns: Mapping[str, str] | None = None,
+    media: str | Path | None = None,
     seed: int = 0,
 ) -> StudyDraft:
     """A study of the responses or dialogues in one or more files.
@@ -75,7 +86,8 @@ def draft_study(
     `sample` contexts are drawn; `distinct_by` takes at most one of each conversation (or of another label of
     the responses). The preset "snippet" puts what was really said among the replies, as the system human. In
     a pairwise study each context is shown with every pair of systems or, with `pairs`, with so many, in turn.
-    Systems are named in the rows, or else as the files.
+    Systems are named in the rows, or else as the files. `media` is a folder of images and sounds that the
+    texts name in Markdown.
     """
     if preset not in DRAFTS:
         raise UserError(
@@ -100,11 +112,14 @@ def draft_study(
         judges_person = choice.judges_person(preset)
         items = [_item(candidate, candidate.id, material.systems, judges_person) for candidate in candidates]
     stem = Path(paths[0]).name.partition(".")[0]
-    text = _text(f"{stem}-{preset}", preset, items, material.dialogues, layout, seed)
+    text = _text(f"{stem}-{preset}", preset, items, material.dialogues, layout, seed, media)
     fields, _ = parse_toml(text, preset)
     items_file = str(fields.pop("items_from"))
-    study = Study.model_validate({**fields, "items": items})
-    return StudyDraft(study, text, items_file, choice.left_out, choice.notes)
+    study, mistakes = with_media(Study.model_validate({**fields, "items": items}), Path())
+    if mistakes:
+        problems = [f"{items[int(place[1])].id}: {text}" for place, text in mistakes if place[0] == "items"]
+        raise UserError(f"{media}: not every file can be shown", problems=problems or [mistakes[0][1]])
+    return StudyDraft(study, text, items_file, choice.left_out, (*choice.notes, *media_notes(study)))
 
 
 class _Choice:
@@ -207,7 +222,13 @@ def _pairs(candidates: Sequence[Candidate], systems: Sequence[str], per_context:
 
 
 def _text(
-    name: str, preset: str, items: Sequence[Item], dialogues: bool, layout: str | None, seed: int
+    name: str,
+    preset: str,
+    items: Sequence[Item],
+    dialogues: bool,
+    layout: str | None,
+    seed: int,
+    media: str | Path | None,
 ) -> str:
     """The study file, worded for what is judged, for people to go on with."""
     from jinja2 import Environment, StrictUndefined
@@ -220,6 +241,8 @@ def _text(
         f"items_from = {toml_value('items.jsonl')}        # one item a line, beside this file",
         f"seed = {seed}",
     ]
+    if media is not None:
+        head += ["markdown = true", f"media = {_media_toml(media)}        # images and sounds"]
     if has_reference and preset != "rankme":
         head.append('# What was really said next is hidden: a question whose shows has "reference" shows it.')
     text = jinja.from_string(template.read_text(encoding="utf-8")).render(

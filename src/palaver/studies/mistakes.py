@@ -10,12 +10,13 @@ from pydantic import ValidationError
 
 from palaver.config import Location
 from palaver.errors import explain_mistake, short_repr
-from palaver.schema import Dialogue, Item, Output, Question, Scale, Study, Turn
+from palaver.schema import Condition, Dialogue, Item, Output, Question, Scale, Study, Turn
+from palaver.schema.translation import Translation
 
 ITEMS_FROM = "items_from"
 """A study with many items may keep them in a JSON-lines file beside it, one item a line."""
 
-_NOUNS = (Study, Question, Item, Output, Dialogue, Turn)
+_NOUNS = (Study, Question, Condition, Item, Output, Dialogue, Turn, Translation)
 _FIELDS = sorted({ITEMS_FROM, *(name for noun in _NOUNS for name in noun.model_fields)})
 
 

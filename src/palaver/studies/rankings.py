@@ -72,6 +72,15 @@ def compare_within_screens(judged: Judgements) -> tuple[Comparisons, Codes]:
         same = screen[1:] == screen[:-1]
     number = np.cumsum(np.append(False, ~same)[: screen.size], dtype=np.int32)
     compared = comparisons_from_scores(number, judged.system[order], judged.score[order])
+    if judged.treatment.scale is not None and judged.treatment.scale.ties_are_unsaid:
+        said = compared.outcome != 0
+        compared = replace(
+            compared,
+            first=compared.first[said],
+            second=compared.second[said],
+            outcome=compared.outcome[said],
+            screen=compared.screen[said],
+        )
     item_of_screen = np.zeros(int(number.max(initial=-1)) + 1, dtype=np.int32)
     item_of_screen[number] = screen // n_raters
     return compared, item_of_screen[compared.screen]
@@ -86,8 +95,9 @@ def compare_pairs(judged: Judgements) -> tuple[Comparisons, Codes]:
 
 def unit_of(judged: Judgements) -> str:
     """What a score of this criterion is, for axes and tables."""
+    scale = judged.treatment.scale
     return {
-        "raw": "mean rating",
+        "raw": "mean rating" if scale is None else scale.unit,
         "log": "mean log rating",
         "z": "mean z-score within raters",
         "log-z": "mean z-score of log ratings within raters",

@@ -6,7 +6,7 @@ Questions that need no table are answered in constant memory (see `palaver.studi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from palaver.readers.ratings import (
 from palaver.schema import Rating, Study
 from palaver.schema.rating import KINDS, Kind
 from palaver.statistics.codes import dense_codes
+from palaver.studies.conditions import apply_conditions
 from palaver.studies.results import Reading
 from palaver.studies.treatment import Treatment, ordered_words, treat, usual_order
 from palaver.tables import ROW, TableSource, open_frame
@@ -53,6 +54,13 @@ BY: dict[Kind, str] = {
     "llm": "a language model",
 }
 """Who rated, in words."""
+
+TEXTS: dict[str, Any] = {
+    **dict.fromkeys(("criterion", "item", "system"), pl.String),
+    "turn": pl.Int32,
+    **dict.fromkeys(("rater", "text"), pl.String),
+}
+"""The columns of answers in free text."""
 
 _MOST_LISTED = 10
 
@@ -76,6 +84,8 @@ class RatingTable(Tabular):
     hashes: Mapping[str, str]
     is_wide: bool = False
     """Whether a row of a file may be several ratings."""
+    texts: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=TEXTS))
+    """Answers in free text: they have no numbers, so nothing else of the table sees them."""
 
     @property
     def criteria(self) -> tuple[str, ...]:
@@ -127,6 +137,9 @@ def read_ratings(
         labels=_with_scales(labels if isinstance(labels, Labels) else make_labels(labels), study),
         missing=_names(missing),
         words=frozenset(_words_of(study)) if study else frozenset(),
+        texts=frozenset(q.criterion.lower() for q in study.questions if q.scale.form == "text")
+        if study
+        else frozenset(),
         criteria=None if criteria is None else _names(criteria),
         asked=[question.criterion for question in study.questions] if study else None,
         sheet=sheet,
@@ -230,18 +243,23 @@ def _build(ratings: RatingFrame, study: Study | None, labels: Labels, skip_bad: 
             _listed(bad, ratings.paths),
         )
     table, n_duplicates = _drop_earlier(table)
+    conditions = apply_conditions(table, study)
+    table, texts = _take_texts(conditions.table, criteria)
     dropped = {
         "ratings that could not be used": ratings.n_bad + wrong.height,
         "no value given": ratings.n_missing,
         "earlier answers replaced by a later one": n_duplicates,
+        "answers to a question that a changed answer no longer asks": conditions.n_dropped,
     }
-    if table.is_empty():
+    if table.is_empty() and texts.is_empty():
         raise DataError(f"{named}: no usable rating is left", problems=_listed(bad, ratings.paths))
     lost = [c.label for c in criteria if not c.n_ratings]
-    held = [c for c in criteria if c.n_ratings]
+    left = set(table["criterion"].unique().cast(pl.String))
+    held = [c for c in criteria if c.label in left]
     notes = [
         *ratings.notes,
         *(f"{label}: no usable rating is left" for label in lost),
+        *conditions.notes,
         *_notes_on_kinds(held),
     ]
     table, notes_on_repeats = _tell_repeats_apart(table)
@@ -255,6 +273,7 @@ def _build(ratings: RatingFrame, study: Study | None, labels: Labels, skip_bad: 
         n_ratings=table.height,
         dropped=tuple((reason, n) for reason, n in dropped.items() if n),
         notes=(*notes, *notes_on_repeats),
+        conditions=conditions.rows,
     )
     return RatingTable(
         frame=table.select(ORDER, *TYPES),
@@ -265,7 +284,18 @@ def _build(ratings: RatingFrame, study: Study | None, labels: Labels, skip_bad: 
         bad=bad,
         hashes=ratings.files,
         is_wide=is_wide,
+        texts=texts,
     )
+
+
+def _take_texts(table: pl.DataFrame, criteria: Sequence[_Criterion]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The table without its criteria in free text, and these."""
+    labels = [c.label for c in criteria if c.treatment.kind == "text"]
+    if not labels:
+        return table, pl.DataFrame(schema=TEXTS)
+    is_text = pl.col("criterion").cast(pl.String).is_in(labels)
+    texts = table.filter(is_text).select(pl.col(name).cast(kind) for name, kind in TEXTS.items())
+    return table.filter(~is_text), texts
 
 
 def count_bad(bad: pl.DataFrame, is_wide: bool) -> str:
@@ -313,6 +343,8 @@ def _check_values(
         if scale is None and name.lower() not in words.nominal:
             unordered.update({name: counts} if (counts := ordered_words(name, rows)) else {})
         treatment, fits, problem = treat(rows, scale, screens=screens)
+        if scale is None and treatment.kind == "text":  # a number among sentences is one of them
+            rows = rows.with_columns(_as_given().cast(pl.Categorical).alias("text"))
         good = rows.select(fits).to_series()
         if words.of(name) and treatment.kind == "number":
             problem += f" or one of {', '.join(words.of(name))}"

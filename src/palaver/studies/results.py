@@ -232,6 +232,34 @@ class IntervalRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConditionRow:
+    """How often a question was asked that is asked only if another was answered so.
+
+    What was not asked is not missing.
+    """
+
+    criterion: str
+    shown_if: str
+    n_asked: int
+    n_answered: int
+    n_missing: int
+    """Asked, and not answered."""
+    n_not_asked: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextRow:
+    """One answer in words of the rater's own."""
+
+    criterion: str
+    item: str
+    system: str
+    turn: int | None
+    rater: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """What was read, what was left out and why. Nothing is dropped in silence."""
 
@@ -242,6 +270,8 @@ class Reading:
     dropped: tuple[tuple[str, int], ...] = ()
     """Reason -> number of ratings left out."""
     notes: tuple[str, ...] = ()
+    conditions: tuple[ConditionRow, ...] = ()
+    """How often questions were asked that are not asked always."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -250,7 +280,7 @@ class Analysis(Tabular):
 
     Tables: ranking (each system's mean, interval, place), methods (all ways to rank), agreement, correlation,
     criteria, raters, tests, influence (empty unless asked for), intervals (clustered by dialogue and rater,
-    where raters cross dialogues).
+    where raters cross dialogues), texts (what raters wrote), conditions (how often a question was asked).
     """
 
     title: str
@@ -268,6 +298,8 @@ class Analysis(Tabular):
     """The quoted agreement without each rater, and without the items that matter most; by size of change."""
     intervals: tuple[IntervalRow, ...] = ()
     """Means and differences with intervals clustered by dialogue and rater, where raters cross dialogues."""
+    texts: tuple[TextRow, ...] = ()
+    """Answers in free text. They are listed, never counted as numbers."""
     notes: tuple[str, ...] = ()
 
     def _headline(self) -> str:
@@ -290,6 +322,8 @@ class Analysis(Tabular):
             "tests": columns_of(TestRow, self.tests),
             "influence": columns_of(InfluenceRow, self.influence),
             "intervals": columns_of(IntervalRow, self.intervals),
+            "texts": columns_of(TextRow, self.texts),
+            "conditions": columns_of(ConditionRow, self.reading.conditions),
         }
 
     def to_json(self) -> str:

@@ -23,8 +23,10 @@ from palaver.readers.rating_files import with_numbers
 from palaver.schema import Item, Output, Question, Scale, Study
 from palaver.schema.rating import pair_context, value_text
 from palaver.schema.scale import Impressions
+from palaver.studies.conditions import without_unasked
 from palaver.studies.design import load_study
 from palaver.studies.screens import plan_screens, question_groups, shown_order
+from palaver.studies.turns import judged_turns
 from palaver.tabular import Tabular
 
 Floats = NDArray[np.float64]
@@ -82,6 +84,23 @@ class _Judgements:
     output: Ints
     rater: Ints
     position: Ints
+    turn: Ints | None = None
+    """The turn judged, where it is not the whole output."""
+
+    def by_turn(self, study: Study, question: Question) -> _Judgements:
+        """One judgement for each turn that the question asks about."""
+        turns = [
+            judged_turns(question, study.items[i].outputs[o])
+            for i, o in zip(self.item, self.output, strict=True)
+        ]
+        times = [len(numbers) for numbers in turns]
+        return _Judgements(
+            np.repeat(self.item, times),
+            np.repeat(self.output, times),
+            np.repeat(self.rater, times),
+            np.repeat(self.position, times),
+            np.array([number for numbers in turns for number in numbers], dtype=np.int64),
+        )
 
     def first_outputs(self) -> _Judgements:
         """Those about the first output of an item: a comparison has one value."""
@@ -122,7 +141,7 @@ def example_study(preset: Study, n_systems: int, n_items: int, *, raters_per_ite
     In a pairwise study every item shows two systems; all pairs take their turn.
     """
     paired = any(q.scale.form == "pair" for q in preset.questions)
-    fewest = 2 if any(q.scale.side_by_side for q in preset.questions) else 1
+    fewest = max(q.scale.fewest_outputs if q.scale.side_by_side else 1 for q in preset.questions)
     if n_systems < fewest or n_items < 1 or raters_per_item < 1:
         raise ValueError(
             f"expected at least {fewest} systems, 1 item and 1 rater per item, "
@@ -194,7 +213,7 @@ def simulate(
             study, question, known[question.criterion], item_effect, judgements[group], crowd, habits, rng
         )
         parts.append(answers)
-    frame = pl.concat(parts)
+    frame = without_unasked(pl.concat(parts), study)
     careless = tuple(crowd.names[r] for r in np.flatnonzero(crowd.careless))
     return Simulation(study=study, frame=frame, truth=known, careless=careless)
 
@@ -246,9 +265,15 @@ def _answers(
     scale = question.scale
     if scale.form == "pair":
         judgements = judgements.first_outputs()
+    if question.per == "turn":
+        judgements = judgements.by_turn(study, question)
     item, rater = judgements.item, judgements.rater
     careless = crowd.careless[rater]
     where = start[item] + judgements.output
+    if judgements.turn is not None:  # a system is not equally good in all its turns
+        n_turns = int(judgements.turn.max(initial=0)) + 1
+        where = where * n_turns + judgements.turn
+        quality = np.repeat(quality, n_turns) + rng.normal(0, habits.item_system, quality.size * n_turns)
     if scale.form == "pair":
         felt = quality[where] - quality[where + 1] + rng.normal(0, habits.noise * np.sqrt(2), where.size)
         against = [outputs[i][1] for i in item]
@@ -256,13 +281,18 @@ def _answers(
         noticed = quality[where] + rng.normal(0, habits.noise * scale.noise, where.size)
         felt = crowd.bias[rater] + crowd.spread[rater] * noticed
         against = [None] * item.size
-    value = scale.simulate(Impressions(felt, where, careless, crowd.j_shaped[rater]), rng)
+    screen = item * len(crowd.names) + rater
+    value = scale.simulate(Impressions(felt, where, careless, crowd.j_shaped[rater], screen), rng)
     seconds = np.exp(rng.normal(np.where(careless, 0.9, 2.6), 0.4)).round(1)
     begin = datetime(2024, 1, 8, 9) + timedelta(days=study.questions.index(question))
     given_at = [begin + timedelta(seconds=float(s)) for s in _clock(rater, seconds)]
     items = [study.items[i].id for i in item]
     systems = [outputs[i][o] for i, o in zip(item, judgements.output, strict=True)]
-    contexts = map(pair_context, items, systems, against)
+    contexts = items if judgements.turn is not None else map(pair_context, items, systems, against)
+    turn = {}
+    if any(q.per == "turn" for q in study.questions):
+        numbers = [None] * item.size if judgements.turn is None else judgements.turn
+        turn = {"turn": pl.Series(numbers, dtype=pl.Int32)}
     return pl.DataFrame(
         {
             "study": [study.name] * item.size,
@@ -276,6 +306,7 @@ def _answers(
             "seconds": seconds,
             "shown_position": pl.Series(judgements.position, dtype=pl.Int32),
             "context": pl.Series(contexts, dtype=pl.String),
+            **turn,
         }
     )
 
@@ -296,7 +327,7 @@ def power_draw(
 ) -> Callable[[int, int, np.random.Generator], Floats]:
     """A simulator for `palaver.statistics.power`: mean scores of two systems that lie `difference` apart."""
     habits = habits or Habits()
-    if scale.form != "number":
+    if scale.form != "number" or scale.relative:
         raise ValueError(f"power is simulated for scales of numbers, not for {scale.kind}")
     if not math.isfinite(difference):
         raise ValueError(f"difference: expected a finite number, found {difference}")

@@ -5,13 +5,14 @@ A guess is always said aloud, with the option that overrules it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
-from palaver.schema import Binary, Likert, Ordinal, Pairwise, RankMagnitude, Real, Scale
+from palaver.schema import Binary, FreeText, Likert, Ordinal, Pairwise, RankMagnitude, Real, Scale
 from palaver.schema.scale import Bounds, Form, Level
+from palaver.schema.scale.text import LONGEST
 
 MAX_OPTIONS = 30
 _NUMBER = f"expected {Real().describe()}"
@@ -30,7 +31,7 @@ class Treatment:
 
     @property
     def kind(self) -> Form:
-        """A number, a pair (win, tie or loss against another system) or boxes."""
+        """A number, a pair (win, tie or loss against another system), boxes or a text."""
         if self.scale is not None:
             return self.scale.form
         return "boxes" if self.options else "number"
@@ -82,6 +83,10 @@ def treat(rows: pl.DataFrame, scale: Scale | None, *, screens: bool) -> tuple[Tr
         texts = rows["text"].unique().drop_nulls().to_list()
         fitting = [text for text in texts if _parses(scale, text)]
         return treatment, pl.col("text").cast(pl.String).is_in(fitting).fill_null(False), expected
+    if scale.form == "text":
+        texts = rows["text"].unique().drop_nulls().to_list()
+        fitting = [text for text in texts if _parses(scale, text)]
+        return Treatment(scale), pl.col("text").cast(pl.String).is_in(fitting).fill_null(False), expected
     return Treatment(scale), _number_fits(scale.bounds), expected
 
 
@@ -147,7 +152,15 @@ def ordered_words(criterion: str, rows: pl.DataFrame) -> dict[str, int]:
     counts = rows["text"].drop_nulls().cast(pl.String).value_counts(sort=True)
     words = dict(counts.sort("count", "text", descending=[True, False]).rows())
     are_boxes = any("|" in word or "\n" in word for word in words) or "ok" in words
-    return {} if are_boxes or not 1 < len(words) <= MAX_OPTIONS else words
+    return (
+        {} if are_boxes or _is_prose(list(words), rows.height) or not 1 < len(words) <= MAX_OPTIONS else words
+    )
+
+
+def _is_prose(texts: Sequence[str], n_ratings: int) -> bool:
+    """Whether these are people's own words: mostly several of them, and mostly different ones."""
+    several = [text for text in texts if len(text.split()) > 2]
+    return len(texts) * 2 > n_ratings > 1 and len(several) * 2 > len(texts)
 
 
 def _guess(rows: pl.DataFrame, screens: bool) -> tuple[Treatment, pl.Expr, str]:
@@ -161,6 +174,9 @@ def _guess(rows: pl.DataFrame, screens: bool) -> tuple[Treatment, pl.Expr, str]:
     if n_numbers * 2 >= rows.height:
         return _guess_number(rows.filter(usable)["value"], screens), usable, _NUMBER
     texts = rows["text"].cast(pl.String).unique().drop_nulls().to_list()
+    if _is_prose(texts, rows.height):
+        treatment = Treatment(FreeText(max_length=LONGEST, lines=40), "sentences, most of them different")
+        return treatment, pl.lit(True), "expected a text"
     parts = {part.strip() for text in texts for part in text.replace("\n", "|").split("|")}
     options = tuple(sorted(parts - {""}))
     if 0 < len(options) <= MAX_OPTIONS:

@@ -13,10 +13,12 @@ from palaver.schema.scale.base import SCALES, Bounds, Choice, Form, Impressions,
 from palaver.schema.scale.boxes import Checkboxes, SingleChoice
 from palaver.schema.scale.magnitude import Magnitude, RankMagnitude
 from palaver.schema.scale.numeric import Binary, Likert, Numeric, Ordinal, Real, Slider
+from palaver.schema.scale.order import BestWorst, OutputOrder, Ranking
 from palaver.schema.scale.pairwise import Pairwise
+from palaver.schema.scale.text import FreeText
 
 __all__ = [
-    "SCALES", "Binary", "Bounds", "Checkboxes", "Choice", "Form", "Impressions", "Level", "Likert",
-    "Magnitude", "Numeric", "Ordinal", "Pairwise", "RankMagnitude", "Real", "Scale", "SingleChoice", "Slider",
-    "Value",
+    "SCALES", "BestWorst", "Binary", "Bounds", "Checkboxes", "Choice", "Form", "FreeText", "Impressions",
+    "Level", "Likert", "Magnitude", "Numeric", "Ordinal", "OutputOrder", "Pairwise", "RankMagnitude",
+    "Ranking", "Real", "Scale", "SingleChoice", "Slider", "Value",
 ]  # fmt: skip

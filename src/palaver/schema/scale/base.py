@@ -28,9 +28,9 @@ if TYPE_CHECKING:  # the nouns are imported everywhere and start without numpy
     Bools = NDArray[np.bool_]
 
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
-Form = Literal["number", "pair", "boxes"]
+Form = Literal["number", "pair", "boxes", "text"]
 Value = float | Text | tuple[Text, ...]
-"""A judgement as stored: a number, one of a pairwise scale's words, or the ticked boxes."""
+"""A judgement as stored: a number, a word or text, or the ticked boxes."""
 
 LARGEST = 1e50
 """Beyond it products of variances overflow; nobody means such a number."""
@@ -90,6 +90,8 @@ class Impressions:
     """Whether the rater answers without reading."""
     j_shaped: Bools
     """Whether the rater puts nearly everything at the top."""
+    screen: NDArray[np.int64] | None = None
+    """Entries with the same number are of one rater about one item."""
 
 
 class Scale(Noun):
@@ -101,10 +103,19 @@ class Scale(Noun):
     widget: ClassVar[str]
     """The macro that asks for a value."""
     form: ClassVar[Form]
-    """What statistics see: a number, a comparison of two outputs (win, tie, loss), or ticked boxes."""
+    """What statistics see: a number, a comparison of two outputs (win, tie, loss), ticked boxes, or a text,
+    of which they see nothing."""
     default_normalisation: ClassVar[str] = "raw"
     side_by_side: ClassVar[bool] = False
     """Whether all outputs of an item are judged on one screen; an item then has at least two."""
+    fewest_outputs: ClassVar[int] = 2
+    """That an item has whose outputs are judged on one screen."""
+    relative: ClassVar[bool] = False
+    """Whether what one output gets depends on the others of the item."""
+    ties_are_unsaid: ClassVar[bool] = False
+    """Whether two outputs with the same value were not compared, instead of being found equal."""
+    unit: ClassVar[str] = "mean rating"
+    """What the mean of the values is."""
     noise: ClassVar[float] = 1.0
     """How unsteady a simulated rater's yardstick is, compared with judging one output at a time."""
 
@@ -190,6 +201,10 @@ class Scale(Noun):
         """The stored value for what a page sent. `order`: the item's outputs in the order shown."""
         return self.parse(answer)
 
+    def check_outputs(self, values: Sequence[float]) -> str:
+        """What is wrong with the values of all outputs of an item together; nothing for most scales."""
+        return ""
+
     def show_answer(self, value: str, order: Sequence[int]) -> str:
         """What the page would have sent for a stored value."""
         return value
@@ -219,6 +234,9 @@ SCALES: Registry[type[Scale]] = Registry(
         "choice": "palaver.schema.scale.boxes:SingleChoice",
         "slider": "palaver.schema.scale.numeric:Slider",
         "real": "palaver.schema.scale.numeric:Real",
+        "text": "palaver.schema.scale.text:FreeText",
+        "best-worst": "palaver.schema.scale.order:BestWorst",
+        "ranking": "palaver.schema.scale.order:Ranking",
     },
     group="palaver.scales",
 )

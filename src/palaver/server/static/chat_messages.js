@@ -23,6 +23,7 @@ function makeMessage(turn) {
   who.textContent = `${turn.mine ? t("You") : turn.bot && isDisclosed ? t("Chatbot") : t("Partner")}: `;
   const text = document.createElement("div");
   text.className = "bubble";
+  text.dir = "auto";
   text.textContent = turn.text;
   element.append(who, text);
   return element;

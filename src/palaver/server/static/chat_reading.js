@@ -11,6 +11,7 @@ function make(name, text, ...children) {
   const element = document.createElement(name);
   if (text) element.textContent = text;
   element.append(...children);
+  if (name === "p") element.dir = "auto"; // what is read need not be in the language of the page
   return element;
 }
 
@@ -31,6 +32,7 @@ export async function loadReading(url) {
   for (const { name, title, lead, facts } of shelf.factual) {
     names.push(name);
     const list = make("ul", "", ...facts.map((fact) => make("li", fact)));
+    list.dir = "auto";
     parts.push(makeSection(name, `${name} · ${title}`, make("p", lead), list));
   }
   if (shelf.article) {

@@ -95,6 +95,7 @@ for (const kind of ["pointerdown", "pointermove", "keydown", "wheel", "touchmove
   document.addEventListener(kind, clock.settle, { passive: true });
 }
 document.addEventListener("scroll", clock.settle, { passive: true, capture: true });
+document.addEventListener("timeupdate", clock.settle, { passive: true, capture: true }); // somebody listens
 
 function postJson(address, body) {
   return fetch(address, {
@@ -123,12 +124,13 @@ setInterval(beat, BEAT);
 // --- the questions ---
 
 const questions = [...form.querySelectorAll(".question")];
-const inputs = (q) => [...q.querySelectorAll("input[name]")];
-const typed = (input) => input.matches("[type=text], [type=number]");
+const inputs = (q) => [...q.querySelectorAll("input[name], textarea[name], select[name]")];
+const typed = (input) => input.matches("[type=text], [type=number], textarea, select");
 
 function value(q) {
   const all = inputs(q);
   if (q.dataset.kind === "number") return all[0].value.trim().replace(",", ".");
+  if (q.dataset.kind === "text") return all[0].value.trim();
   const chosen = all.filter((i) => i.checked).map((i) => i.value);
   return q.dataset.kind === "boxes" ? chosen : (chosen[0] ?? "");
 }
@@ -137,7 +139,7 @@ const answered = (q) => value(q).length > 0;
 
 function checkBoxes() {
   for (const q of questions.filter((q) => q.dataset.kind === "boxes")) {
-    const optional = q.querySelector(".optional") !== null;
+    const optional = q.hidden || q.querySelector(".optional") !== null;
     inputs(q)[0].setCustomValidity(optional || answered(q) ? "" : t("Tick at least one box."));
   }
 }
@@ -154,12 +156,47 @@ form.addEventListener("change", (event) => {
   checkBoxes();
 });
 
+// --- a question may be asked only if another was answered so; the server decides by the same rule ---
+
+function isAsked(q) {
+  if (!q.dataset.shownIf) return true;
+  const rule = JSON.parse(q.dataset.shownIf);
+  const host = questions.find((h) => h.dataset.criterion === rule.criterion
+    && h.dataset.position === q.dataset.position && (h.dataset.turn ?? q.dataset.turn) === q.dataset.turn);
+  if (!host || !isAsked(host)) return false;
+  const given = [value(host)].flat().filter((text) => text !== "");
+  if (rule.values) return given.some((text) => rule.values.some((one) => one === text || Number(one) === Number(text)));
+  const within = (text) => Number(text) >= (rule.low ?? -Infinity) && Number(text) <= (rule.high ?? Infinity);
+  return given.some(within);
+}
+
+function showAsked(isNews = true) {
+  const appeared = [];
+  for (const q of questions.filter((q) => q.dataset.shownIf)) {
+    const asked = isAsked(q);
+    if (asked && q.hidden) appeared.push(q);
+    q.hidden = !asked;
+    for (const input of inputs(q)) {
+      input.disabled = !asked; // what is hidden is neither checked nor reached by the keyboard
+      if (input.type !== "checkbox") input.required = asked && !q.querySelector(".optional");
+    }
+  }
+  checkBoxes();
+  if (isNews && appeared.length) {
+    const question = appeared[0].querySelector("legend, label").textContent.trim();
+    say(t("One more question: {question}", { question }));
+    appeared[0].scrollIntoView({ block: "nearest" }); // the bar may lie over it
+  }
+}
+
+for (const kind of ["input", "change"]) form.addEventListener(kind, () => showAsked());
+
 function focusOn(q) {
   const all = inputs(q);
   (all.find((i) => i.checked) ?? all[0]).focus();
 }
 
-const open = () => questions.find((q) => !answered(q) && !q.querySelector(".optional"));
+const open = () => questions.find((q) => !q.hidden && !answered(q) && !q.querySelector(".optional"));
 
 function onward() {
   const question = open();
@@ -171,7 +208,7 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey && event.key === "Enter") return form.requestSubmit(go);
   if (event.ctrlKey || event.altKey || event.metaKey) return;
   const at = event.target;
-  if (at.matches("textarea, summary, a, button")) {
+  if (at.matches("textarea, summary, a, button, audio")) {
     if (at !== go || !/^[0-9]$/.test(event.key)) return;
   }
   if (event.key === "Enter") {
@@ -179,14 +216,16 @@ document.addEventListener("keydown", (event) => {
     const q = at.closest(".question");
     if (q && answered(q) && at.checkValidity() && open()) onward(); // first to what is still open, then send
     else form.requestSubmit(go);
-  } else if (/^[0-9]$/.test(event.key) && !at.matches("input[type=text], input[type=number]")) {
-    digit(event, at.closest(".question") ?? questions.find((q) => !answered(q)));
+  } else if (/^[0-9]$/.test(event.key) && !at.matches("input[type=text], input[type=number], select")) {
+    digit(event, at.closest(".question") ?? questions.find((q) => !q.hidden && !answered(q)));
   }
 });
 
 function digit(event, q) {
   if (!q) return;
+  if (q.classList.contains("rank")) return inputs(q)[0].focus(); // and the list takes the digit
   if (q.dataset.kind === "number") return inputs(q)[0].select(); // and the digit is typed there
+  if (q.dataset.kind === "text") return inputs(q)[0].focus();
   const choice = inputs(q).find((i) => i.dataset.key === event.key);
   if (!choice) return;
   event.preventDefault();
@@ -242,7 +281,7 @@ function lock(on) {
 
 function collect() {
   clock.settle();
-  const given = questions.filter(answered);
+  const given = questions.filter((q) => !q.hidden && answered(q));
   const now = Date.now() / 1000;
   const seconds = Math.round(clock.active) / 1000;
   return {
@@ -254,6 +293,7 @@ function collect() {
       id: uuid(),
       criterion: q.dataset.criterion,
       position: Number(q.dataset.position),
+      turn: q.dataset.turn === undefined ? null : Number(q.dataset.turn),
       value: value(q),
       seconds, // the page's, for each of its answers
       given_at: now,
@@ -355,7 +395,7 @@ function markScrolling() {
 }
 
 restoreDraft();
-checkBoxes();
+showAsked(false);
 markScrolling();
 window.addEventListener("resize", markScrolling);
 if (outbox.batches().length) run(() => say(t("Sending what was kept on this device…"), "waiting"));
