@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import numpy as np
 import polars as pl
@@ -73,3 +74,14 @@ def test_words_about_one_comparison() -> None:
     assert (ahead.low <= ahead.value <= ahead.high) is True
     assert widening(row).startswith("× ")
     assert len(trust_sentences(analysis)) == 1
+
+
+def test_every_criterion_has_a_plot_of_its_own_and_every_table_a_name_of_its_own() -> None:
+    """Scales may differ, and a reader who hears the page must tell its tables apart."""
+    both = pl.concat([ratings(), ratings().with_columns(criterion=pl.lit("fluency"))])
+    analysis = analyse(ratings_from_frame(both), n_replicates=50, seed=0)
+    page = render_report(analysis)
+    criteria = {row.criterion for row in analysis.intervals if row.against and not row.reason}
+    assert page.count("how far each pair of systems lies apart") == len(criteria) == 2
+    captions = re.findall(r'<figcaption id="t\d+">(.*?)<span class="run">', page)
+    assert len(captions) == len(set(captions))
