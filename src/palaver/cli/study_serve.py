@@ -65,11 +65,11 @@ def serve(
         bool, typer.Option("--preview", help="Walk through it yourself: nothing is kept.")
     ] = False,
 ) -> None:
-    """Serve a study to raters, or several behind one address.
+    """Serve a study to raters.
 
-    Stop it and start it again, and everybody goes on where they were. Of several studies each lives under
-    its own name (/likert/) with a database of its own, and one page shows how far all of them are. A folder
-    is all studies in it. For them --database holds {name}: postgresql+psycopg://lab@/study_{name}.
+    Stop it and start it again, and everybody goes on where they were. Several studies share one address: each
+    lives under its own name (/likert/) with a database of its own, and one page shows how far all of them
+    are. A folder is all studies in it. For them --database holds {name}: postgresql+psycopg://lab@/study_{name}.
 
     Example: palaver study serve study.toml --port 8000
 
