@@ -275,10 +275,9 @@ def main() -> int:
             "rates": measure_rates(asked.contexts),
         }
     print(json.dumps(result, indent=1))
-    words = "--soak " if asked.soak else ""
     part = "soak" if asked.soak else "speed"
     record = {
-        "command": f"python -m benchmarks.engine {words}--out docs/results/engine.json",
+        "command": " ".join(["python -m benchmarks.engine", *sys.argv[1:]]),
         "seed": asked.seed,
         "machine": machine(),
         "results": result,

@@ -96,23 +96,33 @@ def rates_line(record: Mapping[str, Any]) -> Iterator[str]:
     yield f"Machine: {speed['machine']}. Command: `{speed['command']}`."
 
 
-TABLES = {"speed": speed_table, "soak": soak_table, "rates": rates_line, "plan": plan_table}
+TABLES = {
+    "speed": ("speed", speed_table),
+    "soak": ("soak", soak_table),
+    "rates": ("speed", rates_line),
+    "plan": ("speed", plan_table),
+}
+"""Name -> the part of the results file that it is made of, and how."""
+
+
+def read_record() -> dict[str, Any]:
+    """The results file; a part that nobody measured yet is not there."""
+    return json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
 
 
 def render(page: str, record: Mapping[str, Any]) -> str:
     """The page with every table as the record has it."""
-    for name, table in TABLES.items():
+    for name, (part, table) in TABLES.items():
         begin, end = BEGIN.format(name=name), END.format(name=name)
         before, _, rest = page.partition(begin)
         _, _, after = rest.partition(end)
-        text = "\n".join(table(record))
+        text = "\n".join(table(record)) if part in record else "Not measured yet: see `benchmarks/engine.py`."
         page = f"{before}{begin}\n\n{text}\n\n{end}{after}"
     return page
 
 
 def main() -> None:
-    record = json.loads(RESULTS.read_text(encoding="utf-8"))
-    PAGE.write_text(render(PAGE.read_text(encoding="utf-8"), record), encoding="utf-8")
+    PAGE.write_text(render(PAGE.read_text(encoding="utf-8"), read_record()), encoding="utf-8")
 
 
 if __name__ == "__main__":

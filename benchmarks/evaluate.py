@@ -1,11 +1,13 @@
 """How fast an evaluation answers when nothing is left to do, and what kills cost it.
 
     python -m benchmarks.evaluate --out docs/results/evaluate.json
+    python -m benchmarks.evaluate --size --out docs/results/evaluate-size.json
     python -m benchmarks.evaluate --soak --out docs/results/evaluate-soak.json
 
 The first makes 100,000 cells (two systems, one judge, 25,000 contexts) and runs the same command again: the
-limit is one second. The second kills runs at 20 moments drawn at random and compares every byte of the
-outcome with that of a run nobody killed.
+limit is one second. The second makes a folder of 1 GB and measures how long a browser takes to open its
+report (the limit is two seconds), and how much memory writing it takes. The third kills runs at 20 moments
+drawn at random and compares every byte of the outcome with that of a run nobody killed.
 """
 
 from __future__ import annotations
@@ -21,12 +23,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import machine
 
 LIMIT = 1.0
+OPEN_LIMIT = 2.0
 OUTPUTS = ("responses.jsonl", "ratings.parquet", "results.json", "report.html")
 BOTS = """
 import os, time
@@ -118,6 +122,75 @@ def measure_speed(n_cells: int) -> dict[str, Any]:
     }
 
 
+def measure_size(n_bytes: int) -> dict[str, Any]:
+    """A folder of so many bytes: what its report takes to write, and to open."""
+    line = "We talked about this for a long time and came to no end, which is the way of such talks. " * 11
+    per_context = 14_000  # bytes in the folder, of two systems and one judge
+    n_contexts = n_bytes // per_context
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        prepare(folder, 0, chunk=256)
+        with (folder / "questions.txt").open("w") as file:
+            file.writelines(f"{line}What about number {n}?\n" for n in range(n_contexts))
+        first = peak_of(folder, "out")
+        (folder / "experiment.toml").write_text(f'title = "Another title"\n{EXPERIMENT}')
+        again = peak_of(folder, "out")
+        size = sum(path.stat().st_size for path in (folder / "out").iterdir())
+        page = folder / "out" / "report.html"
+        examples = page.read_text(encoding="utf-8").count('<article class="example"')
+        opened = seconds_to_open(page)
+        page_size = page.stat().st_size
+    return {
+        "contexts": n_contexts,
+        "cells": 4 * n_contexts,
+        "bytes_of_folder": size,
+        "bytes_of_report": page_size,
+        "examples": examples,
+        "open_seconds": round(opened, 2),
+        "limit_seconds": OPEN_LIMIT,
+        "first_seconds": round(first.seconds, 1),
+        "first_peak_megabytes": round(first.megabytes),
+        "report_again_seconds": round(again.seconds, 1),
+        "report_again_peak_megabytes": round(again.megabytes),
+    }
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one run took."""
+
+    seconds: float
+    megabytes: float
+    """The most memory that it held at once."""
+
+
+def peak_of(folder: Path, out: str) -> Cost:
+    began = time.perf_counter()
+    process = start(folder, out)
+    _, status, used = os.wait4(process.pid, 0)
+    assert status == 0
+    return Cost(time.perf_counter() - began, used.ru_maxrss / 1024)
+
+
+def seconds_to_open(page: Path) -> float:
+    """From the click until the page is loaded, laid out and its scripts have run; the middle of five."""
+    from playwright.sync_api import sync_playwright
+
+    times = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        for _ in range(5):
+            context = browser.new_context()
+            tab = context.new_page()
+            tab.goto(page.as_uri())
+            tab.wait_for_function("document.querySelector('output').textContent.includes('shown')")
+            tab.wait_for_function("performance.getEntriesByType('navigation')[0].loadEventEnd > 0")
+            times.append(tab.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd") / 1000)
+            context.close()
+        browser.close()
+    return sorted(times)[2]
+
+
 def soak(n_kills: int, seed: int) -> dict[str, Any]:
     """Kill runs at random moments. One that comes to its end is compared, and begins anew."""
     rng = random.Random(seed)
@@ -166,14 +239,24 @@ def _paid(path: Path) -> dict[str, int]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--cells", type=int, default=100_000)
+    parser.add_argument("--size", action="store_true")
+    parser.add_argument("--bytes", type=int, default=1_000_000_000)
     parser.add_argument("--soak", action="store_true")
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
-    result = soak(asked.kills, asked.seed) if asked.soak else measure_speed(asked.cells)
+    words = ""
+    if asked.soak:
+        words, result = "--soak ", soak(asked.kills, asked.seed)
+        is_good = result["of_these_byte_equal"] == result["runs_that_ended"]
+    elif asked.size:
+        words, result = "--size ", measure_size(asked.bytes)
+        is_good = result["open_seconds"] <= OPEN_LIMIT
+    else:
+        result = measure_speed(asked.cells)
+        is_good = result["nothing_to_do_seconds"] <= LIMIT
     print(json.dumps(result, indent=1))
-    words = "--soak " if asked.soak else ""
     record = {
         "command": f"python -m benchmarks.evaluate {words}--out {asked.out}",
         "seed": asked.seed,
@@ -182,9 +265,7 @@ def main() -> int:
     }
     if asked.out is not None:
         asked.out.write_text(json.dumps(record, indent=1) + "\n")
-    if asked.soak:
-        return 0 if result["of_these_byte_equal"] == result["runs_that_ended"] else 1
-    return 0 if result["nothing_to_do_seconds"] <= LIMIT else 1
+    return 0 if is_good else 1
 
 
 if __name__ == "__main__":

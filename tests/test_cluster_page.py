@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
-
-from benchmarks.engine_page import PAGE, RESULTS, render
+from benchmarks.engine_page import PAGE, read_record, render
 
 from palaver.engine.engine import SHAPES
 
 
 def test_the_tables_are_those_of_the_results_file() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    record = json.loads(RESULTS.read_text(encoding="utf-8"))
+    record = read_record()
     assert render(page, record) == page, "python -m benchmarks.engine_page writes them anew"
-    for part in ("speed", "soak"):
-        assert {"command", "seed", "machine", "results"} <= set(record[part])
+    for part in record.values():
+        assert {"command", "seed", "machine", "results"} <= set(part)
 
 
 def test_the_page_says_what_engines_are_called() -> None:
-    assert f"`--engine {SHAPES}`".replace("|", "\\|") in PAGE.read_text(encoding="utf-8").replace("|", "\\|")
+    assert f"`--engine {SHAPES}`" in PAGE.read_text(encoding="utf-8")

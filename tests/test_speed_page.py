@@ -25,6 +25,16 @@ def test_the_page_quotes_the_record_of_metrics() -> None:
     assert abs(bleu - theirs) < 1e-9
 
 
+def test_the_page_quotes_the_memory_of_metrics() -> None:
+    page = (RESULTS / "speed.md").read_text(encoding="utf-8")
+    path = RESULTS / "metrics-memory.json"
+    if not path.exists():
+        assert "Not measured yet" in page
+        return
+    for case in json.loads(path.read_text(encoding="utf-8"))["results"]["memory"]:
+        assert f"| {case['n_lines']:,} | {case['processor_seconds']:.0f} | {case['peak_mb']:,} MB |" in page
+
+
 def test_the_page_quotes_the_record() -> None:
     page = (RESULTS / "speed.md").read_text(encoding="utf-8")
     record = json.loads((RESULTS / "analyse.json").read_text(encoding="utf-8"))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,3 +40,20 @@ def test_the_folder_of_a_corpus_or_of_all(tmp_path: Path, monkeypatch: pytest.Mo
     assert corpora_folder(tmp_path / "rankme", "rankme") == tmp_path / "rankme"
     monkeypatch.setenv("PALAVER_DATA", str(tmp_path))
     assert corpora_folder(None, "rankme") == tmp_path / "rankme"
+
+
+def test_a_wrong_engine_is_a_mistake_of_the_command_line(palaver: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "q.txt").write_text("hello\n")
+    words = (
+        "generate",
+        "--system",
+        "default",
+        "--contexts",
+        tmp_path / "q.txt",
+        "--out",
+        tmp_path / "o.jsonl",
+    )
+    ran = palaver(*words, "--engine", "procesess:2")
+    assert ran.code == 2
+    assert "--engine: there is no engine 'procesess' (did you mean 'processes'?)" in ran.err
+    assert not (tmp_path / "o.jsonl").exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import time
+from typing import Any
 
 import pytest
 
@@ -56,3 +57,24 @@ def test_it_is_taken_away_when_the_work_fails(monkeypatch: pytest.MonkeyPatch) -
 
     with pytest.raises(RuntimeError, match="stop"):
         work()
+
+
+def test_each_step_has_its_own_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousand rows a second of one step must not promise that the next is as fast."""
+    from rich.progress import Progress as Bar
+
+    seconds_left: list[float | None] = []
+    update = Bar.update
+
+    def remember(bar: Bar, task: Any, **fields: Any) -> None:
+        update(bar, task, **fields)
+        seconds_left.append(bar.tasks[0].time_remaining)
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr(Bar, "update", remember)
+    with progress() as tell:
+        for done in (1000, 2000, 3000):
+            tell("fast", done, 100_000)
+        assert seconds_left[-1] is not None
+        tell("slow", 1, 100_000)
+    assert seconds_left[-1] is None, "nothing is known of it yet"

@@ -48,6 +48,30 @@ def test_check_counts_images_and_sounds(palaver: Palaver, monkeypatch: pytest.Mo
     assert facts["notes"] == []
 
 
+def test_check_says_what_is_translated_and_what_is_not(palaver: Palaver) -> None:
+    page = (ROOT / "docs" / "how-to" / "several-languages.md").read_text(encoding="utf-8")
+    example = next(block for block in page.split("```toml\n") if block.startswith('language = "en"'))
+    item = '[[items]]\nid = "one"\noutputs = [{ system = "a", text = "x" }, { system = "b", text = "y" }]\n'
+    text = f'name = "example"\n{example.partition("```")[0]}{item}'
+    Path("s.toml").write_text(text, encoding="utf-8")
+    checked = palaver("study", "check", "s.toml")
+    assert "languages, by the rater's browser: en, de\n" in checked.out
+    assert "not translated" not in checked.out
+    Path("part.toml").write_text(text.replace("survey.age =", "# "), encoding="utf-8")
+    assert (
+        "de: not translated: survey.age.text, survey.age.options\n"
+        in palaver("study", "check", "part.toml").out
+    )
+    Path("typo.toml").write_text(text.replace('language = "en"', 'language = "eng"'), encoding="utf-8")
+    ran = palaver("study", "check", "typo.toml")
+    assert ran.code == 1
+    assert "there is no catalogue 'eng' (did you mean 'en'?)" in ran.err
+    Path("plain.toml").write_text(text.partition("[translations.de]")[0] + item, encoding="utf-8")
+    for name in ("s", "plain"):  # simulated raters read the study's own texts
+        palaver("study", "simulate", f"{name}.toml", "--out", f"{name}.csv")
+    assert Path("s.csv").read_text() == Path("plain.csv").read_text()
+
+
 def test_a_rehearsed_study_finds_its_images(palaver: Palaver) -> None:
     Path("deep").mkdir()
     shutil.copytree(ROOT / "examples" / "rich-items", "deep/rich")

@@ -28,6 +28,23 @@ def test_the_figures_of_the_soak_are_those_of_its_file() -> None:
     ]  # fmt: skip
 
 
+def test_the_figures_of_large_results_are_those_of_their_file() -> None:
+    results = json.loads((PAGE.parent.parent / "results" / "evaluate-size.json").read_text())["results"]
+    section = " ".join(
+        PAGE.read_text(encoding="utf-8").partition("## Large results")[2].partition("\n## ")[0].split()
+    )
+    for words in (
+        f"Results of {results['bytes_of_folder'] / 1e9:.2f} GB ({results['contexts']:,} contexts",
+        f"a page of {results['bytes_of_report'] / 1e3:.0f} kB with {results['examples']} examples",
+        f"opens in {results['open_seconds']} s",
+        f"held {results['first_peak_megabytes']} MB of memory at most",
+        f"and {results['report_again_peak_megabytes']} MB when it wrote",
+    ):
+        assert words in section
+    assert results["open_seconds"] <= results["limit_seconds"]
+    assert results["first_peak_megabytes"] * 1e6 < results["bytes_of_folder"]
+
+
 def test_the_speed_is_that_of_its_file() -> None:
     results = json.loads((PAGE.parent.parent / "results" / "evaluate.json").read_text())["results"]
     sentence = f"run of {results['cells']:,} cells says so in {results['nothing_to_do_seconds']} s"

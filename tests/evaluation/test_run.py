@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -19,6 +20,8 @@ from palaver.evaluation.finished import is_finished
 from palaver.evaluation.plan import plan_run
 from palaver.evaluation.run import Options, run_experiment
 from palaver.evaluation.store import Store
+
+from ..server.sham import come_in, work
 
 Write = Callable[..., Path]
 OUTPUTS = ("responses.jsonl", "ratings.parquet", "people.parquet", "results.json", "report.html")
@@ -156,6 +159,10 @@ def test_people_are_waited_for(experiment_file: Write, bots_folder: Path) -> Non
         f"palaver study serve {out / 'study.toml'}",
         "palaver evaluate again.toml",
     )
+    with Store(out, read_only=True) as store:
+        step = next(step for step in store.steps() if step.name == "people")
+    assert (step.done, step.total) == (0, 36), "four items, three people, three questions"
+    assert step.error == f"waiting: {result.waiting}"
     assert result.answer.startswith("good is better than bad, length says"), "the judges' answer is there"
     assert not is_finished(out, path, "results.json")
     study = load_study(out / "study.toml")
@@ -171,7 +178,7 @@ def test_people_are_waited_for(experiment_file: Write, bots_folder: Path) -> Non
 
 
 def test_a_study_that_is_served_is_read_from_its_database(experiment_file: Write, bots_folder: Path) -> None:
-    from palaver.evaluation.people import _served
+    from palaver.evaluation.people import ScreenCount, _served
     from palaver.server.database import Database, sqlite_url
     from palaver.server.migrations import migrate
     from palaver.server.study_state import StudyState
@@ -183,14 +190,20 @@ def test_a_study_that_is_served_is_read_from_its_database(experiment_file: Write
     study = load_study(out / "study.toml")
     database = Database(sqlite_url(out / "study.db"))
     migrate(database)
-    StudyState.create(database, study, (out / "study.toml").read_text())
-    database.close()
-    assert _served(out / "study.db", study) == "0 of 4 screens are done"
+    state = StudyState.create(database, study, (out / "study.toml").read_text())
+    assert _served(out / "study.db") == ScreenCount(0, 4)
     result = run_experiment(path, out, options=JSON)
     assert result.waiting == "0 of 4 screens are done"
     study_text = (out / "study.toml").read_bytes()
     assert run_experiment(path, out, fresh=True, options=JSON).waiting == "0 of 4 screens are done"
     assert (out / "study.toml").read_bytes() == study_text, "what is served is never written over"
+    for number in range(2):
+        work(state, come_in(state), random.Random(number))
+    database.close()
+    result = run_experiment(path, out, options=JSON)
+    assert result.waiting == ""
+    assert result.n_raters == 2
+    assert result.verdicts[0].is_by_people, "people first"
     (bots_folder / "questions.txt").write_text("Quite another one?\nAnd another?\n")
     with pytest.raises(UserError, match="have changed since .* was served"):
         run_experiment(path, out, options=JSON)

@@ -20,6 +20,8 @@ from palaver.server.app import create_app
 from palaver.server.backup import backup, restore
 from palaver.server.database import Database
 from palaver.server.media import PIECE, keep_files
+from palaver.server.preview import create_preview
+from palaver.server.reset import reset_study
 from palaver.server.settings import Settings
 from palaver.server.study_state import StudyState
 from palaver.server.tables import answer, media_file, media_piece
@@ -152,12 +154,25 @@ def test_a_file_that_changes_on_disk_is_not_served(sqlite: Database, tmp_path: P
     with pytest.raises(UserError, match="the file has changed since"):
         StudyState.create(sqlite, changed, "", folder=tmp_path)
     with pytest.raises(UserError, match="would make answers incomparable") as error:
-        state.amend(changed, "", tmp_path)
+        state.amend(changed, "", folder=tmp_path)
     assert "note.wav in sound" in error.value.problems[0]
     with sqlite.reading() as connection:
         assert len(connection.execute(select(media_file)).all()) == 3
     with sqlite.writing() as connection, pytest.raises(UserError, match="not in the database"):
         keep_files(connection, changed, None)
+
+
+def test_previews_and_resets_have_the_files(sqlite: Database, example: Study, tmp_path: Path) -> None:
+    StudyState.create(sqlite, example, "", folder=EXAMPLE.parent)
+    from_served = create_preview(tmp_path, example, "", "served", sqlite)
+    assert create_preview(tmp_path, example, "", "served", sqlite) == from_served  # twice is once
+    from_file = create_preview(tmp_path, example, "", "file", EXAMPLE.parent)
+    reset_study(sqlite, example, "", tmp_path / "saved.gz")
+    for database in (Database(from_served), Database(from_file), sqlite):
+        with database.reading() as connection:
+            note = select(media_piece.c.content).where(media_piece.c.hash == hash_of(example, "note.wav"))
+            assert b"".join(connection.execute(note).scalars()) == NOTE
+        database.close()
 
 
 # --- in a browser -------------------------------------------------------------------------------------------

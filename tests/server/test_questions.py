@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from sqlalchemy import select
+from starlette.datastructures import FormData
 from visits import accessible, here, no_sideways_scroll, turned
 
 from palaver.schema import Study
@@ -20,6 +21,7 @@ from palaver.server.answers import RawAnswer
 from palaver.server.database import Database
 from palaver.server.export import Selection, read_answers, stream
 from palaver.server.migrations import migrate
+from palaver.server.pages import form_answers
 from palaver.server.refusal import Refusal
 from palaver.server.study_state import StudyState, Task
 from palaver.server.tables import answer
@@ -406,6 +408,15 @@ def test_a_page_without_scripts_shows_all_questions(sqlite: Database, study: Stu
     assert "data-shown-if" in page
     conditional = page[page.index('data-criterion="why"') :]
     assert "required" not in conditional[: conditional.index("</div>")]
+
+
+def test_a_form_without_scripts_names_the_turn() -> None:
+    form = FormData(
+        [("page", "p"), ("answer:0:why", " x\r\ny "), ("answer:2.13:fits", "1"), ("answer:0.:a", "1")]
+    )
+    answers = {(a.criterion, a.position, a.turn): a.value for a in form_answers(form)}
+    assert answers == {("why", 0, None): "x\r\ny", ("fits", 2, 13): "1"}
+    assert len({a.id for a in form_answers(form)}) == 2
 
 
 def test_old_databases_get_the_column(database: Database) -> None:

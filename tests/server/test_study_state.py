@@ -222,7 +222,7 @@ def test_part_by_part(open_study: Open) -> None:
         assert study_state.submit(someone, task.assignment, [given]).finished == (n == len(sent) - 1)
         if n < len(sent) - 1:
             seen = task_of(study_state, someone).answered
-            assert seen == {(g.criterion, g.position): "3" for g in sent[: n + 1]}
+            assert seen == {(g.criterion, g.position, None): "3" for g in sent[: n + 1]}
 
 
 def test_optional_questions_may_be_left_out(open_study: Open) -> None:

@@ -29,7 +29,8 @@ from palaver.studies.design import preset_text
 SOURCE = Path(palaver.__file__).parent
 TEMPLATES = sorted(p for p in (SOURCE / "server/templates").glob("*.j2") if not p.name.startswith("admin"))
 SCRIPTS = sorted(p for p in (SOURCE / "server/static").glob("*.js") if p.name not in ("admin.js", "words.js"))
-FOR_ADMINS = ("admin", "amendment_page", "backup", "dashboard", "oversight", "preview")
+FOR_ADMINS = ("admin", "amendment_page", "backup", "dashboard", "decisions", "oversight", "preview")
+FOR_ADMINS += ("rater_record",)
 CODE = [
     SOURCE / "errors.py",
     *sorted(p for p in (SOURCE / "server").glob("*.py") if not p.name.startswith(FOR_ADMINS)),

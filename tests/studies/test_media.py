@@ -169,6 +169,12 @@ def test_files_of_items_that_come_from_a_file(tmp_path: Path) -> None:
     ]
 
 
+def test_translated_instructions_show_files_too(tmp_path: Path) -> None:
+    translated = '[translations.de]\ninstructions = "![ein Hund](hund.png)"'
+    path = write(tmp_path, "x", settings=RICH + translated)
+    assert problems(path) == ["line 6: translations.de.instructions: hund.png: no such file in pictures"]
+
+
 def test_notes_tell_what_raters_will_not_see(tmp_path: Path) -> None:
     foreign = "![x](https://evil.example/x.png)"
     text = f"![](cat.png) {foreign}"

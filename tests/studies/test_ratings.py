@@ -276,6 +276,8 @@ def test_several_files_name_the_file_of_a_mistake(tmp_path: Path) -> None:
     ]
     error = failure(paths, study=LIKERT)
     assert [p.split(":")[0] for p in error.problems] == ["b.csv, row 2", "c.csv, row 2"]
+    error = failure(paths[:2], study=LIKERT)
+    assert [p.split(":")[0] for p in error.problems] == ["b.csv, row 2"], "also where all are in one of them"
 
 
 def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ COMMANDS: dict[str, Noun | str] = {
             "backup": "palaver.cli.study_serve:backup",
             "restore": "palaver.cli.study_serve:restore",
             "reset": "palaver.cli.study_reset:reset",
+            "admin": "palaver.cli.study_admin:admin",
         },
     ),
     "trust": Noun(

@@ -13,7 +13,7 @@ from palaver.cli.fields import Fields
 from palaver.engine.engine import SHAPES as ENGINE_SHAPES
 from palaver.engine.engine import Engine as MapEngine
 from palaver.engine.engine import parse_engine
-from palaver.errors import UsageError, UserError, nearest, require
+from palaver.errors import MissingExtra, UsageError, UserError, nearest, require
 from palaver.files import check_writable
 from palaver.readers.rating_options import SHAPES, RatingOptions, parse_labels
 
@@ -27,11 +27,22 @@ Data = Annotated[
     Path | None,
     typer.Option("--data", help="Folder of corpora. [default: PALAVER_DATA, then ~/.cache/palaver/corpora]"),
 ]
+
+
+def _engine(text: str) -> MapEngine:
+    try:
+        return parse_engine(text)
+    except MissingExtra:
+        raise
+    except UserError as error:
+        raise UsageError(f"--engine: {error.message}", error.hint) from None
+
+
 Engine = Annotated[
     MapEngine | None,
     typer.Option(
         "--engine",
-        parser=parse_engine,
+        parser=_engine,
         metavar=ENGINE_SHAPES,
         help="Where rows are worked on; results are the same. [default: as suits the work]",
     ),

@@ -31,12 +31,16 @@ def progress() -> Iterator[Progress]:
     began = time.monotonic()
     task = bar.add_task("", total=None)
     started = False
+    step = ""
 
     def tell(what: str, done: int, total: int) -> None:
-        nonlocal started
+        nonlocal started, step
         if not started and time.monotonic() - began > 1:
             bar.start()
             started = True
+        if what != step:  # the speed of one step says nothing about the next
+            bar.reset(task)
+            step = what
         bar.update(task, description=what, completed=done, total=total)
 
     try:

@@ -38,5 +38,5 @@ def amend(
         tell_changes(amendment.changes, amendment.refusals, dry_run=dry_run, incomparable="answers")
         if dry_run:
             return
-        state.amend(study, file.read_text(encoding="utf-8"), file.parent)
+        state.amend(study, file.read_text(encoding="utf-8"), folder=file.parent)
         typer.echo(f"{study.title or study.name} is now version {state.version}")

@@ -15,6 +15,7 @@ from palaver.cli.messages import print_json
 from palaver.cli.progress import progress
 from palaver.cli.rating_tables import read_table
 from palaver.cli.study_database import database_url, open_study
+from palaver.errors import count_of
 from palaver.files import check_readable, check_writable, write_atomically
 from palaver.judges import directions
 from palaver.readers.rating_files import ratings_of, write_ratings
@@ -145,9 +146,13 @@ def rating_sources(named: list[str], include_excluded: bool) -> tuple[list[Path 
             sources.append(Path(name))
             check_readable(Path(name))
             continue
+        from palaver.server.decisions import count_decisions
         from palaver.server.export import Selection, read_answers, study_of
 
         with open_study(name) as database:
+            if n_decisions := count_decisions(database):
+                text = f"{count_of(n_decisions, 'decision')} of admins stand beside the raters' answers"
+                typer.echo(f"{text} and are not counted: palaver study export --decisions", err=True)
             study = study_of(database)
             sources.append(read_answers(database, Selection(excluded=include_excluded)))
     return sources, study

@@ -28,13 +28,14 @@ from palaver.cli.study_database import (
     url_beside,
 )
 from palaver.cli.study_folder import settings_of_several
-from palaver.errors import UsageError
+from palaver.errors import DataError, UsageError
 from palaver.files import format_by_name, write_atomically
 from palaver.reports import lines, numbers, wording
 from palaver.schema import Study
 from palaver.server.backup import backup as write_backup
 from palaver.server.backup import restore as read_backup
 from palaver.server.dashboard import Dashboard, as_data, look
+from palaver.server.decisions import count_decisions, decision_lines
 from palaver.server.export import Selection, rater_lines, shared_rater_lines, write_export
 from palaver.server.live import Live
 from palaver.server.migrations import migrate
@@ -49,7 +50,7 @@ from palaver.studies.media import media_notes
 def serve(
     files: Annotated[
         list[Path],
-        typer.Argument(help="A study file (TOML); or several, or a folder of them.", metavar="STUDY…"),
+        typer.Argument(help="A study file (TOML); or several, or a folder of them.", metavar="STUDY"),
     ],
     database: options.Database = None,
     host: options.Host = "127.0.0.1",
@@ -184,6 +185,9 @@ def export(
     raters: Annotated[
         bool, typer.Option("--raters", help="The raters instead: survey, comments, platform ids (.jsonl).")
     ] = False,
+    decisions: Annotated[
+        bool, typer.Option("--decisions", help="The admins' decisions about disputed items instead (.jsonl).")
+    ] = False,
     share: Annotated[
         bool, typer.Option("--share", help="What may be published: pseudonyms, no platform ids, no codes.")
     ] = False,
@@ -203,15 +207,23 @@ def export(
         raise UsageError("--comments goes with --share", "without it, all that raters wrote is there")
     if excel and (raters or format_by_name(out) != "csv"):
         raise UsageError("--excel is for CSV", "end the name in .csv")
-    if raters and format_by_name(out) != "jsonl":
-        raise UsageError("raters can only be written as JSON lines", "end the name in .jsonl")
+    if (raters or decisions) and format_by_name(out) != "jsonl":
+        what = "decisions" if decisions else "raters"
+        raise UsageError(f"{what} can only be written as JSON lines", "end the name in .jsonl")
+    if raters and decisions:
+        raise UsageError("--raters and --decisions are two files", "write one after the other")
     options.refuse_existing(out, force)
     with open_study(study) as database:
-        if raters:
-            lines = shared_rater_lines(database, comments) if share else rater_lines(database)
+        if raters or decisions:
+            if decisions:
+                if not count_decisions(database):
+                    raise DataError("there is nothing to export: no decision stands")
+                lines = decision_lines(database, names=not share)
+            else:
+                lines = shared_rater_lines(database, comments) if share else rater_lines(database)
             with write_atomically(out, "wb") as file:
                 count = sum(bool(file.write(line)) for line in lines)
-            typer.echo(f"wrote {count:,} raters to {out}")
+            typer.echo(f"wrote {count:,} {'decisions' if decisions else 'raters'} to {out}")
             return
         chosen = Selection(
             all_screens=all_screens,

@@ -179,7 +179,8 @@ def _other_people(evaluation: ExperimentResult) -> Iterator[str]:
     for row in evaluation.differences:
         pair = {row.system, row.against}
         is_told_apart = len(pair & firsts) == 1
-        if row.criterion == deciding.criterion and is_told_apart and not row.excludes_equality:
+        is_unsure = not row.reason and not row.excludes_equality
+        if row.criterion == deciding.criterion and is_told_apart and is_unsure:
             unsure.append(f"{' and '.join(sorted(pair))} (p {numbers.p_value(row.adjusted_p)})")
     if unsure:
         told = "Other people might decide otherwise. With raters as a sample, too, and all pairs counted"

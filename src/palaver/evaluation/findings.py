@@ -23,6 +23,7 @@ from palaver.studies.ratings import names_in_files
 from palaver.studies.trust_ppi import describe_worth, trust_ppi
 
 N_REPLICATES = 1000
+_NOTHING = ", so it adds nothing"
 _OVERALL = ("overall", "quality", "preference", "preferred", "better")
 """Criteria that speak for the whole, where people were asked several."""
 
@@ -185,7 +186,7 @@ def _share(judges: Sequence[Verdict]) -> str:
         words = {"agrees": "agrees", "undecided": "is undecided", "disagrees": "puts another system first"}
         return f"the judge {words[judges[0].stance]}"
     if counts["agrees"] == len(judges):
-        return f"all {len(judges)} judges agree"
+        return "both judges agree" if len(judges) == 2 else f"all {len(judges)} judges agree"
     told = f"{counts['agrees']} of {len(judges)} judges agree"
     if counts["disagrees"]:
         told += f", {counts['disagrees']} put{'s' if counts['disagrees'] == 1 else ''} another system first"
@@ -247,7 +248,7 @@ def worth_of_judges(
             continue  # it has no verdicts on what people rated
         if not any(row.weight for row in report.rows):
             reason = next((row.reason for row in report.rows if row.reason), "it goes another way")
-            return (f"{outcome.judge} adds nothing to what people say: {reason}.",)
+            return (f"{outcome.judge} adds nothing to what people say: {reason.removesuffix(_NOTHING)}.",)
         compared = [row for row in report.rows if row.against]
         return tuple(text for row in compared or report.rows for text in describe_worth(row, outcome.judge))
     return ()

@@ -18,12 +18,21 @@ from palaver.schema import Study
 from palaver.studies import Habits, RatingTable, draft_study, load_study, read_ratings, simulate
 from palaver.studies.draft import StudyDraft, items_file_of
 from palaver.studies.ratings import names_in_files
+from palaver.studies.screens import plan_screens
 
 STUDY = "study.toml"
 PEOPLE = "people.parquet"
 _EXPORTS = ("people.csv", "people.jsonl", "people.xlsx")
 _DIGEST = "study"
 """The fact that says which study this run wrote."""
+
+
+@dataclass(frozen=True)
+class ScreenCount:
+    """How far a study is."""
+
+    done: int
+    target: int
 
 
 @dataclass(frozen=True)
@@ -38,6 +47,8 @@ class PeopleOutcome:
     commands: tuple[str, ...] = ()
     """What to run next."""
     notes: tuple[str, ...] = ()
+    screens: ScreenCount | None = None
+    """How far the study is, where people have not answered it yet."""
 
     @property
     def who(self) -> str:
@@ -126,10 +137,16 @@ def _studied(
     database = path.with_suffix(".db")
     if not database.is_file():
         told = f"{len(study.items):,} items wait for {study.raters_per_item} people each"
-        return PeopleOutcome(None, study, waiting=told, commands=(serve, command), notes=draft.notes)
-    served = _served(database, study)
-    if isinstance(served, str):
-        return PeopleOutcome(None, study, waiting=served, commands=(serve, command), notes=draft.notes)
+        count = ScreenCount(0, len(plan_screens(study)) * study.raters_per_item)
+        return PeopleOutcome(
+            None, study, waiting=told, commands=(serve, command), notes=draft.notes, screens=count
+        )
+    served = _served(database)
+    if isinstance(served, ScreenCount):
+        told = f"{served.done:,} of {served.target:,} screens are done"
+        return PeopleOutcome(
+            None, study, waiting=told, commands=(serve, command), notes=draft.notes, screens=served
+        )
     return PeopleOutcome(_write(served, folder, study), study, notes=draft.notes)
 
 
@@ -172,7 +189,7 @@ def _digest_of(draft: StudyDraft) -> str:
     return digest(draft.text, [item.model_dump_json() for item in draft.study.items])
 
 
-def _served(database: Path, study: Study) -> pl.DataFrame | str:
+def _served(database: Path) -> pl.DataFrame | ScreenCount:
     """The answers of a study that is done or has stopped, without times; else how far it is."""
     from palaver.server.database import Database, sqlite_url
     from palaver.server.export import FOR_ANALYSIS, frames
@@ -185,7 +202,7 @@ def _served(database: Path, study: Study) -> pl.DataFrame | str:
             stopped = stop_reason(connection)
         now = status(opened)
         if stopped is None and now.done < now.target:
-            return f"{now.done:,} of {now.target:,} screens are done"
+            return ScreenCount(now.done, now.target)
         answers = pl.concat(list(frames(opened, FOR_ANALYSIS)), how="diagonal")
     finally:
         opened.close()

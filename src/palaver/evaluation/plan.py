@@ -21,6 +21,7 @@ from palaver.judges.llm import LETTERS_PER_TOKEN, count_questions
 from palaver.progress import no_progress
 from palaver.reports import numbers
 from palaver.schema import Reply, System
+from palaver.studies.screens import plan_screens
 from palaver.tabular import Tabular, columns_of
 
 _REPLY = "So many letters a reply is taken to have while nobody knows what the system will say. " * 2
@@ -88,8 +89,8 @@ def plan_run(experiment: Experiment, folder: Path, options: Options, *, fresh: b
             steps.append(_plan_llm(experiment, llm, responses, answers, options.device))
         if people is not None and people.study is not None:
             study = draft_of(people.study, responses, experiment.seed or 0).study
-            note = f"{study.raters_per_item} people an item; the run writes a study to serve"
-            total = len(study.items) * study.raters_per_item
+            note = f"screens, {study.raters_per_item} people each; the run writes a study to serve"
+            total = len(plan_screens(study)) * study.raters_per_item
             steps.append(PlannedStep(name="people", total=total, there=0, note=note))
     return Plan(tuple(steps))
 

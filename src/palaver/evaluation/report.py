@@ -133,7 +133,7 @@ def _people_sentence(evaluation: ExperimentResult) -> str:
     told = f"On {clean(best.criterion)}, {judge} is closest to people: {value}"
     told += f" {numbers.interval(best.low, best.high)}".rstrip()
     if math.isfinite(best.one_person):
-        beside = "less than" if best.spearman < best.one_person else "as much as"
+        beside = "less than" if best.spearman < best.one_person else "at least as much as"
         told += f", {beside} one person is to the others ({numbers.number(best.one_person)})"
     if not best.low > 0:
         told += ". It is not shown to agree with people at all"

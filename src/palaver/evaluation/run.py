@@ -30,7 +30,7 @@ from palaver.evaluation.judging import (
     open_judges,
     open_llm,
 )
-from palaver.evaluation.people import hear_people, study_files
+from palaver.evaluation.people import PeopleOutcome, ScreenCount, hear_people, study_files
 from palaver.evaluation.replies import (
     OpenKnowledge,
     ResponseRow,
@@ -199,6 +199,7 @@ class Run:
             people = hear_people(
                 self.experiment, self.folder, self.responses, self.store, self.options.command
             )
+            self._tell_people(people)
             self._progress("findings", 0, 1)
             evaluation = conclude(
                 Material(
@@ -273,6 +274,15 @@ class Run:
             if outcome.error:
                 self.store.tell(name, 0, outcome.n_cells, outcome.error)
             yield outcome
+
+    def _tell_people(self, people: PeopleOutcome | None) -> None:
+        """People are a step like the others, for those who watch."""
+        if people is None:
+            return
+        count = people.screens or ScreenCount(1, 1)
+        self.store.tell(
+            "people", count.done, count.target, f"waiting: {people.waiting}" if people.waiting else ""
+        )
 
     def _write_ratings(self, outcomes: Sequence[JudgeOutcome]) -> None:
         frames = [outcome.frame for outcome in outcomes if outcome.frame.height]

@@ -79,7 +79,7 @@ def print_plan(plan: Plan, console: Console) -> None:
 
 def print_steps(steps: Sequence[Step], console: Console) -> None:
     """How far each step of a run is."""
-    table = lines.table(("step", "problem"), ("done", "of", "left"))
+    table = lines.table(("step", "note"), ("done", "of", "left"))
     for step in steps:
         left = step.seconds_left
         table.add_row(

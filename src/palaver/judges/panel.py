@@ -162,7 +162,8 @@ class Panel:
         n_ratings: Counter[str] = Counter()
 
         def read() -> Iterator[list[Response] | list[Dialogue]]:
-            for batch in batches(things, BATCH):  # type: ignore[type-var]
+            anything: Iterable[Any] = things
+            for batch in batches(anything, BATCH):
                 if whole:
                     held.extend(thing for thing in batch if isinstance(thing, Response))
                 yield self._named(batch)

@@ -1,9 +1,9 @@
 """What is counted over all responses of a system together: n-grams, and responses that are the same.
 
 Many n-grams are counted part by part. An n-gram belongs to the part that its key says, and every part goes
-through all blocks again, so that no more than about `AT_ONCE` of them are held at a time. A key is the n-gram
-itself where its numbers fit into 63 bits, and a hash of it otherwise: among 100 million different n-grams,
-the chance that any two share one is 3 in 10,000.
+through all blocks again, so that about `AT_ONCE` of them are held at a time, more only where a single n-gram
+is more frequent than that. A key is the n-gram itself where its numbers fit into 63 bits, and a hash of it
+otherwise: among 100 million different n-grams, the chance that any two share one is 3 in 10,000.
 """
 
 from __future__ import annotations

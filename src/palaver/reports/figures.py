@@ -56,7 +56,11 @@ def rank_plot(row: RankingRow, prefix: str) -> str:
 
 def difference_plot(rows: Sequence[IntervalRow], prefix: str) -> str:
     """Each pair's difference: a thick interval clustered by dialogue and rater, a thin one of rows alone."""
-    names = [f"{row.system} – {row.against}" for row in rows]
+    several = len({row.criterion for row in rows}) > 1
+    names = [
+        f"{row.criterion}: {row.system} – {row.against}" if several else f"{row.system} – {row.against}"
+        for row in rows
+    ]
     shorts = short_names(dict.fromkeys(names), _NAME)
     left, right, bottom = room(shorts.values()), 20, 40
     figure, axes = canvas(left, right, 4, bottom, 24 * len(rows))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -126,7 +126,7 @@ def render_report(analysis: Analysis) -> str:
         conventions=wording.conventions_used(analysis),
         intervals=_intervals(analysis),
         differences=[trust_words.first_ahead(row) for row in analysis.intervals if row.against],
-        difference_plot=_difference_plot(analysis, draw),
+        difference_plots=list(_difference_plots(analysis, draw)),
         correlation=_correlation(analysis),
         texts=texts_of(analysis),
     )
@@ -165,13 +165,14 @@ def _view(analysis: Analysis, name: str, anchor: str, draw: Draw) -> CriterionVi
     )
 
 
-def _difference_plot(analysis: Analysis, draw: Draw) -> Markup:
+def _difference_plots(analysis: Analysis, draw: Draw) -> Iterator[tuple[str, Markup]]:
+    """One figure a criterion: their scales may differ."""
     rows = [trust_words.first_ahead(row) for row in analysis.intervals if row.against and not row.reason]
-    if not rows:
-        return Markup()
-    from palaver.reports import figures
+    for criterion in dict.fromkeys(row.criterion for row in rows):
+        from palaver.reports import figures
 
-    return draw(figures.difference_plot, rows[:MOST_RATERS])
+        of_criterion = [row for row in rows if row.criterion == criterion]
+        yield criterion, draw(figures.difference_plot, of_criterion[:MOST_RATERS])
 
 
 def _first_raters(matrix: RaterMatrix) -> RaterMatrix:

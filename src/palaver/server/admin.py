@@ -23,12 +23,14 @@ from palaver.server.admin_sessions import (
     find_session,
     list_sessions,
 )
+from palaver.server.admins import REFUSALS, Right, redeem_link
 from palaver.server.chat_log import read_collection
 from palaver.server.dashboard import Pages, as_data, look
 from palaver.server.entry import allow_resume
 from palaver.server.export import Selection, rater_lines, read_answers, stream
 from palaver.server.live import Live
 from palaver.server.oversight import Action, arm_token, decide, redeem_token
+from palaver.server.records import log
 from palaver.server.refusal import Refusal
 from palaver.server.security import RateLimit, Signer, check_origin, cookie, own_origin
 from palaver.server.settings import Settings
@@ -81,11 +83,14 @@ class AdminSite:
 
     def redeem(self, request: Request, token: str) -> str | None:
         """The cookie of a new session for somebody who has the token, which is then used up."""
-        database = self.study_state.database
-        if not redeem_token(database, token.strip()):
-            return None
+        database, token = self.study_state.database, token.strip()
+        name = None
+        if not redeem_token(database, token):
+            name = redeem_link(database, token)
+            if name is None:
+                return None
         browser = request.headers.get("user-agent", "")[:200]
-        return self.cookie(begin_session(database, browser, self.study_state.clock()), LASTS)
+        return self.cookie(begin_session(database, browser, self.study_state.clock(), name), LASTS)
 
     def cookie(self, value: str, max_age: int) -> str:
         """Of several studies behind one address, all their cookies reach the page over all of them."""
@@ -132,14 +137,28 @@ async def site_of(request: Request) -> AdminSite:
 SiteHere = Annotated[AdminSite, Depends(site_of)]
 
 
-def session_of(request: Request, site: SiteHere) -> AdminSession:
-    session = site.session(request)
-    if session is None:
-        raise Refusal(SIGN_IN_FIRST, 401)
-    return session
+class Need:
+    """What a route needs: somebody who is signed in and has this right. Who has it not is written down."""
+
+    def __init__(self, right: Right) -> None:
+        self.right = right
+
+    def __call__(self, request: Request, site: SiteHere) -> AdminSession:
+        session = site.session(request)
+        if session is None:
+            raise Refusal(SIGN_IN_FIRST, 401)
+        if not session.may(self.right):
+            with site.study_state.database.writing() as connection:
+                detail = f"{session.name} asked for {request.scope['path'][:200]}"
+                log(connection, site.study_state.clock(), None, "refused", detail)
+            raise Refusal(REFUSALS[self.right].format(role=session.role), 403)
+        return session
 
 
-Session = Annotated[AdminSession, Depends(session_of)]
+Reader = Annotated[AdminSession, Depends(Need("read"))]
+Decider = Annotated[AdminSession, Depends(Need("decide"))]
+PersonalReader = Annotated[AdminSession, Depends(Need("personal"))]
+Manager = Annotated[AdminSession, Depends(Need("manage"))]
 
 router = APIRouter(prefix="/admin")
 
@@ -149,7 +168,7 @@ def show(request: Request, site: SiteHere) -> Response:
     session = site.session(request)
     if session is None:
         return site.sign_in_page("", 401)
-    board = look(site.study_state.database, site.live)
+    board = look(site.study_state.database, site.live, personal=session.may("personal"))
     csrf = site.csrf(session)
     edition = site.study_state.newest()
     return HTMLResponse(
@@ -157,7 +176,8 @@ def show(request: Request, site: SiteHere) -> Response:
             "admin.html.j2",
             study=edition.study,
             board=board,
-            sections=site.pages.sections(board, csrf),
+            sections=site.pages.sections(board, csrf, session),
+            may=session.may,
             csrf=csrf,
             own_session=session,
             sessions=list_sessions(site.study_state.database, board.status.now),
@@ -187,7 +207,7 @@ def type_token(
 
 @router.post("/logout", include_in_schema=False)
 def sign_out(
-    request: Request, site: SiteHere, session: Session, csrf: Annotated[str, Form()] = ""
+    request: Request, site: SiteHere, session: Reader, csrf: Annotated[str, Form()] = ""
 ) -> Response:
     site.check_form(request, session, csrf)
     return site.sign_out(session)
@@ -195,7 +215,7 @@ def sign_out(
 
 @router.post("/sessions/{session_id}/end", include_in_schema=False)
 def end_other_session(
-    request: Request, site: SiteHere, session: Session, session_id: str, csrf: Annotated[str, Form()] = ""
+    request: Request, site: SiteHere, session: Manager, session_id: str, csrf: Annotated[str, Form()] = ""
 ) -> Response:
     site.check_form(request, session, csrf)
     end_session(site.study_state.database, session_id)
@@ -206,13 +226,13 @@ def end_other_session(
 def decide_about_rater(
     request: Request,
     site: SiteHere,
-    session: Session,
+    session: Decider,
     rater_id: str,
     action: Action,
     csrf: Annotated[str, Form()] = "",
 ) -> Response:
     site.check_form(request, session, csrf)
-    decide(site.study_state.database, rater_id, action, site.study_state.clock())
+    decide(site.study_state.database, rater_id, action, site.study_state.clock(), by=session.name)
     if "application/json" in request.headers.get("accept", ""):
         return JSONResponse({"done": action})
     return RedirectResponse(f"{site.home}#raters", 303)
@@ -220,27 +240,27 @@ def decide_about_rater(
 
 @router.post("/requests/{request_id}/allow", include_in_schema=False)
 def allow_request(
-    request: Request, site: SiteHere, session: Session, request_id: int, csrf: Annotated[str, Form()] = ""
+    request: Request, site: SiteHere, session: Decider, request_id: int, csrf: Annotated[str, Form()] = ""
 ) -> Response:
     site.check_form(request, session, csrf)
-    allow_resume(site.study_state.database, request_id, site.study_state.clock())
+    allow_resume(site.study_state.database, request_id, site.study_state.clock(), by=session.name)
     if "application/json" in request.headers.get("accept", ""):
         return JSONResponse({"done": "allow"})
     return RedirectResponse(f"{site.home}#raters", 303)
 
 
 @router.get("/api/status")
-def show_status(site: SiteHere, session: Session, page: bool = False) -> Response:
+def show_status(site: SiteHere, session: Reader, page: bool = False) -> Response:
     """How far the study is, what the answers say so far, and who the raters are."""
-    board = look(site.study_state.database, site.live)
+    board = look(site.study_state.database, site.live, personal=session.may("personal"))
     data = as_data(board)
     if page:
-        data["page"] = site.pages.sections(board, site.csrf(session))
+        data["page"] = site.pages.sections(board, site.csrf(session), session)
     return JSONResponse(data)
 
 
 @router.get("/openapi.json", include_in_schema=False)
-def openapi(request: Request, session: Session) -> Response:
+def openapi(request: Request, session: Reader) -> Response:
     """What programs can ask of this server."""
     return JSONResponse(request.app.openapi())
 
@@ -248,27 +268,28 @@ def openapi(request: Request, session: Session) -> Response:
 @router.get("/export/{kind}", include_in_schema=False)
 def export(
     site: SiteHere,
-    session: Session,
+    session: Reader,
     kind: Literal["jsonl", "csv", "parquet"],
     all_screens: bool = False,
     excluded: bool = True,
 ) -> Response:
-    chosen = Selection(all_screens=all_screens, excluded=excluded)
+    """Raters by their pseudonyms for whoever may not know more."""
+    chosen = Selection(all_screens=all_screens, excluded=excluded, share=not session.may("personal"))
     return _download(site, f".{kind}", stream(site.study_state.database, kind, chosen))
 
 
 @router.get("/raters.jsonl", include_in_schema=False)
-def raters(site: SiteHere, session: Session) -> Response:
+def raters(site: SiteHere, session: PersonalReader) -> Response:
     return _download(site, "-raters.jsonl", rater_lines(site.study_state.database))
 
 
 @router.get("/study-file", include_in_schema=False)
-def study_file(site: SiteHere, session: Session) -> Response:
+def study_file(site: SiteHere, session: Reader) -> Response:
     return _download(site, ".toml", [site.study_state.newest().source.encode()])
 
 
 @router.get("/record.json", include_in_schema=False)
-def record(site: SiteHere, session: Session) -> Response:
+def record(site: SiteHere, session: Reader) -> Response:
     """What was fixed before the first answer: the study, its hash and seed, the software, the day."""
     with site.study_state.database.reading() as connection:
         row = connection.execute(select(study_table)).one()
@@ -286,7 +307,7 @@ def record(site: SiteHere, session: Session) -> Response:
 
 
 @router.get("/report.html", include_in_schema=False)
-def report(site: SiteHere, session: Session) -> Response:
+def report(site: SiteHere, session: Reader) -> Response:
     """The HTML report on the answers so far, without excluded raters."""
     from palaver.reports import render_report
     from palaver.studies import analyse, read_ratings

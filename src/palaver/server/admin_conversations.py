@@ -16,7 +16,7 @@ from palaver.collection.quality import Quality, decide
 from palaver.collection.records import Conversation, Decision, Key, Person
 from palaver.collection.review import DECISIONS, keys_of
 from palaver.collection.standards import Standards, read_standards
-from palaver.server.admin import AdminSite, Session, SiteHere
+from palaver.server.admin import AdminSite, PersonalReader, SiteHere
 from palaver.server.chat_log import ChatLog
 from palaver.server.chat_records import conversations_of, people_of, ratings_of, read_records
 from palaver.server.refusal import Refusal, clean
@@ -55,7 +55,7 @@ def _review(site: AdminSite) -> Review:
 
 
 @router.get("/conversations", response_class=HTMLResponse)
-def show_conversations(site: SiteHere, session: Session) -> Response:
+def show_conversations(site: SiteHere, session: PersonalReader) -> Response:
     review = _review(site)
     page = site.pages.page(
         "admin_conversations.html.j2",
@@ -70,7 +70,7 @@ def show_conversations(site: SiteHere, session: Session) -> Response:
 
 
 @router.get("/conversations/{conversation_id:path}", response_class=HTMLResponse)
-def show_conversation(site: SiteHere, session: Session, conversation_id: str) -> Response:
+def show_conversation(site: SiteHere, session: PersonalReader, conversation_id: str) -> Response:
     review = _review(site)
     conversation = next((c for c in review.held if c.id == conversation_id), None)
     if conversation is None:
@@ -91,7 +91,7 @@ def show_conversation(site: SiteHere, session: Session, conversation_id: str) ->
 def decide_about_conversation(
     request: Request,
     site: SiteHere,
-    session: Session,
+    session: PersonalReader,
     conversation_id: str,
     decision: Annotated[str, Form(max_length=10)] = "",
     participant: Annotated[str, Form(max_length=200)] = "",
@@ -111,17 +111,17 @@ def decide_about_conversation(
 
 
 @router.get("/conversations.jsonl")
-def download_conversations(site: SiteHere, session: Session) -> Response:
+def download_conversations(site: SiteHere, session: PersonalReader) -> Response:
     return _lines(conversations_of(site.study_state.database), "conversations.jsonl")
 
 
 @router.get("/people.jsonl")
-def download_people(site: SiteHere, session: Session) -> Response:
+def download_people(site: SiteHere, session: PersonalReader) -> Response:
     return _lines(people_of(site.study_state.database), "people.jsonl")
 
 
 @router.get("/ratings.jsonl")
-def download_ratings(site: SiteHere, session: Session) -> Response:
+def download_ratings(site: SiteHere, session: PersonalReader) -> Response:
     return _lines(ratings_of(site.study_state.database), "ratings.jsonl")
 
 

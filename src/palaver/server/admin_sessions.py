@@ -10,15 +10,20 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import delete, func, insert, select, update
 
+from palaver.server.admins import RIGHTS, Right, Role
 from palaver.server.database import Database
-from palaver.server.tables import admin_session
+from palaver.server.tables import admin, admin_session
 
 LASTS = 7 * 24 * 3600
 """Seconds after which the admin has to sign in again."""
 _NEWS = 60.0
 """Seconds between two notes of when a session was seen."""
+
+
+_ROLE = func.coalesce(admin.c.role, "owner").label("role")
+_SESSIONS = select(admin_session, _ROLE).outerjoin(admin, admin.c.name == admin_session.c.admin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +32,22 @@ class AdminSession:
     began_at: float
     seen_at: float
     browser: str
+    admin: str | None = None
+    """The name of a named admin; None for whoever had the owner's own link."""
+    role: Role = "owner"
+
+    @property
+    def name(self) -> str:
+        return "the owner" if self.admin is None else f"{self.admin} ({self.role})"
+
+    def may(self, right: Right) -> bool:
+        return right in RIGHTS[self.role]
 
 
-def begin_session(database: Database, browser: str, now: float) -> str:
-    """A new session; the text that its cookie holds."""
+def begin_session(database: Database, browser: str, now: float, name: str | None = None) -> str:
+    """A new session, of a named admin or the owner; the text that its cookie holds."""
     token = secrets.token_urlsafe(32)
-    row = {"id": _hash(token), "began_at": now, "seen_at": now, "browser": browser}
+    row = {"id": _hash(token), "began_at": now, "seen_at": now, "browser": browser, "admin": name}
     with database.writing() as connection:
         connection.execute(delete(admin_session).where(admin_session.c.began_at <= now - LASTS))
         connection.execute(insert(admin_session).values(row))
@@ -41,9 +56,7 @@ def begin_session(database: Database, browser: str, now: float) -> str:
 
 def find_session(database: Database, token: str, now: float) -> AdminSession | None:
     """The session of a cookie, if it has not ended."""
-    query = select(admin_session).where(
-        admin_session.c.id == _hash(token), admin_session.c.began_at > now - LASTS
-    )
+    query = _SESSIONS.where(admin_session.c.id == _hash(token), admin_session.c.began_at > now - LASTS)
     with database.reading() as connection:
         row = connection.execute(query).first()
     if row is None:
@@ -57,7 +70,7 @@ def find_session(database: Database, token: str, now: float) -> AdminSession | N
 
 def list_sessions(database: Database, now: float) -> Sequence[AdminSession]:
     """Everybody who is signed in, the latest seen first."""
-    query = select(admin_session).where(admin_session.c.began_at > now - LASTS)
+    query = _SESSIONS.where(admin_session.c.began_at > now - LASTS)
     with database.reading() as connection:
         rows = connection.execute(query.order_by(admin_session.c.seen_at.desc())).all()
     return [AdminSession(**row._mapping) for row in rows]

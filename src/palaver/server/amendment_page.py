@@ -14,7 +14,7 @@ from markupsafe import escape
 from sqlalchemy import select
 
 from palaver.errors import UserError
-from palaver.server.admin import AdminSite, Session, SiteHere
+from palaver.server.admin import AdminSite, Manager, SiteHere
 from palaver.server.admin_sessions import AdminSession
 from palaver.server.editions import Edition
 from palaver.server.refusal import Refusal, clean
@@ -30,7 +30,7 @@ router = APIRouter(prefix="/admin/amend")
 
 
 @router.get("", response_class=HTMLResponse, include_in_schema=False)
-def show(site: SiteHere, session: Session) -> Response:
+def show(site: SiteHere, session: Manager) -> Response:
     if site.is_collection:
         raise Refusal("a collection is changed with palaver collect amend", 404)
     edition = site.study_state.newest()
@@ -41,7 +41,7 @@ def show(site: SiteHere, session: Session) -> Response:
 def amend(
     request: Request,
     site: SiteHere,
-    session: Session,
+    session: Manager,
     file: UploadFile | None = None,
     text: Annotated[str, Form()] = "",
     confirmed: Annotated[str, Form()] = "",
@@ -55,7 +55,7 @@ def amend(
         study = parse_study(text, "the study file", edition.study.media)
         amendment = compare_studies(edition.study, study)
         if confirmed and confirmed == site.mark_of_draft(edition.version, text):
-            site.study_state.amend(study, text)
+            site.study_state.amend(study, text, by=session.name)
             return RedirectResponse(f"{site.home}/amend", 303)
     except UserError as error:
         return _page(site, session, edition, text, problem=error)

@@ -23,6 +23,8 @@ from palaver.errors import DataError, Sentence, UserError
 from palaver.server import (
     admin,
     admin_conversations,
+    admin_items,
+    admin_raters,
     amendment_page,
     assets,
     chat,
@@ -109,6 +111,8 @@ def create_app(settings: Settings) -> FastAPI:
         app.include_router(chat.router)
         app.include_router(chat_page.router)
         app.include_router(admin_conversations.router)
+        app.include_router(admin_raters.router)
+        app.include_router(admin_items.router)
         app.include_router(admin.router)
         app.include_router(amendment_page.router)
         previews = preview.PreviewGate(app.state.admin, create_app)

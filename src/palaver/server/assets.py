@@ -43,6 +43,8 @@ def static_files() -> dict[str, StaticFile]:
                 lambda script: b'from "./%b?v=%b"' % (script[1], read(script[1].decode()).version.encode()),
                 (folder / name).read_bytes(),
             )
+            if name == "admin.css":
+                content = (files("palaver.reports") / "templates" / "shared.css").read_bytes() + content
             version = hashlib.sha256(content).hexdigest()[:12]
             by_name[name] = StaticFile(content, _TYPES[Path(name).suffix], version)
         return by_name[name]

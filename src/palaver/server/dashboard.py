@@ -16,9 +16,11 @@ from sqlalchemy import Row
 
 from palaver.reports import names, numbers, wording
 from palaver.schema.run import plain
+from palaver.server.admin_sessions import AdminSession
 from palaver.server.assets import environment, static_files
 from palaver.server.database import Database
 from palaver.server.entry import code_of, resume_requests
+from palaver.server.export import pseudonym
 from palaver.server.live import Findings, Live, Point
 from palaver.server.oversight import Status, rater_table, status
 from palaver.server.sequence_view import MOST_DRAWN, describe_stop, forecast, sequence_chart, watch_data
@@ -54,6 +56,11 @@ _NOTHING_KNOWN = RaterRow(
 )
 
 
+def name_of(rater_id: str, external: str | None, *, personal: bool) -> str:
+    """What a rater is called: by the platform, or else by the pseudonym that published data have."""
+    return (external or rater_id[:8]) if personal else pseudonym(rater_id)
+
+
 @dataclass(frozen=True, slots=True)
 class RaterLine:
     """One line of the table of raters."""
@@ -61,6 +68,8 @@ class RaterLine:
     rater: Row[Any]
     """As `oversight.rater_table` has it."""
     habits: RaterRow
+    personal: bool = True
+    """Whether the platform's name for the person may be shown."""
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -68,7 +77,7 @@ class RaterLine:
 
     @property
     def name(self) -> str:
-        return str(self.rater.external or self.rater.id[:8])
+        return name_of(self.rater.id, self.rater.external, personal=self.personal)
 
     @property
     def standing(self) -> str:
@@ -84,24 +93,30 @@ class Dashboard:
     raters: tuple[RaterLine, ...]
     requests: tuple[Row[Any], ...]
     """Browsers that want to go on as somebody, as `entry.resume_requests` has them."""
+    personal: bool = True
 
     @property
     def fresh(self) -> bool:
         return self.findings is not None and self.findings.answers == self.status.answers
 
 
-def look(database: Database, live: Live, *, wait: bool = False, now: float | None = None) -> Dashboard:
-    """The state of the study; `wait` for statistics that are not there yet."""
+def look(
+    database: Database, live: Live, *, wait: bool = False, now: float | None = None, personal: bool = True
+) -> Dashboard:
+    """The state of the study; `wait` for statistics that are not there yet. `personal`: with platform ids."""
     now = time.time() if now is None else now
     findings = live.wait() if wait else live.current()
     habits = findings.raters if findings else {}
-    lines = [RaterLine(row, habits.get(row.id, _NOTHING_KNOWN)) for row in rater_table(database, now)]
+    lines = [
+        RaterLine(row, habits.get(row.id, _NOTHING_KNOWN), personal) for row in rater_table(database, now)
+    ]
     lines.sort(key=lambda line: (line.rater.excluded, -len(line.flags)))  # stable: the latest seen first
     return Dashboard(
         status=status(database, now),
         findings=findings,
         raters=tuple(lines),
         requests=tuple(resume_requests(database)),
+        personal=personal,
     )
 
 
@@ -114,6 +129,7 @@ def as_data(board: Dashboard) -> dict[str, Any]:
         "raters": [
             {
                 **line.rater._mapping,
+                "external": line.rater.external if board.personal else None,
                 "flags": line.flags,
                 "median_seconds": line.habits.median_seconds,
                 "agreement": line.habits.agreement,
@@ -171,6 +187,7 @@ class Pages:
             chart=chart,
             ago=ago,
             code_of=code_of,
+            name_of=name_of,
             flags=ALL_FLAGS,
             most_raters=MOST_RATERS,
         )
@@ -179,12 +196,10 @@ class Pages:
         """A whole page."""
         return self._environment.get_template(template).render(**values)
 
-    def sections(self, board: Dashboard, csrf: str) -> dict[str, str]:
+    def sections(self, board: Dashboard, csrf: str, session: AdminSession) -> dict[str, str]:
         """The pieces of the page that change, by the id of the element that holds each."""
-        return {
-            name: self.page(f"admin_{name}.html.j2", board=board, csrf=csrf, now=board.status.now)
-            for name in SECTIONS
-        }
+        values = {"board": board, "csrf": csrf, "now": board.status.now, "may": session.may}
+        return {name: self.page(f"admin_{name}.html.j2", **values) for name in SECTIONS}
 
 
 def _name(text: str, width: int = 28) -> Markup:

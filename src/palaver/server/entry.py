@@ -100,7 +100,7 @@ def resume_requests(database: Database) -> Sequence[Row[Any]]:
         return connection.execute(query).all()
 
 
-def allow_resume(database: Database, request_id: int, now: float) -> None:
+def allow_resume(database: Database, request_id: int, now: float, by: str = "the admin") -> None:
     """Let a browser go on as the rater it asked for, once; twice is once."""
     chosen = update(resume_request).where(resume_request.c.id == request_id)
     with database.writing() as connection:
@@ -108,4 +108,4 @@ def allow_resume(database: Database, request_id: int, now: float) -> None:
         rater_id = allowed.scalar()
         if rater_id is None:
             raise Refusal("there is no such request any more", 404)
-        log(connection, now, rater_id, "resume allowed", "by the admin")
+        log(connection, now, rater_id, "resume allowed", f"by {by}")

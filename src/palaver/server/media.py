@@ -7,12 +7,12 @@ another content is another study, which `palaver study amend` takes over or refu
 from __future__ import annotations
 
 import re
-from html import escape
 from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
+from markupsafe import escape
 from sqlalchemy import Connection, Row, insert, select
 from starlette.datastructures import Headers
 

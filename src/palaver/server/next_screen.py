@@ -37,7 +37,7 @@ def next_screen(
         trained, taken = True, None
     if trained:
         taken = _due_check(connection, catalogue, me, standing)
-        most = catalogue.study.items_per_rater
+        most = quota_of(catalogue.study, me)
         if taken is None and (most is None or standing.done < most):
             return _work(connection, catalogue, me, now, seconds)
     if taken is None:
@@ -99,6 +99,12 @@ def _due_check(
     if known:
         return known[int(check_offset(me.id) * 997 + given) % len(known)]
     return _broken_copy(connection, me) if checks.degraded else None
+
+
+def quota_of(study: Study, me: Rater) -> int | None:
+    """How many real screens this rater may answer; None for all."""
+    most = study.items_per_rater
+    return None if most is None else most + (me.extra or 0)
 
 
 def checks_due(study: Study, rater_id: str, done: int) -> int:

@@ -169,7 +169,9 @@ Action = Literal["block", "unblock", "exclude", "include"]
 _EVENTS = {"block": "blocked", "unblock": "unblocked", "exclude": "excluded", "include": "included"}
 
 
-def decide(database: Database, rater_id: str, action: Action, now: float | None = None) -> None:
+def decide(
+    database: Database, rater_id: str, action: Action, now: float | None = None, by: str = "the admin"
+) -> None:
     """Mark a rater; twice is once.
 
     `block`: no more screens, and what was answered still counts. `exclude`: the answers stay out of the
@@ -199,7 +201,7 @@ def decide(database: Database, rater_id: str, action: Action, now: float | None 
             change_rater(connection, rater_id, blocked=after)
         else:
             leases.set_excluded(connection, rater_id, after)
-        log(connection, now, rater_id, _EVENTS[action], "by the admin")
+        log(connection, now, rater_id, _EVENTS[action], f"by {by}")
 
 
 def _yield_places(connection: Connection, rater_id: str, before: str, after: str) -> None:

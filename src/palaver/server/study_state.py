@@ -40,7 +40,7 @@ from palaver.server.editions import (
 )
 from palaver.server.entry import Browser, check_return
 from palaver.server.media import keep_files
-from palaver.server.next_screen import checks_due, next_screen
+from palaver.server.next_screen import checks_due, next_screen, quota_of
 from palaver.server.rater_checks import judge_check
 from palaver.server.records import (
     LEFT,
@@ -190,7 +190,7 @@ class StudyState:
                 )
         return cls(database, clock)
 
-    def amend(self, study: Study, source: str, folder: Path | None = None) -> Amendment:
+    def amend(self, study: Study, source: str, *, folder: Path | None = None, by: str = "") -> Amendment:
         """Change the study while it runs. What was answered keeps the version it was answered under."""
         now = self.clock()
         with self.database.writing() as connection:
@@ -214,7 +214,8 @@ class StudyState:
             if amendment.new_items:
                 connection.execute(insert(screen), more_screens(connection, study, amendment.new_items))
                 self.database.note_sizes(connection)
-            log(connection, now, None, "amended", f"version {number}: {'; '.join(amendment.changes)}")
+            changes = "; ".join([*amendment.changes, f"by {by}"] if by else amendment.changes)
+            log(connection, now, None, "amended", f"version {number}: {changes}")
             self._edition = read_edition(connection)
         return amendment
 
@@ -336,7 +337,7 @@ class StudyState:
         """There is no screen for this rater: wait for one that others hold, or leave."""
         if me.state not in ("training", "working"):  # just screened out
             return self._visit(me, me.state)
-        most = self.study.items_per_rater
+        most = quota_of(self.study, me)
         may_do_more = (most is None or n_done < most) and not self._has_stopped(connection)
         if may_do_more and leases.others_hold_work(connection, me.id):
             since = now if me.waiting_since is None else me.waiting_since
@@ -349,7 +350,7 @@ class StudyState:
                 return replace(visit, has_worked=n_done > 0, seconds_to_wait=left)
         if n_done == 0:  # not written down: more items, or somebody excluded, may bring work
             return self._visit(me, "unneeded")
-        state = "survey" if self.study.survey else "done"
+        state = "survey" if self.study.survey and me.survey is None else "done"
         change_rater(connection, me.id, state=state)
         log(connection, now, me.id, state)
         return self._visit(me, state)

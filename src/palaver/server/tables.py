@@ -101,6 +101,7 @@ rater = Table(
     Column("code", String(16), nullable=False),
     Column("survey", Text),  # JSON
     Column("waiting_since", Double),  # others hold all screens that are left
+    Column("extra", Integer),  # screens on top of what the study gives everybody
     UniqueConstraint("platform", "external"),
 )
 
@@ -196,6 +197,31 @@ admin_session = Table(
     Column("began_at", Double, nullable=False),
     Column("seen_at", Double, nullable=False),
     Column("browser", Text, nullable=False),
+    Column("admin", String(80)),  # nothing for whoever had the owner's own link
+)
+
+admin = Table(
+    "admin",
+    metadata,
+    Column("name", String(80), primary_key=True),
+    Column("role", String(8), nullable=False),  # owner, helper, viewer
+    Column("token_hash", String(64)),  # sha256 of a link that was not used yet
+    Column("added_at", Double, nullable=False),
+)
+
+decision = Table(  # of an admin about a disputed item; rows are only ever added, the latest counts
+    "decision",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("item", Text, nullable=False),
+    Column("system", Text, nullable=False),
+    Column("against", Text),
+    Column("criterion", Text, nullable=False),
+    Column("value", Text),  # nothing takes an earlier decision back
+    Column("reason", Text, nullable=False),
+    Column("admin", Text, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("version", Integer, nullable=False),  # of the study
 )
 
 resume_request = Table(

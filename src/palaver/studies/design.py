@@ -135,9 +135,9 @@ def _hidden(data: dict[str, Any], error: ValidationError) -> Iterator[tuple[Loca
     translations = _sound_translations(mended)
     yield from translation_problems(translations, list(questions.values()), list(survey.values()))
     if all(not mistake["loc"] for mistake in error.errors()):  # every part is sound by itself
-        stop: dict[str, Any] = {name: mended[name] for name in STOP if name in mended}
-        parts: dict[str, Any] = {"questions": tuple(questions.values()), "items": tuple(items.values())}
-        yield from stop_problems(Study.model_construct(**stop, **parts))
+        parts: dict[str, Any] = {name: mended[name] for name in STOP if name in mended}
+        parts |= {"questions": tuple(questions.values()), "items": tuple(items.values())}
+        yield from stop_problems(Study.model_construct(**parts))
 
 
 def _sound_translations(data: dict[str, Any]) -> dict[str, Translation]:

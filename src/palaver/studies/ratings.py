@@ -240,7 +240,7 @@ def _build(ratings: RatingFrame, study: Study | None, labels: Labels, skip_bad: 
         raise DataError(
             f"{named}: {count_bad(bad, is_wide)} of {ratings.n_rows:,} cannot be used",
             "mend them, or add --skip-bad to leave them out (they are counted and written to bad-rows.csv)",
-            _listed(bad),
+            _listed(bad, ratings.paths),
         )
     table, n_duplicates = _drop_earlier(table)
     conditions = apply_conditions(table, study)
@@ -252,7 +252,7 @@ def _build(ratings: RatingFrame, study: Study | None, labels: Labels, skip_bad: 
         "answers to a question that a changed answer no longer asks": conditions.n_dropped,
     }
     if table.is_empty() and texts.is_empty():
-        raise DataError(f"{named}: no usable rating is left", problems=_listed(bad))
+        raise DataError(f"{named}: no usable rating is left", problems=_listed(bad, ratings.paths))
     lost = [c.label for c in criteria if not c.n_ratings]
     left = set(table["criterion"].unique().cast(pl.String))
     held = [c for c in criteria if c.label in left]
@@ -510,8 +510,9 @@ def _numbers(column: pl.Series) -> NDArray[np.int64]:
     return column.to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
 
 
-def _listed(bad: pl.DataFrame) -> list[str]:
-    several = bad[FILE].n_unique() > 1
+def _listed(bad: pl.DataFrame, paths: Sequence[str]) -> list[str]:
+    """The first bad rows, each with its file where several were read."""
+    several = len(paths) > 1
     listed = []
     for row in bad.head(_MOST_LISTED).iter_rows(named=True):
         place = f"{row[FILE]}, row {row[ROW]}" if several else f"row {row[ROW]}"

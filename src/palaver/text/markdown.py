@@ -11,11 +11,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from html import escape
 from urllib.parse import unquote
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from markupsafe import escape
 
 LONGEST = 50_000
 """Characters up to which a text is parsed: some texts take the square of their length."""
@@ -108,7 +108,7 @@ class _Writer:
             elif token.type == "inline":
                 yield from self._inline(token.children or [])
             else:
-                yield escape(token.content)
+                yield str(escape(token.content))
 
     def _heading(self, token: Token) -> str:
         if token.nesting < 0:
@@ -131,12 +131,12 @@ class _Writer:
             elif token.type == "image":
                 yield self._image(_embedded(token))
             else:
-                yield escape(token.content)
+                yield str(escape(token.content))
 
     def _image(self, image: Embedded) -> str:
         is_in_link = any(map(self._is_link, self._targets))  # an image is a link itself
         shown = None if is_in_link else self._embed(image)
-        return shown or escape(f"![{image.label}]({image.source})")
+        return shown or str(escape(f"![{image.label}]({image.source})"))
 
     def _link(self, token: Token) -> str:
         """A link that opens elsewhere and tells nobody where it was; or the address, behind the words."""
@@ -147,7 +147,7 @@ class _Writer:
                 return ""
             return f'<a href="{escape(target)}" target="_blank" rel="noopener noreferrer">'
         target = self._targets.pop()
-        return "</a>" if self._is_link(target) else escape(f" ({target})")
+        return "</a>" if self._is_link(target) else str(escape(f" ({target})"))
 
     def _is_link(self, target: str) -> bool:
         return self._links and bool(_ADDRESS.fullmatch(target))
