@@ -66,6 +66,7 @@ def bots(tmp_path: Path) -> Iterator[dict[str, Bot]]:
 
 
 def say(page: Page, text: str) -> None:
+    expect(page.locator("#say")).to_be_visible()
     expect(page.locator("#send")).to_be_enabled()
     page.fill("#text", text)
     page.keyboard.press("Enter")
@@ -78,17 +79,17 @@ def vote(page: Page, label: str) -> None:
     expect(form).to_have_count(0)
 
 
-@pytest.mark.parametrize("width", [1280, 390])
 def test_two_rounds(
-    width: int, browser: Browser, tmp_path: Path, bots: dict[str, Bot], chat_server: Callable[[str], Any]
+    browser: Browser, tmp_path: Path, bots: dict[str, Bot], chat_server: Callable[[str], Any]
 ) -> None:
     server = chat_server(f"sqlite:///{tmp_path / 'chat.db'}")
-    page = browser.new_context(viewport={"width": width, "height": 844}).new_page()
+    page = browser.new_context(viewport={"width": 1280, "height": 844}).new_page()
     problems: list[str] = []
     frames: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: frames.append(str(frame))))
     come_in(page, server.url)
+    expect(page.locator("#say")).to_be_visible()
     left, right = server.app.state.site.chat.log.host.lobby.rooms[1].bots
 
     bots[left].may_end.clear()
@@ -103,7 +104,11 @@ def test_two_rounds(
     no_sideways_scroll(page)
     vote(page, "Right")
     expect(page.locator(".votes")).to_have_text("your vote: Right")
+    page.set_viewport_size({"width": 390, "height": 844})
     say(page, "again")
+    expect(page.locator("form.vote")).to_be_visible()
+    accessible(page)
+    no_sideways_scroll(page)
     vote(page, "Both are bad")
     page.reload()
     expect(page.locator(".votes")).to_have_text(["your vote: Right", "your vote: Both are bad"])
