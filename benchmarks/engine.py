@@ -101,7 +101,11 @@ def measure_rates(n_contexts: int) -> dict[str, Any]:
             )  # fmt: skip
             rates[engine] = round(n_rows / seconds, 1)
         same = (folder / "local.jsonl").read_bytes() == (folder / "processes.jsonl").read_bytes()
-        rows = [json.loads(line) for line in (folder / "local.jsonl").read_text().splitlines()]
+        rows, others = (
+            [json.loads(line) for line in (folder / f"{name}.jsonl").read_text().splitlines()]
+            for name in ("local", "processes")
+        )
+        same_replies = [row["response"] for row in rows] == [row["response"] for row in others]
         size = (folder / "local.jsonl").stat().st_size
         many = folder / "many.jsonl"
         with many.open("w", encoding="utf-8") as file:
@@ -116,6 +120,7 @@ def measure_rates(n_contexts: int) -> dict[str, Any]:
         "responses": n_rows,
         "generated_per_second": rates,
         "files_of_both_engines_are_byte_equal": same,
+        "replies_of_both_engines_are_equal": same_replies,
         "bytes_per_response": round(size / n_rows, 1),
         "counted": n_many,
         "counted_per_second": round(n_many / seconds),

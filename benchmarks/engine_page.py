@@ -90,7 +90,9 @@ def rates_line(record: Mapping[str, Any]) -> Iterator[str]:
     told = ", ".join(
         f"{rate:,.0f} a second with `{engine}`" for engine, rate in rates["generated_per_second"].items()
     )
-    equal = "the same bytes" if rates["files_of_both_engines_are_byte_equal"] else "other bytes"
+    equal = "the same bytes"
+    if not rates["files_of_both_engines_are_byte_equal"]:
+        equal = "the same replies" if rates["replies_of_both_engines_are_equal"] else "other replies"
     yield f"`{rates['system']}` answered {told} ({rates['responses']:,} responses, {equal} from both);"
     yield f"words were counted at {rates['counted_per_second']:,} responses a second in one process."
     yield f"Machine: {speed['machine']}. Command: `{speed['command']}`."
