@@ -168,6 +168,12 @@ def choices(draw: st.DrawFn) -> s.SingleChoice:
     return s.SingleChoice(options=tuple(draw(st.lists(option, min_size=2, max_size=4, unique=True))))
 
 
+@st.composite
+def free_texts(draw: st.DrawFn) -> s.FreeText:
+    shortest, longest = sorted(draw(st.tuples(st.integers(1, 2000), st.integers(1, 2000))))
+    return s.FreeText(min_length=shortest, max_length=longest, lines=draw(st.integers(1, 40)))
+
+
 KINDS: dict[type[Any], st.SearchStrategy[Any]] = {
     s.Likert: steps(s.Likert),
     s.Ordinal: steps(s.Ordinal),
@@ -271,6 +277,7 @@ runs = st.builds(
 
 STRATEGIES: dict[type[Any], st.SearchStrategy[Any]] = {
     **KINDS,
+    s.FreeText: free_texts(),
     s.Turn: turns,
     s.Dialogue: dialogues(),
     s.Entity: entities,
