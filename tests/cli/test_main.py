@@ -83,7 +83,17 @@ def test_the_line_in_the_list_is_the_first_of_the_help(palaver: Palaver) -> None
     assert "Serve a study to raters." in palaver("study", "serve", "--help").out
 
 
-OWN_SENSE = {"--batch-size", "--by", "--check", "--items", "--k", "--method", "--preset", "--raters"}
+OWN_SENSE = {
+    "--batch-size",
+    "--by",
+    "--check",
+    "--decisions",
+    "--items",
+    "--k",
+    "--method",
+    "--preset",
+    "--raters",
+}
 OWN_SENSE |= {"--format", "--people", "--from", "--pairs", "--selector", "--system", "--systems"}
 """Words that mean something else to another noun."""
 

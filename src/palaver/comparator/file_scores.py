@@ -26,7 +26,6 @@ from palaver.comparator.training_data import RatedDialogue
 from palaver.engine import Engine, Recipe, map_shards
 from palaver.errors import DataError
 from palaver.files import write_atomically
-from palaver.models.devices import choose_device
 from palaver.progress import Progress, no_progress
 from palaver.schema import Dialogue
 
@@ -113,6 +112,8 @@ class _ShardScorer:
 
 def _open_scorer(comparator: str, device: str) -> Scorer:
     """On the device of the machine that it runs on, which may be a worker's."""
+    from palaver.models.devices import choose_device  # opens torch
+
     return load_scorer(comparator, device=str(choose_device(device)))
 
 
