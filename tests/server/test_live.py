@@ -13,6 +13,7 @@ import sham
 
 from palaver.schema import Study
 from palaver.server import live
+from palaver.server.admin_sessions import AdminSession
 from palaver.server.dashboard import Pages, ago, as_data, chart, look
 from palaver.server.database import Database
 from palaver.server.export import read_answers
@@ -88,7 +89,7 @@ def test_every_preset_at_every_stage_makes_a_page(preset: str, screens: int | No
         sham.work(study_state, sham.come_in(study_state), rng, screens=screens)
     board = look(sqlite, Live(sqlite), wait=True)
     assert board.fresh
-    pages = Pages("").sections(board, "token")
+    pages = Pages("").sections(board, "token", AdminSession("s", 0, 0, ""))
     assert ("Nobody has answered yet" in pages["results"]) == (screens == 0)
     data = as_data(board)
     assert len(data["raters"]) == 2

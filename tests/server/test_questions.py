@@ -402,7 +402,9 @@ def test_a_page_without_scripts_shows_all_questions(sqlite: Database, study: Stu
     page = (
         environment("", static_files())
         .get_template("rate.html.j2")
-        .render(view=view, study=study, title="t", csrf="c", page="p", rater="r", problem="")
+        .render(
+            view=view, study=study, title="t", csrf="c", page="p", rater="r", problem="", is_preview=False
+        )
     )
     assert 'name="answer:0.1:fault"' in page
     assert "data-shown-if" in page

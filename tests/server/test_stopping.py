@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from palaver.schema import Study
 from palaver.schema.delivery import StopJudge, Verdict
+from palaver.server.admin_sessions import AdminSession
 from palaver.server.dashboard import Pages, as_data, look
 from palaver.server.database import Database
 from palaver.server.export import frames, read_answers, study_of
@@ -25,6 +26,8 @@ from palaver.studies.design import preset_study
 from palaver.studies.ratings import ratings_from_frame, read_ratings
 from palaver.studies.simulate import example_study
 from palaver.studies.trust import trust_interval
+
+OWNER = AdminSession("s", 0, 0, "")
 
 
 def a_study(**more: Any) -> Study:
@@ -150,7 +153,7 @@ def test_a_judge_makes_the_served_sequence_sure_earlier(
     assert helped[0].looks[0].n_dialogues == without[0].looks[0].n_dialogues
     assert ends[1] < 0.7 * ends[0] or (helped[0].decided and not without[0].decided)
     board = look(sqlite, Live(sqlite), wait=True)
-    html = Pages("").sections(board, "x")["results"]
+    html = Pages("").sections(board, "x", OWNER)["results"]
     assert "helped by the scores of" in html
     assert "scorer" in html
 
@@ -183,7 +186,7 @@ def test_the_admin_page_draws_the_sequence_and_says_when_it_will_stop(state: Stu
     assert drawn is not None
     assert drawn["label"].startswith(f"{pair.system} minus {pair.against}")
     assert "it goes on to its end (24 dialogues)" in describe_stop([pair], 24)
-    html = Pages("").sections(look(state.database, Live(state.database), wait=True), "x")["results"]
+    html = Pages("").sections(look(state.database, Live(state.database), wait=True), "x", OWNER)["results"]
     assert 'class="course sequence"' in html
     assert 'id="forecast"' in html
     assert sequence_chart(dataclasses.replace(pair, looks=pair.looks[:1]), 24) is None
@@ -206,7 +209,7 @@ def test_the_admin_sees_the_sequence_and_why_it_stopped(state: StudyState) -> No
     data = as_data(board)["statistics"]
     assert data["stopped"]
     assert data["sequence"][0]["decision"] == "better"
-    html = Pages("").sections(board, "x")["results"]
+    html = Pages("").sections(board, "x", OWNER)["results"]
     assert "The study has stopped" in html
     assert "Is it enough?" in html
 

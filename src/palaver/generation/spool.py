@@ -74,6 +74,8 @@ class Spool:
 
 
 def _head(line: bytes) -> dict[str, Any] | None:
+    if not line.endswith(b"\n"):  # it was cut
+        return None
     try:
         head = json.loads(line)
     except ValueError:

@@ -66,9 +66,10 @@ async def chat_page(site: Site, chat: ChatHub, session: Session) -> tuple[HTMLRe
     if state != "working":
         return None, reason
     csrf = site.signer.csrf(session.rater)
-    collection = chat.log.collection
-    asked = forms(collection, session.words)
-    return site.page("chat", session.words, csrf=csrf, collection=collection, forms=asked), reason
+    collection, t = chat.log.collection, session.words
+    instructions = t.study(collection.frame()).instructions  # as amended: the site's own study is older
+    values = {"csrf": csrf, "collection": collection, "instructions": instructions}
+    return site.page("chat", t, forms=forms(collection, t), **values), reason
 
 
 router = APIRouter()
