@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
+from threading import Timer
 from typing import Any
 
 import pytest
@@ -105,6 +106,39 @@ def test_a_row_that_ends_its_worker_costs_one_row(killer: int, size: int, worker
     ]
     assert [row for row, _ in made] == list(range(60))
     assert [row for row, result in made if isinstance(result, RowError)] == [killer]
+
+
+class ForgetfulWorker(MortalWorker):
+    """Takes a while, and when it ends, what it had just done is lost with it."""
+
+    def __init__(self, work: Callable[[Any], Any], dies: Callable[[Any], bool], begun: Counter[Any]) -> None:
+        super().__init__(work, dies, begun)
+        self.given: list[Future[Any]] = []
+
+    def submit(self, shard: Any) -> Future[Any]:
+        done = super().submit(shard)
+        self.given.append(Future())
+        if self.is_dead:
+            for future in self.given:
+                if not future.done():
+                    future.set_exception(WorkerLost("killed"))
+        else:
+            Timer(0.01, self._tell, (self.given[-1], done.result())).start()
+        return self.given[-1]
+
+    def _tell(self, future: Future[Any], result: Any) -> None:
+        if not self.is_dead:
+            future.set_result(result)
+
+
+def test_rows_that_are_lost_with_their_worker_are_not_to_blame() -> None:
+    def start() -> ForgetfulWorker:
+        return ForgetfulWorker(partial(in_parts, squares), lambda shard: 5 in shard, Counter())
+
+    pool = Pool(start, 1, name, ordered=True, of_rows=True)
+    made = [part for _, parts in pool.run(batches_of(12, 4)) for part in parts]
+    assert [rows for rows, result in made if isinstance(result, RowError)] == [[5]]
+    assert sorted(row for rows, _ in made for row in rows) == list(range(12))
 
 
 def test_a_shard_that_is_no_batch_is_named() -> None:

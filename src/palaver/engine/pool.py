@@ -100,10 +100,17 @@ class Pool:
                 desk.worker.stop()
 
     def _hand_out(self, coming: Iterator[tuple[int, Any]]) -> None:
-        """First to those who have nothing, then to those who have one."""
+        """First to those who have nothing, then to those who have one.
+
+        What has ended a worker is worked on alone: a result may be lost with its worker although the shard
+        behind it was to blame.
+        """
         for n_held in range(_AHEAD):
+            if n_held and any(task.n_losses for task in self._again):
+                return
             for desk in self._desks:
-                if len(desk.tasks) == n_held and desk.worker.starting() is None:
+                is_alone = any(task.n_losses for task in desk.tasks.values())
+                if len(desk.tasks) == n_held and not is_alone and desk.worker.starting() is None:
                     task = self._next_task(coming)
                     if task is None:
                         return
