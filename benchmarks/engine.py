@@ -235,7 +235,7 @@ def soak_nodes(n_batches: int) -> dict[str, Any]:
 
 
 def soak_driver(n_contexts: int, n_kills: int, seed: int) -> dict[str, Any]:
-    """`palaver generate` on two processes is killed after some replies, at random, and then let to its end."""
+    """`palaver generate` on two processes, killed after some replies, at random, and then let to its end."""
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
