@@ -68,8 +68,10 @@ async def chat_page(site: Site, chat: ChatHub, session: Session) -> tuple[HTMLRe
     csrf = site.signer.csrf(session.rater)
     collection, t = chat.log.collection, session.words
     instructions = t.study(collection.frame()).instructions  # as amended: the site's own study is older
-    values = {"csrf": csrf, "collection": collection, "instructions": instructions}
-    return site.page("chat", t, forms=forms(collection, t), **values), reason
+    page = site.page(
+        "chat", t, csrf=csrf, collection=collection, instructions=instructions, forms=forms(collection, t)
+    )
+    return page, reason
 
 
 router = APIRouter()
