@@ -17,12 +17,11 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.dockerfile import dockerfile_problems, is_pinned, parse_dockerfile
+from tests.programs import needed
 from typer.main import get_command
 
 from palaver.cli.main import app
-
-sys.path.append(str(Path(__file__).parent))  # tests are no package
-from dockerfile import dockerfile_problems, is_pinned, parse_dockerfile
 
 ROOT = Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"
@@ -39,15 +38,6 @@ USER 10001
 HEALTHCHECK CMD ["true"]
 CMD ["palaver"]
 """
-
-
-def program(name: str) -> str:
-    path = shutil.which(name) or shutil.which(f"/usr/sbin/{name}")
-    if path is None:
-        if os.environ.get("PALAVER_REQUIRE_PROXY") and name in ("nginx", "caddy"):
-            pytest.fail(f"{name} is not installed")
-        pytest.skip(f"{name} is not installed")
-    return path
 
 
 def call(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -168,7 +158,7 @@ def test_the_options_exist(name: str) -> None:
 
 
 def test_units(tmp_path: Path) -> None:
-    analyze = program("systemd-analyze")
+    analyze = needed("systemd-analyze")
     for name in UNITS:  # it looks whether the command is there
         text = (DEPLOY / name).read_text()
         (tmp_path / name).write_text(text.replace("/opt/palaver/bin/palaver", sys.executable))
@@ -183,7 +173,7 @@ def test_caddyfile(tmp_path: Path) -> None:
     for host in ({}, {"PALAVER_HOST": "lab.example.org", "PALAVER_APP": "app:8000"}):
         environment = {**os.environ, "HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), **host}
         said = call(
-            *(program("caddy"), "validate", "--config", DEPLOY / "Caddyfile", "--adapter", "caddyfile"),
+            *(needed("caddy"), "validate", "--config", DEPLOY / "Caddyfile", "--adapter", "caddyfile"),
             env=environment,
         )
         assert said.returncode == 0, said.stderr

@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
+from tests.programs import NGINX_FRAME, needed
 from visits import click_go, here, turned
 
 from palaver.server.database import Database
@@ -25,30 +25,6 @@ from palaver.server.export import Selection, write_export
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 SCRIPT = "from palaver.cli.main import run; run()"
-FRAME = """
-daemon off;
-pid {folder}/pid;
-error_log stderr;
-events {{}}
-http {{
-  access_log off;
-  client_body_temp_path {folder}/body;
-  proxy_temp_path {folder}/proxy;
-  fastcgi_temp_path {folder}/fastcgi;
-  uwsgi_temp_path {folder}/uwsgi;
-  scgi_temp_path {folder}/scgi;
-  include {folder}/study-1;
-}}
-"""
-
-
-def needed(name: str) -> str:
-    program = shutil.which(name) or shutil.which(f"/usr/sbin/{name}")
-    if program is None:
-        if os.environ.get("PALAVER_REQUIRE_PROXY"):
-            pytest.fail(f"{name} is not installed")
-        pytest.skip(f"{name} is not installed")
-    return program
 
 
 def free_ports(n: int) -> list[int]:
@@ -94,7 +70,9 @@ class Machine:
         rules = rules.replace("listen 443 ", f"listen 127.0.0.1:{self.https_port} ")
         rules = rules.replace("/etc/letsencrypt/live/lab.example.org", str(self.folder))
         (self.folder / "study-1").write_text(rules)
-        (self.folder / "nginx.conf").write_text(FRAME.format(folder=self.folder))
+        (self.folder / "nginx.conf").write_text(
+            NGINX_FRAME.format(folder=self.folder, inside=f"include {self.folder}/study-1;")
+        )
         command = [
             needed("nginx"),
             "-p",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.programs import NGINX_FRAME, needed
 
 from palaver.schema import Study
 from palaver.server.oversight import arm_token
@@ -24,24 +24,10 @@ from palaver.server.pages import ENTRIES_PER_MINUTE
 from palaver.studies.design import study_toml
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-FRAME = """
-daemon off;
-pid {folder}/pid;
-error_log stderr;
-events {{}}
-http {{
-  access_log off;
-  client_body_temp_path {folder}/body;
-  proxy_temp_path {folder}/proxy;
-  fastcgi_temp_path {folder}/fastcgi;
-  uwsgi_temp_path {folder}/uwsgi;
-  scgi_temp_path {folder}/scgi;
-  server {{
+SERVER = """server {{
     listen 127.0.0.1:{port};
     {rules}
-  }}
-}}
-"""
+  }}"""
 ROOT = "location / {{ proxy_pass http://127.0.0.1:{backend}; }}"
 STRIPS_THE_PATH = "location /s/ {{ proxy_pass http://127.0.0.1:{backend}/; }}"
 KEEPS_THE_PATH = "location /s/ {{ proxy_pass http://127.0.0.1:{backend}; }}"
@@ -87,15 +73,11 @@ def proxy(tmp_path: Path) -> Iterator[Proxy]:
     running: list[subprocess.Popen[bytes]] = []
 
     def start(name: str, rules: str, port: int, backend: int) -> None:
-        program = shutil.which(name) or shutil.which(f"/usr/sbin/{name}")
-        if program is None:
-            reason = f"{name} is not installed (Debian: apt-get install nginx-light caddy)"
-            if os.environ.get("PALAVER_REQUIRE_PROXY"):
-                pytest.fail(reason)
-            pytest.skip(reason)
+        program = needed(name)
         file = tmp_path / f"{name}.conf"
-        frame = FRAME if name == "nginx" else CADDY_FRAME
-        file.write_text(frame.format(folder=tmp_path, port=port, rules=rules.format(backend=backend)))
+        frame = SERVER if name == "nginx" else CADDY_FRAME
+        text = frame.format(port=port, rules=rules.format(backend=backend))
+        file.write_text(NGINX_FRAME.format(folder=tmp_path, inside=text) if name == "nginx" else text)
         command = [program, "-p", str(tmp_path), "-c", str(file), "-e", "stderr"]
         if name == "caddy":
             command = [program, "run", "--config", str(file), "--adapter", "caddyfile"]

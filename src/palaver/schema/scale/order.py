@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -30,9 +31,9 @@ class OutputOrder(Numeric):
         """How many outputs a rater names, best first."""
         return n_outputs
 
+    @abstractmethod
     def values_of(self, named: Sequence[int], n_outputs: int) -> list[float]:
         """The value of each output where these are named, best first."""
-        raise NotImplementedError
 
     def simulate(self, impressions: Impressions, rng: np.random.Generator) -> NDArray[Any]:
         """By how the outputs of a screen feel."""
