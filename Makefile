@@ -19,6 +19,7 @@ BENCH_READY := $(VENV)/.bench-ready
 demo: $(READY)
 	@$(BIN)/palaver demo --out demo-output --force
 
+test: export PYTHONDONTWRITEBYTECODE = # tests start Python some hundred times: compile our modules once
 test: $(READY)
 	@$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile $(PYTEST_ARGS)
 
