@@ -134,6 +134,9 @@ def test_what_the_layout_cannot_hold_is_said(talk: Talk, tmp_path: Path) -> None
     one_sided = talk("one-sided")
     first, second = one_sided.knowledge or ()
     without = second.model_copy(update={"article": None})
+    blank = Fact(id="blank", text=" ")
+    section = first.sections[0].model_copy(update={"facts": (*first.sections[0].facts, blank)})
+    first = first.model_copy(update={"sections": (section, *first.sections[1:])})
     one_sided = one_sided.model_copy(update={"knowledge": (first, without)})
     release = write_release(
         [talk(), talk(), talk("c2", split="valid"), talk("c3", []), alone, renamed, one_sided], tmp_path
@@ -148,6 +151,7 @@ def test_what_the_layout_cannot_hold_is_said(talk: Talk, tmp_path: Path) -> None
         "turns' label seconds": 1,
         "conversations' label participant_Ann": 1,
         "articles of one side, which the layout shows to both": 1,
+        "facts without a word": 1,
     }
     back = {dialogue.id: dialogue for dialogue in read(tmp_path)}
     assert [turn.speaker for turn in back["renamed"].turns] == list(AGENTS)

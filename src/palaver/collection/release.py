@@ -169,7 +169,9 @@ def _section(section: Section, files: _Files) -> dict[str, Any]:
     name = section.entity.name
     if section.entity.topic:
         files.topics.setdefault(name, section.entity.topic)
-    facts = [fact.text for fact in section.facts]
+    facts = [fact.text for fact in section.facts if fact.text.strip()]
+    if len(facts) < len(section.facts):
+        files.lost["facts without a word"] += len(section.facts) - len(facts)
     record: dict[str, Any] = {"entity": name, "fun_facts": facts}
     if section.lead:
         record[_LEADS.get(section.lead_form, _LEADS["full"])] = section.lead
