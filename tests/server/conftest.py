@@ -78,15 +78,22 @@ class Postgres:
 
     def new(self, template: str = "template1") -> str:
         """The URL of a fresh database."""
-        import psycopg
-
         self.made += 1
         name = f"test_{self.made}"
+        self._execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        return self.url(name)
+
+    def drop(self, url: str) -> None:
+        """Delete a database, whoever is connected to it."""
+        self._execute(f"DROP DATABASE {url.rpartition('/')[2]} WITH (FORCE)")
+
+    def _execute(self, statement: str) -> None:
+        import psycopg
+
         with psycopg.connect(
             host="127.0.0.1", port=self.port, user="palaver", dbname="postgres", autocommit=True
         ) as connection:
-            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")  # type: ignore[arg-type]
-        return self.url(name)
+            connection.execute(statement)  # type: ignore[arg-type]
 
     def restart(self) -> None:
         self._run("pg_ctl", "-D", self.data, "-m", "fast", "-w", "-l", self.folder / "log", "restart")
@@ -124,11 +131,15 @@ def postgres() -> Iterator[Postgres]:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The address of an empty database, once on each kind."""
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'study.db'}"
-    return str(request.getfixturevalue("postgres").new())
+        yield f"sqlite:///{tmp_path / 'study.db'}"
+        return
+    server: Postgres = request.getfixturevalue("postgres")
+    url = server.new()
+    yield url
+    server.drop(url)  # at once: hundreds of databases on the disk take minutes to delete at the end
 
 
 @pytest.fixture
