@@ -36,6 +36,7 @@ bench: $(BENCH_READY)
 	@$(BIN)/python -m benchmarks.statistics
 
 soak: $(READY)
+	@PALAVER_KILLS=20 $(BIN)/python -m pytest tests/server/test_kill.py
 	@$(BIN)/python -m benchmarks.lobby --out docs/results/lobby.json
 	@$(BIN)/python -m benchmarks.chat --soak --out docs/results/chat-soak.json
 	@$(BIN)/python -m benchmarks.evaluate --soak --out docs/results/evaluate-soak.json
