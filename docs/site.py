@@ -20,6 +20,7 @@ ROOT = Path(__file__).parent.parent
 _LINK = re.compile(r"(?<=\]\()([^)#\s:]+)(?=[)#])")
 
 _FILE = re.compile(r"^(```\w+) (\S+)$", flags=re.M)
+_NEEDS = re.compile(r"^(```\w+) (needs .+)$", flags=re.M)
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -39,10 +40,11 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Links to files of the repository lead to their copies; a block that is a file has its name as title."""
+    """Links to files of the repository lead to their copies; a block's title is its file, or what it needs."""
     uri = page.file.src_uri
     copies = {link: _relative(f"files/{path}", uri) for link, path in outside(uri, markdown)}
     markdown = _LINK.sub(lambda link: copies.get(link[1], link[1]), markdown)
+    markdown = _NEEDS.sub(r'\1 title="\2"', markdown)
     return _FILE.sub(r'\1 title="\2"', markdown)
 
 

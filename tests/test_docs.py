@@ -1,37 +1,76 @@
-"""The documentation's commands run: each `palaver` line in a `sh` block, page by page, in an empty folder.
+"""The documentation holds: commands and examples run, page by page, in an empty folder.
 
-A block with a file's name behind its language is that file. A model's address on a page is that of `Model`.
+What a block's first line says is what becomes of it:
+
+```sh                 its commands run; a ```text block right after it shows lines that they print
+```python             runs
+```LANGUAGE FILE      is that file
+```console needs …    cannot run here; its `palaver` commands are parsed by the real parser
+```toml               is read by the reader of such files; json, csv, yaml and bash are parsed
+
+A model's address on a page is that of `Model`.
 """
 
 from __future__ import annotations
 
+import contextlib
+import csv
+import io
 import json
 import re
+import runpy
 import shlex
+import subprocess
+import sys
 import threading
+import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.main
+from tests.documentation import PAGES, ROOT, Block, blocks, name_of
 
-ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+from palaver.cli.lazy import LazyGroup
+from palaver.cli.main import app
+from palaver.collection.settings import load_collection
+from palaver.generation.systems_file import load_systems
+from palaver.studies.design import load_study
 
+NOT_RUN = {
+    "a running server": "people must have answered or talked; tests of the server do that",
+    "your files": "files that only the reader has",
+    "a corpus": "data that may not come along",
+    "the network": "downloads",
+    "smollm2": "a language model of 100 MB and minutes to answer",
+    "a GPU": "hours without one",
+    "several machines": "a cluster",
+    "root": "a server of one's own; tests/server/test_go_public.py goes the same way",
+}
+"""Why a block cannot run in this test: the only reasons there are."""
 
-def commands(page: Path) -> list[str]:
-    blocks = re.findall(r"^```sh\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.M | re.S)
-    return [line for block in blocks for line in block.splitlines() if line.startswith("palaver ")]
+RUN_BY = {
+    "index.md": "tests/cli/test_demo.py",
+    "how-to/evaluate.md": "tests/cli/test_demo.py",
+    "how-to/plug-in.md": "tests/test_plug_in.py",
+    "reference/python.md": "tests/test_python_page.py",
+    "tutorials/how-many-people-do-i-need.md": "tests/test_trust_tutorial.py",
+}
+"""Pages with blocks that another test runs."""
 
+SHOWN = {"how-to/own-ratings.md": "csv", "how-to/go-public.md": "nginx ini text"}
+"""Languages of pages whose blocks tests/readers/test_any_ratings.py and tests/test_deploy.py read."""
 
-def with_commands() -> list[Path]:
-    return [page for page in PAGES if commands(page)]
-
-
-def files(page: Path) -> dict[str, str]:
-    blocks = re.findall(r"^```\w+ (\S+)\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.M | re.S)
-    return dict(blocks)
+FRAGMENT_OF_STUDY = """
+[[items]]
+id = "one"
+context = "Hi"
+outputs = [{ system = "a", text = "Hello" }, { system = "broken", text = "Go" }]
+"""
+QUESTION = '[[questions]]\ncriterion = "quality"\ntext = "How good?"\nscale = { kind = "likert" }\n'
 
 
 class Model(BaseHTTPRequestHandler):
@@ -58,24 +97,211 @@ def model_address() -> Iterator[str]:
         server.shutdown()
 
 
-@pytest.mark.parametrize("document", with_commands(), ids=lambda p: p.name)
-def test_commands_run(
-    document: Path, tmp_path: Path, palaver: Callable[..., Any], model_address: str
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> None:
+    """For such small models a second thread costs more than it brings."""
+    with contextlib.suppress(ImportError):
+        import torch
+
+        torch.set_num_threads(1)
+
+
+# --- what runs ----------------------------------------------------------------------------------------------
+
+
+def runs(block: Block) -> bool:
+    if block.needs or block.file:
+        return False
+    return block.language == "sh" or (block.language == "python" and block.page not in RUN_BY)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if any(map(runs, blocks(p)))], ids=name_of)
+def test_what_can_run_runs(
+    page: Path,
+    tmp_path: Path,
+    palaver: Callable[..., Any],
+    model_address: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name, text in files(document).items():
-        (tmp_path / name).write_text(
-            text.replace("http://localhost:8080/v1", model_address), encoding="utf-8"
-        )
-    for line in commands(document):
-        ran = palaver(*shlex.split(line, comments=True)[1:])
-        assert ran.code == 0, f"{line}\n{ran.out}\n{ran.err}"
+    monkeypatch.syspath_prepend(str(tmp_path))
+    names: dict[str, Any] = {"__name__": "a page"}
+    printed, before = "", None
+    for block in blocks(page):
+        if block.file:
+            text = block.text.replace("http://localhost:8080/v1", model_address)
+            (tmp_path / block.file).write_text(text, encoding="utf-8")
+        elif runs(block) and block.language == "python":
+            with contextlib.redirect_stdout(io.StringIO()):
+                exec(compile(block.text, str(block), "exec"), names)
+        elif runs(block):
+            for line in block.lines:
+                printed += run_line(line, palaver, monkeypatch)
+        elif block.language == "text" and before is not None and before.language == "sh":
+            said = " ".join(printed.split())
+            for line in block.text.splitlines():
+                assert " ".join(line.split()) in said, f"{block}: it prints no such line: {line}\n{printed}"
+        before = block
+    for file in [block.file for block in blocks(page) if block.file.endswith(".py")]:
+        sys.modules.pop(file.removesuffix(".py"), None)
 
 
-def test_there_are_commands_to_run() -> None:
-    assert len(with_commands()) >= 2
+def split(line: str) -> list[str]:
+    """The words of a line, without its comment; a # inside a word is none."""
+    return shlex.split(re.sub(r"(^|\s)# .*$", "", line.removeprefix("$ ")))
 
 
-@pytest.mark.parametrize("document", PAGES, ids=lambda p: p.name)
+def run_line(line: str, palaver: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run one line as a shell would; what it prints."""
+    words = split(line)
+    if words[:1] == ["make"]:
+        return ""  # this test is part of it
+    if words[:1] == ["printf"] and words[2] == "|":
+        monkeypatch.setattr(sys, "stdin", io.StringIO(words[1].replace("\\n", "\n")))
+        words = words[3:]
+    out = io.StringIO()
+    if words[:2] == ["python", "-c"]:
+        with contextlib.redirect_stdout(out):
+            exec(compile(words[2], line, "exec"), {})
+        if words[3:4] == [">"]:
+            Path(words[4]).write_text(out.getvalue(), encoding="utf-8")
+        return out.getvalue()
+    if words[:1] == ["python"]:
+        with contextlib.redirect_stdout(out):
+            runpy.run_path(words[1], run_name="__main__")
+        return out.getvalue()
+    assert words[:1] == ["palaver"], f"this test cannot run: {line}"
+    ran = palaver(*words[1:])
+    assert ran.code == 0, f"{line}\n{ran.out}\n{ran.err}"
+    return str(ran.out)
+
+
+# --- what is parsed -----------------------------------------------------------------------------------------
+
+
+def problems(block: Block, folder: Path) -> Iterator[str]:
+    """What is wrong with a block that does not run, or that it has no reason not to."""
+    if block.language == "console":
+        if not block.needs and block.page not in RUN_BY:
+            yield f"say what it needs ({', '.join(NOT_RUN)}), or make it ```sh"
+        for line in block.lines:
+            yield from command_problems(line)
+    elif block.language == "python":
+        compile(block.text, str(block), "exec")
+        for module, names in re.findall(r"^from (palaver[\w.]*) import ([^(\n]+)$", block.text, flags=re.M):
+            scope: dict[str, Any] = {}
+            exec(f"from {module} import {names}", scope)
+    elif block.language == "toml":
+        read_toml_block(block.text, folder)
+    elif block.language == "json":
+        try:
+            json.loads(block.text)
+        except ValueError:
+            for line in block.text.splitlines():
+                json.loads(line)
+    elif block.language == "csv" and block.page not in SHOWN:
+        widths = Counter(len(row) for row in csv.reader(io.StringIO(block.text)))
+        if len(widths) != 1:
+            yield f"its rows have {sorted(widths)} columns"
+    elif block.language == "yaml":
+        yaml = pytest.importorskip("yaml")
+        yaml.safe_load(block.text)
+    elif block.language == "bash":
+        ran = subprocess.run(["bash", "-n"], input=block.text, capture_output=True, text=True)
+        if ran.returncode:
+            yield ran.stderr
+    elif block.language not in ("sh", "text", *SHOWN.get(block.page, "").split()) and not re.fullmatch(
+        r"(dialogues|responses)\.\w+",  # tests/readers/test_formats_page.py reads these
+        block.language,
+    ):
+        yield "this language is not known here"
+
+
+def command_problems(line: str) -> Iterator[str]:
+    """What the parser says about each `palaver` of a line."""
+    try:
+        words = split(line)
+    except ValueError as error:
+        yield f"{line}: {error}"
+        return
+    while words:
+        end = next((n for n, word in enumerate(words) if word in ("|", ">", "&&")), len(words))
+        command, words = words[:end], words[end + 1 :]
+        place = next((n for n, w in enumerate(command) if w.rpartition("/")[2] == "palaver"), None)
+        if place is None or place == len(command) - 1 > 0 or "install" in command:
+            continue  # no command, or the name of a folder or a package
+        arguments = [word.strip("[]") for word in command[place + 1 :]]
+        try:
+            parse(arguments)
+        except Exception as error:  # the parser has many
+            message = str(error)
+            if "does not exist" not in message and "no such file" not in message:
+                yield f"{line}: {message}"
+
+
+def parse(arguments: list[str]) -> None:
+    command: Any = typer.main.get_command(app)
+    context = command.make_context("palaver", arguments)
+    while isinstance(command, LazyGroup):
+        name, command, arguments = command.resolve_command(context, [*context._protected_args, *context.args])
+        context = command.make_context(name, arguments, parent=context)
+
+
+def read_toml_block(text: str, folder: Path) -> None:
+    """By the reader of the files that such a block stands in."""
+    tables = tomllib.loads(text)
+    path = folder / "example.toml"
+    if "project" in tables:  # a pyproject.toml
+        return
+    if "systems" in tables and "parrot" not in text:
+        path.write_text(text, encoding="utf-8")
+        load_systems(path)
+    elif "partners" in tables:
+        preset = (ROOT / "src/palaver/collection/presets/talk-and-rate.toml").read_text(encoding="utf-8")
+        path.write_text(re.sub(r"\[partners\]\n.*?(?=\n\[)", text, preset, flags=re.S), encoding="utf-8")
+        load_collection(path)
+    elif "data" in tables:
+        from palaver.training.experiment_file import load_experiment
+
+        (folder / "dialogues.jsonl").write_text("", encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
+        load_experiment(path)
+    elif "systems" not in tables:
+        questions = [question["criterion"] for question in tables.get("questions", ())]
+        tail = ("" if "quality" in questions else QUESTION) + ("" if "items" in tables else FRAGMENT_OF_STUDY)
+        path.write_text(f'name = "example"\nlayout = "joint"\n{text}\n{tail}', encoding="utf-8")
+        if "media" in tables or "nl.toml" in text:
+            return  # files beside it: tests/cli/test_study.py and tests/server/test_media.py have them
+        load_study(path)
+
+
+def test_every_block_runs_or_is_parsed_or_has_a_reason(tmp_path: Path) -> None:
+    wrong = []
+    for page in PAGES:
+        for block in blocks(page):
+            if block.needs and block.needs not in NOT_RUN:
+                wrong.append(f"{block}: 'needs {block.needs}' is no reason that NOT_RUN has")
+            if runs(block) or (block.file and any(map(runs, blocks(page)))):
+                continue  # a file of a page that runs is read there
+            try:
+                wrong += [f"{block}: {problem}" for problem in problems(block, tmp_path)]
+            except Exception as error:
+                wrong.append(f"{block}: {error}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_reason_is_used_and_most_pages_run() -> None:
+    every = [block for page in PAGES for block in blocks(page)]
+    assert {block.needs for block in every} - {""} == set(NOT_RUN)
+    fences = sum(len(re.findall(r"^```", page.read_text(encoding="utf-8"), flags=re.M)) for page in PAGES)
+    assert fences == 2 * len(every), "a block that this test does not see"
+    for page, test in RUN_BY.items():
+        assert Path(page).stem in (ROOT / test).read_text(encoding="utf-8") or "demo" in test, page
+
+
+# --- links --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("document", PAGES, ids=name_of)
 def test_links_lead_somewhere(document: Path) -> None:
     code = r"^```.*?^```|``.*?``|`[^`\n]*`"  # Markdown that is shown is no link
     text = re.sub(code, "", document.read_text(encoding="utf-8"), flags=re.M | re.S)
@@ -85,10 +311,10 @@ def test_links_lead_somewhere(document: Path) -> None:
     assert not missing
 
 
-def test_readme_table_names_real_commands(palaver: Callable[..., Any]) -> None:
+def test_readme_table_names_real_commands() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\|.*\| `palaver ([a-z]+) ([a-z]+)", readme, flags=re.M)
-    assert len(rows) >= 6
-    for noun, verb in rows:
-        ran = palaver(noun, verb, "--help")
-        assert ran.code == 0, f"{noun} {verb}: {ran.err}"
+    rows = [line for line in readme.splitlines() if line.startswith("| ") and "`palaver " in line]
+    assert len(rows) >= 30
+    lines = [line for row in rows for line in re.findall(r"`(palaver [^`]+)`", row)]
+    wrong = [problem for line in lines for problem in command_problems(line)]
+    assert not wrong, "\n".join(wrong)

@@ -73,8 +73,8 @@ def tutorial(name: str) -> list[list[str]]:
     """The `palaver` commands of a tutorial that come after people have talked."""
     text = (ROOT / "docs" / "tutorials" / f"{name}.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```([^\n]*)\n(.*?)^```", text, flags=re.M | re.S)
-    plain = [block for language, block in blocks if not language]
-    lines = [line for block in plain for line in block.splitlines() if line.startswith("palaver ")]
+    shown = [block for language, block in blocks if language.startswith("console")]
+    lines = [line for block in shown for line in block.splitlines() if line.startswith("palaver ")]
     return [line.split()[1:] for line in lines if " serve " not in line]
 
 

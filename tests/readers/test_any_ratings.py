@@ -95,7 +95,7 @@ def test_every_example_of_the_page_is_read(title: str, palaver: Call) -> None:
     """With the options of the command that stands in the same section."""
     (example,) = re.findall(r"```csv\n(.*?)```", SECTIONS[title], flags=re.S)
     assert len(example.splitlines()) == 3
-    commands = re.findall(r"```\npalaver study analyse \S+(.*)\n```", SECTIONS[title])
+    commands = re.findall(r"```console.*\npalaver study analyse \S+(.*)\n```", SECTIONS[title])
     Path("ratings.csv").write_text(example, encoding="utf-8")
     options = shlex.split(commands[0]) if commands else []
     assert "ratings, " in palaver("study", "describe", "ratings.csv", *options)
