@@ -70,6 +70,7 @@ id = "one"
 context = "Hi"
 outputs = [{ system = "a", text = "Hello" }, { system = "broken", text = "Go" }]
 """
+DIALOGUE = 'dialogue = { id = "d", turns = [{ speaker = "system", text = "Hello" }] }'
 QUESTION = '[[questions]]\ncriterion = "quality"\ntext = "How good?"\nscale = { kind = "likert" }\n'
 
 
@@ -268,6 +269,8 @@ def read_toml_block(text: str, folder: Path) -> None:
     elif "systems" not in tables:
         questions = [question["criterion"] for question in tables.get("questions", ())]
         tail = ("" if "quality" in questions else QUESTION) + ("" if "items" in tables else FRAGMENT_OF_STUDY)
+        if "per =" in text:  # about the turns of dialogues
+            tail = re.sub('text = "(Hello|Go)"', DIALOGUE, tail)
         path.write_text(f'name = "example"\nlayout = "joint"\n{text}\n{tail}', encoding="utf-8")
         if "media" in tables or "nl.toml" in text:
             return  # files beside it: tests/cli/test_study.py and tests/server/test_media.py have them

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
+from tests.cli.test_main import commands
+from tests.documentation import PAGES
 
 from palaver.collection.settings import Collection
 from palaver.evaluation.experiment import _Head, fields_of_tables
 from palaver.generation.options import KINDS
 from palaver.schema import Study
-from tests.cli.test_main import commands
-from tests.documentation import PAGES
 
 
 @cache
