@@ -20,6 +20,7 @@ ROOT = Path(__file__).parent.parent
 _LINK = re.compile(r"(?<=\]\()([^)#\s:]+)(?=[)#])")
 
 _FILE = re.compile(r"^(```\w+) (\S+)$", flags=re.M)
+_CONSOLE = re.compile(r"^```console", flags=re.M)
 _NEEDS = re.compile(r"^(```\w+) (needs .+)$", flags=re.M)
 
 
@@ -44,8 +45,14 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
     uri = page.file.src_uri
     copies = {link: _relative(f"files/{path}", uri) for link, path in outside(uri, markdown)}
     markdown = _LINK.sub(lambda link: copies.get(link[1], link[1]), markdown)
+    markdown = _CONSOLE.sub("```sh", markdown)  # else commands look like output
     markdown = _NEEDS.sub(r'\1 title="\2"', markdown)
     return _FILE.sub(r'\1 title="\2"', markdown)
+
+
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """The theme's search is a dialogue without a name."""
+    return output.replace('role="dialog"', 'role="dialog" aria-label="Search"', 1)
 
 
 def outside(uri: str, markdown: str) -> Iterator[tuple[str, str]]:
