@@ -24,6 +24,7 @@ import subprocess
 import sys
 import threading
 import tomllib
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -38,6 +39,10 @@ from palaver.cli.lazy import LazyGroup
 from palaver.cli.main import app
 from palaver.collection.settings import load_collection
 from palaver.generation.systems_file import load_systems
+from palaver.server.answers import RawAnswer
+from palaver.server.database import Database
+from palaver.server.migrations import migrate
+from palaver.server.study_state import StudyState
 from palaver.studies.design import load_study
 
 NOT_RUN = {
@@ -57,9 +62,27 @@ RUN_BY = {
     "how-to/evaluate.md": "tests/cli/test_demo.py",
     "how-to/plug-in.md": "tests/test_plug_in.py",
     "reference/python.md": "tests/test_python_page.py",
+    "tutorials/collect-conversations.md": "tests/cli/test_collect.py",
+    "tutorials/let-people-rate-your-bot.md": "tests/cli/test_collect.py",
     "tutorials/how-many-people-do-i-need.md": "tests/test_trust_tutorial.py",
 }
 """Pages with blocks that another test runs."""
+
+AFTER_PEOPLE = [
+    "tutorials/first-study.md",
+    "tutorials/which-bot-is-better.md",
+    "how-to/put-a-study-online.md",
+    "how-to/run-a-study-with-others.md",
+]
+"""Pages about a served study: people answer it here, then the commands run."""
+
+WAYS = {
+    "I have ratings, and reviewers to convince": ["first-analysis", "how-many-people-do-i-need"],
+    "I have logs full of stars": ["clean-user-ratings", "which-bot-is-better"],
+    "I have raters to pay": ["first-study", "let-people-rate-your-bot"],
+    "I have a model to build": ["train-a-persona-bot", "probe-an-encoder", "collect-conversations"],
+}
+"""Sections of the front page, and the tutorials that each leads to."""
 
 SHOWN = {"how-to/own-ratings.md": "csv", "how-to/go-public.md": "nginx ini text"}
 """Languages of pages whose blocks tests/readers/test_any_ratings.py and tests/test_deploy.py read."""
@@ -174,6 +197,61 @@ def run_line(line: str, palaver: Callable[..., Any], monkeypatch: pytest.MonkeyP
     ran = palaver(*words[1:])
     assert ran.code == 0, f"{line}\n{ran.out}\n{ran.err}"
     return str(ran.out)
+
+
+def answer(study_file: Path) -> None:
+    """Two people answer a study as its server would let them, in the database beside its file."""
+    database = Database(f"sqlite:///{study_file.with_suffix('.db')}")
+    migrate(database)
+    text = study_file.read_text(encoding="utf-8")
+    state = StudyState.create(database, load_study(study_file), text)
+    for person in range(2):
+        rater = state.enter()
+        state.agree(rater)
+        state.begin(rater)
+        while (task := state.visit(rater).task) is not None:
+            answers = []
+            for question in task.questions:
+                for place in range(len(task.order)):
+                    value = ["ok"] if question.scale.kind == "checkboxes" else 100.0 + 10 * place
+                    answers.append(RawAnswer(uuid.uuid4().hex, question.criterion, place, value, 8.0))
+            state.submit(rater, task.assignment, answers)
+        assert person == 0 or state.visit(rater).task is None
+    database.close()
+
+
+@pytest.mark.parametrize("name", AFTER_PEOPLE)
+def test_what_comes_after_people_have_answered_runs(
+    name: str, tmp_path: Path, palaver: Callable[..., Any]
+) -> None:
+    assert palaver("study", "new", "--preset", "rankme", "--out", "study.toml").code == 0
+    answer(tmp_path / "study.toml")
+    page = next(page for page in PAGES if name_of(page) == name)
+    shown = [block for block in blocks(page) if block.needs == "a running server"]
+    lines = [line for block in shown for line in block.lines if " serve " not in line]
+    for line in sorted(lines, key=lambda line: " reset " in line):  # which leaves nothing to export
+        words = split(line)[1:]
+        if "reset" in words:
+            words.append("--yes")
+        if words[1] == "admin" and words[2] in ("add", "link"):  # a server would have left its address
+            words += ["--public-url", "http://localhost:8000"]
+        ran = palaver(*words)
+        assert ran.code == 0, f"{line}\n{ran.out}\n{ran.err}"
+    if name == "tutorials/first-study.md":
+        assert "Agreement" in (tmp_path / "results" / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_ways_from_the_front_page_go_to_their_end() -> None:
+    """Every section leads to its tutorials, and every command of those runs in some test."""
+    front = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    for title, tutorials in WAYS.items():
+        section = front.partition(f"## {title}\n")[2].partition("\n## ")[0]
+        for tutorial in tutorials:
+            assert f"tutorials/{tutorial}.md" in section, f"{title} does not lead to {tutorial}"
+            name = f"tutorials/{tutorial}.md"
+            for block in blocks(ROOT / "docs" / name):
+                followed = runs(block) or block.file or name in RUN_BY or name in AFTER_PEOPLE
+                assert followed or block.language in ("text", "toml"), f"nothing runs {block}"
 
 
 # --- what is parsed -----------------------------------------------------------------------------------------
