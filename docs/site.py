@@ -41,7 +41,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Links to files of the repository lead to their copies; a block's title is its file, or what it needs."""
+    """Links to files of the repository lead to copies; a block's title is its file, or what it needs."""
     uri = page.file.src_uri
     copies = {link: _relative(f"files/{path}", uri) for link, path in outside(uri, markdown)}
     markdown = _LINK.sub(lambda link: copies.get(link[1], link[1]), markdown)

@@ -33,7 +33,7 @@ from typing import Any
 
 import pytest
 import typer.main
-from tests.documentation import PAGES, ROOT, Block, blocks, name_of
+from tests.documentation import DOCS, PAGES, ROOT, Block, blocks, name_of
 
 from palaver.cli.lazy import LazyGroup
 from palaver.cli.main import app
@@ -231,6 +231,8 @@ def test_what_comes_after_people_have_answered_runs(
     lines = [line for block in shown for line in block.lines if " serve " not in line]
     for line in sorted(lines, key=lambda line: " reset " in line):  # which leaves nothing to export
         words = split(line)[1:]
+        if "--decisions" in words:
+            continue  # on the admin's page; tests/server/test_admin_raters.py decides there
         if "reset" in words:
             words.append("--yes")
         if words[1] == "admin" and words[2] in ("add", "link"):  # a server would have left its address
@@ -390,6 +392,31 @@ def test_links_lead_somewhere(document: Path) -> None:
     local = [t for t in targets if not t.startswith(("http:", "https:"))]
     missing = [t for t in local if not (document.parent / t).exists()]
     assert not missing
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    named = set(re.findall(r"- (\S+\.md)$", navigation, flags=re.M))
+    generated = {"reference/commands.md", "reference/api.md", "changes.md"}
+    assert named == {name_of(page) for page in PAGES if page.is_relative_to(DOCS)} | generated
+    results = navigation.partition("- Results:\n")[2].split()
+    assert results[1] == "results/index.md", "what the papers said and what we measured comes first"
+
+
+def test_every_picture_is_used_and_a_script_makes_it() -> None:
+    shown: dict[str, str] = {}
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for words, file in re.findall(r"!\[([^]]*)\]\((?:\.\./)*(?:docs/)?images/([^)]+)\)", text):
+            assert len(words.split()) >= 4, f"{name_of(page)} does not say what {file} shows"
+            shown[file] = words
+    files = {path.name: path for path in (DOCS / "images").iterdir()}
+    assert set(shown) == set(files)
+    pictures = runpy.run_path(str(DOCS / "pictures.py"))
+    assert {*pictures["MAKERS"], *pictures["ELSEWHERE"]} == set(files)
+    for script in pictures["ELSEWHERE"].values():
+        assert (ROOT / script).is_file()
+    assert {name for name, path in files.items() if path.stat().st_size > 300_000} == set()
 
 
 def test_readme_table_names_real_commands() -> None:

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,3 +67,39 @@ def test_links_into_the_repository_have_their_files(site: Path) -> None:
     assert '../files/examples/evaluate-logs/experiment.toml"' in page
     copy = site / "files" / "examples" / "evaluate-logs" / "experiment.toml"
     assert copy.read_bytes() == (ROOT / "examples" / "evaluate-logs" / "experiment.toml").read_bytes()
+
+
+LOOKED_AT = ["index", "tutorials/clean-user-ratings", "how-to/probe-an-encoder"]
+LOOKED_AT += ["reference/study-file", "results/index"]
+
+
+def test_pages_keep_nobody_out_and_fit(site: Path, browser: Any) -> None:
+    """In a browser, from the disk: for people with a phone, with a screen reader, and with a printer."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    page = browser.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    for name in LOOKED_AT:
+        page.emulate_media(media="screen", color_scheme="light")
+        page.set_viewport_size({"width": 1280, "height": 900})
+        page.goto((site / f"{name}.html").as_uri())
+        violations = axe.run(page).response["violations"]
+        assert [v["id"] for v in violations if v["impact"] in ("serious", "critical")] == [], name
+        page.set_viewport_size({"width": 390, "height": 844})
+        assert page.evaluate("document.documentElement.scrollWidth") == 390, name
+        page.emulate_media(media="print", color_scheme="dark")
+        page.set_viewport_size({"width": 680, "height": 1000})
+        assert page.evaluate("document.documentElement.scrollWidth") == 680, f"{name} is cut in print"
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)", name
+    assert {url.partition(":")[0] for url in asked} == {"file"}
+    page.close()
+
+
+def test_search_finds_without_a_server(site: Path, browser: Any) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto((site / "index.html").as_uri())
+    page.locator("input.md-search__input").click()
+    page.keyboard.type("careless")
+    page.locator(".md-search-result__item").first.wait_for()
+    assert "Clean user ratings" in page.locator(".md-search-result").inner_text()
+    page.close()
