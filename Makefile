@@ -43,7 +43,7 @@ soak: $(READY)
 	@$(BIN)/python -m benchmarks.chat --soak --chats 200 --postgres --processes 2 --out docs/results/chat-soak-postgres.json
 
 docs: $(READY)
-	@$(BIN)/python -m pytest tests/test_docs.py
+	@$(BIN)/python -m pytest tests/test_docs.py tests/test_mentions.py
 
 site: $(READY)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

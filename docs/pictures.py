@@ -63,7 +63,7 @@ def draw_report(path: Path) -> None:
     files = ["--out", "ratings.csv", "--study-out", "simulated.toml"]
     palaver("study", "simulate", "--preset", "rankme", *size, *files)
     palaver("study", "analyse", "ratings.csv", "--study", "simulated.toml", "--out", "results")
-    with browser_page(1200, 1080) as page:
+    with browser_page(1200, 810) as page:
         page.goto(Path("results/report.html").resolve().as_uri())
         page.screenshot(path=path)
 
