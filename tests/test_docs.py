@@ -256,6 +256,14 @@ def test_the_ways_from_the_front_page_go_to_their_end() -> None:
                 assert followed or block.language in ("text", "toml"), f"nothing runs {block}"
 
 
+def test_a_tutorial_quotes_what_was_measured() -> None:
+    tutorial = (DOCS / "tutorials" / "clean-user-ratings.md").read_text(encoding="utf-8")
+    measured = json.loads((DOCS / "results" / "comparator.json").read_text(encoding="utf-8"))
+    areas = measured["failed_raters"]["auc"]
+    assert f"in {areas['rater model']:.0%} of such pairs" in tutorial
+    assert f"vary tells it in {areas['trivial: ratings that vary']:.0%}" in tutorial
+
+
 # --- what is parsed -----------------------------------------------------------------------------------------
 
 
