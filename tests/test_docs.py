@@ -64,6 +64,7 @@ RUN_BY = {
     "reference/python.md": "tests/test_python_page.py",
     "tutorials/collect-conversations.md": "tests/cli/test_collect.py",
     "tutorials/let-people-rate-your-bot.md": "tests/cli/test_collect.py",
+    "tutorials/can-i-use-a-judge.md": "tests/test_docs.py",
     "tutorials/how-many-people-do-i-need.md": "tests/test_trust_tutorial.py",
 }
 """Pages with blocks that another test runs."""
@@ -98,11 +99,15 @@ QUESTION = '[[questions]]\ncriterion = "quality"\ntext = "How good?"\nscale = { 
 
 
 class Model(BaseHTTPRequestHandler):
-    """A chat model behind an OpenAI-compatible address, which repeats what it hears."""
+    """A chat model behind an OpenAI-compatible address, which repeats what it hears. As a judge it gives the
+    first answer that it may."""
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
         text = f"You say: {asked['messages'][-1]['content']}"
+        if "response_format" in asked:
+            answers = asked["response_format"]["json_schema"]["schema"]["properties"]
+            text = json.dumps({name: answer["enum"][0] for name, answer in answers.items()})
         body = json.dumps({"choices": [{"message": {"role": "assistant", "content": text}}]}).encode()
         self.send_response(200)
         self.send_header("content-length", str(len(body)))
@@ -254,6 +259,28 @@ def test_the_ways_from_the_front_page_go_to_their_end() -> None:
             for block in blocks(ROOT / "docs" / name):
                 followed = runs(block) or block.file or name in RUN_BY or name in AFTER_PEOPLE
                 assert followed or block.language in ("text", "toml"), f"nothing runs {block}"
+
+
+def test_a_judge_is_put_beside_people_as_the_tutorial_says(
+    tmp_path: Path, palaver: Callable[..., Any], model_address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a server in the place of SmolLM2, whose habit it shares: it takes what stands first."""
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    page = blocks(DOCS / "tutorials" / "can-i-use-a-judge.md")
+    (systems,) = [block.text for block in page if block.language == "toml"]
+    systems = systems.replace("https://api.openai.com/v1", model_address)
+    (tmp_path / "systems.toml").write_text(systems, encoding="utf-8")
+    questions = "".join(f"What do you do on day {n}?\n" for n in range(12))
+    (tmp_path / "questions.txt").write_text(questions, encoding="utf-8")
+    printed = ""
+    for block in [block for block in page if block.needs == "smollm2"]:
+        text = block.text.replace(" --by llm:smollm2 --cost-limit", " --force --cost-limit")
+        for line in text.replace("smollm2", "mini").splitlines():
+            if block.language == "console":
+                printed += run_line(line, palaver, monkeypatch)
+            else:
+                assert " ".join(line.split()) in " ".join(printed.split()), printed
 
 
 def test_a_tutorial_quotes_what_was_measured() -> None:
