@@ -261,6 +261,75 @@ def test_the_ways_from_the_front_page_go_to_their_end() -> None:
                 assert followed or block.language in ("text", "toml"), f"nothing runs {block}"
 
 
+WITH_FILES = ["how-to/judge-responses.md", "how-to/responses-to-study.md", "how-to/plug-in.md"]
+WITH_FILES += ["how-to/compare-dialogues.md", "reference/metrics.md", "reference/recogniser.md"]
+"""Pages whose commands run with made-up files in the place of the reader's."""
+LEFT_OUT = re.compile(
+    "smollm2|LIWC|study[.]db|compare (score|pair|rank|audit|evaluate|train|clean)|palaver chat|:ocean"
+    "|probe run|knowledge agreement|--system default|--by comparator"
+)
+"""Commands that take too long, or that other pages run."""
+
+
+def write_files_like_yours(folder: Path, model_address: str) -> None:
+    """Responses of two systems, what people said about them, a bot, a letter; under the pages' names."""
+    rows, ratings = [], ["item,system,rater,criterion,value"]
+    for n in range(8):
+        for k, system in enumerate(("alpha", "beta")):
+            said = f"I would go there, please, on day {n}." + " It is nice." * ((n + k) % 3)
+            row = {"id": f"q{n}", "system": system, "context": f"Where to on day {n}?", "response": said}
+            rows.append({**row, "reference": f"Go to the sea on day {n}.", "conversation": f"c{n}"})
+            ratings += [f"q{n},{system},{who},quality,{1 + (n + k + r) % 5}" for r, who in enumerate("xyz")]
+    for name, system in (("said", ""), ("responses", ""), ("bot-a", "alpha"), ("bot-b", "beta")):
+        lines = [json.dumps(row) for row in rows if system in ("", row["system"])]
+        (folder / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    texts = "".join(f"{row['response']}\n" for row in rows)
+    for name in ("letter", "notes", "mine", "theirs", "true", "questions", "contexts"):
+        (folder / f"{name}.txt").write_text(texts, encoding="utf-8")
+    turns = [{"speaker": "user" if n % 2 == 0 else "system", "text": texts} for n in range(4)]
+    chats = [{"id": f"c{n}", "rater": "x", "rating": 1 + n, "turns": turns} for n in range(5)]
+    for name in ("chat", "chats"):
+        (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, chats)), encoding="utf-8")
+    (folder / "people.csv").write_text("\n".join(ratings), encoding="utf-8")
+    (folder / "bots.py").write_text("def reply(text):\n    return text.upper()\n", encoding="utf-8")
+    systems = f'kind = "openai"\nbase_url = "{model_address}"\nmodel = "small"\n'
+    systems = f'[systems.mini]\n{systems}[systems.mine]\nkind = "python"\nfunction = "bots:reply"\n'
+    (folder / "systems.toml").write_text(systems, encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", WITH_FILES)
+def test_what_needs_your_files_runs_with_files_like_yours(
+    name: str,
+    tmp_path: Path,
+    palaver: Callable[..., Any],
+    model_address: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    write_files_like_yours(tmp_path, model_address)
+    assert (
+        palaver("study", "new", "--from", "said.jsonl", "--preset", "pairwise", "--out", "study.toml").code
+        == 0
+    )
+    assert palaver("judge", "said.jsonl", "--by", "words", "--out", "judged.parquet").code == 0
+    code = "".join(block.text for block in blocks(DOCS / name) if block.file == "mine.py")
+    (tmp_path / "mine.py").write_text(f"from bots import reply\n{code}", encoding="utf-8")
+    ran = 0
+    for block in [block for block in blocks(DOCS / name) if block.needs == "your files"]:
+        for line in block.lines if block.language == "console" else []:
+            words = split(line)
+            if LEFT_OUT.search(line):
+                continue
+            if "--out" in words and Path(words[words.index("--out") + 1]).exists():
+                line = " ".join([*words, "--force"])
+            run_line(line, palaver, monkeypatch)
+            ran += 1
+    assert ran
+    for module in ("mine", "bots"):
+        sys.modules.pop(module, None)
+
+
 def test_a_judge_is_put_beside_people_as_the_tutorial_says(
     tmp_path: Path, palaver: Callable[..., Any], model_address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
