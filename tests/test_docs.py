@@ -46,7 +46,7 @@ from palaver.server.study_state import StudyState
 from palaver.studies.design import load_study
 
 NOT_RUN = {
-    "a running server": "people must have answered or talked; tests of the server do that",
+    "people to take part": "a server that runs until it is stopped, or what people answered there",
     "your files": "files that only the reader has",
     "a corpus": "data that may not come along",
     "the network": "downloads",
@@ -232,7 +232,7 @@ def test_what_comes_after_people_have_answered_runs(
     assert palaver("study", "new", "--preset", "rankme", "--out", "study.toml").code == 0
     answer(tmp_path / "study.toml")
     page = next(page for page in PAGES if name_of(page) == name)
-    shown = [block for block in blocks(page) if block.needs == "a running server"]
+    shown = [block for block in blocks(page) if block.needs == "people to take part"]
     lines = [line for block in shown for line in block.lines if " serve " not in line]
     for line in sorted(lines, key=lambda line: " reset " in line):  # which leaves nothing to export
         words = split(line)[1:]
