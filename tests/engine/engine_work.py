@@ -4,10 +4,25 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from palaver.schema import Reply, Request, Response
+
+
+def wait_until(is_so: Callable[[], bool], seconds: float = 120) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.02)
+
+
+def is_alive(pid: int) -> bool:
+    """A zombie is not: its parent, whoever took it over, has only not asked for it yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 def squares(rows: Sequence[int]) -> list[int]:

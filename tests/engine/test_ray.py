@@ -7,9 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ import pytest
 
 pytest.importorskip("ray")
 sys.path.insert(0, str(Path(__file__).parent))
-from engine_work import Diary, Model, WhoOpened, squares
+from engine_work import Diary, Model, WhoOpened, squares, wait_until
 from palaver.engine import Engine, Recipe, RowError, map_rows, map_shards
 from palaver.engine.ray_workers import connect, disconnect
 from palaver.errors import DataError, UserError
@@ -47,13 +46,6 @@ def engine(cluster: Any) -> Engine:
 
 def batches_of(rows: list[int], size: int) -> list[list[int]]:
     return [rows[begin : begin + size] for begin in range(0, len(rows), size)]
-
-
-def wait_until(is_so: Callable[[], bool], seconds: float = 120) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.02)
 
 
 def test_results_are_those_of_this_process(engine: Engine) -> None:

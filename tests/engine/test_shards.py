@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,8 @@ from palaver.engine import Engine, Recipe, RowError, map_rows, map_shards, n_cor
 from palaver.errors import DataError, UserError
 
 sys.path.insert(0, str(Path(__file__).parent))
-from engine_work import Model, WhoOpened, squares  # worker processes find it on the same path
+# worker processes find it on the same path
+from engine_work import Diary, Model, WhoOpened, is_alive, squares, wait_until
 
 LOCAL, THREADS, PROCESSES = Engine(), Engine("threads", 2), Engine("processes", 2)
 HERE = (LOCAL, THREADS, PROCESSES)
@@ -60,21 +62,40 @@ def test_a_worker_that_is_killed_once_is_replaced(tmp_path: Path) -> None:
     assert list(map_shards(eval, shards, engine=PROCESSES)) == [1, 2, True, *(n * n for n in range(20))]
 
 
+def test_workers_of_a_killed_command_end_and_begin_nothing_more(tmp_path: Path) -> None:
+    """Each has one batch in its hands and one that waits in its pipe: the second is not begun."""
+    program = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from engine_work import Diary
+from palaver.engine import map_rows
+if __name__ == "__main__":
+    list(map_rows(Diary({str(tmp_path)!r}, 0.3), [[n] for n in range(9)], engine="processes:2"))
+"""
+    work = Diary(str(tmp_path), 0)
+    driver = subprocess.Popen([sys.executable, "-c", program])
+    wait_until(lambda: len(work.workers()) == 2 or driver.poll() is not None)
+    driver.kill()
+    driver.wait()
+    begun = work.begun()
+    wait_until(lambda: not any(is_alive(pid) for pid in work.workers()), seconds=5)
+    assert work.begun() == begun
+    assert len(begun) <= 4
+
+
 def test_one_poisoned_row_and_one_that_kills_cost_two_rows() -> None:
-    rows = list(range(1, 61))
-    rows[13], rows[40] = -1, -2
+    rows = list(range(1, 25))
+    rows[3], rows[17] = -1, -2
     answers = {}
-    for size in (60, 7):
-        shards = [rows[begin : begin + size] for begin in range(0, 60, size)]
-        for _, parts in map_rows(squares, shards, engine=PROCESSES, ordered=True):
-            for some, made in parts:
-                made = [made] if isinstance(made, RowError) else made
-                answers |= dict(zip(some, made, strict=True))
-        assert list(answers) == rows
-        assert answers.pop(-1) == RowError("ValueError: poisoned")
-        assert isinstance(answers.pop(-2), RowError)
-        assert answers == {row: row * row for row in rows if row > 0}
-        answers.clear()
+    shards = [rows[begin : begin + 4] for begin in range(0, 24, 4)]
+    for _, parts in map_rows(squares, shards, engine=PROCESSES, ordered=True):
+        for some, made in parts:
+            made = [made] if isinstance(made, RowError) else made
+            answers |= dict(zip(some, made, strict=True))
+    assert list(answers) == rows
+    assert answers.pop(-1) == RowError("ValueError: poisoned")
+    assert isinstance(answers.pop(-2), RowError)
+    assert answers == {row: row * row for row in rows if row > 0}
 
 
 def test_a_worker_opens_its_model_once_and_is_never_sent_one() -> None:

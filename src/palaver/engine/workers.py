@@ -6,8 +6,11 @@ gets the function once, not with every shard, so the function may carry a vocabu
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import pickle
 import signal
+import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -73,8 +76,6 @@ def threads(function: Callable[[Any], Any]) -> Callable[[], Worker]:
 
 def processes(function: Callable[[Any], Any], n_threads: int) -> Callable[[], Worker]:
     """Starts a process, whose matrix libraries take `n_threads`."""
-    import multiprocessing
-
     packed = pack(function)
     spawn = multiprocessing.get_context("spawn")
     return lambda: LocalWorker(ProcessPoolExecutor(1, spawn, _begin, (packed, n_threads)), _work)
@@ -94,8 +95,17 @@ def pack(function: Callable[[Any], Any]) -> bytes:
 def _begin(packed: bytes, n_threads: int) -> None:
     global _packed
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears of it and stops the work
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     limit_threads(n_threads)
     _packed = packed
+
+
+def _end_with_parent() -> None:
+    """A parent that was killed asks for nothing any more: what waits in the pipe must not be begun."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 @cache

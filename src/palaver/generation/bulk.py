@@ -20,7 +20,7 @@ from typing import IO, Any, Literal, NamedTuple, cast
 
 import polars as pl
 
-from palaver.artefacts import make_record, open_artefact
+from palaver.artefacts import digest, make_record, open_artefact
 from palaver.engine import Engine, Failures, Recipe, RowError, batches, map_rows
 from palaver.errors import DataError, UserError, check_list, count_of, short_repr
 from palaver.generation.contexts import Condition, Context, Contexts
@@ -203,8 +203,12 @@ def generate_file(
     if knowledge_signature is not None:
         data["knowledge"] = knowledge_signature
     record = make_record("palaver generate", asked_for, data=data)
+    is_begun = out.exists()
     with open_artefact(out, record, force=fresh) as file:
-        writer = _Writer(file, out, total=survey.count * sum(map(len, who.values())), progress=progress)
+        spool = Spool(out, digest(dict(record.config), dict(record.data)), fresh=fresh or not is_begun)
+        writer = _Writer(
+            file, out, spool, total=survey.count * sum(map(len, who.values())), progress=progress
+        )
         for system in systems:
             mine = who[system.name]
             size = max(1, (batch_size or chunk_size(system)) // len(mine))
@@ -291,11 +295,11 @@ class _Work:
 class _Writer:
     """Writes chunks in their order, whenever they become ready."""
 
-    def __init__(self, file: IO[bytes], out: Path, *, total: int, progress: Progress) -> None:
+    def __init__(self, file: IO[bytes], out: Path, spool: Spool, *, total: int, progress: Progress) -> None:
         self._file = file
         self._out = out
         self._earlier = _EarlierRows(file, out)
-        self._spool = Spool(out, is_new=os.fstat(file.fileno()).st_size == 0)
+        self._spool = spool
         self._total = total
         self._progress = progress
         self.n_rows = self.n_new = 0
@@ -322,7 +326,13 @@ class _Writer:
                     asked[next(numbers)] = order[-1]
                     yield chunk.jobs()
 
+        doubtful: dict[str, bytes] = {}
+        """Chunks that end in an error, and those before: if the next fail too, no error of them is kept."""
+
         def write_ready() -> None:
+            for key, rows in doubtful.items():
+                self._spool.put(key, rows, in_memory=key == order[0])
+            doubtful.clear()
             while order and order[0] in self._spool:
                 rows = self._spool.take(order.popleft())
                 self._file.write(rows)
@@ -330,12 +340,9 @@ class _Writer:
                 self._count(system, rows.count(b"\n"), is_new=True)
 
         for number, parts in map_rows(work, missing(), engine=engine, wants_gpu=True):
-            n_failed = failures.count
             rows = "".join(line for part in parts for line in self._lines(system, work, part, failures))
             failures.check()
-            key = asked.pop(number)
-            in_memory = key == order[0] or failures.count > n_failed  # an error is kept only if it is alone
-            self._spool.put(key, rows.encode(), in_memory=in_memory)
+            doubtful[asked.pop(number)] = rows.encode()
             if not failures.in_a_row:
                 write_ready()
         failures.check(at_end=True)

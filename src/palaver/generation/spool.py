@@ -1,7 +1,8 @@
 """Chunks of rows that are done before an earlier one is, on disk until their turn comes.
 
-A killed run finds them again, so no worker's work is lost however far the others were. A block is a line of
-JSON (its key, its size, a check sum) and the rows. A block that was cut short by a kill ends the file.
+A killed run finds them again, so no worker's work is lost however far the others were. The first line says
+which run they belong to: a run that was killed before its first row is known by nothing else. A block is a
+line of JSON (its key, its size, a check sum) and the rows. A block that a kill has cut short ends the file.
 """
 
 from __future__ import annotations
@@ -13,14 +14,19 @@ from typing import IO, Any
 
 
 class Spool:
-    """The file `OUT.ahead` beside `out`. It is there only while something lies in it."""
+    """The file `OUT.ahead` beside `out`. It is there only while something lies in it.
 
-    def __init__(self, out: Path, *, is_new: bool) -> None:
+    `run` is a digest of what the rows depend on; the chunks of another run, and with `fresh` of this one, are
+    thrown away.
+    """
+
+    def __init__(self, out: Path, run: str, *, fresh: bool = False) -> None:
         self.path = out.with_name(f"{out.name}.ahead")
+        self._run = json.dumps({"run": run}).encode() + b"\n"
         self._file: IO[bytes] | None = None
         self._places: dict[str, tuple[int, int]] = {}
         self._next: dict[str, bytes] = {}
-        if is_new:
+        if fresh:
             self.remove()
         elif self.path.is_file():
             self._read(self._open())
@@ -34,7 +40,8 @@ class Spool:
             self._next[key] = rows
             return
         file = self._open()
-        file.seek(0, 2)
+        if not file.seek(0, 2):
+            file.write(self._run)
         head = json.dumps({"key": key, "size": len(rows), "sum": zlib.crc32(rows)})
         file.write(head.encode() + b"\n" + rows)
         file.flush()
@@ -62,8 +69,9 @@ class Spool:
         return self._file
 
     def _read(self, file: IO[bytes]) -> None:
-        whole = 0
-        while line := file.readline():
+        is_ours = file.readline() == self._run
+        whole = file.tell() if is_ours else 0
+        while is_ours and (line := file.readline()):
             head = _head(line)
             rows = file.read(head["size"]) if head is not None else b""
             if head is None or len(rows) != head["size"] or zlib.crc32(rows) != head["sum"]:
