@@ -20,19 +20,26 @@ BEGIN, END = "<!-- {name}: from docs/results/engine.json -->", "<!-- end of {nam
 
 
 def speed_table(record: Mapping[str, Any]) -> Iterator[str]:
-    overhead = record["speed"]["results"]["overhead"]
-    yield f"| {overhead['shards']} shards of {overhead['shard_seconds']:.1f} s | seconds | | to reach |"
-    yield "|---|---|---|---|"
-    seconds = overhead["seconds"]
-    yield f"| a plain loop | {seconds['plain loop']:.1f} | | |"
-    limit, wanted = overhead["overhead_limit"], overhead["speed_up_to_reach"]
-    for name, value in overhead["overhead"].items():
-        reached = "reached" if value < limit else "not reached"
-        told = f"{100 * value:+.1f} % | below {100 * limit:.0f} %: {reached}"
-        yield f"| `--engine {name}` | {seconds[name]:.1f} | {told} |"
-    for name, value in overhead["speed_up"].items():
-        reached = "reached" if value >= wanted else "not reached"
-        yield f"| `--engine {name}` | {seconds[name]:.1f} | {value:.2f} × as fast | {wanted:g} ×: {reached} |"
+    speed = record["speed"]["results"]["overhead"]
+    limit, wanted = speed["overhead_limit"], speed["speed_up_to_reach"]
+    yield (
+        f"| {speed['shards']} shards of {speed['shard_seconds']:.1f} s | seconds | until the first begins | "
+        f"between shards (below {100 * limit:.0f} %) | as fast as the loop (two: {wanted:g} ×) |"
+    )
+    yield "|---|---|---|---|---|"
+    seconds = speed["seconds"]
+    yield f"| a plain loop | {seconds['plain loop']:.1f} | | | |"
+    for name, value in speed["overhead"].items():
+        start = speed["start_seconds"][name]
+        waited = f"{100 * value:.2g} %{_missed(value < limit)}"
+        times = ""
+        if name in speed["speed_up"]:
+            times = f"{speed['speed_up'][name]:.2f} ×{_missed(speed['speed_up'][name] >= wanted)}"
+        yield f"| `--engine {name}` | {seconds[name]:.1f} | {start:.2g} s | {waited} | {times} |"
+
+
+def _missed(is_reached: bool) -> str:
+    return "" if is_reached else ", not reached"
 
 
 def soak_table(record: Mapping[str, Any]) -> Iterator[str]:

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 POISONED = -1
 
@@ -16,6 +17,21 @@ def spin(n: int) -> int:
     for i in range(n):
         total += i & 7
     return total
+
+
+class Shift(NamedTuple):
+    """When a worker began and ended a shard, by the clock that all processes of a Linux machine share."""
+
+    worker: int
+    began: float
+    ended: float
+
+
+def timed_spin(n: int) -> Shift:
+    """A fixed amount of work, and when it was done."""
+    began = time.monotonic()
+    spin(n)
+    return Shift(os.getpid(), began, time.monotonic())
 
 
 def square(rows: Sequence[int]) -> list[int]:
