@@ -37,6 +37,7 @@ from palaver.engine import Engine, RowError, batches, map_rows, map_shards, n_co
 
 OVERHEAD, SPEED_UP = 0.05, 1.8
 ROUNDS = 2
+os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # Ray would leave a token in the home folder
 ENGINES = ("local", "processes:2", "ray?workers=1", "ray?workers=2")
 BOT = """
 import os, time
@@ -308,7 +309,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--shards", type=int, default=30)
     parser.add_argument("--shard-seconds", type=float, default=1.0)
-    parser.add_argument("--contexts", type=int, default=5000, help="that default-speaker answers as everybody")
+    parser.add_argument(
+        "--contexts", type=int, default=5000, help="that default-speaker answers as everybody"
+    )
     parser.add_argument("--soak", action="store_true")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--kills", type=int, default=10)

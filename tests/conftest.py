@@ -24,6 +24,8 @@ from palaver import schema as s
 from palaver.cli.main import run
 
 ROOT = Path(__file__).parent.parent
+# Ray would leave a token in the home folder, and ask for one that is there.
+os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 
 
 def pytest_collection_finish() -> None:

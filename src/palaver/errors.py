@@ -89,6 +89,9 @@ _IN_PYTHON = {
     "--no-check": "check=False",
     "--by unigram_f1": 'by=["unigram_f1"]',
     "--by system": 'by="system"',
+    "--engine ray:HOST:6379": 'engine="ray:HOST:6379"',
+    "--engine ray:auto": 'engine="ray:auto"',
+    "--engine local": 'engine="local"',
     "--device cpu": 'device="cpu"',
     "--normalise log": 'normalise="log"',
     "where it is: --data": "where it is: root=",
@@ -110,7 +113,7 @@ _FREE = r"""(?<![\w'"-])"""
 _EXCEPTION = re.compile(
     "|".join(rf"{_FREE if words[0] == '-' else ''}{re.escape(words)}(?![\w-])" for words in _IN_PYTHON)
 )
-_COMMAND = re.compile(r"((?:palaver|pip) [a-z][^`(,;\n]*)")
+_COMMAND = re.compile(r"(\b(?:palaver|pip|ray) [a-z][^`(,;\n]*)")
 """A whole command, which stays as it is."""
 _PART = r"""('[^']*'|"[^"]*"|[\w.]+)"""
 _LIST = r"""([\w.]+(?:,[\w.]+)+|[A-Z]+(?: [A-Z]+)*\b|"[^"]*")"""

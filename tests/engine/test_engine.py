@@ -145,3 +145,33 @@ def test_an_address_where_something_else_is() -> None:
         with pytest.raises(UserError, match="something else listens there"):
             connect(f"127.0.0.1:{server.getsockname()[1]}")
         thread.join()
+
+
+@pytest.mark.skipif(not WITH_RAY, reason="Ray is not installed")
+def test_a_cluster_that_asks_for_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    import ray
+    from ray._private.authentication import authentication_token_setup as tokens
+
+    from palaver.engine import ray_workers
+
+    token = {"given": False}
+
+    def give(**_: object) -> None:
+        token["given"] = True
+
+    asked: list[str] = []
+
+    def connect(address: str) -> None:
+        asked.append(address)
+        if not token["given"]:
+            raise ray.exceptions.AuthenticationError("InvalidAuthToken")
+
+    monkeypatch.setattr(ray._raylet, "GcsClient", connect)
+    monkeypatch.setattr(tokens, "maybe_enable_token_auth_if_token_available", give)
+    with pytest.raises(UserError, match="at 198.51.100.7:6379 asks for a token") as caught:
+        ray_workers._check_token(ray, "198.51.100.7:6379")
+    assert "ray get-auth-token" in caught.value.hint
+    assert not token["given"], "it is not given to another machine"
+    ray_workers._check_token(ray, "localhost:6379")
+    assert token["given"]
+    assert len(asked) == 3

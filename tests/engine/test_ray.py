@@ -41,7 +41,9 @@ def cluster() -> Iterator[Any]:
 
 @pytest.fixture
 def engine(cluster: Any) -> Engine:
-    return Engine("ray", address=cluster.address)
+    port = cluster.address.rpartition(":")[2]
+    # a head on this machine is found under any of its names
+    return Engine("ray", address=f"127.0.0.1:{port}")
 
 
 def batches_of(rows: list[int], size: int) -> list[list[int]]:

@@ -11,7 +11,7 @@ import os
 import pickle
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
@@ -71,8 +71,12 @@ def connect(address: str = "") -> Any:
             started = {"include_dashboard": False, "object_store_memory": _OBJECTS}
             ray.init(address="local", **started, **quiet)
         else:
-            _check(place)
+            if place != "auto":
+                _check(place)
+                _check_token(ray, place)
             ray.init(address=place, **quiet)
+    except UserError:
+        raise
     except Exception as error:  # Ray raises what it likes, also plain `Exception`
         first_line = str(error).strip().partition("\n")[0]
         raise UserError(
@@ -102,8 +106,6 @@ def disconnect() -> None:
 
 def _check(address: str) -> None:
     """Ray itself would look for the head for more than a minute, and then end the process."""
-    if address == "auto":
-        return
     host, _, port = address.rpartition(":")
     with socket.create_connection((host, int(port)), timeout=_PATIENCE) as connection:
         connection.sendall(_HELLO)
@@ -113,6 +115,64 @@ def _check(address: str) -> None:
                 answer += more
     if answer[3:4] != b"\4":  # the kind of frame: settings
         raise ConnectionError("something else listens there")
+
+
+def _check_token(ray: Any, address: str) -> None:
+    """Give a cluster of this machine the machine's token if it asks for one, and say so if it still asks.
+
+    Ray does the first for a cluster that it finds by itself (`auto`) and not for one that is named, since a
+    token must not go to strangers.
+    """
+    if not _asks_for_token(ray, address):
+        return
+    if _is_here(address):
+        from ray._private.authentication import authentication_token_setup as tokens
+
+        logging.getLogger("ray").setLevel(logging.ERROR)  # it tells at length that it does so
+        tokens.maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
+        if not _asks_for_token(ray, address):
+            return
+    raise UserError(
+        f"the Ray cluster at {address} asks for a token, and this machine gave none or another one",
+        "on its head `ray get-auth-token` prints it; here: export RAY_AUTH_MODE=token RAY_AUTH_TOKEN=TOKEN",
+    )
+
+
+def _asks_for_token(ray: Any, address: str) -> bool:
+    refusal = getattr(ray.exceptions, "AuthenticationError", None)
+    if refusal is None:
+        return False  # an older Ray, which knows no tokens
+    try:
+        with _silence():
+            ray._raylet.GcsClient(address=address)
+    except refusal:
+        return True
+    except Exception:  # what else is wrong, `ray.init` tells
+        return False
+    return False
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Ray's own library writes to the standard error, past Python."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def _is_here(address: str) -> bool:
+    """Whether the address is one of this machine."""
+    host, _, port = address.rpartition(":")
+    for family, kind, _, _, place in socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM):
+        with socket.socket(family, kind) as free, contextlib.suppress(OSError):
+            free.bind((place[0], 0))  # only an own address can be bound
+            return True
+    return False
 
 
 def _environment() -> dict[str, str]:
