@@ -29,7 +29,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
 
 
 def test_a_model_rates_and_is_asked_once(
-    experiment_file: Write, bots_folder: Path, server: ScriptedServer
+    experiment_file: Write, bots_folder: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = f'[systems.mini]\nkind = "openai"\nbase_url = "{server.url}"\nmodel = "scripted-1"\nretries = 0\n'
     (bots_folder / "systems.toml").write_text(table)
@@ -49,6 +49,14 @@ def test_a_model_rates_and_is_asked_once(
     run_experiment(path, out, options=JSON)
     assert len(server.script.requests) == asked, "what was answered is not asked again"
     assert [(out / name).read_bytes() for name in ("ratings.parquet", "results.json")] == before
+    for place in ("palaver", "palaver.judges.llm", "palaver.metrics.metric"):
+        monkeypatch.setattr(f"{place}.__version__", "99.0")
+    monkeypatch.setattr("palaver.schema.run.version", lambda package: "99.0")
+    plan = plan_run(load_experiment(path), out, JSON)
+    assert [(step.name, step.to_do) for step in plan.steps if step.to_do] == [], "nor by a new version"
+    run_experiment(path, out, options=JSON)
+    assert len(server.script.requests) == asked
+    assert '"palaver": "99.0"' in (out / "results.json").read_text(), "it was gone through again"
 
 
 def test_a_model_that_is_not_there_is_marked(experiment_file: Write, bots_folder: Path) -> None:

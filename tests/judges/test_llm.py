@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from palaver import ratings_from_frame
+from palaver.engine import GIVE_UP
 from palaver.errors import UserError
 from palaver.generation.options import OpenAIOptions
 from palaver.judges.bias import bias_report
 from palaver.judges.llm import Budget, rate_study
-from palaver.judges.llm_models import EndpointModel, LocalModel
-from palaver.judges.llm_prompts import prompts_of, seems_injected
+from palaver.judges.llm_models import Answer, EndpointModel, LocalModel
+from palaver.judges.llm_prompts import Prompt, prompts_of, seems_injected
 from palaver.models.packages import PACKAGES, installed_version
 from palaver.reports.bias import sentences
 from palaver.schema import Item, Likert, Output, Pairwise, Question, RankMagnitude, Study
@@ -200,6 +201,37 @@ def test_nobody_there(tmp_path: Path) -> None:
     model = EndpointModel("judge", OpenAIOptions.model_validate(options))
     with pytest.raises(UserError, match="the connection failed"):
         rate_study(study_of(Pairwise(), n=10), model, cache=tmp_path)
+
+
+class Leaver:
+    """Answers three questions, and is gone."""
+
+    name = "leaver"
+    chunk = 1
+
+    def __init__(self) -> None:
+        self.settings: dict[str, Any] = {}
+        self.n_asked = 0
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer]:
+        self.n_asked += 1
+        if self.n_asked > 3:
+            return [Answer(outcome="failed", why="gone") for _ in prompts]
+        texts = [f'{{"{prompt.slots[0].name}": {prompt.slots[0].answers[0]}}}' for prompt in prompts]
+        return [Answer(outcome="answered", text=text) for text in texts]
+
+
+def test_a_server_that_leaves_is_given_up_and_its_answers_are_kept(tmp_path: Path) -> None:
+    model = Leaver()
+    result = rate_study(study_of(Pairwise(), n=10), model, cache=tmp_path)
+    assert model.n_asked == 3 + GIVE_UP
+    tally = result.tally
+    assert (tally.answered, tally.failed, tally.not_asked) == (3, GIVE_UP, 20 - 3 - GIVE_UP)
+    assert result.frame.height == 3
+    assert "5 questions failed; the last: gone" in result.notes
+    assert "12 questions were not asked: too many failed, one after the other" in result.notes
+    model.n_asked = 0
+    assert rate_study(study_of(Pairwise(), n=10), model, cache=tmp_path).tally.from_cache == 3
 
 
 def test_a_slow_server_is_given_up(serve: Serve) -> None:

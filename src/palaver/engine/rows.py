@@ -49,6 +49,11 @@ class Failures:
     def count(self) -> int:
         return len(self.rows)
 
+    @property
+    def last(self) -> str:
+        """Why the latest row failed; empty where none did."""
+        return next(reversed(self.rows.values()), "")
+
     def note(self, name: str, error: RowError) -> None:
         if self.given_up:
             return  # it was not tried

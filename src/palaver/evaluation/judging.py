@@ -97,7 +97,11 @@ class _Line:
 
 
 def judge_keys(judge: Judge, lines: Iterable[bytes]) -> list[bytes]:
-    """The keys of all that a judge is asked about the lines of `responses.jsonl`."""
+    """The keys of all that a judge is asked about the lines of `responses.jsonl`.
+
+    A judge's signature holds what its ratings depend on. Our own metrics have our version in it, since their
+    code may change with it; they take seconds and cost nothing. What is paid for or somebody else's has not.
+    """
     owner = owner_of(judge.name, judge.signature)
     if not getattr(judge, "whole", False):
         return [cell_key(owner, line) for line in lines]
@@ -140,9 +144,8 @@ def ask_judge(
         notes=store.notes(owner_of(judge.name, judge.signature)),
     )
     if failures.rows:
-        why = failures.given_up or next(reversed(failures.rows.values()))
         n_missing = n_cells if failures.given_up and not n_there else failures.count
-        outcome.error = f"ratings of {n_missing:,} of {n_cells:,} responses are missing: {why}"
+        outcome.error = f"ratings of {n_missing:,} of {n_cells:,} responses are missing: {failures.last}"
     return outcome
 
 

@@ -53,9 +53,8 @@ class SystemOutcome:
         """What went wrong, in a sentence; empty where every reply is there."""
         if not self.failures.rows:
             return ""
-        why = next(reversed(self.failures.rows.values()))
         missing = self.n_contexts - self.n_replies - self.n_skipped
-        return f"{missing:,} of {self.n_contexts:,} replies are missing: {why}"
+        return f"{missing:,} of {self.n_contexts:,} replies are missing: {self.failures.last}"
 
 
 @dataclass(frozen=True)

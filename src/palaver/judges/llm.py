@@ -15,6 +15,7 @@ import polars as pl
 
 from palaver import __version__
 from palaver.artefacts import digest
+from palaver.engine import Failures, RowError
 from palaver.errors import UserError, count_of
 from palaver.files import cache_home
 from palaver.judges.llm_models import Answer, LanguageModel
@@ -26,9 +27,6 @@ from palaver.schema.rating import pair_context, value_text
 from palaver.schema.scale import Value
 from palaver.studies.screens import plan_screens, question_groups, shown_order, side_by_side
 from palaver.tabular import Tabular
-
-_GIVE_UP = 5
-"""So many requests in a row that failed, with none answered, mean that the server is not there."""
 
 LETTERS_PER_TOKEN = 4
 """About, in English."""
@@ -69,7 +67,7 @@ class Tally:
     failed: int
     from_cache: int
     not_asked: int
-    """Because the budget was spent."""
+    """Because the budget was spent, or the server was gone."""
     flagged: int
     """Pages with an output that seems to talk to the judge."""
     checks: int
@@ -290,9 +288,10 @@ def _notes(tally: Tally, run: _Run, study: Study) -> Iterator[str]:
     if texts:
         yield f"{', '.join(texts)}: free text is not asked of a language model"
     if tally.failed:
-        yield f"{tally.failed:,} questions failed; the last: {run.why}"
+        yield f"{tally.failed:,} questions failed; the last: {run.failures.last}"
     if tally.not_asked:
-        yield f"{tally.not_asked:,} questions were not asked: the budget was spent"
+        why = "too many failed, one after the other" if run.failures.given_up else "the budget was spent"
+        yield f"{tally.not_asked:,} questions were not asked: {why}"
     if tally.flagged:
         yield f"{tally.flagged:,} pages show an output that seems to talk to the judge: read them"
     if tally.checks and tally.checks_met < tally.checks:
@@ -313,8 +312,7 @@ class _Run:
         self.models: set[str] = set()
         self.tokens_in = self.tokens_out = 0
         self.seconds = 0.0
-        self.why = ""
-        self._failures = 0
+        self.failures = Failures()
 
     def ask(self, prompts: Sequence[Prompt], progress: Progress) -> list[Answer]:
         answers: dict[int, Answer] = {}
@@ -334,22 +332,24 @@ class _Run:
                 self.counts[kept.outcome] += 1
                 self.models.add(kept.model)
         n_waiting = len(waiting)
-        while waiting:
+        while waiting and not self.failures.given_up:
             progress(f"{self._model.name}: asking", n_waiting - len(waiting), n_waiting)
             size = self._affordable(min(max(1, self._model.chunk), len(waiting)))
             places, waiting = waiting[:size], waiting[size:]
             for place, answer in zip(places, self._model.ask([prompts[p] for p in places]), strict=True):
                 answers[place] = answer
-                self._count(answer)
+                self._count(f"{prompts[place].item.id} {place}", answer)
                 if self._cache and answer.outcome != "failed":
                     self._cache.put(prompts[place], answer)
             if not places:
                 break
-        missing = Answer(outcome="failed", why="the budget was spent")
+        if not self.counts["answered"]:
+            self.failures.check()
+        missing = Answer(outcome="failed", why="it was not asked")
         self.counts["not_asked"] = len(prompts) - len(answers)
         return [answers.get(place, missing) for place in range(len(prompts))]
 
-    def _count(self, answer: Answer) -> None:
+    def _count(self, question: str, answer: Answer) -> None:
         self.counts["asked"] += 1
         self.counts[answer.outcome] += 1
         self.tokens_in += answer.tokens_in
@@ -357,12 +357,10 @@ class _Run:
         self.seconds += answer.seconds
         if answer.outcome != "failed":
             self.models.add(answer.model)
-            self._failures = 0
-            return
-        self.why = answer.why
-        self._failures += 1
-        if self._failures >= _GIVE_UP and not self.counts["answered"]:
-            raise UserError(answer.why, "is the server there? what was answered before is kept")
+            self.failures.in_a_row = 0
+        else:
+            hint = "is the server there? what was answered before is kept"
+            self.failures.note(question, RowError(answer.why, hint))
 
     def _affordable(self, n: int) -> int:
         """How many more questions the budget allows, by what those before took."""
@@ -404,7 +402,8 @@ class _Cache:
                 continue  # a line that was cut short is asked for again
 
     def _key(self, prompt: Prompt) -> str:
-        return digest(prompt.text, prompt.schema(), self._settings, prompt.repeat, VERSION, __version__)
+        """Without our own version: a new one must not pay again for answers to the same question."""
+        return digest(prompt.text, prompt.schema(), self._settings, prompt.repeat, VERSION)
 
     def get(self, prompt: Prompt) -> Answer | None:
         return self._held.get(self._key(prompt))
