@@ -10,13 +10,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks.harness import fill_block
+
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs/results/engine.json"
 PAGE = ROOT / "docs/how-to/cluster.md"
 JOB = 32_500_000
 """Responses of Xing & Fernández (2018): 2.5 million contexts, 13 characters."""
 WORKERS = (2, 16, 128, 1024)
-BEGIN, END = "<!-- {name}: from docs/results/engine.json -->", "<!-- end of {name} -->"
 
 
 def speed_table(record: Mapping[str, Any]) -> Iterator[str]:
@@ -122,11 +123,8 @@ def read_record() -> dict[str, Any]:
 def render(page: str, record: Mapping[str, Any]) -> str:
     """The page with every table as the record has it."""
     for name, (part, table) in TABLES.items():
-        begin, end = BEGIN.format(name=name), END.format(name=name)
-        before, _, rest = page.partition(begin)
-        _, _, after = rest.partition(end)
         text = "\n".join(table(record)) if part in record else "Not measured yet: see `benchmarks/engine.py`."
-        page = f"{before}{begin}\n\n{text}\n\n{end}{after}"
+        page = fill_block(page, name, "docs/results/engine.json", text)
     return page
 
 

@@ -77,6 +77,16 @@ def run_palaver(words: Sequence[str]) -> tuple[float, float, float]:
     return seconds, processor_seconds, megabytes
 
 
+def fill_block(page: str, name: str, file: str, text: str) -> str:
+    """The page with `text` between the two comments that name a block and the results file it is made of."""
+    begin, end = f"<!-- {name}: from {file} -->", f"<!-- end of {name} -->"
+    before, found, rest = page.partition(begin)
+    _, ended, after = rest.partition(end)
+    if not found or not ended:
+        raise SystemExit(f"the page has no block {begin} … {end}")
+    return f"{before}{begin}\n\n{text}\n\n{end}{after}"
+
+
 def machine() -> str:
     """Processor, cores and Python, for the head of the table."""
     model = platform.processor() or platform.machine()
