@@ -1,4 +1,4 @@
-"""What docs/how-to/evaluate.md says of speed and kills, from docs/results/evaluate*.json; a test compares them.
+"""What docs/how-to/evaluate.md says of speed and kills, from docs/results/evaluate*.json; a test compares.
 
 python -m benchmarks.evaluate_page
 """
@@ -23,8 +23,8 @@ def soak_text(results: Mapping[str, Any]) -> str:
     return (
         f"Runs of 1,600 cells (two systems, one judge) were killed {kills} times at moments drawn at random\n"
         f"and started again: {ended} came to their end, {equal} of them with the very bytes of a run nobody\n"
-        f"killed in all {n_files} files. {twice['reply']:,} replies and {twice['judge']:,} judgements were asked\n"
-        f"for twice; one batch a kill would have been {batches['reply']:,} and {batches['judge']:,}."
+        f"killed in all {n_files} files. {twice['reply']:,} replies and {twice['judge']:,} judgements were\n"
+        f"asked for twice; one batch a kill would have been {batches['reply']:,} and {batches['judge']:,}."
     )
 
 
@@ -43,9 +43,10 @@ def size_text(results: Mapping[str, Any]) -> str:
     first, again = results["first_peak_megabytes"], results["report_again_peak_megabytes"]
     seconds, limit = results["open_seconds"], results["limit_seconds"]
     missed = "" if seconds <= limit else f" ({limit:g} s was to be reached and was not)"
+    opens = f"opens in {seconds} s{missed}"
     return (
         f"Results of {gigabytes:.2f} GB ({results['contexts']:,} contexts, two systems, one judge) have\n"
-        f"a page of {kilobytes:.0f} kB with {results['examples']} examples that opens in {seconds} s{missed};\n"
+        f"a page of {kilobytes:.0f} kB with {results['examples']} examples that {opens};\n"
         f"the run held {first} MB of memory at most, and {again} MB when it wrote the report anew."
     )
 
