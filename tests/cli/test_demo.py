@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from palaver.cli.demo import copy_demo
+from palaver.errors import UserError
 from palaver.evaluation.experiment import load_experiment
+from palaver.models.packages import PACKAGES
 
 Palaver = Callable[..., Any]
 
@@ -37,11 +39,42 @@ def test_without_models_what_was_kept_is_shown(
 
 
 def test_both_forms_show_the_same(tmp_path: Path) -> None:
-    whole = load_experiment(copy_demo(tmp_path / "a", with_models=True))
-    kept = load_experiment(copy_demo(tmp_path / "b", with_models=False))
+    whole = load_experiment(copy_demo(tmp_path / "a", "experiment.toml"))
+    kept = load_experiment(copy_demo(tmp_path / "b", "kept.toml"))
     assert list(whole.systems) == list(kept.systems)
     assert whole.people == kept.people
     assert whole.report == kept.report
     assert [judge.rpartition(":")[2].partition("=")[0] for judge in kept.judges] == [
         judge.partition("=")[0] for judge in whole.judges
     ]
+
+
+def test_every_reply_that_is_kept_has_its_score(tmp_path: Path) -> None:
+    folder = copy_demo(tmp_path, "kept.toml").parent
+    kept = [json.loads(line) for line in (folder / "kept.jsonl").read_text().splitlines()]
+    written = [json.loads(line)["id"] for line in (folder / "written.jsonl").read_text().splitlines()]
+    assert [(row["system"], row["id"]) for row in kept] == [
+        (s, id) for s in ("chat", "model") for id in written
+    ]
+    scores = json.loads((folder / "kept-scores.json").read_text())
+    assert {system: list(of) for system, of in scores.items()} == dict.fromkeys(
+        ("written", "chat", "model"), written
+    )
+
+
+@pytest.mark.parametrize(("there", "systems"), [(True, "chat, model"), (False, "model, barista")])
+def test_the_better_model_speaks_where_it_is_installed(
+    there: bool, systems: str, tmp_path: Path, palaver: Palaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("palaver.cli.demo.find_spec", lambda name: name)
+    version = PACKAGES["smollm2"].version if there else None
+    monkeypatch.setattr("palaver.cli.demo.installed_version", lambda package: version)
+    asked: list[Path] = []
+
+    def run(experiment: Path, *_: Any, **__: Any) -> None:
+        asked.append(experiment)
+        raise UserError("it is not run")
+
+    monkeypatch.setattr("palaver.evaluation.run.run_experiment", run)
+    assert palaver("demo", "--out", str(tmp_path / "demo")).code == 1
+    assert list(load_experiment(asked[0]).systems) == ["written", *systems.split(", ")]

@@ -14,6 +14,7 @@ from palaver.cli import options
 from palaver.cli.messages import print_json
 from palaver.cli.progress import progress
 from palaver.errors import pip_line
+from palaver.models.packages import PACKAGES, installed_version
 
 _DEFAULT = Path("demo-output")
 _NEEDED = ("torch", "tokenizers", "safetensors", "transformers")
@@ -24,10 +25,11 @@ def demo(
     as_json: options.Json = False,
     force: options.Force = False,
 ) -> None:
-    """Show a whole evaluation: two small models, a writer, judges and simulated people.
+    """Show a whole evaluation: two models, a writer, judges and simulated people.
 
     Writes the experiment file and its data into --out (default: demo-output here), and the report into its
-    folder results. Without the extra `models`, replies and scores that were kept are used instead.
+    folder results. One of the models is SmolLM2 where it is installed; without the extra `models`, replies
+    and scores that were kept are used instead.
 
     Example: palaver demo --out demo-output
     """
@@ -37,7 +39,12 @@ def demo(
     folder = out or _DEFAULT
     options.refuse_existing(folder, force)
     missing = [name for name in _NEEDED if find_spec(name) is None]
-    experiment = copy_demo(folder, with_models=not missing)
+    if missing:
+        experiment = copy_demo(folder, "kept.toml")
+    elif _has_smollm2():
+        experiment = copy_demo(folder, "experiment.toml")
+    else:
+        experiment = copy_demo(folder, "small.toml")
     if missing:
         typer.echo(
             f"note: {missing[0]} is not installed, so kept replies and scores are shown; "
@@ -58,12 +65,17 @@ def demo(
     typer.echo(f"next: change {experiment}, then: {command}")
 
 
-def copy_demo(folder: Path, *, with_models: bool) -> Path:
-    """Put the demonstration's files into a folder; the experiment file."""
-    names = {"experiment.toml": "experiment.toml", "written.jsonl": "written.jsonl"}
-    if not with_models:
-        names = {"kept.toml": "experiment.toml", "written.jsonl": "written.jsonl", "kept.jsonl": "kept.jsonl"}
-        names |= {"kept-scores.json": "kept-scores.json", "kept_scores.py": "kept_scores.py"}
+def _has_smollm2() -> bool:
+    package = PACKAGES["smollm2"]
+    has_readers = all(find_spec(name) is not None for name in ("gguf", "peft"))
+    return has_readers and installed_version(package) == package.version
+
+
+def copy_demo(folder: Path, form: str) -> Path:
+    """Put the demonstration's files into a folder; `form` becomes its experiment file, whose path this is."""
+    names = {form: "experiment.toml", "written.jsonl": "written.jsonl"}
+    if form == "kept.toml":
+        names |= {name: name for name in ("kept.jsonl", "kept-scores.json", "kept_scores.py")}
     folder.mkdir(parents=True, exist_ok=True)
     source = files("palaver.evaluation") / "demo"
     for name, target in names.items():
