@@ -77,14 +77,19 @@ def _facts(evaluation: ExperimentResult) -> Iterator[str]:
 
 
 def _plots(evaluation: ExperimentResult) -> Iterator[tuple[Markup, str]]:
+    """The verdict that decides, the judges, then people's other criteria as far as there is room.
+
+    They stand in the order of the table, people first.
+    """
     ranked = [verdict for verdict in evaluation.verdicts if verdict.best]
-    deciding, others = ranked[:1], ranked[1:]
-    ranked = [*deciding, *sorted(others, key=lambda verdict: verdict.is_by_people)]
     if not ranked:
         return
+    deciding, others = ranked[:1], ranked[1:]
+    by_need = [*deciding, *sorted(others, key=lambda verdict: verdict.is_by_people)]
+    titles = {verdict.title for verdict in by_need[:_MOST_PLOTS]}
     from palaver.reports import figures  # matplotlib takes a third of a second to import
 
-    for number, verdict in enumerate(ranked[:_MOST_PLOTS], start=1):
+    for number, verdict in enumerate((row for row in ranked if row.title in titles), start=1):
         assert verdict.ranking is not None
         yield Markup(figures.rank_plot(verdict.ranking, f"f{number}")), verdict.title
 
