@@ -12,7 +12,7 @@ from palaver.evaluation.run import Options, run_experiment
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 ANSWERS = {
-    "evaluate-logs": "careful is better than terse, unigram_f1 says; both judges agree.",
+    "evaluate-logs": "careful is better than terse, unigram_f1 says; both other judges agree.",
     "evaluate-functions": "mirror is better than yes, asks_back says",
     "evaluate-people": "careful is better than terse, 3 people say (quality); both judges agree.",
     "evaluate-simulated": "careful is better than terse, 10 simulated people say (preference)",

@@ -128,6 +128,7 @@ confidence = 2
         ('[people]\nratings = "p.csv"\nstudy = {}', "found ratings and study"),
         ('[people]\nratings = "p.csv"', "there is no file"),
         ('[test]\ncontexts = "questions.txt"\nknowledge = "a"\nselector = "tfidf"', "give one of them"),
+        ('[test]\ncontexts = "none.txt"\nlimt = 3', "there is no file or corpus 'none.txt'"),
         ("[[judges.llm]]\nname = 'a'\ncost_limit = 1", "cost_limit needs token_prices"),
     ],
 )

@@ -158,7 +158,7 @@ def test_the_sentence(groups: list[tuple[str, ...]], words: str) -> None:
 
 def test_the_sentence_without_people_and_without_anything() -> None:
     verdicts = with_stances([verdict("f1", ("a",), ("b",), criterion="f1"), verdict("x", ("a",), ("b",))])
-    assert answer(verdicts, 0) == "a is better than b, f1 says; the judge agrees."
+    assert answer(verdicts, 0) == "a is better than b, f1 says; the other judge agrees."
     assert answer([verdict("x")], 0) == "Nothing can be said yet: no judge could rank the systems."
 
 

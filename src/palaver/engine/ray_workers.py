@@ -79,8 +79,9 @@ def connect(address: str = "") -> Any:
         raise
     except Exception as error:  # Ray raises what it likes, also plain `Exception`
         first_line = str(error).strip().partition("\n")[0]
+        where = place if place not in ("", "auto", "local") else "this machine"
         raise UserError(
-            f"there is no Ray cluster at {place or 'this machine'}: {first_line}",
+            f"there is no Ray cluster at {where}: {first_line}",
             "start one with `ray start --head`, or give its address: --engine ray:HOST:6379",
         ) from error
     _be_quiet()

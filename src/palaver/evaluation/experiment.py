@@ -221,7 +221,11 @@ class _Reader:
             self._wrong(("test",), 'is missing: [test] with contexts = "questions.txt"')
         test = self._table(ContextOptions, ("test",), self.data.get("test", {"contexts": "-"}))
         if test is not None and "test" in self.data:
-            self._check_test(test)
+            self._check_contexts(test.contexts)
+            if test.knowledge is not None:
+                self._check_file(("test", "knowledge"), test.knowledge)
+        elif isinstance(self.data.get("test"), dict) and isinstance(self.data["test"].get("contexts"), str):
+            self._check_contexts(self.data["test"]["contexts"])  # something else in the table is wrong
         judges, llm_judges = self._judges()
         people = self._people() if "people" in self.data else None
         if not judges and not llm_judges and "people" not in self.data and "judges" not in self.data:
@@ -299,16 +303,13 @@ class _Reader:
             specs[name] = spec
         return specs
 
-    def _check_test(self, test: ContextOptions) -> None:
-        contexts = test.contexts
+    def _check_contexts(self, contexts: str) -> None:
         is_corpus = contexts in CORPORA or is_object_name(contexts)
         if not is_corpus and not (self.folder / contexts).is_file():
             known = [*CORPORA, *(path.name for path in self.folder.iterdir() if path.is_file())]
             self._wrong(
                 ("test", "contexts"), f"there is no file or corpus {contexts!r}{nearest(contexts, known)}"
             )
-        if test.knowledge is not None:
-            self._check_file(("test", "knowledge"), test.knowledge)
 
     def _judges(self) -> tuple[list[str], list[LlmJudge]]:
         table = self.data.get("judges", {})

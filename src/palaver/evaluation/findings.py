@@ -175,19 +175,19 @@ def answer(verdicts: Sequence[Verdict], n_raters: int) -> str:
     else:
         told = f"{_and(best)} are better than the rest and not told apart, {source}"
     if judges:
-        told += f"; {_share(judges)}"
+        told += f"; {_share(judges, 'judge' if deciding.is_by_people else 'other judge')}"
     return f"{told}."
 
 
-def _share(judges: Sequence[Verdict]) -> str:
+def _share(judges: Sequence[Verdict], called: str) -> str:
     """How many judges agree with the verdict that decides, and how many contradict it."""
     counts = Counter(verdict.stance for verdict in judges)
     if len(judges) == 1:
         words = {"agrees": "agrees", "undecided": "is undecided", "disagrees": "puts another system first"}
-        return f"the judge {words[judges[0].stance]}"
+        return f"the {called} {words[judges[0].stance]}"
     if counts["agrees"] == len(judges):
-        return "both judges agree" if len(judges) == 2 else f"all {len(judges)} judges agree"
-    told = f"{counts['agrees']} of {len(judges)} judges agree"
+        return f"both {called}s agree" if len(judges) == 2 else f"all {len(judges)} {called}s agree"
+    told = f"{counts['agrees']} of {len(judges)} {called}s agree"
     if counts["disagrees"]:
         told += f", {counts['disagrees']} put{'s' if counts['disagrees'] == 1 else ''} another system first"
     return told
