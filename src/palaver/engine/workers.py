@@ -101,7 +101,7 @@ def _begin(packed: bytes, n_threads: int) -> None:
 
 
 def _end_with_parent() -> None:
-    """A parent that was killed asks for nothing any more: what waits in the pipe must not be begun."""
+    """A parent that was killed asks for nothing any more."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
