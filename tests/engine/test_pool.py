@@ -141,6 +141,31 @@ def test_rows_that_are_lost_with_their_worker_are_not_to_blame() -> None:
     assert sorted(row for rows, _ in made for row in rows) == list(range(12))
 
 
+def test_the_first_shard_that_fails_is_told_whichever_is_done_first() -> None:
+    class SlowWorker(MortalWorker):
+        """Its first shard is done later than all that the others do."""
+
+        def submit(self, shard: Any) -> Future[Any]:
+            late: Future[Any] = Future()
+            Timer(0.05, lambda: late.set_result("late")).start()
+            return late
+
+    class FailingWorker(MortalWorker):
+        def submit(self, shard: Any) -> Future[Any]:
+            failed: Future[Any] = Future()
+            failed.set_exception(ValueError(f"no {shard}"))
+            return failed
+
+    kinds = iter([SlowWorker, FailingWorker])
+    pool = Pool(
+        lambda: next(kinds)(squares, lambda shard: False, Counter()), 2, name, ordered=True, of_rows=False
+    )
+    results = pool.run([[1], [2], [3], [4]])
+    assert next(results) == (0, "late")
+    with pytest.raises(ValueError, match=r"no \[2\]"):
+        next(results)
+
+
 def test_a_shard_that_is_no_batch_is_named() -> None:
     pool = Pool(
         lambda: MortalWorker(squares, lambda shard: 7 in shard, Counter()),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from palaver.errors import DataError, UserError
 
 sys.path.insert(0, str(Path(__file__).parent))
 # worker processes find it on the same path
-from engine_work import Diary, Model, WhoOpened, is_alive, squares, wait_until
+from engine_work import Diary, Model, Patient, WhoOpened, is_alive, squares, wait_until
 
 LOCAL, THREADS, PROCESSES = Engine(), Engine("threads", 2), Engine("processes", 2)
 HERE = (LOCAL, THREADS, PROCESSES)
@@ -79,6 +80,19 @@ if __name__ == "__main__":
     begun = work.begun()
     wait_until(lambda: not any(is_alive(pid) for pid in work.workers()), seconds=5)
     assert work.begun() == begun
+
+
+def test_a_map_that_is_left_does_not_wait_for_its_workers(tmp_path: Path) -> None:
+    """Ctrl-C, or an error of another shard: nobody wants the results any more."""
+    work = Diary(str(tmp_path), 0.0)
+    slow = Diary(str(tmp_path), 60.0)
+    results = map_shards(Patient(slow, work), [[1], [2], [3]], engine=PROCESSES)
+    assert next(results) == [1]
+    wait_until(lambda: len(work.begun()) == 3)
+    began = time.monotonic()
+    results.close()  # type: ignore[attr-defined]
+    assert time.monotonic() - began < 10
+    assert not any(is_alive(pid) for pid in work.workers())
 
 
 def test_one_poisoned_row_and_one_that_kills_cost_two_rows() -> None:

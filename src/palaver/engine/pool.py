@@ -26,6 +26,9 @@ _WINDOW = 4
 """Shards for each worker that are under way, or done while an earlier one is not, where order matters."""
 _TRIES = 3
 """Workers that a shard may end."""
+_PULSE = 0.2
+"""Seconds after which a wait is begun anew: Polars lets the system go on waiting after Ctrl-C, and Python
+would not hear of it before a shard is done."""
 _LOSSES = 12
 """So many workers lost, and no shard done between: it will not get better."""
 
@@ -42,6 +45,13 @@ class _Task:
     """The task that this is a half of; `number` then says which."""
     halves: dict[int, Any] = field(default_factory=dict)
     """What came of its halves."""
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """What a shard raised. Where order matters it waits for its turn: the first shard that fails is told."""
+
+    error: BaseException
 
 
 @dataclass(eq=False)
@@ -88,7 +98,7 @@ class Pool:
                 if not futures and not self._again and not self._has_more:
                     return
                 starting = [start for desk in self._desks if (start := desk.worker.starting()) is not None]
-                wait([*futures, *starting], return_when=FIRST_COMPLETED)
+                wait([*futures, *starting], timeout=_PULSE, return_when=FIRST_COMPLETED)
                 for desk in self._desks:
                     for number, result in self._collect(desk):
                         if self._ordered:
@@ -97,7 +107,10 @@ class Pool:
                             yield number, result
                     self._give(desk, coming)  # before the results of the others are dealt with
                 while n_given in self._early:
-                    yield n_given, self._early.pop(n_given)
+                    result = self._early.pop(n_given)
+                    if isinstance(result, _Failure):
+                        raise result.error
+                    yield n_given, result
                     n_given += 1
         finally:
             for desk in self._desks:
@@ -137,7 +150,11 @@ class Pool:
         error = desk.worker.explain(error)
         if not isinstance(error, WorkerLost):
             error.add_note(f"in {self._name(task.number, task.shard)}")
-            raise error
+            if not self._ordered or task.whole is not None:
+                raise error
+            self._early[task.number] = _Failure(error)
+            self._has_more = False
+            return
         self._replace(desk, error)
         yield from self._try_again(task, error)
 

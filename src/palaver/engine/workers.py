@@ -48,17 +48,18 @@ class LocalWorker:
     def __init__(self, executor: Executor, work: Callable[[Any], Any]) -> None:
         self._executor = executor
         self._work = work
+        self._latest: Future[Any] | None = None
 
     def starting(self) -> Future[Any] | None:
         return None
 
     def submit(self, shard: Any) -> Future[Any]:
         try:
-            return self._executor.submit(self._work, shard)
-        except BrokenProcessPool as error:  # it has ended since; what it had says so, too
-            broken: Future[Any] = Future()
-            broken.set_exception(error)
-            return broken
+            self._latest = self._executor.submit(self._work, shard)
+        except BrokenProcessPool as error:  # it has ended since
+            self._latest = Future()
+            self._latest.set_exception(error)
+        return self._latest
 
     def explain(self, error: BaseException) -> BaseException:
         if isinstance(error, BrokenProcessPool):
@@ -66,6 +67,9 @@ class LocalWorker:
         return error
 
     def stop(self) -> None:
+        if self._latest is not None and not self._latest.done():  # nobody wants it any more (Ctrl-C)
+            for process in dict(getattr(self._executor, "_processes", None) or {}).values():
+                process.kill()
         self._executor.shutdown(cancel_futures=True)
 
 
