@@ -4,6 +4,7 @@
 #   make bench   the speed claims      make docs    check that the documentation's commands run
 #   make site    the documentation as a site in site/
 #   make soak    long simulations of conversations: crowds in the waiting room, 1,000 chats with killed servers
+#   make wheel   the wheels of palaver and palaver-data in dist/
 #   make lock    pin the newest versions of all dependencies in requirements.lock
 
 PYTHON ?= python3
@@ -14,7 +15,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 
-.PHONY: demo test lint format bench soak docs site lock clean
+.PHONY: demo test lint format bench soak docs site wheel lock clean
 
 demo: $(READY)
 	@$(BIN)/palaver demo --out demo-output --force
@@ -48,6 +49,11 @@ docs: $(READY)
 site: $(READY)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "site/index.html"
+
+wheel: $(READY)
+	@rm -rf dist
+	@$(BIN)/python -m hatchling build -t wheel -d dist
+	@cd packages/palaver-data && ../../$(BIN)/python -m hatchling build -t wheel -d ../../dist
 
 # Set-up is skipped while the lock and the package's own description have not changed.
 $(READY): requirements.lock requirements-nodeps.lock pyproject.toml

@@ -191,6 +191,8 @@ def pip_line(extra: str) -> str:
     path = Path(url2pathname(url.path))
     if url.scheme == "file" and path.exists():
         option = "-e " if origin.get("dir_info", {}).get("editable") else ""
+        if any(path.parent.glob("palaver_data-*.whl")):  # both wheels in one folder, neither in an index
+            option = f'--find-links "{path.parent}" '
         return f'pip install {option}"{path}[{extra}]"'
     if url.scheme in ("http", "https"):
         tool = f"{origin['vcs_info']['vcs']}+" if "vcs_info" in origin else ""

@@ -55,8 +55,9 @@ class Tabular(ABC):
         return columns if isinstance(columns, pl.DataFrame) else pl.DataFrame(columns)
 
     def to_pandas(self, table: str = "") -> Any:
-        """The same as a pandas frame. Needs pandas, which does not come with Palaver."""
-        require("pandas")
+        """The same as a pandas frame. Needs the extra `pandas`."""
+        for package in ("pandas", "pyarrow"):  # polars gives frames to pandas through Arrow
+            require(package, "pandas")
         return self.to_polars(table).to_pandas()
 
     def _repr_html_(self) -> str:

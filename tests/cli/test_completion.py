@@ -58,6 +58,15 @@ def test_names(names: completion.Complete, some: set[str]) -> None:
     assert all(name.startswith(first[:2]) for name in names(first[:2]))
 
 
+def test_a_model_that_is_not_installed_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("palaver.models.shipped.models_on", lambda shelf: {})
+    (name, word), = completion.systems("default-pers")
+    assert name == "default-personality"
+    assert word.startswith("not installed")
+    assert ("infersent", word) in completion.encoders("")
+    assert "minilm" in completion.encoders("")
+
+
 def test_a_broken_file_completes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("systems.toml").write_text("[systems")

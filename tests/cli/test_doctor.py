@@ -66,6 +66,15 @@ def test_what_an_extra_lacks(monkeypatch: pytest.MonkeyPatch, cache: Path, palav
     assert "for models and the comparator: pip install" in shown.partition("What to do")[2]
 
 
+def test_models_of_the_data_package(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+    """A checkout has them all; where one is missing, the package that brings it is named."""
+    lines = ['palaver-data==1.0.0; extra == "data"']
+    monkeypatch.setattr(importlib.metadata, "requires", lambda name: lines)
+    assert list(doctor._missing_of("data")) == []
+    monkeypatch.setattr("palaver.models.shipped.models_on", lambda shelf: {})
+    assert list(doctor._missing_of("data")) == ["palaver-data"]
+
+
 def test_little_room_on_the_disk(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr("shutil.disk_usage", lambda path: usage(10**10, 10**10 - 5, 5))

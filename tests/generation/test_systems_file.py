@@ -229,6 +229,9 @@ def test_shipped_checkpoints(checkpoints: Path, tmp_path: Path, monkeypatch: pyt
     assert find_system("default")().name == "default"
     with pytest.raises(UserError, match="did you mean 'default-speaker'"):
         find_system("default-speker")
+    with pytest.raises(UserError, match="default-personality is in the package palaver-data") as caught:
+        find_system("default-personality")
+    assert "pip install" in caught.value.hint
     path = write(tmp_path, '[systems.x]\nkind = "checkpoint"\npath = "default-speaker"\n')
     assert open_system("x", path).speakers == ("Joey", "Monica", "Ross")  # type: ignore[attr-defined]
 

@@ -23,6 +23,7 @@ from palaver.models.encoders.averages import POWERS, power_mean, read_vectors
 from palaver.models.encoders.encoder import checked
 from palaver.models.encoders.transformer import MeanPooling
 from palaver.models.sentence import InferSent, InferSentConfig, Words
+from palaver.models.shipped import models_on
 
 torch.set_num_threads(1)
 VECTORS = {"the": [1.0, 0.0, 2.0], "man": [0.0, -3.0, 1.0], "bites": [2.0, 2.0, -2.0], "n't": [5.0, 1.0, 1.0]}
@@ -218,11 +219,12 @@ def test_trained_folders_and_what_is_missing(tmp_path: Path, monkeypatch: pytest
     assert "trained here (seed 0, 9 inference pairs, folder " in encoder.provenance
     with pytest.raises(UserError, match="not 'skipthought'"):
         open_encoder(f"skipthought={tmp_path / 'infersent'}")
-    monkeypatch.setattr(networks, "TRAINED", tmp_path)
+    monkeypatch.setattr(networks, "models_on", lambda shelf: {"infersent": tmp_path / "infersent"})
     assert open_encoder("infersent").name == "infersent"
     assert open_encoder("glove", Places(tmp_path / "none")).encode(["the"]).shape == (1, 3)
-    with pytest.raises(UserError, match="no sent2vec model comes along"):
+    with pytest.raises(UserError, match="sent2vec is in the package palaver-data") as caught:
         open_encoder("sent2vec")
+    assert caught.value.hint.startswith("install it with: pip install")
     with pytest.raises(UserError, match="no file or folder"):
         open_encoder(f"sent2vec={tmp_path / 'none'}")
 
@@ -237,7 +239,7 @@ def test_the_encoders_that_come_along(name: str, size: int) -> None:
     assert np.isfinite(found).all()
     rows = found / np.linalg.norm(found, axis=1, keepdims=True)
     assert rows[0] @ rows[1] > max(rows[0] @ rows[2], rows[1] @ rows[2])
-    assert sum(f.stat().st_size for f in (networks.TRAINED / name).iterdir()) < 4_100_000
+    assert sum(f.stat().st_size for f in models_on("encoders")[name].iterdir()) < 4_100_000
 
 
 def test_glove_and_p_means_need_no_file() -> None:

@@ -34,7 +34,7 @@ from palaver.models.devices import choose_device
 from palaver.models.encoders.encoder import batches_by_length
 from palaver.models.pretrained import Responder, load
 from palaver.models.quiet import quiet_transformers
-from palaver.models.shipped import shipped
+from palaver.models.shipped import missing_data, not_installed, shipped
 from palaver.models.turns import encode_knowledge, encode_turns, first_turn_seen, join_turns
 from palaver.schema.dialogue import Turn
 from palaver.text.vocabulary import EOS, PAD, Vocabulary
@@ -312,6 +312,8 @@ def open_language_model(name: str, device: str = "auto") -> LanguageModel:
 
         model, tokenizer = load_smollm2(str(place), "float32")
         return HuggingFaceModel(_with_digest(name, [folder_of(name) / GGUF]), model, tokenizer)
+    if name in not_installed("checkpoints"):
+        raise missing_data([name])
     folder = shipped().get(name, Path(name).expanduser())
     if _is_checkpoint(folder):
         responder, vocabulary = load(folder, device=place)

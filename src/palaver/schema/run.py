@@ -44,7 +44,7 @@ class RunRecord(Tabular, Noun):
         return {"record": {"field": [name for name, _ in told], "value": [value for _, value in told]}}
 
     def __str__(self) -> str:
-        """One line for the foot of a table: `palaver 0.1.0 | seed 1 | ratings.csv 3fa9… | run 0123456789`."""
+        """One line for the foot of a table: `palaver 1.0.0 | seed 1 | ratings.csv 3fa9… | run 0123456789`."""
         parts = [f"palaver {self.versions.get('palaver', '?')}"]
         if self.seed is not None:
             parts.append(f"seed {self.seed}")

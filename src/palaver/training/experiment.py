@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from palaver.errors import nearest
-from palaver.models.shipped import shipped
+from palaver.models.shipped import missing_data, not_installed, shipped
 from palaver.schema.base import FrozenDict
 
 
@@ -40,6 +40,8 @@ def _find(path: Path, info: ValidationInfo) -> Path:
 
 def _find_checkpoint(value: Any) -> Any:
     """A shipped name is the folder of that checkpoint; `./default` is a folder of one's own."""
+    if value in not_installed("checkpoints"):
+        raise ValueError(str(missing_data([value])))
     return shipped().get(value, value) if isinstance(value, str) else value
 
 

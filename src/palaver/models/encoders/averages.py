@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from palaver.artefacts import digest, digest_files
-from palaver.errors import DataError, UserError
+from palaver.errors import DataError, MissingExtra, UserError, pip_line
 from palaver.files import TextStream, check_readable
 from palaver.models.encoders.encoder import Encoder, Places, TokenVectors, Vectors
 from palaver.models.packages import PACKAGES, folder_of
@@ -136,9 +136,10 @@ def find_vectors(places: Places) -> WordVectors:
 
     vectors = stored_vectors()
     if vectors is None:
-        raise UserError(
-            "there are no GloVe vectors",
-            "name a file: glove=glove.6B.100d.txt, or a folder with one: --data FOLDER",
+        raise MissingExtra(
+            "there are no GloVe vectors: those that come along are in the package palaver-data",
+            f"install it with: {pip_line('data')}; "
+            "or name a file: glove=glove.6B.100d.txt, or a folder with one: --data FOLDER",
         )
     return vectors
 

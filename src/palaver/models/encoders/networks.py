@@ -22,10 +22,9 @@ from palaver.artefacts import digest, digest_files
 from palaver.errors import DataError, UserError, require
 from palaver.models.encoders.averages import WordVectors, read_vectors
 from palaver.models.encoders.encoder import Encoder, Places, Vectors
+from palaver.models.shipped import missing_data, models_on
 from palaver.text.words import words
 
-TRAINED = Path(__file__).parent / "trained"
-"""The models that come along, a folder each."""
 _CASED = re.compile(r"n't|'\w+|\w+(?:-\w+)*|[^\w\s]")
 
 
@@ -182,13 +181,10 @@ def _one_path(name: str, arguments: list[str]) -> Path:
         if not path.exists():
             raise UserError(f"{name}: there is no file or folder {path}")
         return path
-    path = TRAINED / name
-    if not (path / "config.json").is_file():
-        raise UserError(
-            f"no {name} model comes along with this installation",
-            f"train it with experiments/probes/train.py and give {name}=FOLDER, or give the authors' weights",
-        )
-    return path
+    folders = models_on("encoders")
+    if name not in folders:
+        raise missing_data([name])
+    return folders[name]
 
 
 def _ours(name: str, folder: Path, arguments: list[str], places: Places) -> Encoder:
@@ -215,8 +211,8 @@ def _ours(name: str, folder: Path, arguments: list[str], places: Places) -> Enco
 
 def stored_vectors() -> WordVectors | None:
     """GloVe's vectors as they lie, a byte a number, inside the InferSent that comes along."""
-    folder = TRAINED / "infersent"
-    if not (folder / "config.json").is_file():
+    folder = models_on("encoders").get("infersent")
+    if folder is None:
         return None
     require("torch", "models")
     from palaver.models.sentence import InferSent
