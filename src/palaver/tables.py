@@ -13,15 +13,16 @@ import hashlib
 import io
 import itertools
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import IO, Any, BinaryIO, NamedTuple
 
 import polars as pl
 
-from palaver.errors import DataError
+from palaver.errors import DataError, require
 from palaver.files import (
     Encoding,
     Format,
@@ -133,6 +134,8 @@ class WholeSource(TableSource):
 
 def open_frame(frame: Any, name: str = "frame") -> FrameSource:
     """A polars or pandas frame, or anything that hands out Arrow, as a table."""
+    if type(frame).__module__.partition(".")[0] == "pandas":
+        require("pyarrow", "pandas")  # polars takes frames of pandas through Arrow
     frame = pl.DataFrame(frame)
     columns = tuple(filter(_is_ours, frame.columns))
     return FrameSource(Path(name), "parquet", columns, frame.height, frame=frame)
@@ -151,8 +154,7 @@ def open_table(path: str | Path, *, sheet: str | None = None) -> TableSource:
     source = TableSource(path, kind, (), path.stat().st_size)
     columns: Sequence[str]
     if kind == "parquet":
-        with open_parquet(path) as file:
-            columns = file.schema_arrow.names
+        columns = list(parquet_schema(path))
     elif kind == "jsonl":
         if _is_array(path):
             return _open_array(path)
@@ -273,106 +275,151 @@ def _check_names(names: Sequence[str], path: Path) -> None:
 
 
 def _csv_frames(source: TableSource, progress: Callable[[int], None]) -> Iterator[pl.DataFrame]:
-    import pyarrow as pa
-    import pyarrow.csv
-
     with TextStream(source.path) as peek:
         header = read_header(peek, source.path)
     if header.alone:
         return
-    names = [name or f" {i}" for i, name in enumerate(header.names)]  # no other name begins with a space
+    # No other name begins with a space.
+    names = [name or f" {i}" for i, name in enumerate(header.names)]
     unnamed = [name for name, given in zip(names, header.names, strict=True) if not given]
-    skipped: list[int] = []
-
-    def note(row: Any) -> str:
-        skipped.append(row.number)
-        text = row.text if len(row.text) <= 80 else row.text[:77] + "..."
-        if text.strip():
-            source.problems.append(
-                (row.number, f"expected {row.expected_columns} fields, found {row.actual_columns}: {text!r}")
-            )
-        return "skip"
-
+    row, rest = 0, b""
     with TextStream(source.path) as stream:
         source.encoding = stream.encoding
-        try:
-            reader = pa.csv.open_csv(
-                _ArrowStream(stream),
-                read_options=pa.csv.ReadOptions(
-                    use_threads=False,
-                    block_size=BLOCK,
-                    column_names=names,
-                    skip_rows=header.row - 1,
-                    skip_rows_after_names=1,
-                ),
-                parse_options=pa.csv.ParseOptions(
-                    delimiter=header.delimiter,
-                    newlines_in_values=True,
-                    ignore_empty_lines=False,  # they come as rows of nulls, which keeps the numbers right
-                    invalid_row_handler=note,
-                ),
-                convert_options=pa.csv.ConvertOptions(
-                    column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True, null_values=[""]
-                ),
-            )
-            row, last = header.row, ""
-            for batch in reader:
-                progress(stream.consumed())
-                frame = pl.DataFrame(batch)
-                if not frame.height:
-                    continue
-                rows: Sequence[int] = range(row + 1, row + 1 + frame.height + len(skipped))
-                if skipped:
-                    gaps = set(skipped)
-                    rows = [number for number in rows if number not in gaps][: frame.height]
-                row = rows[-1]
-                skipped[:] = [number for number in skipped if number > row]
-                last = frame.item(-1, -1) or ""
-                numbered = _text_frame(frame.drop(unnamed), pl.Series(ROW, rows, dtype=pl.Int64))
-                yield numbered.filter(~pl.all_horizontal(pl.exclude(ROW).is_null()))
-        except pa.ArrowInvalid as error:
-            if "straddl" not in str(error):
-                raise DataError(f"{source.path} is not a CSV table: {error}") from None
-            raise DataError(
-                f"{source.path} has a row of more than {BLOCK:,} bytes",
-                "perhaps a quotation mark is never closed, or this is no CSV table",
-            ) from None
-    if "\n" in last or "\r" in last:
-        _check_quotes_closed(source.path, row)
+        while True:
+            chunk = stream.read(BLOCK)
+            progress(stream.consumed())
+            block = rest + chunk.replace(b"\0", b"\x1a")  # ASCII's "substitute"
+            if not chunk and block and not block.endswith((b"\n", b"\r")):
+                block += b"\n"
+            # The header is read like any other row, and left out here.
+            quick = _quick_csv(block, names, header.delimiter) if row >= header.row else None
+            rows: Sequence[int]
+            if quick is not None:
+                frame, used = quick
+                rows = range(row + 1, row + 1 + frame.height)
+                row += frame.height
+            else:
+                records, used = _csv_records(block, header.delimiter, at_end=not chunk)
+                if chunk and not used and len(block) > BLOCK:
+                    raise DataError(
+                        f"{source.path} has a row of more than {BLOCK:,} bytes",
+                        "perhaps a quotation mark is never closed, or this is no CSV table",
+                    )
+                if records and records[-1].is_open:
+                    raise DataError(
+                        f"{source.path}, row {row + len(records)}: a quotation mark is never closed",
+                        "all that follows it was read as one cell; close it or take it out",
+                    )
+                numbered = list(enumerate(records, start=row + 1))
+                row += len(records)
+                numbered = [(number, record) for number, record in numbered if number > header.row]
+                whole = [one for one in numbered if len(one[1].cells) == len(names)]
+                source.problems += _ragged(numbered, len(names))
+                rows = [number for number, _ in whole]
+                columns = zip(*(record.cells for _, record in whole), strict=True)
+                frame = pl.DataFrame(list(columns) or [[] for _ in names], dict.fromkeys(names, pl.String))
+            rest = block[used:]
+            if frame.height:
+                numbers = pl.Series(ROW, rows, dtype=pl.Int64)
+                text = _text_frame(frame.drop(unnamed), numbers)
+                yield text.filter(~pl.all_horizontal(pl.exclude(ROW).is_null()))
+            if not chunk:
+                return
 
 
-class _ArrowStream(io.RawIOBase):
-    """The bytes as Arrow can take them.
+def _quick_csv(block: bytes, names: Sequence[str], delimiter: str) -> tuple[pl.DataFrame, int] | None:
+    """What polars reads of a block, and the bytes it took; None where a row is odd in any way.
 
-    Its CSV lexer loses its place at zero bytes, so they become ASCII's "substitute", and it drops the second
-    half of a line break (inside quotes, too) that two blocks share, so no block ends there.
+    Polars fills short rows up without a word, so the marks between cells are counted before.
     """
+    if block.count(b"\r") != block.count(b"\r\n"):
+        return None
+    if b'"' in block:
+        cut, n_rows, n_marks = _count_outside_quotes(block, delimiter)
+    else:
+        cut = block.rfind(b"\n") + 1
+        n_rows, n_marks = block.count(b"\n", 0, cut), block.count(delimiter.encode(), 0, cut)
+    if not n_rows or n_marks != n_rows * (len(names) - 1):
+        return None
+    schema = dict.fromkeys(names, pl.String)
+    try:
+        frame = pl.read_csv(block[:cut], has_header=False, separator=delimiter, schema=schema)
+    except pl.exceptions.PolarsError:  # more cells in a row than there are columns
+        return None
+    return (frame, cut) if frame.height == n_rows else None
 
-    def __init__(self, stream: TextStream) -> None:
-        self._stream = stream
 
-    def readable(self) -> bool:
-        return True
+def _count_outside_quotes(block: bytes, delimiter: str) -> tuple[int, int, int]:
+    """Where the last whole row of a block ends, the rows up to there and the marks between their cells.
 
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        taken = self._stream.read(len(buffer) - 1)
-        if taken.endswith(b"\r"):
-            taken += self._stream.read(1)
-        buffer[: len(taken)] = taken.replace(b"\0", b"\x1a")
-        return len(taken)
+    All are 0 where a quotation mark stands inside a cell that is not quoted: polars would part rows there
+    which Python's csv does not.
+    """
+    import numpy as np
+
+    content = np.frombuffer(block, dtype=np.uint8)
+    ends, mark, quote = ord("\n"), ord(delimiter), ord('"')
+    quotes = np.flatnonzero(content == quote)
+    breaks = np.flatnonzero(content == ends)
+    breaks = breaks[np.searchsorted(quotes, breaks) % 2 == 0]
+    if not breaks.size:
+        return 0, 0, 0
+    cut = int(breaks[-1]) + 1
+    quotes = quotes[quotes < cut]
+    before = content[quotes[::2] - 1]  # of the first byte: the last one, which is a line break
+    before[quotes[::2] == 0] = ends
+    after = content[quotes[1::2] + 1]
+    if (
+        not np.isin(before, (mark, ends, quote)).all()
+        or not np.isin(after, (mark, ends, ord("\r"), quote)).all()
+    ):
+        return 0, 0, 0
+    marks = np.flatnonzero(content[:cut] == mark)
+    n_marks = np.count_nonzero(np.searchsorted(quotes, marks) % 2 == 0)
+    return cut, breaks.size, int(n_marks)
 
 
-def _check_quotes_closed(path: Path, row: int) -> None:
-    """Arrow takes the end of the file for the missing quotation mark and all rows before it for one cell."""
-    tail = b""
-    with TextStream(path) as stream:
-        for line in stream:
-            tail = line.strip() or tail
-    if not tail.endswith(b'"'):
-        raise DataError(
-            f"{path}, row {row}: a quotation mark is never closed",
-            "all that follows it was read as one cell; close it or take it out",
-        )
+class _Record(NamedTuple):
+    cells: list[str]
+    text: str
+    is_open: bool
+    """Whether the file ends inside its quotation marks."""
+
+
+def _csv_records(block: bytes, delimiter: str, *, at_end: bool) -> tuple[list[_Record], int]:
+    """The rows of a block, blank ones too, by Python's csv, and the bytes that they take."""
+    cut = max(block.rfind(b"\n"), block.rfind(b"\r")) + 1
+    if not at_end and block.endswith(b"\r"):  # perhaps half of a line break
+        cut = max(block.rfind(b"\n", 0, cut - 1), block.rfind(b"\r", 0, cut - 1)) + 1
+    taken: list[str] = []
+    is_over = False
+
+    def lines() -> Iterator[str]:
+        nonlocal is_over
+        for line in io.StringIO(block[:cut].decode(), newline=""):
+            taken.append(line)
+            yield line
+        is_over = True
+
+    records: list[_Record] = []
+    used = 0
+    for cells in csv.reader(lines(), delimiter=delimiter):
+        if is_over and not at_end:  # it goes on in the next block
+            break
+        text = "".join(taken)
+        records.append(_Record(cells, text, is_over))
+        used += len(text.encode())
+        taken.clear()
+    return records, used
+
+
+def _ragged(rows: Sequence[tuple[int, _Record]], n_columns: int) -> Iterator[tuple[int, str]]:
+    """What is wrong with rows of another length. Blank ones are left out without a word."""
+    for number, record in rows:
+        text = record.text.rstrip("\r\n")
+        if len(record.cells) != n_columns and text.strip():
+            shown = text if len(text) <= 80 else text[:77] + "..."
+            yield number, f"expected {n_columns} fields, found {len(record.cells)}: {shown!r}"
 
 
 def _text_frame(frame: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:
@@ -471,37 +518,64 @@ def _cell(value: object) -> str | None:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def open_parquet(path: Path, coded: Collection[str] = ()) -> Any:
-    """A `pyarrow.parquet.ParquetFile`, to be used in a `with`; the columns in `coded` come as categories."""
-    import pyarrow as pa
-    import pyarrow.parquet
-
+def parquet_schema(path: Path) -> dict[str, Any]:
+    """The names and types of the columns of a Parquet file."""
     try:
-        return pa.parquet.ParquetFile(path, read_dictionary=list(coded))
-    except (pa.ArrowInvalid, OSError) as error:
+        return dict(pl.read_parquet_schema(path))
+    except (pl.exceptions.PolarsError, OSError) as error:
         raise DataError(f"{path} is not a Parquet file, or is cut short: {error}") from None
+
+
+def parquet_batches(path: Path, n_rows: int, coded: Collection[str] = ()) -> Iterator[pl.DataFrame]:
+    """A Parquet file in frames of about `n_rows` rows; the columns in `coded` come as categories."""
+    rows = 0
+    try:
+        lazy = pl.scan_parquet(path, glob=False).with_columns(
+            pl.col(name).cast(pl.Categorical) for name in coded
+        )
+        for frame in lazy.collect_batches(chunk_size=n_rows):
+            rows += frame.height
+            yield frame
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise DataError(f"{path} is damaged after row {rows}: {error}") from None
+
+
+def write_parquet(frames: Iterable[pl.DataFrame], file: IO[bytes]) -> int:
+    """Write frames of one schema as a Parquet file; how many rows there were.
+
+    Polars writes a file in one go. What does not fit into one piece waits on disk, so that memory holds a
+    piece at a time.
+    """
+    count = 0
+    with tempfile.TemporaryDirectory() as folder:
+        spilled: list[Path] = []
+        held: list[pl.DataFrame] = []
+        for frame in frames:
+            held.append(frame)
+            count += frame.height
+            if sum(part.height for part in held) >= BATCH:
+                spilled.append(Path(folder, f"{len(spilled)}.arrow"))
+                pl.concat(held).write_ipc(spilled[-1])
+                held = []
+        parts = [pl.scan_ipc(path) for path in spilled]
+        parts += [part.lazy() for part in held]
+        if parts:
+            pl.concat(parts).sink_parquet(file, compression="zstd")
+    return count
 
 
 def _parquet_frames(
     source: TableSource, progress: Callable[[int], None], coded: Collection[str]
 ) -> Iterator[pl.DataFrame]:
-    import pyarrow as pa
-
+    schema = parquet_schema(source.path)
+    coded = [name for name, kind in schema.items() if kind == pl.String and name in coded]
+    total = max(1, pl.scan_parquet(source.path, glob=False).select(pl.len()).collect().item())
     row = 1
-    with open_parquet(source.path) as file:
-        texts = (field.name for field in file.schema_arrow if field.type in (pa.string(), pa.large_string()))
-        coded = [name for name in texts if name in coded]
-    with open_parquet(source.path, coded) as file:
-        total = max(1, file.metadata.num_rows)
-        try:
-            for batch in file.iter_batches(batch_size=BATCH):
-                frame = pl.DataFrame(batch)
-                rows = pl.int_range(row, row + frame.height, dtype=pl.Int64, eager=True).alias(ROW)
-                row += frame.height
-                progress(source.size * (row - 1) // total)
-                yield frame.select(*filter(_is_ours, frame.columns), rows)
-        except (pa.ArrowException, OSError, pl.exceptions.PolarsError) as error:
-            raise DataError(f"{source.path} is damaged from row {row} on: {error}") from None
+    for frame in parquet_batches(source.path, BATCH, coded):
+        rows = pl.int_range(row, row + frame.height, dtype=pl.Int64, eager=True).alias(ROW)
+        row += frame.height
+        progress(source.size * (row - 1) // total)
+        yield frame.select(*filter(_is_ours, frame.columns), rows)
 
 
 def as_text(frame: pl.DataFrame, path: Path) -> pl.DataFrame:

@@ -430,17 +430,16 @@ def test_parquet_has_plain_types(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     write_dialogues([dialogue(str(i), "x", "y", labels={"n": i}) for i in range(2500)], path)
     schema = pq.read_schema(path)
-    text, texts = pa.string(), pa.list_(pa.string())
+    text, texts = pa.large_string(), pa.large_list(pa.large_string())
     turn = pa.struct({"speaker": text, "text": text, "knowledge": texts, "labels": text})
     assert dict(zip(schema.names, schema.types, strict=True)) == {
         "id": text,
-        "turns": pa.list_(turn),
+        "turns": pa.large_list(turn),
         "speakers": texts,
         "source": text,
         "knowledge": text,
         "labels": text,
     }
-    assert pq.ParquetFile(path).num_row_groups == 3
     frame = pl.read_parquet(path)
     assert frame["turns"].list.len().to_list() == [2] * 2500
     assert json.loads(frame["labels"][7]) == {"n": 7}

@@ -167,7 +167,7 @@ def test_columns_of_a_large_file(name: str, tmp_path: Path, monkeypatch: pytest.
     table = pickle.loads(pickle.dumps(ResponseTable.open(tmp_path / name)))
     parts = [table.read(shard, ("id", "system", "response", "speaker")) for shard in table.shards()]
     assert (len(parts) > 1) == (name == "r.jsonl")
-    read = [row for part in parts for row in part.to_pylist()]
+    read = [row for part in parts for row in part.to_dicts()]
     assert read == [
         {"id": str(i), "system": "AB"[i % 2], "response": f"text {i}", "speaker": None} for i in range(40)
     ]
@@ -178,10 +178,10 @@ def test_columns_of_odd_rows(tmp_path: Path) -> None:
     table = ResponseTable.open(put(tmp_path / "r.jsonl", rows))
     (shard,) = table.shards()
     read = table.read(shard, ("id", "ocean"))
-    assert read.to_pylist() == [{"id": "c1", "ocean": "3.5,1,1,1,7"}, {"id": "7", "ocean": None}]
+    assert read.to_dicts() == [{"id": "c1", "ocean": "3.5,1,1,1,7"}, {"id": "7", "ocean": None}]
     wide = ResponseTable.open(put(tmp_path / "w.csv", "prompt,A,B\nHi,x,y\n"))
     (shard,) = wide.shards()
-    assert wide.read(shard, ("system", "response")).to_pylist() == [
+    assert wide.read(shard, ("system", "response")).to_dicts() == [
         {"system": "A", "response": "x"},
         {"system": "B", "response": "y"},
     ]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from palaver.corpora.personalities import TRAITS
 from palaver.engine import Engine, map_shards
@@ -69,7 +70,7 @@ def read_responses(
     parts = list(shards)
     left_out: Counter[str] = sum((part.left_out for part in parts), Counter())
     systems = sorted({system for part in parts for system in part.systems})
-    names, code = _joined([part.who for part in parts])
+    names, code = _coded(pl.concat([part.who for part in parts]))
     if not names:
         reasons = [f"{reason}: {n:,}" for reason, n in left_out.items()]
         hint = f"systems in the file: {', '.join(systems)}" if choice.system else ""
@@ -112,8 +113,7 @@ def requested_scores(
     asked: dict[str, set[str]] = {}
     for shard in table.shards():
         names = table.read(shard, ("speaker", "ocean", "system"))
-        pairs = zip(*(names[name].to_pylist() for name in ("speaker", "ocean", "system")), strict=True)
-        for speaker, ocean, system in set(pairs):
+        for speaker, ocean, system in set(names.iter_rows()):
             if ocean and choice.system in (None, system):
                 name = speaker or ocean
                 asked.setdefault(choice.rename.get(name, name), set()).add(ocean)
@@ -141,7 +141,7 @@ def _five_scores(name: str, text: str, path: Path) -> tuple[float, ...]:
 def _first_texts(table: ResponseTable) -> list[str | None]:
     texts: list[str | None] = []
     for shard in table.shards():
-        texts += table.read(shard, ("response",))["response"].to_pylist()
+        texts += table.read(shard, ("response",))["response"].to_list()
         if len(texts) >= PROBE:
             break
     return texts[:PROBE]
@@ -150,38 +150,33 @@ def _first_texts(table: ResponseTable) -> list[str | None]:
 def _pairs(table: ResponseTable, choice: Choice) -> Iterator[tuple[str, str]]:
     """Who, and what: for finding the responses common to all in the file, also those not looked at."""
     for shard in table.shards():
-        columns = _columns(table, shard, choice)
-        names = [columns[name].to_pylist() for name in ("who", "system", "response")]
-        for who, system, text in zip(*names, strict=True):
+        rows = _columns(table, shard, choice).select("who", "system", "response")
+        for who, system, text in rows.iter_rows():
             if who is not None and choice.system in (None, system) and text is not None:
                 yield choice.rename.get(who, who), text
 
 
-def _columns(table: ResponseTable, shard: Shard, choice: Choice) -> Any:
+def _columns(table: ResponseTable, shard: Shard, choice: Choice) -> pl.DataFrame:
     """Columns who, response, id and system. The speaker says who, or the personality where none is named."""
-    import pyarrow.compute as pc
-
     fields = dict.fromkeys((choice.by, "response", "id", "system"))
-    columns = table.read(shard, tuple(fields))
-    who = _without_empty(columns[choice.by])
-    if choice.by == "speaker" and who.null_count:
-        columns = table.read(shard, (*fields, "ocean"))
-        who = pc.coalesce(_without_empty(columns["speaker"]), _without_empty(columns["ocean"]))
-    return columns.append_column("who", who)
+    rows = table.read(shard, tuple(fields))
+    who = _without_empty(choice.by)
+    if choice.by == "speaker" and rows.select(who).to_series().null_count():
+        rows = table.read(shard, (*fields, "ocean"))
+        who = pl.coalesce(who, _without_empty("ocean"))
+    return rows.with_columns(who.alias("who"))
 
 
-def _without_empty(column: Any) -> Any:
-    import pyarrow.compute as pc
-
-    return pc.if_else(pc.equal(column, ""), None, column)
+def _without_empty(column: str) -> pl.Expr:
+    return pl.col(column).replace("", None)
 
 
 @dataclass
 class _Part:
     """A shard of responses, counted."""
 
-    who: Any
-    """A dictionary array: the different names, and whose each response is."""
+    who: pl.Series
+    """Whose each response is."""
     group: Any
     counted: UtteranceShard
     left_out: Counter[str]
@@ -192,46 +187,38 @@ class _Part:
 def _count(
     shard: Shard, table: ResponseTable, choice: Choice, drop: frozenset[str], recogniser: Any, bag: Bag | None
 ) -> _Part:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     rows = _columns(table, shard, choice)
-    systems = {name for name in pc.unique(rows["system"]).to_pylist() if name is not None}
+    systems = set(rows["system"].drop_nulls().unique())
     left: Counter[str] = Counter()
 
-    def keep(rows: Any, wanted: Any, reason: str) -> Any:
+    def keep(rows: pl.DataFrame, wanted: pl.Expr, reason: str) -> pl.DataFrame:
         kept = rows.filter(wanted)
-        left[reason] += rows.num_rows - kept.num_rows
+        left[reason] += rows.height - kept.height
         return kept
 
     if choice.system is not None:
         other = f"responses of other systems than {choice.system}"
-        rows = keep(rows, pc.equal(rows["system"], choice.system), other)
-    rows = keep(rows, pc.is_valid(rows["who"]), f"responses without {choice.by!r}")
-    has_words = pc.fill_null(pc.not_equal(pc.utf8_trim_whitespace(rows["response"]), ""), False)
-    rows = keep(rows, has_words, "empty responses")
+        rows = keep(rows, pl.col("system") == choice.system, other)
+    rows = keep(rows, pl.col("who").is_not_null(), f"responses without {choice.by!r}")
+    rows = keep(rows, pl.col("response").str.strip_chars() != "", "empty responses")
     if drop:
-        common = pc.is_in(rows["response"], value_set=pa.array(sorted(drop), pa.string()))
         reason = f"responses among the {len(drop)} most frequent ones common to all"
-        rows = keep(rows, pc.invert(common), reason)
-    ids, place = _joined([_encoded(rows["id"])])
+        rows = keep(rows, ~pl.col("response").is_in(sorted(drop)), reason)
+    ids, place = _coded(rows["id"])
     has_ids = any(name is not None for name in ids)
     codes = np.array([_code(name) for name in ids], dtype=np.int64)[place]
     group = np.where(codes >= 0, codes, shard.first + np.arange(codes.size))  # without an id, by itself
-    counted = count_texts(rows["response"].to_pylist(), recogniser, bag)
-    return _Part(_encoded(rows["who"]), group, counted, left, systems, has_ids)
+    counted = count_texts(rows["response"].to_list(), recogniser, bag)
+    return _Part(rows["who"], group, counted, left, systems, has_ids)
 
 
-def _encoded(column: Any) -> Any:
-    return column.combine_chunks().dictionary_encode(null_encoding="encode")
-
-
-def _joined(columns: list[Any]) -> tuple[list[Any], Any]:
-    """The different values of encoded columns, and the number of the value in each row of all of them."""
-    import pyarrow as pa
-
-    chunks = pa.chunked_array(columns).unify_dictionaries().chunks
-    return chunks[0].dictionary.to_pylist(), np.concatenate([np.asarray(chunk.indices) for chunk in chunks])
+def _coded(column: pl.Series) -> tuple[list[Any], Any]:
+    """The different values in the order of their first rows, and the number of its value for each row."""
+    values = column.unique(maintain_order=True)
+    numbers = pl.DataFrame([values.alias("value")]).with_row_index("number")
+    rows = pl.DataFrame([column.alias("value")])
+    joined = rows.join(numbers, on="value", how="left", nulls_equal=True, maintain_order="left")
+    return values.to_list(), joined["number"].to_numpy()
 
 
 def _code(name: str | None) -> int:

@@ -277,21 +277,22 @@ def _checked(dialogue: Dialogue) -> Dialogue:
 
 
 def _write_parquet(dialogues: Iterable[Dialogue], file: IO[bytes]) -> int:
-    """Write the dialogues in row groups; how many there were."""
-    import pyarrow as pa
-    import pyarrow.parquet
+    """Write the dialogues batch by batch; how many there were."""
+    import polars as pl
 
-    text, texts = pa.string(), pa.list_(pa.string())
-    turn = pa.struct({"speaker": text, "text": text, "knowledge": texts, "labels": text})
-    own = {"id": text, "turns": pa.list_(turn), "speakers": texts}
-    schema = pa.schema({**own, "source": text, "knowledge": text, "labels": text})
-    count = 0
+    from palaver.tables import write_parquet
+
+    text, texts = pl.String(), pl.List(pl.String)
+    turn = pl.Struct({"speaker": text, "text": text, "knowledge": texts, "labels": text})
+    own = {"id": text, "turns": pl.List(turn), "speakers": texts}
+    schema = {**own, "source": text, "knowledge": text, "labels": text}
     left = iter(dialogues)
-    with pyarrow.parquet.ParquetWriter(file, schema, compression="zstd") as writer:
+
+    def frames() -> Iterator[pl.DataFrame]:
         while batch := [_parquet_row(dialogue) for dialogue in islice(left, _BATCH)]:
-            writer.write_table(pa.Table.from_pylist(batch, schema=schema))
-            count += len(batch)
-    return count
+            yield pl.DataFrame(batch, schema=schema)
+
+    return write_parquet(frames(), file)
 
 
 def _parquet_row(dialogue: Dialogue) -> dict[str, Any]:

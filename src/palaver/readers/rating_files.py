@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
+import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
@@ -20,7 +20,7 @@ from palaver.readers.rating_options import RatingOptions
 from palaver.readers.ratings import RatingReader, check_criteria, parse_times
 from palaver.schema import Rating
 from palaver.schema.rating import Kind, value_text
-from palaver.tables import ROW, as_text
+from palaver.tables import ROW, as_text, write_parquet
 
 
 def iter_ratings(path: str | Path, *, columns: Mapping[str, str] | None = None) -> Iterator[Rating]:
@@ -149,23 +149,11 @@ def _json_line(row: Mapping[str, Any], boxes: Collection[str], texts: Collection
 
 
 def _parquet(frames: Iterator[pl.DataFrame]) -> Iterator[bytes]:
-    import pyarrow
-    import pyarrow.parquet
-
-    sink = io.BytesIO()
-    writer: Any = None
-    for frame in frames:
-        table = frame.to_arrow()
-        writer = writer or pyarrow.parquet.ParquetWriter(
-            pyarrow.PythonFile(sink, mode="w"), table.schema, compression="zstd"
-        )
-        writer.write_table(table)
-        yield sink.getvalue()
-        sink.seek(0)
-        sink.truncate()
-    if writer is not None:
-        writer.close()
-        yield sink.getvalue()
+    with tempfile.TemporaryFile() as file:
+        write_parquet(frames, file)
+        file.seek(0)
+        while piece := file.read(1 << 20):
+            yield piece
 
 
 def ratings_frame(batch: Sequence[Rating]) -> pl.DataFrame:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -40,6 +40,9 @@ from palaver.readers.shapes import (
 )
 from palaver.readers.turn_rows import is_exchange, is_turn_row
 from palaver.schema.response import Response
+
+if TYPE_CHECKING:
+    import polars as pl
 
 NAMES = {
     "id": ("id", "context_id", "prompt_id", "question_id", "dialogue_id", "conversation_id", "item"),
@@ -319,35 +322,33 @@ class ResponseTable:
         if rest.strip():
             yield Shard(first, rest)
 
-    def read(self, shard: Shard, fields: Sequence[str]) -> Any:
-        """A `pyarrow.Table` of text columns. Numbers become text, lists of them are joined by commas."""
-        import pyarrow as pa
+    def read(self, shard: Shard, fields: Sequence[str]) -> pl.DataFrame:
+        """Columns of text. Numbers become text, lists of them are joined by commas."""
+        import polars as pl
 
-        columns = self._plain_columns(shard, fields)
-        if columns is None:
-            rows = [part for row in self._rows(shard) for part in self._responses(row)]
-            columns = {name: [_as_text(row.get(name)) for row in rows] for name in fields}
-        return pa.table(columns, schema=pa.schema({name: pa.string() for name in fields}))
+        frame = self._plain_columns(shard, fields)
+        if frame is not None:
+            return frame
+        rows = [part for row in self._rows(shard) for part in self._responses(row)]
+        columns = {name: [_as_text(row.get(name)) for row in rows] for name in fields}
+        return pl.DataFrame(columns, dict.fromkeys(fields, pl.String))
 
-    def _plain_columns(self, shard: Shard, fields: Sequence[str]) -> dict[str, Any] | None:
-        """Arrow reads lines as `palaver generate` writes them; None for whatever is odd."""
-        import pyarrow as pa
-        import pyarrow.json
+    def _plain_columns(self, shard: Shard, fields: Sequence[str]) -> pl.DataFrame | None:
+        """Polars reads lines as `palaver generate` writes them; None for whatever is odd."""
+        import polars as pl
 
         content = shard.content
         if isinstance(content, list) or self.systems_in_columns:
             return None
         names = {name: self.names.get(name, name) for name in fields}
-        wanted = pa.schema({name: pa.string() for name in dict.fromkeys(names.values())})
+        wanted = b"|".join(re.escape(name.encode()) for name in names.values())
+        if re.search(rb'"(?:%s)"\s*:\s*[^"n\s]' % wanted, content):
+            return None  # numbers and lists, which polars would write in its own way
         try:
-            table = pa.json.read_json(
-                pa.BufferReader(content),
-                pa.json.ReadOptions(use_threads=False, block_size=max(1, len(content))),
-                pa.json.ParseOptions(wanted, unexpected_field_behavior="ignore"),
-            )
-        except pa.ArrowInvalid:  # no JSON, or numbers and lists where texts were expected
+            frame = pl.read_ndjson(content, schema=dict.fromkeys(names.values(), pl.String))
+        except pl.exceptions.PolarsError:  # no JSON, or rows that are no objects
             return None
-        return {name: table[names[name]] for name in fields}
+        return frame.select(pl.col(column).alias(name) for name, column in names.items())
 
     def _rows(self, shard: Shard) -> Iterator[Fields]:
         is_text = isinstance(shard.content, bytes)

@@ -301,19 +301,12 @@ def csv_rows(stream: TextStream, path: Path) -> Iterator[tuple[int, dict[str, st
 
 
 def _parquet_rows(path: Path) -> Iterator[Row]:
-    import pyarrow as pa
+    from palaver.tables import parquet_batches, parquet_schema
 
-    from palaver.tables import open_parquet
-
-    number = 0
-    with open_parquet(path) as file:
-        try:
-            for batch in file.iter_batches(batch_size=_BATCH):
-                for row in batch.to_pylist():
-                    number += 1
-                    yield number, _without_nan(row)
-        except (pa.ArrowException, OSError) as error:
-            raise DataError(f"{path} is damaged after row {number}: {error}") from None
+    parquet_schema(path)  # says what is wrong with a file that is no Parquet at all
+    rows = (row for frame in parquet_batches(path, _BATCH) for row in frame.iter_rows(named=True))
+    for number, row in enumerate(rows, start=1):
+        yield number, _without_nan(row)
 
 
 def _without_nan(value: Any) -> Any:
