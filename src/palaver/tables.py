@@ -291,7 +291,10 @@ def _csv_frames(source: TableSource, progress: Callable[[int], None]) -> Iterato
             block = rest + chunk.replace(b"\0", b"\x1a")  # ASCII's "substitute"
             if not chunk and block and not block.endswith((b"\n", b"\r")):
                 block += b"\n"
-            # The header is read like any other row, and left out here.
+            if row < header.row:  # it may hold line breaks, so it is read like any other row
+                records, used = _csv_records(block, header.delimiter, header.row - row, at_end=not chunk)
+                row += len(records)
+                block = block[used:]
             quick = _quick_csv(block, names, header.delimiter) if row >= header.row else None
             rows: Sequence[int]
             if quick is not None:
@@ -299,7 +302,9 @@ def _csv_frames(source: TableSource, progress: Callable[[int], None]) -> Iterato
                 rows = range(row + 1, row + 1 + frame.height)
                 row += frame.height
             else:
-                records, used = _csv_records(block, header.delimiter, at_end=not chunk)
+                records, used = [], 0
+                if row >= header.row:
+                    records, used = _csv_records(block, header.delimiter, at_end=not chunk)
                 if chunk and not used and len(block) > BLOCK:
                     raise DataError(
                         f"{source.path} has a row of more than {BLOCK:,} bytes",
@@ -312,7 +317,6 @@ def _csv_frames(source: TableSource, progress: Callable[[int], None]) -> Iterato
                     )
                 numbered = list(enumerate(records, start=row + 1))
                 row += len(records)
-                numbered = [(number, record) for number, record in numbered if number > header.row]
                 whole = [one for one in numbered if len(one[1].cells) == len(names)]
                 source.problems += _ragged(numbered, len(names))
                 rows = [number for number, _ in whole]
@@ -386,8 +390,10 @@ class _Record(NamedTuple):
     """Whether the file ends inside its quotation marks."""
 
 
-def _csv_records(block: bytes, delimiter: str, *, at_end: bool) -> tuple[list[_Record], int]:
-    """The rows of a block, blank ones too, by Python's csv, and the bytes that they take."""
+def _csv_records(
+    block: bytes, delimiter: str, most: int | None = None, *, at_end: bool
+) -> tuple[list[_Record], int]:
+    """The rows of a block or the first of them, blank ones too, by Python's csv, and the bytes they take."""
     cut = max(block.rfind(b"\n"), block.rfind(b"\r")) + 1
     if not at_end and block.endswith(b"\r"):  # perhaps half of a line break
         cut = max(block.rfind(b"\n", 0, cut - 1), block.rfind(b"\r", 0, cut - 1)) + 1
@@ -403,7 +409,7 @@ def _csv_records(block: bytes, delimiter: str, *, at_end: bool) -> tuple[list[_R
 
     records: list[_Record] = []
     used = 0
-    for cells in csv.reader(lines(), delimiter=delimiter):
+    for cells in itertools.islice(csv.reader(lines(), delimiter=delimiter), most):
         if is_over and not at_end:  # it goes on in the next block
             break
         text = "".join(taken)
