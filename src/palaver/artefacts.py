@@ -31,6 +31,8 @@ from palaver.files import check_writable, write_atomically
 from palaver.schema.run import RunRecord, record_run
 
 RECORD = "run.json"
+FORMAT = 1
+"""Of a record. A later one is refused."""
 PART = ".part-"
 """How the name of a folder begins that is being written."""
 _LOCK = ".lock"
@@ -161,7 +163,7 @@ def record_path(path: Path) -> Path:
 
 def write_record(path: Path, record: RunRecord, **about: Any) -> None:
     """Write the record of `path`; `about` is kept beside it and not compared."""
-    fields = {"signature": record.signature, **record.model_dump(mode="json"), **about}
+    fields = {"format": FORMAT, "signature": record.signature, **record.model_dump(mode="json"), **about}
     with write_atomically(record_path(path)) as file:
         json.dump(fields, file, indent=1, ensure_ascii=False)
 
@@ -174,6 +176,11 @@ def read_fields(path: Path) -> dict[str, Any]:
         raise _damaged(path, error) from None
     if not isinstance(fields, dict):
         raise _damaged(path, "expected a JSON object")
+    if isinstance(fields.get("format"), int) and fields["format"] > FORMAT:  # before 1.0.0 there was none
+        raise DataError(
+            f"{record_path(path)} is of the format {fields['format']}, which is newer than {FORMAT}",
+            "update palaver, or choose another place with --out",
+        )
     return fields
 
 

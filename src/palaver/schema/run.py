@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import Field
 from pydantic_core import to_jsonable_python
 
+from palaver import __version__
 from palaver.schema.base import FrozenDict, Labels, Noun, Text
 from palaver.tabular import Tabular
 
@@ -64,7 +65,8 @@ def record_run(
     versions = {"python": platform.python_version()}
     for package in packages:
         try:
-            versions[package] = version(package)
+            # Ours is said by the code itself: a checkout may be newer than what pip wrote down.
+            versions[package] = __version__ if package == "palaver" else version(package)
         except PackageNotFoundError:
             versions[package] = "not installed"
     plain = {

@@ -1,0 +1,143 @@
+"""The wheels: what is in them, how large they are, and that Palaver runs from an unpacked one."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+from hatchling.builders.wheel import WheelBuilder
+
+from palaver import __version__
+from palaver.models.shipped import IN_DATA, SHELVES
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "palaver"
+DATA = ROOT / "packages" / "palaver-data"
+LIMIT = 25_000_000
+
+
+def build(root: Path, folder: Path) -> zipfile.ZipFile:
+    (wheel,) = WheelBuilder(str(root)).build(directory=str(folder), versions=["standard"])
+    return zipfile.ZipFile(wheel)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    return build(ROOT, tmp_path_factory.mktemp("base"))
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    return build(DATA, tmp_path_factory.mktemp("data"))
+
+
+def files_in(wheel: zipfile.ZipFile) -> set[str]:
+    return {name for name in wheel.namelist() if ".dist-info/" not in name}
+
+
+def left_out() -> set[str]:
+    """The folders of palaver that palaver-data holds."""
+    return {f"palaver/{SHELVES[shelf]}/{name}/" for shelf, names in IN_DATA.items() for name in names}
+
+
+def test_the_base_wheel_is_small_and_whole(base: zipfile.ZipFile) -> None:
+    assert Path(str(base.filename)).stat().st_size <= LIMIT
+    tracked = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "src/palaver"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split("\0")
+    everything = {name.removeprefix("src/") for name in tracked if name and (ROOT / name).exists()}
+    expected = {name for name in everything if not name.startswith(tuple(left_out()))}
+    assert files_in(base) == expected
+    assert len(expected) < len(everything)
+    for part in ("server/migrations/", "server/static/", "presets/", "evaluation/demo/", "py.typed"):
+        assert any(part in name for name in expected), part
+
+
+def test_the_data_wheel_holds_what_the_base_leaves_out(data: zipfile.ZipFile) -> None:
+    expected = {"palaver_data/__init__.py", "palaver_data/LICENSE"}
+    for shelf, names in IN_DATA.items():
+        for name in names:
+            folder = SOURCE / SHELVES[shelf] / name
+            expected |= {f"palaver_data/{shelf}/{name}/{path.name}" for path in folder.iterdir()}
+    assert files_in(data) == expected
+
+
+def test_one_version(base: zipfile.ZipFile, data: zipfile.ZipFile) -> None:
+    for wheel in (base, data):
+        (metadata,) = [name for name in wheel.namelist() if name.endswith("/METADATA")]
+        assert f"\nVersion: {__version__}\n" in wheel.read(metadata).decode()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["optional-dependencies"]["data"] == [f"palaver-data=={__version__}"]
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    newest = re.findall(r"^## (\d\S*)", (ROOT / "CHANGELOG.md").read_text(), flags=re.M)[0]
+    assert newest == __version__
+
+
+SCRIPT = """
+import json, sys
+from palaver import __version__, analyse
+from palaver.cli.main import run
+from palaver.errors import UserError
+from palaver.models.shipped import models_on, shipped_checkpoint
+import palaver
+
+rows = "item,system,rater,criterion,value\\n" + "".join(
+    f"{i},{s},{r},quality,{v + (i + r) % 2}\\n" for i in range(6) for s, v in (("a", 1), ("b", 4)) for r in range(3)
+)
+open("ratings.csv", "w").write(rows)
+best = analyse("ratings.csv", n_replicates=20).ranking[0].label
+try:
+    shipped_checkpoint("default-personality")
+    missing = ""
+except UserError as error:
+    missing = error.hint
+found = {"file": palaver.__file__, "version": __version__, "best": best, "missing": missing}
+found["models"] = {shelf: sorted(models_on(shelf)) for shelf in ("checkpoints", "encoders")}
+print(json.dumps(found))
+sys.argv = ["palaver", "doctor", "--json"]
+run()
+"""
+
+
+def run_from(folder: Path, tmp_path: Path) -> list[dict[str, object]]:
+    """What the script prints, a JSON object a line or several, with Palaver from that folder."""
+    ran = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(folder), "XDG_CACHE_HOME": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    first, _, rest = ran.stdout.partition("\n")
+    return [json.loads(first), json.loads(rest)]
+
+
+def test_palaver_runs_from_the_wheels(base: zipfile.ZipFile, data: zipfile.ZipFile, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    base.extractall(site)
+    found, doctor = run_from(site, tmp_path)
+    assert str(found["file"]).startswith(str(site))
+    assert found["version"] == doctor["palaver"] == __version__
+    assert str(found["best"]).startswith("1. b")
+    assert "pip install" in str(found["missing"])
+    assert "[data]" in str(found["missing"])
+    assert found["models"] == {"checkpoints": ["default", "default-chat", "default-speaker"], "encoders": []}
+    data.extractall(site)
+    found, _ = run_from(site, tmp_path)
+    models = found["models"]
+    assert isinstance(models, dict)
+    assert all(set(names) <= set(models[shelf]) for shelf, names in IN_DATA.items())
+    assert found["missing"] == ""
