@@ -3,8 +3,8 @@
     python -m benchmarks.release --fresh base           # the base wheel alone, then `palaver demo`
     python -m benchmarks.release --fresh tutorials      # with models and data, then every tutorial's commands
 
-Versions are those of requirements.lock. Writes docs/results/release.json; each of the two keeps what the other
-wrote. Ends with 1 if a limit was missed or a command failed.
+Versions are those of requirements.lock. Writes docs/results/release.json; each of the two keeps what the
+other wrote. Ends with 1 if a limit was missed or a command failed.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from tests.test_docs import Model, commands, files
+
 from benchmarks.harness import machine
 from palaver import __version__
-from tests.test_docs import Model, commands, files
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs/results/release.json"
@@ -35,7 +36,8 @@ MOST_WHEEL_MB, MOST_ENVIRONMENT_MB = 25, 800
 HEAVIEST = 15
 _LIST = """
 import importlib.metadata as m, json
-sizes = {d.name: sum(f.locate().stat().st_size for f in d.files or () if f.locate().is_file()) for d in m.distributions()}
+paths = {d.name: [f.locate() for f in d.files or ()] for d in m.distributions()}
+sizes = {name: sum(p.stat().st_size for p in files if p.is_file()) for name, files in paths.items()}
 print(json.dumps({"sizes": sizes, "versions": {d.name: d.version for d in m.distributions()}}))
 """
 

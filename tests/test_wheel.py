@@ -92,10 +92,11 @@ from palaver.errors import UserError
 from palaver.models.shipped import models_on, shipped_checkpoint
 import palaver
 
-rows = "item,system,rater,criterion,value\\n" + "".join(
-    f"{i},{s},{r},quality,{v + (i + r) % 2}\\n" for i in range(6) for s, v in (("a", 1), ("b", 4)) for r in range(3)
-)
-open("ratings.csv", "w").write(rows)
+rows = ["item,system,rater,criterion,value"]
+for i in range(6):
+    for r in range(3):
+        rows += [f"{i},a,{r},quality,{1 + (i + r) % 2}", f"{i},b,{r},quality,{4 + (i + r) % 2}"]
+open("ratings.csv", "w").write("\\n".join(rows))
 best = analyse("ratings.csv", n_replicates=20).ranking[0].label
 try:
     shipped_checkpoint("default-personality")
