@@ -73,6 +73,14 @@ def test_the_data_wheel_holds_what_the_base_leaves_out(data: zipfile.ZipFile) ->
     assert files_in(data) == expected
 
 
+def test_sizes_are_those_of_the_results_file() -> None:
+    """`benchmarks/release.py` measured them; pages say them in round numbers."""
+    wheels = json.loads((ROOT / "docs/results/release.json").read_text())["wheels_mb"]
+    said = f"{wheels[f'palaver-{__version__}-py3-none-any.whl']:.0f} MB"
+    assert f"the wheel has {said}" in (ROOT / "README.md").read_text()
+    assert f"The wheel has {said}" in (ROOT / "CHANGELOG.md").read_text()
+
+
 def test_one_version(base: zipfile.ZipFile, data: zipfile.ZipFile) -> None:
     for wheel in (base, data):
         (metadata,) = [name for name in wheel.namelist() if name.endswith("/METADATA")]
@@ -86,6 +94,7 @@ def test_one_version(base: zipfile.ZipFile, data: zipfile.ZipFile) -> None:
 
 ANALYSE = """
 import sys
+sys.modules["torch"] = None  # the base has none, and doctor would load it
 from palaver import analyse
 from palaver.cli.main import run
 
