@@ -489,7 +489,7 @@ def test_row_numbers_count_as_people_do(tmp_path: Path) -> None:
         (b"hello", "no rows|missing"),
         (b"hello\nworld\n", "5 columns are missing"),
         (HEAD.replace("value", "rater").encode() + b"1,2,3,4,5\n", "stands twice"),
-        (HEAD.encode() + b'"i,a,r,q,3\n', "cannot be used"),
+        (HEAD.encode() + b'"i,a,r,q,3\n', "a quotation mark is never closed"),
         (b"PAR1", None),
         (bytes(range(256)) * 40, None),
         (b"\x00" * 1000, None),
