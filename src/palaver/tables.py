@@ -534,7 +534,7 @@ def parquet_schema(path: Path) -> dict[str, Any]:
 
 def parquet_batches(path: Path, n_rows: int, coded: Collection[str] = ()) -> Iterator[pl.DataFrame]:
     """A Parquet file in frames of about `n_rows` rows; the columns in `coded` come as categories."""
-    rows = 0
+    rows, total = 0, _count_rows(path)
     try:
         lazy = pl.scan_parquet(path, glob=False).with_columns(
             pl.col(name).cast(pl.Categorical) for name in coded
@@ -544,6 +544,13 @@ def parquet_batches(path: Path, n_rows: int, coded: Collection[str] = ()) -> Ite
             yield frame
     except (pl.exceptions.PolarsError, OSError) as error:
         raise DataError(f"{path} is damaged after row {rows}: {error}") from None
+    if rows != total:  # a stream of frames that ends early must not pass for the whole file
+        raise DataError(f"{path} is damaged after row {rows}: expected {total} rows")
+
+
+def _count_rows(path: Path) -> int:
+    """As the file's footer says."""
+    return int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
 
 
 def write_parquet(frames: Iterable[pl.DataFrame], file: IO[bytes]) -> int:
@@ -575,7 +582,7 @@ def _parquet_frames(
 ) -> Iterator[pl.DataFrame]:
     schema = parquet_schema(source.path)
     coded = [name for name, kind in schema.items() if kind == pl.String and name in coded]
-    total = max(1, pl.scan_parquet(source.path, glob=False).select(pl.len()).collect().item())
+    total = max(1, _count_rows(source.path))
     row = 1
     for frame in parquet_batches(source.path, BATCH, coded):
         rows = pl.int_range(row, row + frame.height, dtype=pl.Int64, eager=True).alias(ROW)
