@@ -1,7 +1,7 @@
 """The wheels as a stranger gets them: their sizes, a fresh environment's size, and that what we promise runs.
 
     python -m benchmarks.release --fresh base           # the base wheel alone, then `palaver demo`
-    python -m benchmarks.release --fresh tutorials      # with models and data, then every tutorial's commands
+    python -m benchmarks.release --fresh tutorials      # with models, probes and data, then every tutorial's blocks
 
 Versions are those of requirements.lock. Writes docs/results/release.json; each of the two keeps what the
 other wrote. Ends with 1 if a limit was missed or a command failed.
@@ -23,14 +23,15 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from tests.test_docs import Model, commands, files
+from tests.documentation import blocks
+from tests.test_docs import Model, runs
 
 from benchmarks.harness import machine
 from palaver import __version__
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs/results/release.json"
-EXTRAS = {"base": "", "tutorials": "[models,data]"}
+EXTRAS = {"base": "", "tutorials": "[models,probes,data]"}
 MOST_WHEEL_MB, MOST_ENVIRONMENT_MB = 25, 800
 """Limits of the base: its wheel, and an environment that holds nothing else."""
 HEAVIEST = 15
@@ -83,29 +84,25 @@ def describe_environment(folder: Path) -> dict[str, Any]:
     }
 
 
-def run(environment: Path, words: list[str], folder: Path, cache: Path) -> dict[str, Any]:
-    """One command of Palaver in a folder of its own, with an empty cache and no way to our sources."""
+def run(environment: Path, script: str, folder: Path, cache: Path) -> dict[str, Any]:
+    """Lines of a shell in a folder of its own, with an empty cache and no way to our sources."""
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     variables |= {"XDG_CACHE_HOME": str(cache), "HF_HUB_OFFLINE": "1"}
+    variables["PATH"] = f"{environment / 'bin'}{os.pathsep}{os.environ['PATH']}"
     begin = time.perf_counter()
     ran = subprocess.run(
-        [str(environment / "bin" / "palaver"), *words],
-        cwd=folder,
-        env=variables,
-        capture_output=True,
-        text=True,
-        check=False,
+        ["bash", "-ec", script], cwd=folder, env=variables, capture_output=True, text=True, check=False
     )
-    command = shlex.join(["palaver", *words])
-    result: dict[str, Any] = {"command": command, "seconds": round(time.perf_counter() - begin, 1)}
+    result: dict[str, Any] = {"script": script, "seconds": round(time.perf_counter() - begin, 1)}
     if ran.returncode:
         result |= {"exit": ran.returncode, "said": ran.stderr.strip().splitlines()[-6:]}
-    print(f"{result['seconds']:>7.1f} s  {'failed  ' * bool(ran.returncode)}{command}", flush=True)
+    failed = "failed  " if ran.returncode else ""
+    print(f"{result['seconds']:>7.1f} s  {failed}{script.strip()}", flush=True)
     return result
 
 
 def run_tutorials(environment: Path, work: Path) -> dict[str, Any]:
-    """Every command line of every tutorial, each page in an empty folder, as tests/test_docs.py does."""
+    """Every block of every tutorial that needs nobody, each page in an empty folder, as tests/test_docs.py."""
     pages: dict[str, Any] = {}
     with ThreadingHTTPServer(("127.0.0.1", 0), Model) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -114,13 +111,19 @@ def run_tutorials(environment: Path, work: Path) -> dict[str, Any]:
             print(page.stem, flush=True)
             folder = work / page.stem
             folder.mkdir()
-            for name, text in files(page).items():
-                text = text.replace("http://localhost:8080/v1", address)
-                (folder / name).write_text(text, encoding="utf-8")
-            lines = [shlex.split(line, comments=True)[1:] for line in commands(page)]
-            ran = [run(environment, words, folder, work / "cache") for words in lines]
+            ran = []
+            for block in blocks(page):
+                if block.file:
+                    text = block.text.replace("http://localhost:8080/v1", address)
+                    (folder / block.file).write_text(text, encoding="utf-8")
+                elif runs(block) and block.language == "sh":
+                    ran.append(run(environment, block.text, folder, work / "cache"))
+                elif runs(block):
+                    ran.append(
+                        run(environment, f"python -c {shlex.quote(block.text)}", folder, work / "cache")
+                    )
             pages[page.stem] = {
-                "commands": len(ran),
+                "blocks": len(ran),
                 "seconds": round(sum(one["seconds"] for one in ran), 1),
                 "failed": [one for one in ran if "exit" in one],
             }
@@ -152,14 +155,15 @@ def main() -> int:
         }
         missed = []
         if options.fresh == "base":
-            part["demo"] = run(environment, ["demo"], folder / "work", folder / "work" / "cache")
+            part["demo"] = run(environment, "palaver demo", folder / "work", folder / "work" / "cache")
             part["limits"] = {"wheel_mb": MOST_WHEEL_MB, "environment_mb": MOST_ENVIRONMENT_MB}
             largest = wheels[f"palaver-{__version__}-py3-none-any.whl"]
             if largest > MOST_WHEEL_MB:
                 missed.append(f"the wheel: {largest} MB")
             if part["environment"]["megabytes"] > MOST_ENVIRONMENT_MB:
                 missed.append(f"the environment: {part['environment']['megabytes']} MB")
-            missed += [f"{one['command']} failed" for one in (part["demo"],) if "exit" in one]
+            if "exit" in part["demo"]:
+                missed.append("palaver demo failed")
         else:
             part["tutorials"] = run_tutorials(environment, folder / "work")
             missed += [name for name, page in part["tutorials"].items() if page["failed"]]
