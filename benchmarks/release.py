@@ -1,7 +1,7 @@
 """The wheels as a stranger gets them: their sizes, a fresh environment's size, and that what we promise runs.
 
     python -m benchmarks.release --fresh base           # the base wheel alone, then `palaver demo`
-    python -m benchmarks.release --fresh tutorials      # with models, probes and data, then every tutorial's blocks
+    python -m benchmarks.release --fresh tutorials      # with models, probes and data; every tutorial's blocks
 
 Versions are those of requirements.lock. Writes docs/results/release.json; each of the two keeps what the
 other wrote. Ends with 1 if a limit was missed or a command failed.
@@ -102,7 +102,7 @@ def run(environment: Path, script: str, folder: Path, cache: Path) -> dict[str, 
 
 
 def run_tutorials(environment: Path, work: Path) -> dict[str, Any]:
-    """Every block of every tutorial that needs nobody, each page in an empty folder, as tests/test_docs.py."""
+    """Every block of every tutorial that runs in tests/test_docs.py, each page in an empty folder."""
     pages: dict[str, Any] = {}
     with ThreadingHTTPServer(("127.0.0.1", 0), Model) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -119,9 +119,8 @@ def run_tutorials(environment: Path, work: Path) -> dict[str, Any]:
                 elif runs(block) and block.language == "sh":
                     ran.append(run(environment, block.text, folder, work / "cache"))
                 elif runs(block):
-                    ran.append(
-                        run(environment, f"python -c {shlex.quote(block.text)}", folder, work / "cache")
-                    )
+                    script = f"python -c {shlex.quote(block.text)}"
+                    ran.append(run(environment, script, folder, work / "cache"))
             pages[page.stem] = {
                 "blocks": len(ran),
                 "seconds": round(sum(one["seconds"] for one in ran), 1),
