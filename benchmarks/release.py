@@ -1,7 +1,7 @@
 """The wheels as a stranger gets them: their sizes, a fresh environment's size, and that what we promise runs.
 
     python -m benchmarks.release --fresh base           # the base wheel alone, then `palaver demo`
-    python -m benchmarks.release --fresh tutorials      # with models, probes and data; every tutorial's blocks
+    python -m benchmarks.release --fresh tutorials      # models, probes, data; every tutorial's blocks
 
 Versions are those of requirements.lock. Writes docs/results/release.json; each of the two keeps what the
 other wrote. Ends with 1 if a limit was missed or a command failed.
