@@ -228,6 +228,17 @@ class ReplayOptions(Strict):
     )
 
 
+class WrittenOptions(Strict):
+    kind: Literal["written"]
+    path: str = Field(
+        "", description="a file of exchanges, or a folder of such; default: those for everyday talk"
+    )
+    encoder: str = Field("minilm", min_length=1, description="the sentence encoder that compares lines")
+    near: float = Field(
+        0.6, ge=-1, le=1, description="least cosine to a written line; farther ones get a general reply"
+    )
+
+
 class PluginOptions(_Conditions):
     """A kind that an installed package adds: the fields that it does not share go to its function."""
 
@@ -258,5 +269,6 @@ KINDS: dict[str, type[Strict]] = {
     "huggingface": HuggingFaceOptions,
     "openai": OpenAIOptions,
     "replay": ReplayOptions,
+    "written": WrittenOptions,
     "python": PythonOptions,
 }

@@ -47,6 +47,7 @@ SYSTEMS: Registry[Opener] = Registry(
         "huggingface": "palaver.generation.huggingface:HuggingFaceSystem",
         "openai": "palaver.generation.openai:OpenAISystem",
         "replay": "palaver.generation.replay:open_replay",
+        "written": "palaver.generation.written:open_written",
         "python": "palaver.generation.function:open_python",
     },
     group="palaver.systems",
