@@ -47,8 +47,8 @@ def chat(
     systems: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Names from systems.toml, smollm2, default, or checkpoint folders; without any, the best "
-            "there is.",
+            help="Names from systems.toml, everyday, smollm2, default, or checkpoint folders; without any, the "
+            "best there is.",
             metavar="[SYSTEM]...",
             autocompletion=completion.systems,
         ),
@@ -73,7 +73,7 @@ def chat(
 
     Example: palaver chat
 
-    Example: palaver chat default smollm2
+    Example: palaver chat everyday smollm2
     """
     if speaker is not None and ocean is not None:
         raise UsageError(

