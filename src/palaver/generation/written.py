@@ -204,9 +204,6 @@ class WrittenSystem(Named):
             of_child.setdefault(id(child), []).append(vector)
         for one in self._exchanges:
             self._children[id(one)] = [(np.stack(of_child[id(child)]), child) for child in one.follow_ups]
-        written = [
-            [one.kind, one.lines, one.replies, [c.replies for c in one.follow_ups]] for one in exchanges
-        ]
         self.settings: dict[str, Any] = {
             "kind": "written",
             "exchanges": digest([asdict(one) for one in exchanges]),
