@@ -1,10 +1,10 @@
-"""Ten everyday conversations of two turns with `palaver chat`; beside it SmolLM2 as published, and `default`.
+"""Ten everyday conversations of two turns with `palaver chat`, and with the systems that were there before.
 
     python experiments/responders/everyday.py --out docs/results/everyday.json
 
 Each prompt begins a conversation of its own, with the settings and the seed of `palaver chat`. Nothing is
-chosen: the replies are kept as they came. None of the prompts is near what the adapter was taught with
-(tests/experiments/test_everyday.py holds that).
+chosen: the replies are kept as they came. None of the prompts is near what the adapter `default-chat` was
+taught with (tests/test_everyday.py holds that); those who wrote the replies of `everyday` knew them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ import transformers
 from palaver.cli.chat import DEFAULTS
 from palaver.files import sha256_of
 from palaver.generation.conversation import Conversation
-from palaver.generation.systems_file import CHAT, open_system
+from palaver.generation.system import settings
+from palaver.generation.systems_file import CHAT, EVERYDAY, open_system
 from palaver.models.packages import PACKAGES
 from palaver.models.shipped import shipped_checkpoint
 
@@ -38,7 +39,7 @@ PROMPTS = {
     "What should I do this weekend?": "I don't want to spend much money.",
 }
 """Prompt -> what is said next, whatever the reply."""
-SYSTEMS = (CHAT, "smollm2", "default")
+SYSTEMS = (EVERYDAY, CHAT, "smollm2", "default")
 SEED = 0
 
 
@@ -68,6 +69,7 @@ def main() -> None:
         "command": "experiments/responders/everyday.py",
         "seed": SEED,
         "model": PACKAGES["smollm2"].provenance,
+        EVERYDAY: settings(open_system(EVERYDAY)),
         "adapter": sha256_of(shipped_checkpoint(CHAT) / "model.safetensors"),
         "machine": platform.machine(),
         "versions": {"torch": torch.__version__, "transformers": transformers.__version__},

@@ -1,4 +1,4 @@
-"""Are the replies of `palaver chat` acceptable? Asked systems, a sheet for a judge who does not know them, results.
+"""Are the replies of `palaver chat` acceptable? Replies, a sheet for a judge without names, and results.
 
     python experiments/responders/everyday_judging.py reply --out replies.json
     python experiments/responders/everyday_judging.py sheet replies.json --out sheet.csv --key key.json
@@ -10,7 +10,7 @@ everyday-prompts.jsonl; `--prompts FILE` asks those of another file of that shap
 `everyday`; `default-chat`, which was there before it; and `everyday` without its written lines, which gives a
 general reply to everything. `sheet` shuffles the conversations and leaves the systems' names out; the judge
 writes yes or no into the column "accepted", by everyday-rule.md. Replies that several systems gave are judged
-once. `results` counts.
+once. `results` counts, and writes the section of docs/results/everyday.md anew.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from typing import Any
 from everyday_examples import sign_test
 
 HERE = Path(__file__).resolve().parent
+PAGE = HERE.parents[1] / "docs/results/everyday.md"
+TITLE = "## Judged without the systems' names"
 NEW, OLD, GENERAL = "everyday", "default-chat", "general replies only"
 SHUFFLED = 17
 COLUMNS = ("number", "turn", "said", "reply", "accepted")
@@ -131,6 +133,37 @@ def results(key: dict[str, Any], verdicts: dict[tuple[int, int], bool], judge: s
     }
 
 
+def section(content: dict[str, Any]) -> str:
+    """What the page says about the verdicts."""
+    table = [
+        f"| {part} | {name} | {one['first']} of {one['n_first']} | {one['all']} of {one['n_all']} | "
+        + (f"{one['p']:.2f} |" if name != OLD else "|")
+        for part, systems in content["accepted"].items()
+        for name, one in systems.items()
+    ]
+    return f"""{TITLE}
+
+The replies were shuffled and shown without names (`{content["command"]}`,
+[everyday-judged.json](everyday-judged.json)). Judge: {content["judge"]}. The rule is
+`experiments/responders/everyday-rule.md`; p is that of a sign test against `{OLD}` on the first replies.
+
+| prompts | system | first replies accepted | all replies accepted | p |
+|---|---|---|---|---|
+{chr(10).join(table)}
+
+Those who wrote the replies of `{NEW}` knew the prompts of "page" and had read those of "held-out". No written
+line is near one of the latter (a test compares trigrams), but they are no blind test.
+
+"""
+
+
+def write_section(content: dict[str, Any]) -> None:
+    """Put the section into the page, in place of what stands there."""
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(TITLE)
+    after = rest[rest.index("\n## ") + 1 :]
+    PAGE.write_text(before + section(content) + after, encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -150,6 +183,7 @@ def main() -> None:
         content = reply(prompts(given.prompts))
     else:
         content = results(json.loads(given.key.read_text("utf-8")), read_verdicts(given.file), given.judge)
+        write_section(content)
     given.out.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

@@ -39,7 +39,7 @@ def test_in_a_shell(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "some"),
     [
-        (completion.systems, {"default", "default-chat", "smollm2"}),
+        (completion.systems, {"default", "default-chat", "everyday", "smollm2"}),
         (completion.judges, {"comparator", "response", "bleu"}),
         (completion.metrics, {"bleu", "unigram_f1"}),
         (completion.encoders, {"minilm", "glove"}),

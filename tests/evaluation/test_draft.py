@@ -37,6 +37,7 @@ def test_every_kind_of_system(here: Path) -> None:
         "default",
         "runs",
         "smollm2",
+        "everyday",
     ]
     answers = Answers(systems=systems, contexts="questions.txt", judges=["words"], people="people.csv")
     (here / "experiment.toml").write_text(draft_experiment(answers))
@@ -45,6 +46,7 @@ def test_every_kind_of_system(here: Path) -> None:
     assert kinds == {
         "a b": "replay", "c": "replay", "log": "replay", "example": "openai", "reply": "python",
         "shipped": "checkpoint", "runs": "checkpoint", "smollm2": "huggingface",
+        "everyday": "written",
     }  # fmt: skip
     assert experiment.judges == ("words",)
     assert experiment.rating_files == [Path("people.csv")]

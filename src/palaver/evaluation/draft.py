@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from palaver.config import toml_value
 from palaver.errors import UserError
+from palaver.generation.systems_file import EVERYDAY
 from palaver.models.causal_base import SMOLLM2
 from palaver.models.shipped import PREFIX
 from palaver.readers import read_responses
@@ -125,6 +126,8 @@ def _system_lines(said: str, folder: Path) -> Iterator[str]:
         yield from _table(said.rpartition(":")[2], "python", function=said)
     elif said == SMOLLM2:
         yield from _table(said, "huggingface", model=said, local_files_only=True)
+    elif said == EVERYDAY:
+        yield from _table(said, "written")
     elif said.startswith(PREFIX) or path.is_dir():
         name = "shipped" + said.removeprefix(PREFIX) if said.startswith(PREFIX) else path.name
         where = said if said.startswith(PREFIX) else _from(folder, said)

@@ -292,7 +292,7 @@ class WrittenSystem(Named):
         kind = max(votes, key=lambda kind: votes[kind])
         after_bad = any(one.kind in ("bad", "problem") for one in self._said_by(last_reply))
         if kind in _OPPOSITES and (
-            votes[kind] < _SURE * sum(votes.values()) or (kind == "good" and after_bad)
+            votes[kind] <= _SURE * sum(votes.values()) or (kind == "good" and after_bad)
         ):
             return PLAIN  # neither pity nor cheers for what may be neither; no cheers right after bad news
         return kind
