@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from typing import Any
+
+import pytest
 from tests.results_pages import RESULTS, read_page, read_results, table_rows
 
+from palaver.artefacts import digest
 from palaver.files import sha256_of
-from palaver.generation.systems_file import CHAT
+from palaver.generation.systems_file import CHAT, EVERYDAY, find_system
+from palaver.generation.written import SHIPPED, read_exchanges
 from palaver.models.shipped import shipped_checkpoint
 
 PAGE = read_page("everyday")
@@ -15,26 +21,58 @@ def shown(text: str) -> str:
     return " ".join(text.split()).replace("|", "/")
 
 
-def test_conversations() -> None:
-    results = read_results("everyday")
-    assert results["adapter"] == sha256_of(shipped_checkpoint(CHAT) / "model.safetensors")
-    rows = table_rows(PAGE, f"| said | {CHAT} |")
-    lines = [
+def lines_of(results: dict[str, Any], name: str) -> list[list[str]]:
+    return [
         [said, shown(reply)]
         for talk in results["conversations"]
-        for said, reply in zip((talk["prompt"], f"… {talk['follow_up']}"), talk[CHAT], strict=True)
+        for said, reply in zip((talk["prompt"], f"… {talk['follow_up']}"), talk[name], strict=True)
     ]
-    assert [row[:2] for row in rows] == lines
+
+
+@pytest.mark.parametrize("name", [EVERYDAY, CHAT])
+def test_conversations(name: str) -> None:
+    rows = table_rows(PAGE, f"| said | {name} |")
+    assert [row[:2] for row in rows] == lines_of(read_results("everyday"), name)
     verdicts = [row[2].split(":")[0] for row in rows]
     assert set(verdicts) <= {"yes", "no"}
     first, second = (verdicts[start::2].count("yes") for start in (0, 1))
     assert f"{first} of the ten first replies and {second} of the ten second ones" in PAGE
-    assert ("ten of ten are not reached" in PAGE) == (first < 10)
+
+
+def test_conversations_are_those_of_what_ships() -> None:
+    """The replies of `everyday` depend on nothing but its exchanges, its encoder and its limit."""
+    results = read_results("everyday")
+    assert results["adapter"] == sha256_of(shipped_checkpoint(CHAT) / "model.safetensors")
+    exchanges = [asdict(one) for one in read_exchanges(sorted(SHIPPED.glob("*.txt")))]
+    assert results[EVERYDAY]["exchanges"] == digest(exchanges)
+    assert results[EVERYDAY]["near"] == find_system(EVERYDAY).options.near
+
+
+def test_other_systems() -> None:
+    results = read_results("everyday")
     others = table_rows(PAGE, "| said | smollm2 | default |")
     assert others == [
         [talk["prompt"], *(shown(talk[name][0]) for name in ("smollm2", "default"))]
         for talk in results["conversations"]
     ]
+
+
+def test_verdicts_without_names() -> None:
+    if not (RESULTS / "everyday-judged.json").exists():
+        assert "Not judged yet" in PAGE
+        return
+    results = read_results("everyday-judged")
+    assert f"Judge: {results['judge']}." in PAGE
+    rows = []
+    for part, systems in results["accepted"].items():
+        talks = [talk for talk in results["conversations"] if talk["part"] == part]
+        for name, counts in systems.items():
+            verdicts = [talk["accepted"][name] for talk in talks]
+            assert counts["first"] == sum(of_talk[0] for of_talk in verdicts)
+            assert counts["all"] == sum(map(sum, verdicts))
+            first, every = (f"{counts[key]} of {counts[f'n_{key}']}" for key in ("first", "all"))
+            rows.append([part, name, first, every, "" if name == CHAT else f"{counts['p']:.2f}"])
+    assert table_rows(PAGE, "| prompts | system |") == rows
 
 
 def test_examples() -> None:
