@@ -1,4 +1,4 @@
-"""The sheet for a judge of everyday replies: nothing on it says whose they are, and verdicts find their way back."""
+"""The sheet for a judge of everyday replies: no names on it, and verdicts find their way back."""
 
 from __future__ import annotations
 

@@ -309,6 +309,13 @@ def measure_limits(dialogues: Sequence[Dialogue], oracle: Selector) -> dict[str,
     }
 
 
+def write_results(path: Path, content: dict[str, Any]) -> None:
+    """Write the figures; the limits that stand there stay, as they do not depend on the selectors."""
+    before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    limits = {"limits": before["limits"]} if "limits" in before else {}
+    path.write_text(json.dumps({**content, **limits}, indent=1) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -357,7 +364,7 @@ def main() -> None:
             "card": dict(ranker.card),
             "splits": results,
         }
-        given.results.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        write_results(given.results, content)
 
 
 if __name__ == "__main__":

@@ -96,9 +96,8 @@ path = "x"
     said = "\n".join(caught.value.problems)
     for expected in (
         "line 1: colour: there is no such field",
-        "line 3: systems.a.kind: expected one of checkpoint, huggingface, openai, replay, written, python, found "
-        "'chekpoint' "
-        "(did you mean 'checkpoint'?)",
+        "line 3: systems.a.kind: expected one of checkpoint, huggingface, openai, replay, written, "
+        "python, found 'chekpoint' (did you mean 'checkpoint'?)",
         "line 4: systems.b.kind: is missing",
         "line 6: systems.c.path: is missing",
         "line 8: systems.c.pth: there is no such field (did you mean 'path'?)",

@@ -47,8 +47,8 @@ def chat(
     systems: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Names from systems.toml, everyday, smollm2, default, or checkpoint folders; without any, the "
-            "best there is.",
+            help="Names from systems.toml, everyday, smollm2, default, or checkpoint folders; without any, "
+            "the best there is.",
             metavar="[SYSTEM]...",
             autocompletion=completion.systems,
         ),

@@ -168,10 +168,9 @@ class _Line:
 
     text: str
     vector: Vectors
-
-    @property
-    def is_question(self) -> bool:
-        return _is_question(self.text)
+    is_question: bool
+    nearest: list[tuple[float, Exchange]]
+    """The exchanges with their nearness, the nearest first."""
 
 
 class WrittenSystem(Named):
@@ -223,7 +222,7 @@ class WrittenSystem(Named):
         vectors = dict(zip(texts, self._encode(texts), strict=True))
         replies = []
         for history, of_line, request in zip(histories, readings, requests, strict=True):
-            lines = [_Line(text, vectors[text]) for text in of_line]
+            lines = [self._line(text, vectors[text]) for text in of_line]
             key = stable_key(request_key(request), history[-1])  # not the same general reply to every line
             replies.append(Reply(self._choose(history, lines, key)))
         return replies
@@ -243,13 +242,13 @@ class WrittenSystem(Named):
         for name in (kind, PLAIN, *self._general):
             if name in self._general and (text := _unsaid(self._general[name], None, said, persons, key)):
                 return text
-        return self._by_nearness(lines[0])[0][1].replies[0]  # everything has been said
+        return lines[0].nearest[0][1].replies[0]  # everything has been said
 
     def _near(self, line: _Line) -> list[tuple[float, Exchange, Exchange | None]]:
         """Exchanges that may answer the line."""
         signalled = self._signalled(line)
         candidates: list[tuple[float, Exchange, Exchange | None]] = []
-        for nearness, exchange in self._by_nearness(line)[:_CANDIDATES]:
+        for nearness, exchange in line.nearest[:_CANDIDATES]:
             is_other = bool(signalled) and exchange.kind in self._signals and exchange.kind != signalled
             farther = _OTHER_KIND if is_other and not line.is_question else 0.0
             if self._general and nearness < self.near + farther:
@@ -261,15 +260,16 @@ class WrittenSystem(Named):
             candidates.append((nearness, exchange, None))
         return candidates
 
-    def _by_nearness(self, line: _Line) -> list[tuple[float, Exchange]]:
-        """The exchanges, the nearest first, by the two nearest lines of each."""
-        cosines = self._vectors @ line.vector - _OTHER_FORM * (self._asks != line.is_question)  # (n,)
-        pairs = []
+    def _line(self, text: str, vector: Vectors) -> _Line:
+        """The line with the exchanges in the order of their nearness, by the two nearest lines of each."""
+        asks = _is_question(text)
+        cosines = self._vectors @ vector - _OTHER_FORM * (self._asks != asks)  # (n,)
+        nearest = []
         for begin, exchange in zip(self._begins, self._exchanges, strict=True):
             of_lines = sorted(cosines[begin : begin + len(exchange.lines)].tolist(), reverse=True)
             second = of_lines[1] if len(of_lines) > 1 else of_lines[0] - _ONLY_LINE
-            pairs.append(((1 - _SECOND_LINE) * of_lines[0] + _SECOND_LINE * second, exchange))
-        return sorted(pairs, key=lambda pair: -pair[0])
+            nearest.append(((1 - _SECOND_LINE) * of_lines[0] + _SECOND_LINE * second, exchange))
+        return _Line(text, vector, asks, sorted(nearest, key=lambda pair: -pair[0]))
 
     def _follow_ups(self, reply: str, vector: Vectors) -> Iterator[tuple[float, Exchange, Exchange | None]]:
         """What may be said to the last reply, as far as it is near."""
@@ -284,7 +284,7 @@ class WrittenSystem(Named):
         if signalled := self._signalled(line):
             return signalled
         votes: dict[str, float] = {}
-        for nearness, exchange in self._by_nearness(line)[:_NEIGHBOURS]:
+        for nearness, exchange in line.nearest[:_NEIGHBOURS]:
             if exchange.kind in self._general and (exchange.kind in _QUESTIONS) == line.is_question:
                 votes[exchange.kind] = votes.get(exchange.kind, 0.0) + max(0.0, nearness) ** 4
         if not votes:
