@@ -246,11 +246,20 @@ class Window:
                 valid = None if is_talk else open_examples(ROWS[name], "valid_freq")
                 settings = [*PLANNED.get(name, []), *self.settings]
                 file, vocabulary = HERE / f"{name}.toml", VOCABULARIES / ROWS[name]
-                trainings[name] = graphs.Training(name, file, vocabulary, train, valid, settings)
+                try:
+                    trainings[name] = graphs.Training(name, file, vocabulary, train, valid, settings)
+                except Exception as error:  # the other rows go on
+                    waiting = self.give_up(name, error, waiting)
+                    break
                 self.say(f"{name}: started")
             is_busy = False
             for name, training in list(trainings.items()):
-                is_busy |= training.advance()
+                try:
+                    is_busy |= training.advance()
+                except Exception as error:
+                    del trainings[name]
+                    waiting = self.give_up(name, error, waiting)
+                    continue
                 if not training.ended and time.monotonic() - training.saved > SAVE_SECONDS:
                     training.save(RUNS / name / "best")
                 if training.ended:
@@ -265,6 +274,11 @@ class Window:
         preparation.pool.shutdown(wait=False, cancel_futures=True)
         if waiting:
             self.say(f"not started: {', '.join(waiting)}")
+
+    def give_up(self, name: str, error: Exception, waiting: list[str]) -> list[str]:
+        """Tell why a row failed; the rows that still wait, without those that begin with its weights."""
+        self.say(f"{name}: failed: {type(error).__name__}: {error}")
+        return [other for other in waiting if AFTER.get(other) != name]
 
     def finish(self, training: Any) -> None:
         """Keep the best model, and test it in a process of its own."""

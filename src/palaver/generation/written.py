@@ -193,7 +193,8 @@ class WrittenSystem(Named):
         self._by_reply: dict[str, list[Exchange]] = {}
         self._signals = {kind: one.signals for kind, one in self._general.items()}
         for one in exchanges:
-            for reply in one.replies:
+            later = [reply for child in one.follow_ups for reply in child.replies if FURTHER not in reply]
+            for reply in (*one.replies, *later):  # what may follow a reply may follow later, too
                 self._by_reply.setdefault(reply, []).append(one)
         vectors = self._kept_vectors([*lines, *(line for line, _ in nested)])
         self._vectors = vectors[: len(lines)]  # (n, d), each of length 1
