@@ -141,6 +141,16 @@ def test_mistakes_are_told_with_their_lines() -> None:
     ]
 
 
+def test_files_as_people_have_them(tmp_path: Path) -> None:
+    file = tmp_path / "mine.txt"
+    file.write_bytes("> Café?\r\n< Très bon.\r\n".encode("cp1252"))
+    (one,) = read_exchanges([file])
+    assert (one.lines, one.replies) == (["Café?"], ["Très bon."])
+    file.write_text("> *\n< I see.\n")
+    with pytest.raises(DataError, match="no exchanges to choose from"):
+        read_exchanges([file])
+
+
 def test_vectors_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     calls: list[int] = []

@@ -28,7 +28,7 @@ import numpy as np
 
 from palaver.artefacts import digest
 from palaver.errors import DataError
-from palaver.files import cache_home, check_readable, write_atomically
+from palaver.files import TextStream, cache_home, write_atomically
 from palaver.generation.options import WrittenOptions
 from palaver.generation.system import Notes, check_context, check_takes, request_key, stable_key
 from palaver.models.encoders import Encoder, open_encoder
@@ -111,8 +111,8 @@ def read_exchanges(paths: Iterable[Path]) -> list[Exchange]:
     """The exchanges of the files, in their order."""
     exchanges: list[Exchange] = []
     for path in paths:
-        check_readable(path)
-        exchanges += parse_exchanges(path.read_text(encoding="utf-8"), str(path))
+        with TextStream(path) as stream:
+            exchanges += parse_exchanges(stream.read().decode("utf-8"), str(path))
     if all(exchange.lines == [ANY] for exchange in exchanges):
         raise DataError("there are no exchanges to choose from", "lines begin with '> ', replies with '< '")
     return exchanges
