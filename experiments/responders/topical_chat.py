@@ -104,7 +104,7 @@ def prepare(data: Path, out: Path) -> None:
                 row = {"id": dialogue.id, "turns": turns, "knowledge": {n: picks[n][i] for n in names}}
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
         print(split, len(chosen), flush=True)
-    settings = load_experiment(HERE / "tf-pretrain.toml").data
+    settings = load_experiment(HERE / "tf-pretrain.toml", [f"data.root={data.resolve()}"]).data
     with gzip.open(out / "talk.jsonl.gz", "wt", encoding="utf-8", compresslevel=6) as file:
         for source in settings.train:
             for dialogue in read_source(source, settings):
