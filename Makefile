@@ -1,5 +1,5 @@
 # Everything sets itself up: python3 and make are all it takes.
-#   make demo    an evaluation from end to end: two models, judges, simulated people, a report
+#   make demo    an evaluation from end to end: three systems, judges, simulated people, a report
 #   make test    the test suite        make lint    ruff and mypy      (JOBS=2 processes test side by side)
 #   make bench   the speed claims      make docs    check that the documentation's commands run
 #   make site    the documentation as a site in site/

@@ -2,7 +2,7 @@
 
 python experiments/demo/keep.py
 
-It runs the demonstration (extras `models` and `llm`, SmolLM2) and writes `kept.jsonl` and `kept-scores.json`
+It runs the demonstration (extra `models`) and writes `kept.jsonl` and `kept-scores.json`
 beside its experiment file.
 """
 

