@@ -5,9 +5,9 @@
     python experiments/responders/everyday_judging.py results sheet.csv --key key.json --judge "who judged" \\
         --out docs/results/everyday-judged.json
 
-`reply` asks the ten conversations of the page (everyday.py), the twenty held-out ones of everyday-prompts.jsonl
-and the thirty of everyday-unseen.jsonl, whose writer had seen neither systems nor exchanges; `--prompts FILE`
-asks those of another file of that shape. Three systems are asked:
+`reply` asks the ten conversations of the page (everyday.py), the twenty held-out ones of
+everyday-prompts.jsonl and the thirty of everyday-unseen.jsonl, whose writer had seen neither systems nor
+exchanges; `--prompts FILE` asks those of another file of that shape. Three systems are asked:
 `everyday`; `default-chat`, which was there before it; and `everyday` without its written lines, which gives a
 general reply to everything. `sheet` shuffles the conversations and leaves the systems' names out; the judge
 writes yes or no into the column "accepted", by everyday-rule.md. Replies that several systems gave are judged
@@ -155,8 +155,9 @@ The replies were shuffled and shown without names (`{content["command"]}`,
 {chr(10).join(table)}
 
 Those who wrote the replies of `{NEW}` knew the prompts of "page" and had read those of "held-out". No written
-line is near one of the latter (a test compares trigrams), but they are no blind test. Those of "unseen" were written by somebody
-who had seen neither systems nor exchanges, and nobody who wrote exchanges had seen them: **these are the rows to believe.**
+line is near one of the latter (a test compares trigrams), but they are no blind test. Those of "unseen" were
+written by somebody who had seen neither systems nor exchanges, and nobody who wrote exchanges had seen them:
+**these are the rows to believe.**
 
 """
 
