@@ -93,7 +93,7 @@ def test_scores_are_those_of_the_adapter_beside_the_base(base: Path, adapter: Pa
     """Merged weights give what the low-rank maps give beside the base, dialogue by dialogue."""
     from safetensors.torch import load_file
 
-    model = LanguageModel.load(adapter, base=base)
+    model = LanguageModel.load(adapter, base=base, half=False)
     arrays = {name: array.float() for name, array in load_file(adapter).items()}
     network, tokenizer = open_base(base, SETTINGS.layers)
     for name, module in target_modules(network).items():
@@ -113,7 +113,7 @@ def test_scores_are_those_of_the_adapter_beside_the_base(base: Path, adapter: Pa
 
 
 def test_what_shares_a_batch_changes_nothing(base: Path, adapter: Path) -> None:
-    model = LanguageModel.load(adapter, base=base)
+    model = LanguageModel.load(adapter, base=base, half=False)
     together = model.score(TALKS)
     assert np.allclose(together, [model.score([talk])[0] for talk in TALKS], atol=1e-4)
     assert np.allclose(together, model.score(TALKS, budget=1), atol=1e-4)
@@ -188,7 +188,7 @@ def plain_llama() -> Any:
 
 
 def test_the_network_of_training_is_that_of_scoring(base: Path, adapter: Path, plain_llama: Any) -> None:
-    merged = LanguageModel.load(adapter, base=base).base
+    merged = LanguageModel.load(adapter, base=base, half=False).base
     network = plain_llama.PlainLlama(open_base(base, SETTINGS.layers)[0], torch.device("cpu"), torch.float32)
     with safe_open(adapter, "pt") as file:
         arrays = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118

@@ -344,6 +344,18 @@ def test_a_folder_is_read_and_batches_do_not_matter(tiny: Path) -> None:
     assert open_encoder(str(tiny)).signature
 
 
+def test_half_precision_gives_nearly_the_same_vectors(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("palaver.models.devices.has_bfloat16", lambda: True)  # others imitate it
+    texts = ["red fish", "blue", "ship bird fish red blue", "bird ship", ""]
+    whole, half = MeanPooling(tiny)(texts), MeanPooling(tiny, Places(half=True))(texts)
+    assert 1e-6 < np.abs(whole - half).max() < 0.02 * np.abs(whole).max()
+    alone = np.concatenate([MeanPooling(tiny, Places(half=True))([text]) for text in texts])
+    np.testing.assert_allclose(half, alone, atol=0.01)
+    assert open_encoder(tiny).signature != open_encoder(tiny, Places(half=True)).signature
+    monkeypatch.setattr("palaver.models.devices.has_bfloat16", lambda: False)
+    assert (MeanPooling(tiny, Places(half=True))(texts) == whole).all()
+
+
 def test_of_a_long_text_the_end_or_the_beginning_counts(tiny: Path) -> None:
     encoder = MeanPooling(tiny, Places(max_tokens=4, keep_end=True))
     np.testing.assert_allclose(encoder(["ship ship ship red fish"]), encoder(["red fish"]), atol=1e-5)

@@ -159,10 +159,17 @@ class LanguageModel:
 
     @classmethod
     def load(
-        cls, adapter: str | Path, *, base: str | Path | None = None, device: str = "cpu"
+        cls, adapter: str | Path, *, base: str | Path | None = None, device: str = "cpu", half: bool = True
     ) -> LanguageModel:
-        """The base with the adapter of this file."""
+        """The base with the adapter of this file.
+
+        With `half`, its products are taken in bfloat16 on a processor that has it: scores move by a few
+        hundredths of their spread, in half the time.
+        """
         torch, safetensors = require("torch", "models"), require("safetensors", "models")
+        from palaver.models.devices import has_bfloat16  # these two open torch
+        from palaver.models.half_precision import halve_linear_maps
+
         path = Path(adapter)
         try:
             with safetensors.safe_open(path, "pt") as file:
@@ -175,6 +182,8 @@ class LanguageModel:
             for name, module in target_modules(network).items():
                 change = arrays[f"{name}.up"] @ arrays[f"{name}.down"]  # (out, in)
                 module.weight += (settings.alpha / settings.rank * change).to(module.weight.dtype)
+        if half and torch.device(device).type == "cpu" and has_bfloat16():
+            halve_linear_maps(network)
         head = arrays["head.weight"].to(device), arrays["head.bias"].to(device)
         return cls(network.to(device), tokenizer, head, settings)
 

@@ -63,7 +63,7 @@ class EncodedDialogue:
 def turn_encoder(name: str | Path | None = None, *, device: str = "cpu") -> Encode:
     """Any encoder by name, see `palaver.models.encoders`; without one MiniLM. It is loaded at first use."""
     batch_size = 64 if device == "cpu" else 256
-    places = Places(device=device, batch_size=batch_size, max_tokens=128, keep_end=True)
+    places = Places(device=device, batch_size=batch_size, max_tokens=128, keep_end=True, half=True)
     return open_encoder(name, places).encode
 
 
@@ -98,7 +98,8 @@ def encode_dialogues(
 ) -> list[EncodedDialogue]:
     """Normalise every turn and take it apart; encode those that `flow` looks at. Equal turns once."""
     numbers: dict[str, int] = {}
-    rows = [[numbers.setdefault(normalise(t.text), len(numbers)) for t in d.turns] for d in dialogues]
+    normalised = {text: normalise(text) for text in dict.fromkeys(t.text for d in dialogues for t in d.turns)}
+    rows = [[numbers.setdefault(normalised[t.text], len(numbers)) for t in d.turns] for d in dialogues]
     texts = list(numbers)
     looked_at = sorted({number for row in rows for number in row[-MOST_TURNS - 1 :]})
     places = np.full(len(texts), -1)

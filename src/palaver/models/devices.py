@@ -37,6 +37,12 @@ def choose_device(wanted: str = "auto") -> torch.device:
     return device
 
 
+def has_bfloat16() -> bool:
+    """Whether the processor multiplies bfloat16 itself. Others only imitate it, slower than float32."""
+    capabilities = torch.cpu.get_capabilities()
+    return any(capabilities.get(name, False) for name in ("avx512_bf16", "amx_bf16"))
+
+
 def choose_dtype(wanted: str, device: torch.device) -> torch.dtype:
     """`auto` is bfloat16 on a GPU and float32 elsewhere, and so is `int16` (`palaver.models.int16`)."""
     if wanted in ("auto", "int16"):

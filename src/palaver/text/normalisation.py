@@ -26,29 +26,30 @@ _SUBJECTS = (
     "something|someone|somebody|nothing|nobody"
 )
 _CONTRACTIONS = [
-    (re.compile(pattern), expanded)
-    for pattern, expanded in (
-        (rf"\b({_VERBS}) ?n ?'? ?t\b", r"\1 not"),
-        (r"\bcan(?: ?n)? ?'? ?t\b|\bcannot\b", "can not"),
-        (r"\bwo ?n ?'? ?t\b", "will not"),
-        (r"\bain ?'? ?t\b", "is not"),
-        (r"\b(\w+)n't\b", r"\1 not"),
-        (r"\bi ?'? ?m\b", "i am"),
-        (r"\b(you|they) ?'? ?re\b", r"\1 are"),
-        (r"\bwe(?: ?' ?| )re\b", "we are"),
-        (r"\b(i|you|we|they|could|would|should|might|must) ?'? ?ve\b", r"\1 have"),
-        (r"\b(you|they) ?'? ?ll\b", r"\1 will"),
-        (r"\b(\w+) ?' ?ll\b", r"\1 will"),
-        (r"\b(i|you|he|she|it|we|they|who|that|there) ?' ?d\b", r"\1 would"),
-        (r"\blet(?: ?' ?| )s\b", "let us"),
-        (rf"\b({_SUBJECTS})(?: ?' ?| )s\b", r"\1 is"),
-        (r"\b(he|she|that|what|there|where|who|how)s\b", r"\1 is"),
-        (r"\b(\w+) ?'re\b", r"\1 are"),
-        (r"\b(\w+) ?'ve\b", r"\1 have"),
-        (r"\bgonna\b", "going to"),
-        (r"\bwanna\b", "want to"),
+    (needed, re.compile(pattern), expanded)
+    for needed, pattern, expanded in (
+        ("t", rf"\b({_VERBS}) ?n ?'? ?t\b", r"\1 not"),
+        ("can", r"\bcan(?: ?n)? ?'? ?t\b|\bcannot\b", "can not"),
+        ("wo", r"\bwo ?n ?'? ?t\b", "will not"),
+        ("ain", r"\bain ?'? ?t\b", "is not"),
+        ("n't", r"\b(\w+)n't\b", r"\1 not"),
+        ("m", r"\bi ?'? ?m\b", "i am"),
+        ("re", r"\b(you|they) ?'? ?re\b", r"\1 are"),
+        ("re", r"\bwe(?: ?' ?| )re\b", "we are"),
+        ("ve", r"\b(i|you|we|they|could|would|should|might|must) ?'? ?ve\b", r"\1 have"),
+        ("ll", r"\b(you|they) ?'? ?ll\b", r"\1 will"),
+        ("'", r"\b(\w+) ?' ?ll\b", r"\1 will"),
+        ("'", r"\b(i|you|he|she|it|we|they|who|that|there) ?' ?d\b", r"\1 would"),
+        ("let", r"\blet(?: ?' ?| )s\b", "let us"),
+        ("s", rf"\b({_SUBJECTS})(?: ?' ?| )s\b", r"\1 is"),
+        ("s", r"\b(he|she|that|what|there|where|who|how)s\b", r"\1 is"),
+        ("'re", r"\b(\w+) ?'re\b", r"\1 are"),
+        ("'ve", r"\b(\w+) ?'ve\b", r"\1 have"),
+        ("gonna", r"\bgonna\b", "going to"),
+        ("wanna", r"\bwanna\b", "want to"),
     )
 ]
+"""What a text must hold for the pattern to fit, which is looked for first because it is faster; the rest."""
 _MAY_CONTRACT = re.compile(r"'|t\b|m\b|re\b|ve\b|ll\b|s\b|nna\b")
 _SPACE_BEFORE = re.compile(r"\s+([.,!?;:])")
 _SPACES = re.compile(r"\s+")
@@ -63,8 +64,9 @@ def normalise(text: str) -> str:
     if any(map(str.isalnum, without)):
         text = without
     if _MAY_CONTRACT.search(text):
-        for pattern, expanded in _CONTRACTIONS:
-            text = pattern.sub(expanded, text)
+        for needed, pattern, expanded in _CONTRACTIONS:
+            if needed in text:
+                text = pattern.sub(expanded, text)
     return _SPACE_BEFORE.sub(r"\1", _SPACES.sub(" ", text)).strip()
 
 
