@@ -89,6 +89,24 @@ def test_score_dialogue_rows_and_every_turn(palaver: Any, tmp_path: Path) -> Non
     assert "one turn only" in ran.out
 
 
+def test_dialogues_that_cannot_be_scored_are_said_to_be_there(palaver: Any, tmp_path: Path) -> None:
+    turns = [{"speaker": who, "text": "hello you"} for who in ("Ann", "Bob", "Cy")]
+    write(tmp_path / "a.jsonl", [*rows(2), {"id": "three", "turns": turns}, {"id": "empty", "turns": []}])
+    ran = palaver("compare", "pair", "a.jsonl#three", "a.jsonl#d0")
+    assert ran.code == 1
+    assert "no dialogue 'three' that can be scored" in ran.err
+    assert "left out 1: speakers that are not a user and a system" in ran.err
+    assert "left out 1: no turns" in ran.err
+    write(tmp_path / "b.jsonl", [{"id": "a", "turns": [{"speaker": "system", "text": "anyone?"}] * 2}])
+    ran = palaver("compare", "score", "b.jsonl", "--out", "s.jsonl")
+    assert "only one speaker" in ran.err
+    assert "each needs at least 2 turns, a user and a system" in ran.err
+    write(tmp_path / "b.jsonl", [{"id": "a", "turns": [{"text": "hi"}, {"text": "hello"}]}])
+    ran = palaver("compare", "score", "b.jsonl", "--out", "s.jsonl")
+    assert "this is not a dialogue" in ran.err  # it needs no rating
+    assert "which `palaver compare score` takes" not in ran.err
+
+
 def test_silence_and_other_languages(palaver: Any, tmp_path: Path) -> None:
     """A silent system is scored and stands last; German is scored and warned of."""
     said = [("user", "Wo hält der Bus?"), ("bot", "Er hält vor dem Rathaus, alle zwanzig Minuten.")]

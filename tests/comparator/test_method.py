@@ -54,6 +54,17 @@ def test_new_dialogues_and_calibrated_pairs(fitted: tuple[RatedDialogues, Repres
     assert result.calibration.ece < 0.2
 
 
+def test_raters_with_one_rating_each_cannot_be_compared(
+    fitted: tuple[RatedDialogues, Representation, Fit],
+) -> None:
+    ratings, x, _ = fitted
+    rows = tuple(
+        dataclasses.replace(row, rater=f"r{i}", group=None) for i, row in enumerate(ratings.rows[:30])
+    )
+    with pytest.raises(DataError, match="no rater rated two dialogues"):
+        fit(RatedDialogues(rows, ratings.scale), x.take(np.arange(30)), settings=QUICK)
+
+
 def test_the_same_seed_gives_the_same_model(fitted: tuple[RatedDialogues, Representation, Fit]) -> None:
     ratings, x, result = fitted
     again = fit(ratings, x, settings=QUICK)

@@ -87,6 +87,15 @@ def test_without_raters_it_says_what_is_not_possible() -> None:
     assert study.disagreement == ()
 
 
+@pytest.mark.parametrize(
+    ("raters", "said"), [(["a", "a", "a"], "by one rater"), (["a", "b", "c"], "no rater rated two dialogues")]
+)
+def test_one_rater_or_one_rating_each_says_nothing_about_levels(raters: list[str | None], said: str) -> None:
+    study = study_file(rated([1, 5, 4], raters))
+    assert said in study.notes[0]
+    assert math.isnan(study.level_share)
+
+
 def test_pairs_made_of_the_ratings_are_noticed() -> None:
     pairs = Pairs(np.array([1]), np.array([0]), np.array([1], np.int8))
-    assert "made of them" in study_file(rated([1, 5, 5], ["a"] * 3), pairs).notes[0]
+    assert "made of them" in study_file(rated([1, 5, 5], ["a"] * 3), pairs).notes[-1]

@@ -120,6 +120,7 @@ def pair(
     Responses of two systems to one context: palaver compare pair r.jsonl#c1@mine r.jsonl#c1@yours
     """
     where = _device(device)
+    from palaver.comparator.coherence import MOST_TURNS
     from palaver.comparator.reading import name_of
     from palaver.comparator.scorer import is_english, load_scorer
 
@@ -131,6 +132,8 @@ def pair(
             notes.append(f"the system of {side} says nothing: put at the bottom by rule")
         if not is_english(dialogue):
             notes.append(f"{side} does not look English: do not believe its score")
+        if len(dialogue.turns) > MOST_TURNS:
+            notes.append(f"{side} is long: the meaning of its last {MOST_TURNS:,} turns is looked at")
     names = (first.id, second.id) if first.id != second.id else (name_of(first), name_of(second))
     scorer = load_scorer(comparator, device=where)
     notes += scorer.notes
@@ -312,7 +315,9 @@ def _one(word: str, dialogues: Path | None, columns: Mapping[str, str]) -> Dialo
         return rated.dialogues[0]
     dialogues_of_name = [one for one in rated.dialogues if name in (one.id, name_of(one))]
     if not dialogues_of_name:
-        raise UserError(f"{path} holds no dialogue {name!r}{nearest(name, rated.ids[:5000])}")
+        left_out = [f"left out {n:,}: {reason}" for reason, n in rated.dropped.items()]
+        missing = f"{path} holds no dialogue {name!r} that can be scored{nearest(name, rated.ids[:5000])}"
+        raise UserError(missing, problems=left_out)
     if len(dialogues_of_name) > 1:
         systems = ", ".join(str(one.labels.get("system")) for one in dialogues_of_name)
         raise UserError(

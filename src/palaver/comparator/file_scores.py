@@ -148,7 +148,9 @@ def score_file(
         progress("scoring dialogues", len(rows), 0)
     if not rows:
         raise DataError(
-            f"{source}: no dialogue can be scored", f"each needs {min_turns} turns", reader.reasons
+            f"{source}: no dialogue can be scored",
+            f"each needs at least {min_turns} turns, a user and a system",
+            reader.reasons,
         )
     rows.sort(key=_badness)
     if turns:

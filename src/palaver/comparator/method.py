@@ -124,6 +124,11 @@ def fit(
     group, notes = held_out_together(ratings)
     rater = ratings.codes("rater")
     sitting = sittings(rater, ratings.codes("group"))
+    if len(np.unique(sitting)) == len(sitting):
+        raise DataError(
+            "no rater rated two dialogues: nothing can be compared within a rater",
+            "leave the raters out to compare all dialogues with each other",
+        )
     taken = effects(y, sitting)
     if not np.ptp(taken.target) > 0:
         raise DataError("within their sittings all ratings are equal: there is nothing to compare")

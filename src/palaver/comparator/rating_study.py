@@ -105,7 +105,13 @@ def study_file(rated: RatedDialogues, pairs: Pairs | None = None) -> RatingStudy
         )
     else:
         known = raters >= 0
-        level_share = effects(rated.values[known], sittings(raters[known], groups[known])).level_share
+        n_ratings = np.bincount(raters[known])
+        if len(n_ratings) < 2:
+            notes.append("all ratings are by one rater: nothing says whether others would agree")
+        elif n_ratings.max() < 2:
+            notes.append("no rater rated two dialogues: raters' levels cannot be told from dialogues")
+        else:
+            level_share = effects(rated.values[known], sittings(raters[known], groups[known])).level_share
         if n_known < len(rated):
             notes.append(f"{len(rated) - n_known:,} ratings name no rater")
     disagreement = () if pairs is None else _disagreement(rated, pairs, notes)

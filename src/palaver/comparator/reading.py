@@ -82,9 +82,9 @@ def read_rated(
         rows += own_rows
     named = ", ".join(str(path) for path in files)
     if not rows:
-        needs = f"each needs at least {min_turns} turns, two speakers"
+        needs = f"each needs at least {min_turns} turns, a user and a system"
         if need_rating:
-            needs += " and a rating"
+            needs += ", and a rating"
         raise DataError(f"{named}: no dialogue can be used", needs, reader.reasons)
     ratings = {row.rating for row in rows if row.rating is not None}
     if need_rating and len(ratings) == 1:
@@ -130,7 +130,7 @@ class RatedReader:
             yield from self._read_responses(path)
             return
         reader = read_dialogues(path, columns=self.columns, skip_bad=True)
-        reader.noun = "rated dialogue"
+        reader.noun = "rated dialogue" if self.need_rating else "dialogue"
         self.word = reader.file.word
         for number, dialogue in reader.numbered():
             try:
@@ -199,6 +199,8 @@ class RatedReader:
         return row
 
     def _unusable(self, row: RatedDialogue, n_turns: int, silent: bool) -> str | None:
+        if not n_turns:
+            return "no turns"
         if n_turns < self.min_turns:
             return "one turn only" if self.min_turns == 2 else f"fewer than {self.min_turns} turns"
         if len(row.dialogue.speakers) < 2 and not silent:

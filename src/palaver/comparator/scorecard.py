@@ -156,7 +156,8 @@ def evaluate_comparator(
     by_system[rows, second[rows]] -= 1
     folds = _folds(groups, seed)
     if folds is None:
-        notes.append("all pairs are of one rater: nothing can be learnt for a baseline")
+        why = "all pairs share dialogues" if raters is None else "all pairs are of one rater"
+        notes.append(f"{why}: no baseline can be learnt on some of them and measured on others")
     else:
         if len(names) > 1:
             differences["which system it is"] = _held_out(by_system, pairs.label, folds, _STRENGTH)

@@ -213,7 +213,9 @@ class MeanPooling:
         lengths = [len(row) for row in rows]
         if self._half is not None:
             with self._torch.inference_mode():
-                for batch in batches_of_one_length(lengths, self._batch_tokens):
+                # each thread takes its part of a batch, which should still fit into its cache
+                budget = self._batch_tokens * min(self._torch.get_num_threads(), 4)
+                for batch in batches_of_one_length(lengths, budget):
                     vectors[batch] = self._half.mean_states([rows[n] for n in batch]).numpy()
             return vectors
         gpu = self._torch.device(self._device).type == "cuda"
@@ -309,9 +311,7 @@ def _mean_pooled(name: str, source: Path | str, places: Places, provenance: str)
     find_transformer(source)
     load = cache(lambda: MeanPooling(source, places))
     precision = ["half"] if places.half else []
-    sign = digest(
-        "mean-pooling", _source_signature(source), places.max_tokens, places.keep_end, *precision
-    )
+    sign = digest("mean-pooling", _source_signature(source), places.max_tokens, places.keep_end, *precision)
     return Encoder(
         name, sign, provenance, lambda texts: load()(texts), tokens=lambda texts: load().tokens(texts)
     )
