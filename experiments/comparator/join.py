@@ -2,7 +2,7 @@
 
     python experiments/comparator/join.py --data DATA --work WORK --main MAIN --out RESULTS
 
-WORK is the folder that ship.py was given with --work, MAIN what language_model.py wrote (predictions.npz,
+WORK is the folder that ship.py was given with --work, MAIN what collect.py wrote (predictions.npz,
 results.json, adapter-0.safetensors). Both models have scored every training dialogue without having seen its
 rater. The share of the language model is the best on these and on the open part of the audit, which count the
 same: ratings say little about what a bot says wrong, the audit says little about what people like. The

@@ -54,6 +54,8 @@ def prepare(given: argparse.Namespace) -> None:
     arrays: dict[str, Any] = {}
     for source in SOURCES:
         rated = read_rated(folder / f"{files[source]}.jsonl.gz")
+        if given.first:
+            rated = rated.take(range(min(given.first, len(rated))))
         rows = tokenise(
             [[(t.speaker == "user", normalise(t.text)) for t in d.turns] for d in rated.dialogues],
             tokenizer,
@@ -77,14 +79,15 @@ def prepare(given: argparse.Namespace) -> None:
     inferences = minimal_pairs.read_inferences(given.data)
     cut = len(inferences) // 10  # what comes before is not learnt from
     n_kinds = len(minimal_pairs.MAKERS)
+    of_kind = (2, 1, 4) if given.first else (1100, 80, 2000)  # learnt, held out; inferences that are learnt
     made = {
         "pairs": [
-            *minimal_pairs.make_pairs(learnt, 1100 * n_kinds, seed=1),
-            *minimal_pairs.inference_pairs(inferences[cut:], 2000, seed=1),
+            *minimal_pairs.make_pairs(learnt, of_kind[0] * n_kinds, seed=1),
+            *minimal_pairs.inference_pairs(inferences[cut:], of_kind[2], seed=1),
         ],
         "pairs_held_out": [
-            *minimal_pairs.make_pairs(held_out, 80 * n_kinds, seed=2),
-            *minimal_pairs.inference_pairs(inferences[:cut], 80, seed=2),
+            *minimal_pairs.make_pairs(held_out, of_kind[1] * n_kinds, seed=2),
+            *minimal_pairs.inference_pairs(inferences[:cut], of_kind[1], seed=2),
         ],
     }
     made["audit"] = [
@@ -144,4 +147,5 @@ if __name__ == "__main__":
         "--base", type=Path, help="a folder of transformers; else what `palaver get smollm2` got"
     )
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--first", type=int, help="dialogues of each source, and few pairs, for a trial")
     prepare(parser.parse_args())

@@ -1,10 +1,11 @@
 """The figures of docs/results/comparator.md about the comparator that ships: docs/results/comparator.json.
 
-    python experiments/comparator/results.py --data DATA --work WORK --main MAIN --out RESULTS
+    python experiments/comparator/results.py --data DATA [--work WORK --main MAIN] --out RESULTS
 
 What was measured when it was fitted (`ship.py`) is taken from the record beside its weights. Beside it stand
 what trivial rules reach on the same development pairs, the weight of every named feature, and how well the
-trust in raters (from the held-out scores that ship.py kept in WORK) finds those who failed quality control.
+trust in raters (from the held-out scores that ship.py kept in WORK and those of the language model in MAIN)
+finds those who failed quality control. Without WORK and MAIN the trust stays as RESULTS has it, with its date.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from palaver.comparator.evaluation import evaluate_pairs
 from palaver.comparator.model import load_model
@@ -44,33 +46,55 @@ TRIVIAL: dict[str, Callable[[Dialogue], float]] = {
 }
 
 
-def find_failed_raters(data: Path, work: Path, main: Path) -> dict[str, Any]:
+OWN_SPREAD = "trivial: the rater's own spread"
+
+
+def find_failed_raters(given: argparse.Namespace) -> dict[str, Any]:
     """AUC of finding the dialogues of raters who failed quality control; the mark is read here only.
 
     By trust in the rater alone: how well their ratings go with scores of models that have not seen them.
+    Beside it what needs no model: who spreads ratings little around their own mean is suspicious.
     """
+    rated = read_rated(given.data / "rated/reliable_eval.train.jsonl.gz")
+    failed = np.array([not row.dialogue.labels["passed_qc"] for row in rated.rows])
+    y, rater = rated.values, rated.codes("rater")
+    n_ratings = np.bincount(rater)
+    mean = np.bincount(rater, y) / n_ratings
+    spread = np.bincount(rater, (y - mean[rater]) ** 2) / n_ratings
+    if given.work is None or given.main is None:
+        earlier = json.loads(given.out.read_text(encoding="utf-8"))
+        trust = {k: v for k, v in earlier["failed_raters"]["auc"].items() if not k.startswith("trivial")}
+        measured = earlier["failed_raters"].get("trust_measured", earlier["date"])
+    else:
+        held = np.array(
+            [json.loads(line)["score"] for line in (given.work / "held_out.jsonl").open(encoding="utf-8")]
+        )
+        of_language = load_arrays(given.main / "predictions.npz")["held_out"].astype(float)
+        weights = json.loads(RECORD.read_text(encoding="utf-8"))["language_model"]
+        sitting = sittings(rater, rated.codes("group"))
+        trust = {
+            name: auc_of(reliability(y, scores, rater, sitting).of_rows(rater), failed)
+            for name, scores in {
+                "joined": weights["raters"] * held + weights["language"] * of_language,
+                "rater model": held,
+                "language model": of_language,
+            }.items()
+        }
+        measured = datetime.now(UTC).date().isoformat()
+    return {
+        "auc": {**trust, OWN_SPREAD: auc_of(spread[rater], failed)},
+        "trust_measured": measured,
+        "n_dialogues": len(rated),
+        "n_failed": int(failed.sum()),
+    }
+
+
+def auc_of(low: NDArray[np.float64], failed: NDArray[np.bool_]) -> float:
+    """The chance that a dialogue of a failed rater has the lower number (ties half)."""
     from scipy.stats import rankdata
 
-    rated = read_rated(data / "rated/reliable_eval.train.jsonl.gz")
-    held = [json.loads(line)["score"] for line in (work / "held_out.jsonl").open(encoding="utf-8")]
-    rater = rated.codes("rater")
-    sitting = sittings(rater, rated.codes("group"))
-    failed = np.array([not row.dialogue.labels["passed_qc"] for row in rated.rows])
-    n = int(failed.sum())
-    weights = json.loads(RECORD.read_text(encoding="utf-8"))["language_model"]
-    of_language = load_arrays(main / "predictions.npz")["held_out"].astype(float)
-    spread = np.bincount(rater, (rated.values - rated.values.mean()) ** 2) / np.bincount(rater)
-    trust = {
-        name: reliability(rated.values, scores, rater, sitting).of_rows(rater)
-        for name, scores in {
-            "joined": weights["raters"] * np.array(held) + weights["language"] * of_language,
-            "rater model": np.array(held),
-            "language model": of_language,
-        }.items()
-    } | {"trivial: ratings that vary": spread[rater]}
-    ranks = {name: rankdata(-values) for name, values in trust.items()}
-    auc = {name: (r[failed].sum() - n * (n + 1) / 2) / (n * (len(r) - n)) for name, r in ranks.items()}
-    return {"auc": {k: float(v) for k, v in auc.items()}, "n_dialogues": len(rated), "n_failed": n}
+    ranks, n = rankdata(-low), int(failed.sum())
+    return float((ranks[failed].sum() - n * (n + 1) / 2) / (n * (len(ranks) - n)))
 
 
 def main() -> None:
@@ -78,8 +102,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--main", type=Path, required=True, help="what language_model.py wrote")
+    parser.add_argument("--work", type=Path)
+    parser.add_argument("--main", type=Path, help="what collect.py wrote")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
     files = [given.data / f"rated/reliable_eval.dev_{kind}.jsonl.gz" for kind in ("dialogues", "pairs")]
@@ -101,7 +125,7 @@ def main() -> None:
         "data": {path.name: sha256_of(path) for path in files},
         "shipped": {key: record[key] for key in KEPT},
         "trivial_accuracy_on_pairs": trivial,
-        "failed_raters": find_failed_raters(given.data, given.work, given.main),
+        "failed_raters": find_failed_raters(given),
         "feature_weights": {NAMES[i]: round(float(linear[i]), 4) for i in order},
         "feature_weights_mean": "log-odds for one standard deviation more, in the linear part",
     }

@@ -3,8 +3,9 @@
     python experiments/comparator/scorecard.py --data DATA --work WORK --out RESULTS
 
 DATA holds the folder `rated`; WORK is the folder that ship.py was given with --work: the rater model is
-trained anew without each system. Where a language model is shipped, its scores are those language_model.py
-wrote: --prepared and --main. Also measured: pairs of ConvAI2 with one bot, from which the
+trained anew without each system. Where a language model is shipped, its scores are those that collect.py
+brought together: --prepared and --main. Where --main holds `development.unseen` (the plan `systems`), the
+joined comparator is measured on unseen systems too. Also measured: pairs of ConvAI2 with one bot, from which the
 comparator has learnt nothing.
 """
 
@@ -33,7 +34,7 @@ from palaver.comparator.reading import read_pairs, read_rated  # noqa: E402
 from palaver.comparator.representation import Representation, represent  # noqa: E402
 from palaver.comparator.scorecard import UNSEEN_SYSTEMS, evaluate_comparator  # noqa: E402
 from palaver.comparator.scorer import JoinedScorer, PalaverScorer, Scorer, Scores, load_scorer  # noqa: E402
-from palaver.comparator.training_data import RatedDialogues, load_arrays  # noqa: E402
+from palaver.comparator.training_data import Pairs, RatedDialogues, load_arrays  # noqa: E402
 from palaver.schema import Dialogue  # noqa: E402
 from palaver.schema.run import plain, record_run  # noqa: E402
 
@@ -107,6 +108,23 @@ def unseen_systems(given: argparse.Namespace, ratings: RatedDialogues, dev: Rate
     return load_arrays(kept)["raw"]
 
 
+def joined_on_unseen_systems(
+    given: argparse.Namespace, unseen: Any, dialogues: RatedDialogues, pairs: Pairs
+) -> dict[str, Any] | None:
+    """Both judges trained without the system of each dialogue, joined by the weights that ship."""
+    predictions = {} if given.main is None else load_arrays(given.main / "predictions.npz")
+    shipped, fast = load_scorer(), load_scorer("fast")
+    if "development.unseen" not in predictions or not isinstance(shipped, JoinedScorer):
+        return None
+    assert isinstance(fast, PalaverScorer)
+    prepared = load_arrays(given.prepared)
+    by_id = dict(zip(prepared["development.ids"].tolist(), predictions["development.unseen"], strict=True))
+    of_language = np.array([float(by_id[name]) for name in dialogues.ids])
+    joined = shipped.weights.raters * fast.model.unit * unseen + shipped.weights.language * of_language
+    groups = dialogues.codes("rater")[pairs.first]
+    return asdict(evaluate_differences(joined[pairs.first] - joined[pairs.second], pairs.label, groups))
+
+
 def within_bots(scorer: Scorer, rated: RatedDialogues) -> dict[str, Any]:
     """Pairs of ConvAI2 with the same bot; intervals resample the users of the first of each pair."""
     pairs = rating_pairs(rated.values, rated.codes("system"), gap=GAP)
@@ -134,7 +152,7 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--prepared", type=Path, help="what language_model.py prepared")
+    parser.add_argument("--prepared", type=Path, help="what language_model_data.py wrote")
     parser.add_argument("--main", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
@@ -172,6 +190,7 @@ def main() -> None:
         "machine": machine(),
         "tiers": TIERS,
         **plain(card),
+        "joined_on_unseen_systems": joined_on_unseen_systems(given, unseen, dialogues, pairs),
         "within_bots_of_convai2": within_bots(scorer, convai2),
         "run": plain(run),
     }
