@@ -95,6 +95,24 @@ def test_how_often_it_is_right_where_it_is_sure() -> None:
     assert f"about {likely} between 70% and 90% ({n_likely}), and about {open_} below 70% ({n_open})" in text
 
 
+def test_how_much_less_close_systems_can_be_told_apart() -> None:
+    card = record("comparator-scorecard.json")
+    default = card["rows"][0]["results"]
+    bots = card["within_bots_of_convai2"]["results"]
+    tier, every, bot, letters = (
+        f"{100 * result['accuracy']:.0f}"
+        for result in (
+            default["within a tier"],
+            default["all pairs"],
+            bots["default"],
+            bots["longer wins"],
+        )
+    )
+    text = " ".join(PAGE.split())
+    assert f"right about {tier} of 100 pairs, not {every}, and within one bot" in text
+    assert f"about {bot} of 100, where counting letters gives {letters}" in text
+
+
 def test_pairs_of_one_bot() -> None:
     bots = record("comparator-scorecard.json")["within_bots_of_convai2"]
     ours, longer = (_with_interval(bots["results"][name]) for name in ("default", "longer wins"))

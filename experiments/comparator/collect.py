@@ -5,7 +5,7 @@
 RUNS is the folder that language_model.py wrote with the plans `final` and `systems`. Writes predictions.npz,
 results.json (the records of the runs) and the adapters. In predictions.npz are, as far as their runs are
 there: `held_out`, each rated dialogue by the run that had not seen its rater; `development.SEED` and
-`convai2.SEED` by the runs that learnt from all; and `development.unseen`, each development dialogue by the
+`convai2.SEED` by the runs that learnt from all; and `unseen_systems`, each development dialogue by the
 run that had not seen its system.
 """
 
@@ -53,10 +53,10 @@ def collect(runs: Path, shape: str, prepared: dict[str, Any]) -> dict[str, Any]:
             rows = systems == system
             unseen[rows] = load_arrays(file)["development"][rows, 0]
     if np.isfinite(unseen).all():
-        predictions["development.unseen"] = unseen
+        predictions["unseen_systems"] = unseen
     else:
         print(f"{int(np.isnan(unseen).sum())} development dialogues have no run without their system: "
-              "no `development.unseen`")  # fmt: skip
+              "no `unseen_systems`")  # fmt: skip
     return predictions
 
 

@@ -4,7 +4,7 @@
 
 DATA holds the folder `rated`; WORK is the folder that ship.py was given with --work: the rater model is
 trained anew without each system. Where a language model is shipped, its scores are those that collect.py
-brought together: --prepared and --main. Where --main holds `development.unseen` (the plan `systems`), the
+brought together: --prepared and --main. Where --main holds `unseen_systems` (the plan `systems`), the
 joined comparator is measured on unseen systems too. Also measured: pairs of ConvAI2 with one bot, from which the
 comparator has learnt nothing.
 """
@@ -114,11 +114,11 @@ def joined_on_unseen_systems(
     """Both judges trained without the system of each dialogue, joined by the weights that ship."""
     predictions = {} if given.main is None else load_arrays(given.main / "predictions.npz")
     shipped, fast = load_scorer(), load_scorer("fast")
-    if "development.unseen" not in predictions or not isinstance(shipped, JoinedScorer):
+    if "unseen_systems" not in predictions or not isinstance(shipped, JoinedScorer):
         return None
     assert isinstance(fast, PalaverScorer)
     prepared = load_arrays(given.prepared)
-    by_id = dict(zip(prepared["development.ids"].tolist(), predictions["development.unseen"], strict=True))
+    by_id = dict(zip(prepared["development.ids"].tolist(), predictions["unseen_systems"], strict=True))
     of_language = np.array([float(by_id[name]) for name in dialogues.ids])
     joined = shipped.weights.raters * fast.model.unit * unseen + shipped.weights.language * of_language
     groups = dialogues.codes("rater")[pairs.first]

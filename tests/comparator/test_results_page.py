@@ -123,3 +123,33 @@ def test_the_page_quotes_the_speed() -> None:
     rates = [speed[comparator]["per_second"] for comparator in ("fast", "default")]
     reached = all(speed[comparator]["per_second"] >= speed[comparator]["target"] for comparator in speed)
     assert shown == [f"{rates[0]:.0f}/s, {rates[1]:.1f}/s", "yes" if reached else "no"]
+
+
+def test_the_page_quotes_what_was_tried_within_a_tier() -> None:
+    page, tried = " ".join(read_page("comparator").split()), read_results("comparator-within-tier")
+    chosen = tried["chosen"]
+    assert f"(ridge {chosen['ridge']:,.0f}, share {decimals(chosen['share'])})" in page
+    gains = [
+        interval(gain["gain"], gain["low"], gain["high"], digits=3)
+        for gain in (tried["gain_on_development"][name] for name in ("all pairs", "within a tier"))
+    ]
+    assert f"it gains {gains[0]} on the development pairs and {gains[1]} within a tier" in page
+
+
+def test_the_page_quotes_what_finds_bad_ratings() -> None:
+    page, cleaning = read_page("comparator"), read_results("comparator-cleaning")
+    reliable, convai2 = cleaning["reliable_eval"], cleaning["convai2"]
+    columns = [reliable["auc"], *convai2["auc"].values()]
+    assert table_rows(page, "| what finds them |") == [
+        [
+            name,
+            *(interval(column[name]["auc"], column[name]["low"], column[name]["high"]) for column in columns),
+        ]
+        for name in reliable["auc"]
+    ]
+    text = " ".join(page.split())
+    assert f"{convai2['n_users_looked_at']} users with {convai2['n_ratings_looked_at']} ratings" in text
+    assert f"{convai2['n_users_drawn']} of them are drawn" in text
+    difference = reliable["own_spread_less_trust"]
+    shown = interval(difference["auc"], difference["low"], difference["high"], digits=3)
+    assert f"less the AUC of the trust is {shown}" in text

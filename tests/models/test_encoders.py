@@ -7,6 +7,7 @@ import gzip
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -21,7 +22,7 @@ from palaver.errors import DataError, UserError
 from palaver.models.encoders import ENCODERS, Encoder, Places, networks, open_encoder, open_encoders
 from palaver.models.encoders.averages import POWERS, power_mean, read_vectors
 from palaver.models.encoders.encoder import checked
-from palaver.models.encoders.transformer import MeanPooling
+from palaver.models.encoders.transformer import MeanPooling, load_transformer, trained_pooling
 from palaver.models.sentence import InferSent, InferSentConfig, Words
 from palaver.models.shipped import models_on
 
@@ -354,6 +355,11 @@ def test_half_precision_gives_nearly_the_same_vectors(tiny: Path, monkeypatch: p
     assert open_encoder(tiny).signature != open_encoder(tiny, Places(half=True)).signature
     monkeypatch.setattr("palaver.models.devices.has_bfloat16", lambda: False)
     assert (MeanPooling(tiny, Places(half=True))(texts) == whole).all()
+
+
+def test_the_first_state_counts_only_where_a_mark_begins_the_text(tiny: Path) -> None:
+    assert load_transformer(tiny).pooling == "cls"
+    assert trained_pooling(str(tiny), SimpleNamespace(cls_token=None)) == "mean"
 
 
 def test_of_a_long_text_the_end_or_the_beginning_counts(tiny: Path) -> None:

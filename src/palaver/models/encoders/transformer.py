@@ -51,7 +51,7 @@ class Transformer:
     tokenizer: Any
     max_tokens: int
     pooling: Pooling
-    """How its makers trained it to be pooled: the mean where the folder says so, else the first state."""
+    """How its makers trained it to be pooled, see `trained_pooling`."""
     name: str
 
 
@@ -104,7 +104,7 @@ def load_transformer(name: str | Path | None = None, *, device: Any = "cpu") -> 
         model.float().to(device).eval(),  # weights may be kept in half precision
         tokenizer,
         position_limit(model.config),
-        trained_pooling(source),
+        trained_pooling(source, tokenizer),
         MINILM if name is None else str(name),
     )
 
@@ -125,8 +125,14 @@ def position_limit(config: Any) -> int:
     return limit - 2 if getattr(config, "model_type", "") in _OFFSET else limit
 
 
-def trained_pooling(source: str) -> Pooling:
-    """What a folder of sentence-transformers says about itself; the first state for any other encoder."""
+def trained_pooling(source: str, tokenizer: Any) -> Pooling:
+    """What a folder of sentence-transformers says about itself; the first state for any other encoder.
+
+    The mean where no mark begins a text (`[CLS]`): in a model that reads from left to right the first state
+    has seen the first token alone, which is the same in every dialogue.
+    """
+    if tokenizer.cls_token is None:
+        return "mean"
     try:
         config = json.loads((Path(source) / "1_Pooling" / "config.json").read_text(encoding="utf-8"))
         return "mean" if config.get("pooling_mode_mean_tokens") else "cls"
