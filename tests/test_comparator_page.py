@@ -113,6 +113,14 @@ def test_how_much_less_close_systems_can_be_told_apart() -> None:
     assert f"about {bot} of 100, where counting letters gives {letters}" in text
 
 
+def test_the_trivial_rule_that_finds_failed_raters() -> None:
+    auc = record("comparator.json")["failed_raters"]["auc"]
+    trivial = number(auc["trivial: the rater's own spread"], 3)
+    ours, joined = number(auc["rater model"], 3), number(auc["joined"], 3)
+    text = " ".join(PAGE.split())
+    assert f"AUC {trivial} against {ours} by the rater model and {joined} by the joined scores" in text
+
+
 def test_pairs_of_one_bot() -> None:
     bots = record("comparator-scorecard.json")["within_bots_of_convai2"]
     ours, longer = (_with_interval(bots["results"][name]) for name in ("default", "longer wins"))

@@ -1,4 +1,4 @@
-"""What the runs of the language model say together: the folder MAIN that join.py, scorecard.py and results.py read.
+"""What the runs of the language model say together: the folder MAIN for join.py, scorecard.py and results.py.
 
     python experiments/comparator/collect.py RUNS --prepared PREPARED --out MAIN [--shape 16]
 

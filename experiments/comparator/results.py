@@ -5,7 +5,7 @@
 What was measured when it was fitted (`ship.py`) is taken from the record beside its weights. Beside it stand
 what trivial rules reach on the same development pairs, the weight of every named feature, and how well the
 trust in raters (from the held-out scores that ship.py kept in WORK and those of the language model in MAIN)
-finds those who failed quality control. Without WORK and MAIN the trust stays as RESULTS has it, with its date.
+finds those who failed quality control. Without WORK and MAIN the trust stays as RESULTS has it.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
 DATA holds the folder `rated`; WORK is the folder that ship.py was given with --work: the rater model is
 trained anew without each system. Where a language model is shipped, its scores are those that collect.py
 brought together: --prepared and --main. Where --main holds `unseen_systems` (the plan `systems`), the
-joined comparator is measured on unseen systems too. Also measured: pairs of ConvAI2 with one bot, from which the
-comparator has learnt nothing.
+joined comparator is measured on unseen systems too. Also measured: pairs of ConvAI2 with one bot, from which
+the comparator has learnt nothing.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     python experiments/comparator/within_tier.py --data DATA --work WORK --out RESULTS
 
 WORK is the folder that ship.py was given with --work. Most of what ratings teach is which bot it is. Here a
-ridge regression learns what is left when the mean of each system is taken out, and is added to the rater model
-with a share. The share is the best on held-out raters of the training ratings, where pairs within a tier and
-all pairs count the same; the development pairs measure it, beside the rater model alone.
+ridge regression learns what is left when the mean of each system is taken out, and is added to the rater
+model with a share. The share is the best on held-out raters of the training ratings, where pairs within a
+tier and all pairs count the same; the development pairs measure it, beside the rater model alone.
 """
 
 from __future__ import annotations
