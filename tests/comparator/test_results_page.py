@@ -153,3 +153,19 @@ def test_the_page_quotes_what_finds_bad_ratings() -> None:
     difference = reliable["own_spread_less_trust"]
     shown = interval(difference["auc"], difference["low"], difference["high"], digits=3)
     assert f"less the AUC of the trust is {shown}" in text
+
+
+def test_the_page_quotes_what_half_precision_changes() -> None:
+    page, precision = read_page("comparator"), read_results("comparator-precision")
+    assert table_rows(page, "| precision |") == [
+        [
+            name,
+            decimals(row["float32"]["accuracy"], 3),
+            decimals(row["bfloat16"]["accuracy"], 3),
+            str(row["flipped_pairs"]),
+            decimals(row["mean_difference"], 3),
+            decimals(row["largest_difference"], 3),
+        ]
+        for name, row in precision["results"].items()
+    ]
+    assert f"the {precision['n_dialogues']} development dialogues" in page

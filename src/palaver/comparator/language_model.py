@@ -164,7 +164,7 @@ class LanguageModel:
         """The base with the adapter of this file.
 
         With `half`, its products are taken in bfloat16 on a processor that has it: scores move by a few
-        hundredths of their spread, in half the time.
+        hundredths of their spread at most, in less time.
         """
         torch, safetensors = require("torch", "models"), require("safetensors", "models")
         from palaver.models.devices import has_bfloat16  # these two open torch

@@ -1,4 +1,4 @@
-"""Linear maps in bfloat16 for a processor that has it: about half the time of a Transformer.
+"""Linear maps in bfloat16 for a processor that has it, which is faster than float32.
 
 Only the products of matrices are halved. What is added up along the layers stays in float32, which is twice
 as near to the full result as a model that is bfloat16 throughout.
