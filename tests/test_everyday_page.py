@@ -71,7 +71,8 @@ def test_verdicts_without_names() -> None:
             assert counts["first"] == sum(of_talk[0] for of_talk in verdicts)
             assert counts["all"] == sum(map(sum, verdicts))
             first, every = (f"{counts[key]} of {counts[f'n_{key}']}" for key in ("first", "all"))
-            rows.append([part, name, first, every, "" if name == CHAT else f"{counts['p']:.2f}"])
+            p = "< 0.01" if counts["p"] < 0.01 else f"{counts['p']:.2f}"
+            rows.append([part, name, first, every, "" if name == CHAT else p])
     assert table_rows(PAGE, "| prompts | system |") == rows
 
 

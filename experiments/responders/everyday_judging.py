@@ -121,7 +121,7 @@ def results(key: dict[str, Any], verdicts: dict[tuple[int, int], bool], judge: s
     for part in dict.fromkeys(row["part"] for row in rows):
         of_part = [row["accepted"] for row in rows if row["part"] == part]
         accepted[part] = {}
-        for name in of_part[0]:
+        for name in (NEW, OLD, GENERAL):
             first = [verdicts[name][0] for verdicts in of_part]
             every = [verdict for verdicts in of_part for verdict in verdicts[name]]
             against = [verdicts[OLD][0] for verdicts in of_part]
@@ -140,15 +140,17 @@ def section(content: dict[str, Any]) -> str:
     """What the page says about the verdicts."""
     table = [
         f"| {part} | {name} | {one['first']} of {one['n_first']} | {one['all']} of {one['n_all']} | "
-        + (f"{one['p']:.2f} |" if name != OLD else "|")
+        + ("|" if name == OLD else "< 0.01 |" if one["p"] < 0.01 else f"{one['p']:.2f} |")
         for part, systems in content["accepted"].items()
         for name, one in systems.items()
     ]
     return f"""{TITLE}
 
 The replies were shuffled and shown without names (`{content["command"]}`,
-[everyday-judged.json](everyday-judged.json)). Judge: {content["judge"]}. The rule is
-`experiments/responders/everyday-rule.md`; p is that of a sign test against `{OLD}` on the first replies.
+[everyday-judged.json](everyday-judged.json)).
+Judge: {content["judge"]}.
+The rule is `experiments/responders/everyday-rule.md`; p is that of a sign test against `{OLD}` on the first
+replies.
 
 | prompts | system | first replies accepted | all replies accepted | p |
 |---|---|---|---|---|
@@ -158,7 +160,20 @@ Those who wrote the replies of `{NEW}` knew the prompts of "page" and had read t
 line is near one of the latter (a test compares trigrams), but they are no blind test. Those of "unseen" were
 written by somebody who had seen neither systems nor exchanges, and nobody who wrote exchanges had seen them:
 **these are the rows to believe.**
+{later_replies(content)}
+"""
 
+
+def later_replies(content: dict[str, Any]) -> str:
+    """What the table does not show at once; empty where the unseen prompts were not asked."""
+    unseen = content["accepted"].get("unseen")
+    if unseen is None:
+        return ""
+    n_later = unseen[NEW]["n_all"] - unseen[NEW]["n_first"]
+    new, general = (unseen[name]["all"] - unseen[name]["first"] for name in (NEW, GENERAL))
+    return f"""Later replies are its weak side: of {n_later} second replies to the unseen prompts {new} were
+accepted, of general ones {general}. On the held-out prompts, which are harder, general replies do better than
+those that were found by similarity: what is near is not always right.
 """
 
 
