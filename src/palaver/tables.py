@@ -285,14 +285,16 @@ def _csv_frames(source: TableSource, progress: Callable[[int], None]) -> Iterato
     row, rest = 0, b""
     with TextStream(source.path) as stream:
         source.encoding = stream.encoding
+        ahead = stream.read(BLOCK)
         while True:
-            chunk = stream.read(BLOCK)
+            chunk, ahead = ahead, stream.read(BLOCK)
+            is_last = not ahead  # so that a last row without a line end comes with those before it
             progress(stream.consumed())
             block = rest + chunk.replace(b"\0", b"\x1a")  # ASCII's "substitute"
-            if not chunk and block and not block.endswith((b"\n", b"\r")):
+            if is_last and block and not block.endswith((b"\n", b"\r")):
                 block += b"\n"
             if row < header.row:  # it may hold line breaks, so it is read like any other row
-                records, used = _csv_records(block, header.delimiter, header.row - row, at_end=not chunk)
+                records, used = _csv_records(block, header.delimiter, header.row - row, at_end=is_last)
                 row += len(records)
                 block = block[used:]
             quick = _quick_csv(block, names, header.delimiter) if row >= header.row else None
@@ -304,8 +306,8 @@ def _csv_frames(source: TableSource, progress: Callable[[int], None]) -> Iterato
             else:
                 records, used = [], 0
                 if row >= header.row:
-                    records, used = _csv_records(block, header.delimiter, at_end=not chunk)
-                if chunk and not used and len(block) > BLOCK:
+                    records, used = _csv_records(block, header.delimiter, at_end=is_last)
+                if not is_last and not used and len(block) > BLOCK:
                     raise DataError(
                         f"{source.path} has a row of more than {BLOCK:,} bytes",
                         "perhaps a quotation mark is never closed, or this is no CSV table",
@@ -327,7 +329,7 @@ def _csv_frames(source: TableSource, progress: Callable[[int], None]) -> Iterato
                 numbers = pl.Series(ROW, rows, dtype=pl.Int64)
                 text = _text_frame(frame.drop(unnamed), numbers)
                 yield text.filter(~pl.all_horizontal(pl.exclude(ROW).is_null()))
-            if not chunk:
+            if is_last:
                 return
 
 

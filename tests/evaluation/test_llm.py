@@ -49,9 +49,8 @@ def test_a_model_rates_and_is_asked_once(
     run_experiment(path, out, options=JSON)
     assert len(server.script.requests) == asked, "what was answered is not asked again"
     assert [(out / name).read_bytes() for name in ("ratings.parquet", "results.json")] == before
-    for place in ("palaver", "palaver.judges.llm", "palaver.metrics.metric"):
+    for place in ("palaver", "palaver.judges.llm", "palaver.metrics.metric", "palaver.schema.run"):
         monkeypatch.setattr(f"{place}.__version__", "99.0")
-    monkeypatch.setattr("palaver.schema.run.version", lambda package: "99.0")
     plan = plan_run(load_experiment(path), out, JSON)
     assert [(step.name, step.to_do) for step in plan.steps if step.to_do] == [], "nor by a new version"
     run_experiment(path, out, options=JSON)

@@ -24,10 +24,11 @@ def demo(
     as_json: options.Json = False,
     force: options.Force = False,
 ) -> None:
-    """Show a whole evaluation: what `palaver chat` says, a model, a writer, judges and simulated people.
+    """Show a whole evaluation: three systems, judges and simulated people.
 
-    Writes the experiment file and its data into --out (default: demo-output here), and the report into its
-    folder results. Without the extra `models`, replies and scores that were kept are used instead.
+    The systems are what `palaver chat` opens, a small model, and what a person wrote. Writes the experiment
+    file and its data into --out (default: demo-output here), and the report into its folder results. Without
+    the extra `models`, replies and scores that were kept are used instead.
 
     Example: palaver demo --out demo-output
     """
