@@ -25,6 +25,7 @@ from unittest import mock
 
 import numpy as np
 
+from palaver import __version__
 from palaver.cli.main import run
 
 DATA = Path(__file__).parent / "data" / "dialogue-shapes"
@@ -245,7 +246,7 @@ BY_NATURE = (
     "responses without an id",
     "the rows have no id",
     "each of these columns is a system",
-    "palaver 0.1.0 | seed",
+    f"palaver {__version__} | seed",
 )
 """Notes about the file itself, and the signature, which names it by its content."""
 

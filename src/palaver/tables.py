@@ -329,7 +329,7 @@ def _csv_frames(source: TableSource, progress: Callable[[int], None]) -> Iterato
                 numbers = pl.Series(ROW, rows, dtype=pl.Int64)
                 text = _text_frame(frame.drop(unnamed), numbers)
                 yield text.filter(~pl.all_horizontal(pl.exclude(ROW).is_null()))
-            if is_last:
+            if is_last and not (rest and chunk):  # what the quick way left is read once more
                 return
 
 
