@@ -22,8 +22,8 @@ from palaver.errors import pip_line
 from palaver.files import cache_home
 
 PURPOSES = {
-    "models": "response models, the comparator, sentence encoders",
-    "llm": "language models: palaver chat, judges, the comparator's second opinion",
+    "models": "palaver chat, response models, the comparator, sentence encoders",
+    "llm": "language models as systems and judges, the comparator's second opinion",
     "probes": "making and measuring probes",
     "data": "trained models that few need: the checkpoint default-personality, older sentence encoders",
     "cluster": "--engine ray",
