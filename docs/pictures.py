@@ -159,28 +159,18 @@ def draw_admin(path: Path) -> None:
 
 def draw_curves(path: Path) -> None:
     """Perplexity per word on held-out pairs after each epoch."""
-    import matplotlib
+    from palaver.drawing import PALETTE
+    from palaver.training.curves import Curve, draw_perplexity
 
     runs = json.loads((RESULTS / "responders.json").read_text(encoding="utf-8"))
-    with matplotlib.rc_context({"svg.hashsalt": "palaver", "svg.fonttype": "none", "font.size": 9}):
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(6.4, 3.6), layout="constrained")
-        axes = figure.add_subplot()
-        for name, marker in zip(CURVES[path.name], "osD^", strict=False):
-            epochs = [row for row in runs[name]["epochs"] if row.get("valid_ppl_word")]
-            minutes = [row["seconds"] / 60 for row in epochs]
-            perplexity = [row["valid_ppl_word"] for row in epochs]
-            axes.plot(minutes, perplexity, marker=marker, markersize=3, label=name)
-        axes.set_yscale("log")
-        axes.yaxis.set_major_formatter("{x:,g}")
-        axes.yaxis.set_minor_formatter("{x:,g}")
-        axes.tick_params(axis="y", which="minor", labelsize=7)
-        axes.set_xlabel("minutes of training, a mark after each epoch")
-        axes.set_ylabel("validation perplexity per word")
-        axes.grid(alpha=0.3)
-        axes.legend(frameon=False)
-        figure.savefig(path, format="svg", metadata={"Date": None})
+    shapes = ("circle", "square", "diamond", "triangle")
+    curves = []
+    for name, colour, shape in zip(CURVES[path.name], PALETTE, shapes, strict=False):
+        epochs = [row for row in runs[name]["epochs"] if row.get("valid_ppl_word")]
+        points = [(row["seconds"] / 60, row["valid_ppl_word"]) for row in epochs]
+        curves.append(Curve(name, points, colour, shape))
+    x, y = "minutes of training, a mark after each epoch", "validation perplexity per word"
+    path.write_text(draw_perplexity(curves, x, y) + "\n", encoding="utf-8")
 
 
 MAKERS: dict[str, Callable[[Path], None]] = {

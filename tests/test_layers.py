@@ -30,7 +30,7 @@ ROWS = [
     {"text", "statistics"},
     {"readers", "artefacts", "engine"},
     {"schema"},
-    {"errors", "registry", "config", "files", "sheets", "tables", "tabular", "progress", "http"},
+    {"errors", "registry", "config", "files", "sheets", "tables", "tabular", "drawing", "progress", "http"},
 ]
 """From the top down. A part imports from rows below its own; those of the last row also from each other."""
 
@@ -130,6 +130,13 @@ def test_the_last_row_has_no_circles() -> None:
             targets = {part_of(target) for target, _, _ in imports(name, path)}
             graph[str(part_of(name))] |= {t for t in targets if t in graph and t != part_of(name)}
     list(TopologicalSorter(graph).static_order())
+
+
+def test_nothing_needs_a_plotting_library() -> None:
+    """matplotlib is among the packages of the tests, but not among those of an install."""
+    for name, path in modules().items():
+        named = {target.split(".")[0] for target, _, _ in imports(name, path)}
+        assert not named & {"matplotlib", "PIL"}, name
 
 
 @pytest.mark.parametrize("part", WITHOUT_TORCH)

@@ -23,6 +23,8 @@ from palaver.comparator.rating_study import study_ratings
 from palaver.comparator.reading import read_pairs, read_rated
 from palaver.comparator.training_data import RatedDialogues
 
+COLOURS = {"ink": "#1c1e20", "muted": "#5b6168", "line": "#d4d7da"}
+
 
 def spaces(given: argparse.Namespace, ratings: RatedDialogues, dev: RatedDialogues) -> tuple[Any, Any]:
     """Embeddings of the rated and of the development dialogues."""
@@ -37,13 +39,11 @@ def spaces(given: argparse.Namespace, ratings: RatedDialogues, dev: RatedDialogu
     return of_ratings, of_dev
 
 
-def standalone(svg: str) -> str:
-    """A figure made for a page, whose colours it takes, as a file of its own."""
-    from palaver.reports.svg import THEME
-
-    for colour, name in THEME.items():
+def with_colours(svg: str) -> str:
+    """A figure made for a page, which says its colours, with the colours of a light page."""
+    for name, colour in COLOURS.items():
         svg = svg.replace(f"var(--{name})", colour)
-    return svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" ', 1)
+    return svg
 
 
 def main() -> None:
@@ -76,9 +76,11 @@ def main() -> None:
             if k in (1, 10, 50, 100)
         )
         print(f"{curves.removed[step]:>5} of {len(ratings)} removed: {told}")
+    from palaver.drawing import standalone
     from palaver.reports.compare_figures import removal_plot
 
-    given.out.write_text(standalone(removal_plot(curves, "removal")), encoding="utf-8")
+    svg = standalone(with_colours(removal_plot(curves, "removal")))
+    given.out.write_text(svg, encoding="utf-8")
     print(f"{len(one)} pairs gave the values, {len(other)} the accuracy: {given.out}")
 
 

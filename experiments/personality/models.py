@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import importlib.util
 import json
 import lzma
 import os
@@ -111,8 +110,6 @@ def train(name: str, tiny: bool) -> None:
     from palaver.training import run
     from palaver.training.experiment_file import load_experiment
 
-    if importlib.util.find_spec("matplotlib") is None:
-        run.draw_curves = lambda folder, title: None
     experiment = load_experiment(RECIPES / f"{name}.toml", settings(name, tiny))
     outcome = run.train(experiment, watcher=Log())
     state = {"reason": outcome.reason, "stopped": outcome.stopped, "steps": outcome.step}

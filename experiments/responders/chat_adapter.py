@@ -14,7 +14,6 @@ greedy replies to `DEVELOPMENT`. Needs torch, transformers, accelerate, peft and
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import math
 import platform
@@ -102,8 +101,6 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=list(SETTINGS), default=list(SETTINGS))
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
-    if importlib.util.find_spec("matplotlib") is None:
-        run.draw_curves = lambda folder, title: None
     given.out.mkdir(parents=True, exist_ok=True)
     began = time.perf_counter()
     losses: dict[str, list[float]] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
@@ -64,8 +63,6 @@ def train(name: str, seed: int, given: argparse.Namespace) -> None:
     from palaver.training import run
     from palaver.training.experiment_file import preset_experiment
 
-    if importlib.util.find_spec("matplotlib") is None:
-        run.draw_curves = lambda folder, title: None
     experiment = preset_experiment(PRESETS[name], settings(name, seed, given))
     known = chosen_sentences(("train", "valid_freq")) if experiment.data.knowledge != "none" else {}
 

@@ -87,7 +87,7 @@ def _plots(evaluation: ExperimentResult) -> Iterator[tuple[Markup, str]]:
     deciding, others = ranked[:1], ranked[1:]
     by_need = [*deciding, *sorted(others, key=lambda verdict: verdict.is_by_people)]
     titles = {verdict.title for verdict in by_need[:_MOST_PLOTS]}
-    from palaver.reports import figures  # matplotlib takes a third of a second to import
+    from palaver.reports import figures
 
     for number, verdict in enumerate((row for row in ranked if row.title in titles), start=1):
         assert verdict.ranking is not None

@@ -1,4 +1,4 @@
-"""What all figures are drawn on: a canvas in pixels, text set by hand, room for names, axes."""
+"""What the figures of reports have in common: the page's colours, room for names, text in rows, axes."""
 
 from __future__ import annotations
 
@@ -6,74 +6,82 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from rich.cells import cell_len
 
-from palaver.reports.svg import INK, LINE, MUTED
+from palaver.drawing import Canvas, round_values
+from palaver.reports.names import clean, shorten
 
 WIDTH = 420
 TEXT = 12.5
 SMALL = 11.0
-DASHED = (0, (4, 3))
-PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")
-"""Okabe & Ito (2008), without yellow, which is too light for lines."""
-_AS_IT_IS: dict[str, Any] = {"textcoords": "offset pixels", "parse_math": False, "annotation_clip": False}
-_ASCENT = 0.36
+INK, MUTED, LINE = "var(--ink)", "var(--muted)", "var(--line)"
+BAND, ACCENT = "var(--band)", "var(--accent)"
+"""The page says what these are, so figures follow dark mode."""
+_MIDDLE = 0.36
 """Half the height of a digit in units of the font size."""
+_ASCENT = 0.76
+"""The height of a letter with its stem."""
 
 
 def room(names: Iterable[str]) -> float:
-    """Pixels for the longest of the names, as they are set to the left of the axes."""
+    """Pixels for the longest of the names, as they are set to the left of the plot."""
     widest = max(map(cell_len, names), default=0)
     return min(0.42 * WIDTH, widest * TEXT * 0.56 + 14)
 
 
-def canvas(left: float, right: float, top: float, bottom: float, height: float) -> tuple[Figure, Axes]:
-    """A figure of WIDTH pixels whose axes are `height` pixels high, with the given margins and no frame."""
-    total = top + height + bottom
-    figure = Figure(figsize=(WIDTH / 72, total / 72), dpi=72)
-    axes = figure.add_axes(
-        (left / WIDTH, bottom / total, (WIDTH - left - right) / WIDTH, height / total), frameon=False
-    )
-    axes.xaxis.set_visible(False)
-    axes.yaxis.set_visible(False)
-    return figure, axes
+def canvas(left: float, right: float, top: float, bottom: float, height: float) -> Canvas:
+    """A canvas of WIDTH pixels whose plot is `height` pixels high, with the given margins."""
+    return Canvas(WIDTH, top + height + bottom, left=left, right=right, top=top, bottom=bottom)
 
 
 def write(
-    axes: Axes,
+    chart: Canvas,
     x: float,
     y: float,
     text: str,
     *,
     size: float = TEXT,
-    color: str = INK,
+    colour: str = INK,
     rise: float | None = None,
+    name: str = "",
     **style: Any,
 ) -> None:
-    """`text` at `x` pixels from the left of the axes, in the middle of row `y` (or `rise` pixels above it).
+    """`text` at `x` pixels from the left of the plot, in the middle of row `y` (or `rise` pixels above it).
 
-    The baseline is set by hand: centring by matplotlib would use the metrics of a font the page lacks.
+    `name` is what `text` was made from; where it says more, it is the tooltip.
     """
-    offset = (x, -_ASCENT * size if rise is None else rise)
-    style |= {"xycoords": ("axes fraction", "data"), "va": "baseline", "fontsize": size, "color": color}
-    axes.annotate(text, (0, y), xytext=offset, **_AS_IT_IS, **style)
+    baseline = chart.y(y) + (_MIDDLE * size if rise is None else -rise)
+    _text(chart, chart.left + x, baseline, text, size=size, colour=colour, name=name, **style)
 
 
 def write_below(
-    axes: Axes, x: float, y: float, text: str, *, drop: float = 6, color: str = MUTED, **style: Any
+    chart: Canvas,
+    x: float,
+    text: str,
+    *,
+    drop: float = 6,
+    colour: str = MUTED,
+    name: str = "",
+    turned: bool = False,
 ) -> None:
-    """`text` in small letters, centred, `drop` pixels below the point (x, y) of the data."""
-    style |= {"ha": "center", "va": "top", "fontsize": SMALL, "color": color}
-    axes.annotate(text, (x, y), xytext=(0, -drop), **_AS_IT_IS, **style)
+    """`text` in small letters, `drop` pixels below the plot, its middle at the value `x`."""
+    place, top = chart.x(x), chart.bottom + drop
+    if turned:
+        at = {"x": place + _MIDDLE * SMALL, "y": top, "anchor": "end", "turned": True}
+    else:
+        at = {"x": place, "y": top + _ASCENT * SMALL, "anchor": "middle"}
+    _text(chart, **at, text=text, size=SMALL, colour=colour, name=name)
 
 
-def draw_value(axes: Axes, x: float, text: str) -> None:
-    """A line from top to bottom at `x`, its value written below the axes."""
-    axes.axvline(x, color=LINE, linewidth=0.8, zorder=0)
-    write_below(axes, x, axes.get_ylim()[0], text)
+def _text(chart: Canvas, x: float, y: float, text: str, *, name: str, **style: Any) -> None:
+    whole = clean(name) if name else text
+    chart.text(x, y, text, tooltip="" if whole == text else whole, **style)
+
+
+def draw_value(chart: Canvas, x: float, text: str) -> None:
+    """A line from top to bottom at `x`, its value written below the plot."""
+    chart.vertical(x, LINE, 0.8)
+    write_below(chart, x, text)
 
 
 def spread_labels(values: Sequence[float], gap: float, high: float) -> list[float]:
@@ -89,23 +97,33 @@ def spread_labels(values: Sequence[float], gap: float, high: float) -> list[floa
     return [by_value[i] for i in range(len(places))]
 
 
-def frame(axes: Axes, x: tuple[float, float], y: tuple[float, float]) -> None:
+def frame(chart: Canvas, x: tuple[float, float], y: tuple[float, float]) -> None:
     """Limits, and lines with their numbers at round values."""
-    axes.set_xlim(*x)
-    axes.set_ylim(*y)
-    for value in MaxNLocator(5).tick_values(*y):
-        if y[0] <= value <= y[1]:
-            axes.axhline(value, color=LINE, linewidth=0.7, zorder=0)
-            write(axes, -6, value, f"{value:g}", ha="right", size=SMALL, color=MUTED)
-    for value in MaxNLocator(5).tick_values(*x):
-        if x[0] <= value <= x[1]:
-            write_below(axes, value, y[0], f"{value:g}")
+    chart.set_x(*x)
+    chart.set_y(*y)
+    for value in round_values(*y):
+        chart.horizontal(value, LINE, 0.7)
+        write(chart, -6, value, _short(value), anchor="end", size=SMALL, colour=MUTED)
+    for value in round_values(*x):
+        write_below(chart, value, _short(value))
 
 
-def titles(axes: Axes, x: str, y: str) -> None:
+def _short(value: float) -> str:
+    return f"{value:g}".replace("-", "−")
+
+
+def title_below(chart: Canvas, text: str, *, drop: float = 24, colour: str = INK) -> None:
+    """What the x axis shows."""
+    write_below(chart, (chart.x.low + chart.x.high) / 2, text, drop=drop, colour=colour)
+
+
+def titles(chart: Canvas, x: str, y: str) -> None:
     """What the two axes show."""
-    write_below(axes, 0.5, 0, x, drop=24, color=INK, xycoords="axes fraction")
-    axes.annotate(
-        y, (0, 0.5), xycoords="axes fraction", xytext=(-52, 0), textcoords="offset pixels", ha="left",
-        va="center", rotation=90, fontsize=SMALL, color=INK, annotation_clip=False,
-    )  # fmt: skip
+    title_below(chart, x)
+    place, middle = chart.left - 52 + _ASCENT * SMALL, (chart.top + chart.bottom) / 2
+    chart.text(place, middle, y, size=SMALL, colour=INK, anchor="middle", turned=True)
+
+
+def inline_svg(chart: Canvas, *, prefix: str, label: str) -> str:
+    """The figure for a page, in which `prefix` is its id; `label` says what can be seen."""
+    return chart.svg(shorten(label, 400), id=prefix)

@@ -122,7 +122,7 @@ class Section:
 
 def clean_page(cleaning: Cleaning, run: RunRecord) -> str:
     """Which ratings can be kept, and why not."""
-    from palaver.reports import compare_figures  # matplotlib takes a third of a second to import
+    from palaver.reports import compare_figures
 
     kept, dropped, doubtful = (numbers.count(cleaning.counts[k]) for k in ("keep", "drop", "suspicious"))
     whole = numbers.some(len(cleaning.ratings), "rating")

@@ -133,7 +133,6 @@ def render_report(analysis: Analysis) -> str:
 
 
 def _view(analysis: Analysis, name: str, anchor: str, draw: Draw) -> CriterionView:
-    # matplotlib takes a third of a second to import; only a report that is drawn pays for it.
     from palaver.reports import figures
 
     rows = wording.rankings_of(analysis, name)

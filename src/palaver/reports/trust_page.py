@@ -42,7 +42,7 @@ def trust_page(report: TrustReport) -> str:
 
 def _picture(report: TrustReport) -> str:
     if report.method == "plan" and report.curves:
-        from palaver.reports.trust_figures import plan_plot  # matplotlib takes long to import
+        from palaver.reports.trust_figures import plan_plot
 
         return plan_plot(report, "f1")
     if report.method == "interval":

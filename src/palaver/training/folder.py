@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import platform
 import shutil
@@ -21,10 +22,12 @@ from typing import Any
 import torch
 
 from palaver.artefacts import RECORD, can_go_on, lock_folder, make_record, write_record
+from palaver.drawing import PALETTE
 from palaver.errors import DataError, UserError
 from palaver.files import write_atomically
 from palaver.schema.run import RunRecord
 from palaver.training.checkpoint import FOLDER, Checkpoints
+from palaver.training.curves import Curve, draw_perplexity
 from palaver.training.experiment import Experiment
 from palaver.training.experiment_file import experiment_toml
 
@@ -168,31 +171,14 @@ def read_metrics(run: Path) -> list[dict[str, Any]]:
 
 def draw_curves(run: Path, name: str) -> None:
     """Draw the perplexity per word in training and validation of a run into its `curves.svg`."""
-    import matplotlib
-
     rows = read_metrics(run)
-    steps = [row for row in rows if row["kind"] == "step"]
-    epochs = [row for row in rows if "valid_ppl_word" in row]
-    validation = [row["valid_ppl_word"] for row in epochs]
-    with matplotlib.rc_context({"svg.hashsalt": "palaver", "svg.fonttype": "none", "font.size": 9}):
-        from matplotlib.figure import Figure
-        from matplotlib.ticker import LogLocator, NullFormatter
-
-        figure = Figure(figsize=(6.4, 3.6), layout="constrained")
-        axes = figure.add_subplot()
-        x, y = [row["step"] for row in steps], [row["ppl_word"] for row in steps]
-        axes.plot(x, y, color="C0", alpha=0.4, linewidth=1, label=f"{name}, training")
-        x = [row["step"] for row in epochs]
-        axes.plot(x, validation, color="C0", marker="o", markersize=3, label=f"{name}, validation")
-        axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.yaxis.set_major_formatter("{x:,g}")
-        axes.yaxis.set_minor_formatter(NullFormatter())
-        if validation:  # the first steps would squeeze everything else
-            axes.set_ylim(top=min(axes.get_ylim()[1], 3 * max(validation)))
-        axes.set_xlabel("step")
-        axes.set_ylabel("perplexity per word")
-        axes.grid(alpha=0.3)
-        axes.legend(frameon=False)
-        with write_atomically(run / "curves.svg") as file:
-            figure.savefig(file, format="svg", metadata={"Date": None})
+    steps = [(row["step"], row["ppl_word"]) for row in rows if row["kind"] == "step"]
+    epochs = [(row["step"], row["valid_ppl_word"]) for row in rows if "valid_ppl_word" in row]
+    curves = [
+        Curve(f"{name}, training", steps, PALETTE[0], opacity=0.4),
+        Curve(f"{name}, validation", epochs, PALETTE[0], shape="circle"),
+    ]
+    # The first steps would squeeze everything else.
+    most = 3 * max((perplexity for _, perplexity in epochs), default=math.inf)
+    with write_atomically(run / "curves.svg") as file:
+        file.write(draw_perplexity(curves, "step", "perplexity per word", most=most))
