@@ -80,10 +80,11 @@ def test_text_can_hold_anything(chart: Canvas) -> None:
 
 
 def test_a_file_of_its_own_is_svg_by_its_namespace(chart: Canvas) -> None:
+    chart.mark(4, 2, "red", 6)
     root = ElementTree.fromstring(standalone(chart.svg("a > b")))
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert root.get("aria-label") == "a > b"
-    assert [child.get("fill") for child in root] == ["#ffffff"]
+    assert [child.get("fill") for child in root] == ["#ffffff", "red"]
 
 
 @pytest.mark.parametrize(

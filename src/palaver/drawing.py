@@ -1,6 +1,6 @@
 """Pictures as SVG, written by ourselves: a canvas with two scales, lines, marks, cells and text.
 
-The layout of our figures is by hand anyway, so a plotting library would only be slower to import and larger to
+The layout of our figures is by hand anyway, so a plotting library would only be slow to import and large to
 install. The same picture is the same text every time; names are escaped, so they can hold anything.
 """
 
@@ -146,7 +146,10 @@ class Canvas:
         hollow: bool = False,
         opacity: float = 1,
     ) -> None:
-        """A mark `size` pixels wide: circle, square, diamond, triangle or cross. None where a value is not finite."""
+        """A mark `size` pixels wide: circle, square, diamond, triangle or cross.
+
+        There is none where a value is not finite.
+        """
         if not (math.isfinite(x) and math.isfinite(y)):
             return
         at_x, at_y, half = self.x(x), self.y(y), size / 2

@@ -66,11 +66,11 @@ def write_below(
 ) -> None:
     """`text` in small letters, `drop` pixels below the plot, its middle at the value `x`."""
     place, top = chart.x(x), chart.bottom + drop
+    style: dict[str, Any] = {"size": SMALL, "colour": colour, "name": name}
     if turned:
-        at = {"x": place + _MIDDLE * SMALL, "y": top, "anchor": "end", "turned": True}
+        _text(chart, place + _MIDDLE * SMALL, top, text, anchor="end", turned=True, **style)
     else:
-        at = {"x": place, "y": top + _ASCENT * SMALL, "anchor": "middle"}
-    _text(chart, **at, text=text, size=SMALL, colour=colour, name=name)
+        _text(chart, place, top + _ASCENT * SMALL, text, anchor="middle", **style)
 
 
 def _text(chart: Canvas, x: float, y: float, text: str, *, name: str, **style: Any) -> None:

@@ -128,7 +128,7 @@ def _value_axis(chart: Canvas, values: Sequence[float], unit: str) -> None:
     digits = next((d for d in range(6) if np.allclose(ticks, np.round(ticks, d), rtol=0, atol=1e-9)), 6)
     for value in ticks:
         draw_value(chart, value, number(value, digits))
-    title_below(chart, unit, colour=MUTED)
+    title_below(chart, unit, drop=22, colour=MUTED)
 
 
 def ahead_heatmap(row: RankingRow, prefix: str) -> str:
@@ -185,7 +185,9 @@ def system_bars(summary: CriterionSummary, prefix: str) -> str:
     chart.set_y(n, 0)  # row y stands on the line y + 1
     heights = 0.86 * shares / (shares.max() or 1.0)
     bars = [
-        (x - 0.42, y + 1, x + 0.42, y + 1 - height) for (y, x), height in np.ndenumerate(heights) if height > 0
+        (x - 0.42, y + 1, x + 0.42, y + 1 - height)
+        for (y, x), height in np.ndenumerate(heights)
+        if height > 0
     ]
     chart.boxes(bars, ACCENT)
     for y, d in enumerate(summary.systems):

@@ -12,8 +12,8 @@ _INK, _LINE = "#1c1e20", "#d4d7da"
 _SIZE = 12.0
 _MARGIN = 0.045
 """Of the plot on each side of what it shows."""
-_LARGEST_LOG = 700.0
-"""The exponential of more than 709 is no float."""
+_ASTRAY = 1e100
+"""A perplexity beyond this says only that something went wrong, and its axis would have no end."""
 
 Point = tuple[float, float]
 
@@ -37,7 +37,7 @@ def draw_perplexity(curves: Sequence[Curve], x: str, y: str, *, most: float = ma
         points = [(0.0, 1.0), (1.0, 10.0)]
     chart.set_x(*_wider(min(x for x, _ in points), max(x for x, _ in points)))
     low, high = _wider(math.log(min(y for _, y in points)), math.log(max(y for _, y in points)))
-    chart.set_y(math.exp(low), min(math.exp(min(high, _LARGEST_LOG)), most), log=True)
+    chart.set_y(math.exp(low), min(math.exp(high), most), log=True)
     for value in round_log_values(chart.y.low, chart.y.high):
         chart.horizontal(value, _LINE, 1)
         middle = chart.y(value) + 0.36 * _SIZE
@@ -48,21 +48,28 @@ def draw_perplexity(curves: Sequence[Curve], x: str, y: str, *, most: float = ma
         chart.text(*place, f"{value:,g}", size=_SIZE, colour=_INK, anchor="middle")
     for curve in curves:
         shown = [point for point in curve.points if _can_be_drawn(point)]
-        chart.line(_cut(shown, chart.y.high), curve.colour, 1.8, opacity=curve.opacity)
-        for point in shown:
-            if curve.shape and point[1] <= chart.y.high:
-                chart.mark(*point, curve.colour, 5, shape=curve.shape)
+        _draw(chart, curve, _cut(shown, chart.y.high))
+    chart.set_x(chart.left, chart.right)  # the key is set in pixels
+    chart.set_y(chart.bottom, chart.top)
     for k, curve in enumerate(curves):
-        baseline = chart.top + 18 + 18 * k
-        chart.text(chart.right - 8, baseline, curve.name, size=_SIZE, colour=curve.colour, anchor="end")
-    middle = (chart.left + chart.right) / 2, (chart.top + chart.bottom) / 2
-    chart.text(middle[0], chart.height - 8, x, size=_SIZE, colour=_INK, anchor="middle")
-    chart.text(13, middle[1], y, size=_SIZE, colour=_INK, anchor="middle", turned=True)
+        middle, end = chart.top + 14 + 18 * k, chart.right - 46
+        chart.text(end, middle + 0.36 * _SIZE, curve.name, size=_SIZE, colour=_INK, anchor="end")
+        _draw(chart, curve, [(end + 8, middle), (end + 38, middle)])
+    across, down = (chart.left + chart.right) / 2, (chart.top + chart.bottom) / 2
+    chart.text(across, chart.height - 8, x, size=_SIZE, colour=_INK, anchor="middle")
+    chart.text(13, down, y, size=_SIZE, colour=_INK, anchor="middle", turned=True)
     return standalone(chart.svg(f"{y}: {', '.join(curve.name for curve in curves)}"))
 
 
+def _draw(chart: Canvas, curve: Curve, points: Sequence[Point]) -> None:
+    chart.line(points, curve.colour, 1.8 if curve.shape else 1.2, opacity=curve.opacity)
+    if curve.shape:
+        for point in points:
+            chart.mark(*point, curve.colour, 5, shape=curve.shape)
+
+
 def _can_be_drawn(point: Point) -> bool:
-    return all(map(math.isfinite, point)) and point[1] > 0
+    return math.isfinite(point[0]) and 0 < point[1] < _ASTRAY
 
 
 def _wider(low: float, high: float) -> tuple[float, float]:
