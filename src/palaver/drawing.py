@@ -168,7 +168,7 @@ class Canvas:
         """A heatmap that fills the plot: values of -1..1 as opacity of `above` or, under zero, of `below`.
 
         The page's ground shows through. Equal neighbours are one stroke and all strokes of a shade one path,
-        in units of a cell: a square of 60 systems takes 30 kB.
+        in units of a cell: a square of 60 systems takes at most 30 kB.
         """
         wide = (self.right - self.left) / len(rows[0])
         high = (self.bottom - self.top) / len(rows)

@@ -109,7 +109,7 @@ def render_report(analysis: Analysis) -> str:
     ids = itertools.count(1)
 
     def draw(figure: Callable[[Any, str], str], data: Any) -> Markup:
-        """A figure with ids of its own."""
+        """A figure with an id of its own."""
         return Markup(figure(data, f"f{next(ids)}"))
 
     criteria = enumerate(wording.criteria_of(analysis), 1)
