@@ -279,7 +279,8 @@ ONLY_COMMANDS = {"cli", "server", "reproduce"}
 """Rooms that nobody enters but by a command."""
 
 
-OPTION = re.compile(r"(?<![\w'\"-])--[a-z]")
+OPTION = re.compile(r"(?<![\w'\"-])(?<!var\()--[a-z]")
+"""Not a variable of a style sheet."""
 
 
 def texts(tree: ast.AST) -> Iterator[str]:
