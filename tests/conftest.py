@@ -28,17 +28,6 @@ ROOT = Path(__file__).parent.parent
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 
 
-LONG = {
-    *("test_pages.py", "test_responder_path.py", "test_any_file.py", "test_complete.py", "test_docs.py"),
-    *("test_ray.py", "test_chat_pages.py", "test_site.py", "test_layout.py", "test_processes.py"),
-}
-"""Files of tests that take half a minute and more. They begin, so that no process is left with one."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.path.name not in LONG)
-
-
 def pytest_collection_finish() -> None:
     """Thousands of collected tests stay to the end: the garbage collector need not walk them each time."""
     gc.collect()
