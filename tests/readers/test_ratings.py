@@ -35,7 +35,7 @@ def columns(**more: Any) -> dict[str, Any]:
 
 
 @given(many=st.lists(ratings, min_size=1, max_size=6))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_every_file_and_every_frame_is_read_alike(
     tmp_path_factory: pytest.TempPathFactory, many: list[Rating]
 ) -> None:

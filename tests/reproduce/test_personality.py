@@ -184,7 +184,7 @@ def test_responses_are_made_for_every_condition(tmp_path: Path) -> None:
 
 
 def test_gold_on_the_real_scripts_is_at_least_the_papers(shared_data: Path) -> None:
-    quick = Settings(samples=150, repetitions=2, replicates=0, ocean_samples=5)
+    quick = Settings(samples=100, repetitions=2, replicates=0, ocean_samples=5)
     real = reproduce(shared_data / "scripts", load_recogniser(), settings=quick)
     assert not real.missed
     table = ocean_of_scripts(shared_data / "scripts", load_recogniser(), quick)

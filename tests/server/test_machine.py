@@ -276,7 +276,7 @@ def test_on_sqlite(tmp_path: Path) -> None:
         shutil.copy(template, path)
         return careless(Database(f"sqlite:///{path}"))
 
-    run(fresh, max_examples=50, stateful_step_count=50)
+    run(fresh, max_examples=30, stateful_step_count=50)
 
 
 def test_on_postgresql(postgres: Any) -> None:
