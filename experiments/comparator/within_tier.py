@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
 from benchmarks.harness import machine  # noqa: E402
+from scorecard import TIERS  # noqa: E402
 
 from palaver.comparator.evaluation import evaluate_differences  # noqa: E402
 from palaver.comparator.method import (  # noqa: E402
@@ -42,7 +43,6 @@ from palaver.comparator.representation import Representation  # noqa: E402
 from palaver.comparator.training_data import Pairs, RatedDialogues, load_arrays  # noqa: E402
 
 Floats = NDArray[np.float64]
-TIERS = ({"D", "D_p", "E", "E_p"}, {"A", "A_p", "B", "B_p", "C", "C_p"})
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 RIDGES = (1000.0, 3000.0)
 

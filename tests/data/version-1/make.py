@@ -35,22 +35,13 @@ kind = "replay"
 path = "responses.jsonl"
 system = "plain"
 """
-EXPERIMENT = """title = "Version 1"
+EXPERIMENT = f"""title = "Version 1"
 seed = 1
 
 [test]
 contexts = "responses.jsonl"
 
-[systems.good]
-kind = "replay"
-path = "responses.jsonl"
-system = "good"
-
-[systems.plain]
-kind = "replay"
-path = "responses.jsonl"
-system = "plain"
-
+{SYSTEMS}
 [judges]
 by = ["unigram_f1", "words"]
 """
