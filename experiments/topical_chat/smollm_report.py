@@ -116,6 +116,8 @@ def _decodings(folders: Sequence[Path]) -> dict[str, Any]:
     if not contents:
         return {}
     tried: dict[str, Any] = json.loads(contents[0])
+    if "replies" not in tried:  # chosen by an earlier run, whose table is taken over
+        return tried
     turns = {turn["id"]: turn for turn in read_turns("valid_freq")}
     replies = tried.pop("replies")
     references = [turns[row["id"]]["response"] for row in replies]

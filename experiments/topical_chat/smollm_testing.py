@@ -23,9 +23,9 @@ from palaver.text.vocabulary import EOS
 MAX_NEW = 60
 SCORED_TOKENS = 32_768
 """Of a batch that is scored, with padding."""
-ROWS = {"cuda": 512, "cpu": 0}
+ROWS = {"cuda": 1024, "cpu": 0}
 """Replies that are decoded together; 0: as many as the library thinks."""
-PART = 1000
+PART = 1024
 """Turns whose replies are one file."""
 MEMORY = 40e9
 """Bytes of a GPU that a process may take."""
@@ -325,7 +325,7 @@ def answer_as_characters(checkpoint: Path, name: str, out: Path, limit: int) -> 
             table = scores or [c.ocean[name] for name in who]
             options = {"ocean": [table[k] for _, k in jobs]}
         keys = [1000 * i + k for i, k in jobs]
-        rows = 4 * ROWS[device().type]  # their contexts are short
+        rows = 2 * ROWS[device().type]  # their contexts are short
         decoded = decode_in_memory(model, [encoded[i] for i, _ in jobs], how, rows, keys=keys, **options)
         said = vocabulary.decode_batch([one.tokens for one in decoded])
         with gzip.open(path, "wt", encoding="utf-8", compresslevel=6) as file:
