@@ -49,6 +49,29 @@ def test_the_rule_for_the_decoding(models: ModuleType) -> None:
     assert models.take_best([greedy, row(18, 0.235, 0.84), row(18, 0.21, 0.85)])["div_1"] == 0.84
 
 
+def test_other_runs_of_an_earlier_file_are_taken_over(models: ModuleType, tmp_path: Path) -> None:
+    import json
+
+    import smollm_report  # type: ignore[import-not-found]
+
+    def table_row(run: str, seed: int, n_replies: int) -> dict[str, Any]:
+        return {"run": run, "seed": seed, "split": "test_freq", "n_replies": n_replies}
+
+    trained = {"command": "then", "runs": {"smollm-tf-1": {"epochs": [1]}, "smollm-tf-knowledge-1": {}}}
+    before = {"table": [table_row("smollm-tf", 1, 5), table_row("smollm-tf-knowledge", 1, 5)]}
+    (tmp_path / "before.json").write_text(json.dumps(before | {"training": [trained]}))
+    now: dict[str, Any] = {"table": [table_row("smollm-tf-knowledge", 2, 7)], "training": []}
+    smollm_report._take_over(now, tmp_path / "before.json")
+    assert [(row["run"], row["seed"]) for row in now["table"]] == [
+        ("smollm-tf", 1),
+        ("smollm-tf-knowledge", 2),
+    ]
+    assert now["table"][0]["decoding"] == "greedy"
+    assert now["training"] == [{"command": "then", "runs": {"smollm-tf-1": {"epochs": [1]}}}]
+    assert smollm_report._without_folders("model.base=/a/b/smollm2") == "model.base=smollm2"
+    assert smollm_report._without_folders("out=runs/x") == "out=runs/x"
+
+
 def test_no_step_comes_before_what_it_needs(models: ModuleType) -> None:
     import smollm  # type: ignore[import-not-found]
     import smollm_queue  # type: ignore[import-not-found]

@@ -83,6 +83,34 @@ def test_the_rows_of_smollm_are_means_over_its_seeds() -> None:
     assert f"validation after each: {perplexities})" in read_page("topical-chat")
 
 
+def test_what_the_page_says_about_other_sentences() -> None:
+    page, rows = read_page("topical-chat"), read_results("topical-chat-smollm")["table"]
+    frequent = {row["run"]: row for row in rows if row["split"] == "test_freq" and row["seed"] in (0, 1)}
+    perplexity, f1 = (
+        {run: f"{row[name][0]:.{digits}f}".replace("0.", ".") for run, row in frequent.items() if name in row}
+        for name, digits in (("ppl_word", 1), ("unigram_f1", 3))
+    )
+    run = "smollm-tf-knowledge"
+    assert f1[f"{run}/tfidf"] == f1[f"{run}/bm25"]
+    assert f"F1 falls from {f1[run]} to {f1[f'{run}/tfidf']} (frequent)" in page
+    tfidf, bm25, none = (perplexity[f"{run}/{name}"] for name in ("tfidf", "bm25", "no-sentence"))
+    assert f"({tfidf} and {bm25} against {none})" in page
+    assert f"brings {perplexity[f'{run}/trained']}." in page
+    assert f"(`smollm-tf`) has {perplexity['smollm-tf']}:" in page
+
+
+def test_what_the_page_says_is_reached() -> None:
+    assert "All that was to be reached with the oracle's sentence is reached" in read_page("topical-chat")
+    aims = {"test_freq": (19.5, 0.23, 0.85), "test_rare": (23.5, 0.20, 0.83)}
+    for row in read_results("topical-chat-smollm")["table"]:
+        if row["run"] == "smollm-tf-knowledge" and row["n_replies"]:
+            perplexity, f1, diversity = aims[row["split"]]
+            assert row["is_complete"]
+            assert row["ppl_word"][0] <= perplexity
+            assert row["unigram_f1"][0] >= f1
+            assert row["diversity_1"][0] >= diversity
+
+
 def test_the_selectors_say_where_they_come_from() -> None:
     knowledge = read_results("knowledge")
     assert knowledge["command"]

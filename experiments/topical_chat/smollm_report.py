@@ -23,9 +23,12 @@ PEOPLE = ["diversity_1", "diversity_2", "words"]
 WITH_SENTENCE = ["knowledge_f1", "copy_rate"]
 
 
-def report(folders: Sequence[Path], source: Path, out: Path, responses: Path | None) -> None:
+def report(
+    folders: Sequence[Path], source: Path, out: Path, earlier: Path | None, responses: Path | None
+) -> None:
     """All figures of a row are those of one checkpoint."""
     unpack(source)
+    decodings = _decodings(folders)
     turns = {turn["id"]: turn for split in TESTS for turn in read_turns(split)}
     counts = {split: sum(turn["split"] == split for turn in turns.values()) for split in TESTS}
     rows = _rows(folders)
@@ -36,7 +39,8 @@ def report(folders: Sequence[Path], source: Path, out: Path, responses: Path | N
         figures = {"run": f"smollm-{run}", "seed": trained_seed, "split": split, "n": len(own)}
         figures |= {"n_replies": len(replies), "is_complete": len(replies) == counts[split]}
         figures |= _perplexity(own, turns)
-        figures |= _scores(replies, turns) if replies else {}
+        if replies:
+            figures |= {"decoding": decodings.get("decoding", "greedy"), **_scores(replies, turns)}
         table.append(figures)
         shown = {name: value[0] if isinstance(value, list) else value for name, value in figures.items()}
         print("  ".join(f"{k} {v:.3f}" if isinstance(v, float) else str(v) for k, v in shown.items()))
@@ -45,13 +49,33 @@ def report(folders: Sequence[Path], source: Path, out: Path, responses: Path | N
         "data": "Topical-Chat, complete test sets; the oracle's sentences of reading sets partly recovered",
         "counts": counts,
         "intervals": "95 %, bootstrap; perplexity over conversations, the others over responses",
-        "decodings": _decodings(folders),
+        "decodings": decodings,
         "table": table,
         "training": [_training(folder) for folder in folders],
     }
+    if earlier is not None:
+        _take_over(content, earlier)
     out.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     if responses is not None:
         _write_responses(responses, rows, turns)
+
+
+def _take_over(content: dict[str, Any], earlier: Path) -> None:
+    """Add the runs of an earlier results file that these folders do not have."""
+    before: dict[str, Any] = json.loads(earlier.read_text(encoding="utf-8"))
+    measured = {row["run"] for row in content["table"]}
+    rows = [row for row in before["table"] if row["run"] not in measured]
+    for row in rows:
+        if row["n_replies"]:
+            row.setdefault("decoding", "greedy")  # as all replies were, until a table said how
+    runs = {f"{row['run']}-{row['seed']}" for row in rows}
+    for training in before["training"]:
+        training["runs"] = {key: run for key, run in training["runs"].items() if key in runs}
+        if training["runs"]:
+            content["training"].append(training)
+    content["table"] = sorted(
+        [*content["table"], *rows], key=lambda row: (row["run"], row["seed"], row["split"])
+    )
 
 
 def _files(folders: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
@@ -104,8 +128,17 @@ def _scores(own: Sequence[dict[str, Any]], turns: dict[str, Any]) -> dict[str, A
 
 def _training(folder: Path) -> dict[str, Any]:
     content: dict[str, Any] = json.loads((folder / "training.json").read_text(encoding="utf-8"))
-    content["runs"] = {f"smollm-{key}": run for key, run in content["runs"].items()}
+    content["runs"] = {f"smollm-{key}": run for key, run in content["runs"].items() if run["epochs"]}
+    for run in content["runs"].values():
+        run["settings"] = [_without_folders(setting) for setting in run.get("settings", [])]
+    content["command"] = " ".join(map(_without_folders, content["command"].split(" ")))
     return content
+
+
+def _without_folders(text: str) -> str:
+    """A results file names no machine's folders: of an absolute path the last part stays."""
+    head, equals, path = text.rpartition("=")
+    return f"{head}{equals}{Path(path).name}" if path.startswith("/") else text
 
 
 def _decodings(folders: Sequence[Path]) -> dict[str, Any]:

@@ -138,11 +138,13 @@ def decoding_table(smollm: Result) -> str:
 
 def seed_table(smollm: Result) -> str:
     """Every checkpoint by itself."""
-    heads = ("run", "seed", "test set", "replies", "PPL", "F1", "Div. 1", "Div. 2", "words a reply", "copied")
+    heads = ("run", "seed", "test set", "decoding", "replies", "PPL", "F1", "Div. 1", "Div. 2")
+    heads = (*heads, "words a reply", "copied")
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for row in smollm["table"]:
         n_replies = f"{row['n_replies']:,}" if row["n_replies"] else "not reached"
-        cells = [f"`{row['run']}`", str(row["seed"] or ""), SPLITS[row["split"]], n_replies]
+        cells = [f"`{row['run']}`", str(row["seed"] or ""), SPLITS[row["split"]]]
+        cells += [row.get("decoding", ""), n_replies]
         cells.append(with_interval(dict(zip(("value", "low", "high"), row["ppl_word"], strict=True)), 1))
         digits = {"unigram_f1": 3, "diversity_1": 3, "diversity_2": 3, "words": 1, "copy_rate": 2}
         cells += [decimals(row[name][0], n) if name in row else "" for name, n in digits.items()]

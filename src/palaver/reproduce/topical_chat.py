@@ -135,7 +135,7 @@ def _row(
 ) -> Row:
     ours = {split: _joined([run.figures[split] for run in runs if split in run.figures]) for split in splits}
     ours = {split: columns for split, columns in ours.items() if columns}
-    counts = {split: min(run.n.get(split, 0) for run in runs) for split in ours}
+    counts = {split: min(run.n[split] for run in runs if split in run.n) for split in ours}
     seeds = tuple(run.seed for run in runs if run.seed is not None)
     return Row(
         table=table, label=label, run=name, paper=paper, ours=ours, n=counts, seeds=seeds, note=_note(runs)
