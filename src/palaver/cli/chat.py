@@ -93,6 +93,7 @@ def chat(
         session = _Session(conversation, screen)
         if about:
             session.note(f"this is {about}")
+        session.note(*(note for spec in specs if (note := spec.without_effect(decoding.given()))))
         if speaker is not None:
             session.note(*conversation.set_speaker(speaker))
         if scores is not None:

@@ -122,7 +122,8 @@ def generate(
         typer.echo(f"the rows so far are in {out}; the same command goes on", err=True)
         raise
     of_knowledge = facts.notes if isinstance(facts, ReadingKnowledge) else []
-    for text in (*done.notes, *of_knowledge):
+    of_decoding = [note for spec in specs if (note := spec.without_effect(decoding.given()))]
+    for text in (*of_decoding, *done.notes, *of_knowledge):
         typer.echo(f"note: {text}", err=True)
     if source.n_repeated:
         typer.echo(

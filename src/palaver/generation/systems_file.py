@@ -87,7 +87,7 @@ class SystemSpec:
     ) -> System:
         """Open it. `decoding` goes before the file's options, the file's before `defaults`."""
         options = self.options
-        if isinstance(getattr(options, "decoding", None), DecodingOptions):
+        if self._decodes:
             own = {} if options.kind == "openai" else defaults or {}  # a server has defaults of its own
             chosen = layered(own, options.decoding.given(), decoding or {})
             options = options.model_copy(update={"decoding": DecodingOptions(**chosen)})
@@ -101,6 +101,17 @@ class SystemSpec:
         if speaker is None and ocean is None:
             return system
         return Conditioned(system, speaker=speaker, ocean=None if ocean is None else check_ocean(ocean))
+
+    @property
+    def _decodes(self) -> bool:
+        return isinstance(getattr(self.options, "decoding", None), DecodingOptions)
+
+    def without_effect(self, decoding: Mapping[str, Any]) -> str:
+        """A note where the options of `decoding` change nothing; else nothing."""
+        if self._decodes or not decoding:
+            return ""
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in decoding)
+        return f"{names}: no effect on {self.name}, which decodes nothing"
 
 
 def load_systems(path: str | Path) -> dict[str, SystemSpec]:

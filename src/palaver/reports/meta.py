@@ -108,7 +108,8 @@ def meta_page(result: MetaEvaluation) -> str:
         )
         sections.append(Section("disagreements", "Where they differ most", tables=[grid]))
     lead = result._headline() + "."
-    facts = (numbers.some(len(result.judges), "judge"), f"{len(result.criteria)} criteria")
+    n_judges, n_criteria = len(result.judges), len(result.criteria)
+    facts = (numbers.some(n_judges, "judge"), numbers.some(n_criteria, "criterion", "criteria"))
     return compare_page(
         "Does the judge agree with people?", facts, lead, sections, result.notes, ["meta"], result.run
     )

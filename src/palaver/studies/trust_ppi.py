@@ -75,7 +75,8 @@ def trust_ppi(
         rows += _means(people, verdicts, prediction, confidence)
         rows += _with_holm(list(_differences(people, verdicts, prediction, confidence)))
     n_missing = int((~np.isfinite(prediction)).sum())
-    notes = [f"the judge is {verdicts.judge}, {verdicts.criterion}"]
+    names = dict.fromkeys((verdicts.judge, verdicts.criterion))  # a metric is called what it measures
+    notes = [f"the judge is {', '.join(names)}"]
     if n_missing:
         notes.append(
             f"{n_missing} of {prediction.size} ratings are of outputs that the judge did not rate: left out"
