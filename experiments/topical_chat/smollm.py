@@ -23,7 +23,7 @@ of packages that are missing may stand on PYTHONPATH.
 OUT gets a .tar for every part, rewritten every half minute, and training.json: every epoch of every run, how
 each step ended, and the machine. `run` may be called again: what is done is not done anew, and a test goes on
 where it was stopped. On an H200 two trainings side by side take 200 s and their start 40 s; four tests and a
-training side by side take 310 s. A process takes at most 40 GB of a GPU. A decoding.json among what is
+training side by side take 310 s. A process takes at most 60 GB of a GPU. A decoding.json among what is
 carried is the decoding that an earlier run chose. `report --earlier` keeps the other runs of a results file.
 """
 

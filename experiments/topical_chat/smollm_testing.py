@@ -23,11 +23,11 @@ from palaver.text.vocabulary import EOS
 MAX_NEW = 60
 SCORED_TOKENS = 32_768
 """Of a batch that is scored, with padding."""
-ROWS = {"cuda": 1024, "cpu": 0}
+ROWS = {"cuda": 2048, "cpu": 0}
 """Replies that are decoded together; 0: as many as the library thinks."""
-PART = 1024
+PART = 2048
 """Turns whose replies are one file."""
-MEMORY = 40e9
+MEMORY = 60e9
 """Bytes of a GPU that a process may take."""
 N_VALID = 1500
 """Turns of valid_freq on which the decoding is chosen."""
@@ -325,7 +325,7 @@ def answer_as_characters(checkpoint: Path, name: str, out: Path, limit: int) -> 
             table = scores or [c.ocean[name] for name in who]
             options = {"ocean": [table[k] for _, k in jobs]}
         keys = [1000 * i + k for i, k in jobs]
-        rows = 2 * ROWS[device().type]  # their contexts are short
+        rows = ROWS[device().type]
         decoded = decode_in_memory(model, [encoded[i] for i, _ in jobs], how, rows, keys=keys, **options)
         said = vocabulary.decode_batch([one.tokens for one in decoded])
         with gzip.open(path, "wt", encoding="utf-8", compresslevel=6) as file:

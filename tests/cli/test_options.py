@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from palaver.cli.options import corpora_folder, parse_columns, refuse_existing
+from palaver.cli.options import claim_folder, corpora_folder, parse_columns, refuse_existing
 from palaver.errors import UsageError, UserError
 
 
@@ -32,6 +32,18 @@ def test_what_exists_is_refused(tmp_path: Path) -> None:
             refuse_existing(path, False)
         assert "--force" in caught.value.hint
         refuse_existing(path, True)
+
+
+def test_a_folder_is_claimed_and_not_made(tmp_path: Path) -> None:
+    """What fails later leaves nothing behind."""
+    claim_folder(tmp_path / "new", False)
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "old").mkdir()
+    claim_folder(tmp_path / "old", False)
+    assert (tmp_path / "old").is_dir()
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError):
+        claim_folder(tmp_path / "file", True)
 
 
 def test_the_folder_of_a_corpus_or_of_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -354,10 +354,13 @@ def refuse_existing(out: Path | None, force: bool) -> None:
 
 
 def claim_folder(out: Path | None, force: bool) -> None:
-    """Find out before the work that the folder `--out` is free and can be written."""
+    """Find out before the work that the folder `--out` is free and can be written. Results make it."""
     refuse_existing(out, force)
     if out is not None:
+        is_new = not out.exists()
         check_writable(out)
+        if is_new:
+            out.rmdir()
 
 
 def torch_device(name: str) -> str:
