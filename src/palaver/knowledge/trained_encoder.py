@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +68,7 @@ class Meanings:
         one, two = last(1), last(2)
         fading = FADING ** np.arange(len(turns)) @ history[::-1]
         told = np.maximum(history - _TOLD, 0)
-        columns = [one, two, last(3), last(4), largest(4), largest(3)]
+        columns: list[Any] = [one, two, last(3), last(4), largest(4), largest(3)]
         columns += [fading, told[-2::-2].sum(axis=0), told[-1::-2].sum(axis=0)]
         columns += [one - one.max(), two - two.max(), _standard(one), _standard(two), _standard(fading)]
         columns += [_rank(one), _rank(two)]
