@@ -115,17 +115,19 @@ def test_the_selectors_say_where_they_come_from() -> None:
     knowledge = read_results("knowledge")
     assert knowledge["command"]
     assert knowledge["settings_chosen_on"] == "valid_freq"
-    assert "CDLA" in json.dumps(knowledge["card"])
-    assert [row["selector"] for row in knowledge["splits"]["valid_freq"]][-2:] == [
+    for card in ("card", "encoder_card"):
+        assert "CDLA" in json.dumps(knowledge[card])
+    assert [row["selector"] for row in knowledge["splits"]["valid_freq"]][-3:] == [
         "trained",
+        "trained-encoder",
         "most common place",
     ]
 
 
 def test_what_the_page_says_about_the_aim() -> None:
     page, knowledge = read_page("topical-chat"), read_results("knowledge")
-    trained = next(row for row in knowledge["splits"]["valid_freq"] if row["selector"] == "trained")
-    assert trained["top1"]["value"] < 0.2
+    best = next(row for row in knowledge["splits"]["valid_freq"] if row["selector"] == "trained-encoder")
+    assert best["top1"]["value"] < 0.2
     assert "was not reached" in page
     missing = [note.rpartition(": ")[2] for note in knowledge["notes"] if "without their text" in note]
     assert f"({missing[0]} facts and {missing[1]} articles without their text)" in page

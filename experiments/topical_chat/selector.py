@@ -1,12 +1,14 @@
-"""Train the knowledge selector that comes with Palaver, and compare it with the others.
+"""Train the knowledge selectors that come with Palaver, and compare them with the others.
 
-    python experiments/topical_chat/selector.py --data DATA --out selector.npz --results knowledge.json
+    python experiments/topical_chat/selector.py --data DATA --out selector.npz \\
+        --encoder-out selector_encoder.npz --results knowledge.json
 
-It learns from the training part alone: the oracle's sentence of each turn, given the turns before it. What is
-counted (popularity of sentences and words, which words answer which) is counted in the other folds for each
-third of the conversations, so that the network does not learn to trust its own answers. --test measures the
-test sets as well; settings were chosen on valid_freq. With --limits alone what bounds every selector on
-valid_freq is added to the results:
+--out is `trained`; --encoder-out is `trained-encoder`, which also looks at MiniLM vectors. --vectors FOLDER
+keeps those for another run. Both learn from the training part alone: the oracle's sentence of each turn,
+given the turns before it. What is counted (popularity of sentences and words, which words answer which) is
+counted in the other folds for each third of the conversations, so that the network does not learn to trust
+its own answers. --test measures the test sets too; settings were chosen on valid_freq. With --limits alone
+what bounds every selector on valid_freq is added to the results:
 
     python experiments/topical_chat/selector.py --data DATA --limits --results knowledge.json
 """
@@ -17,7 +19,7 @@ import argparse
 import json
 import platform
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,9 +35,13 @@ from palaver.corpora.catalogue import read_corpus
 from palaver.knowledge.agreement import agreement
 from palaver.knowledge.candidates import reading_sentences
 from palaver.knowledge.corpus import shares_of
-from palaver.knowledge.features import FEATURES, FeatureTable, Priors, hash_of
+from palaver.knowledge.encoder import UnitVectors
+from palaver.knowledge.features import FeatureTable, Priors, hash_of
 from palaver.knowledge.selector import Group, OracleSelector, Query, Selector, first_best, make_selector
 from palaver.knowledge.trained import Ranker, TrainedSelector, load_ranker
+from palaver.knowledge.trained_encoder import ALL_FEATURES, TrainedEncoderSelector, with_meanings
+from palaver.models.encoders import Places, open_encoder
+from palaver.probes.vectors import encode_texts
 from palaver.schema import Dialogue
 from palaver.text.tfidf import Tfidf
 
@@ -45,8 +51,6 @@ FOLDS = 3
 RANK = 24
 MIN_TIMES = 20
 """A term that is in fewer turns has no prior."""
-HIDDEN = (64, 32)
-NETWORKS = 1
 NEGATIVES = 15
 """Candidates, drawn anew for every step, that the chosen one is compared with."""
 DROPOUT = 0.1
@@ -54,6 +58,18 @@ EPOCHS = 6
 BATCH = 256
 RATE = 4e-3
 WEIGHT_DECAY = 1e-2
+
+
+@dataclass(frozen=True)
+class Size:
+    """Of a ranker."""
+
+    hidden: tuple[int, int]
+    networks: int
+
+
+OF_WORDS = Size(hidden=(64, 32), networks=1)
+OF_MEANING = Size(hidden=(96, 48), networks=4)
 
 
 @dataclass
@@ -161,24 +177,27 @@ class Examples:
     targets: NDArray[np.intp]
 
 
-def make_examples(parts: Sequence[tuple[Sequence[Choices], FeatureTable]]) -> Examples:
+MakeFeatures = Callable[[Sequence[Group]], Iterable[list[NDArray[np.float32]]]]
+
+
+def make_examples(parts: Sequence[tuple[Sequence[Choices], MakeFeatures]]) -> Examples:
     tables: list[NDArray[np.float32]] = []
     targets: list[NDArray[np.intp]] = []
-    for dialogues, maker in parts:
+    for dialogues, make_features in parts:
         groups = [group for choices in dialogues for group in choices.groups]
         targets += [own for choices in dialogues for own in choices.targets]
-        tables += [table for of_group in maker.of_groups(groups) for table in of_group]
+        tables += [table for of_group in make_features(groups) for table in of_group]
     sizes = np.array([len(table) for table in tables])
     begins = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     return Examples(np.concatenate(tables), begins, sizes, np.concatenate(targets))
 
 
-def fit_network(examples: Examples, seed: int, device: str) -> torch.nn.Sequential:
+def fit_network(examples: Examples, hidden: tuple[int, int], seed: int, device: str) -> torch.nn.Sequential:
     """A softmax over the candidates of each turn, fitted to the oracle's choice."""
     torch.manual_seed(seed)
-    one, two = HIDDEN
+    one, two = hidden
     network = torch.nn.Sequential(
-        torch.nn.Linear(len(FEATURES), one), torch.nn.SiLU(), torch.nn.Dropout(DROPOUT),
+        torch.nn.Linear(examples.features.shape[1], one), torch.nn.SiLU(), torch.nn.Dropout(DROPOUT),
         torch.nn.Linear(one, two), torch.nn.SiLU(), torch.nn.Dropout(DROPOUT), torch.nn.Linear(two, 1),
     ).to(device)  # fmt: skip
     n = len(examples.targets)
@@ -212,7 +231,16 @@ def fit_network(examples: Examples, seed: int, device: str) -> torch.nn.Sequenti
     return network.eval().cpu()
 
 
-def train(dialogues: list[Choices], sentences: list[str], command: str, device: str) -> Ranker:
+def train(
+    dialogues: list[Choices],
+    sentences: list[str],
+    vectors: UnitVectors | None,
+    *,
+    size: Size,
+    command: str,
+    device: str,
+) -> Ranker:
+    """The ranker of `trained`; with `vectors` that of `trained-encoder`."""
     tfidf = Tfidf(sentences)
     folds = [dialogues[fold::FOLDS] for fold in range(FOLDS)]
     turns = Turns(dialogues, tfidf)
@@ -221,7 +249,8 @@ def train(dialogues: list[Choices], sentences: list[str], command: str, device: 
     parts = []
     for fold in range(FOLDS):
         others = [choices for i, some in enumerate(folds) if i != fold for choices in some]
-        parts.append((folds[fold], maker.with_priors(count_priors(others, turns))))
+        of_words = maker.with_priors(count_priors(others, turns)).of_groups
+        parts.append((folds[fold], beside_meanings(of_words, vectors) if vectors else of_words))
     examples = make_examples(parts)
     print(f"{len(examples.targets):,} turns, {len(examples.features):,} candidates", flush=True)
     mean, deviation = examples.features.mean(axis=0), examples.features.std(axis=0) + 1e-6
@@ -229,16 +258,31 @@ def train(dialogues: list[Choices], sentences: list[str], command: str, device: 
         "data": "Topical-Chat, training part (1,524 conversations)",
         "licence": "CDLA-Sharing 1.0",
         "command": command,
-        "seeds": list(range(NETWORKS)),
+        "seeds": list(range(size.networks)),
         "version": __version__,
     }
     ranker = Ranker(ours, mean, deviation, (mean,) * 3, (mean,) * 3, card)
     examples.features = ranker.normalise(examples.features)
-    networks = [fit_network(examples, seed, device) for seed in range(NETWORKS)]
+    networks = [fit_network(examples, size.hidden, seed, device) for seed in range(size.networks)]
     layers = [[layer for layer in network if isinstance(layer, torch.nn.Linear)] for network in networks]
     weights = [np.stack([own[i].weight.detach().numpy().T for own in layers]) for i in range(3)]
     biases = [np.stack([own[i].bias.detach().numpy() for own in layers]) for i in range(3)]
     return Ranker(ours, mean, deviation, tuple(weights), tuple(biases), card)  # type: ignore[arg-type]
+
+
+def beside_meanings(of_words: MakeFeatures, vectors: UnitVectors) -> MakeFeatures:
+    return lambda groups: with_meanings(of_words(groups), groups, vectors)
+
+
+def open_vectors(folder: Path | None, device: str) -> UnitVectors:
+    """MiniLM as `trained-encoder` opens it; what `folder` holds is not encoded again."""
+    encoder = open_encoder("minilm", Places(device=device, keep_end=True, batch_size=64, half=True))
+
+    def encode(texts: list[str]) -> NDArray[np.float32]:
+        vectors = encode_texts(encoder, texts, folder=folder).vectors
+        return np.stack([vectors[text] for text in texts])
+
+    return UnitVectors(encode)
 
 
 class FixedPlace(Selector):
@@ -322,14 +366,18 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, help="the weights; if they are there they are measured")
+    parser.add_argument("--encoder-out", type=Path, help="the same, of the one with the encoder")
+    parser.add_argument("--vectors", type=Path, help="a folder for the encoder's vectors")
     parser.add_argument("--results", type=Path)
-    parser.add_argument("--selectors", default="tfidf,bm25", help="beside the trained one")
+    parser.add_argument("--selectors", default="tfidf,bm25", help="beside the trained ones")
     parser.add_argument("--test", action="store_true")
     parser.add_argument("--limits", action="store_true", help="add to --results what bounds every selector")
     given = parser.parse_args()
     if given.out is None and not (given.limits and given.results):
         parser.error("give --out, or --limits and --results")
     command = f"{COMMAND} --out selector.npz"
+    if given.encoder_out:
+        command += " --encoder-out selector_encoder.npz"
     device = "cuda" if torch.cuda.is_available() else "cpu"
     reader = read_corpus("topical-chat", root=given.data)
     corpus: dict[str, list[Dialogue]] = {}
@@ -345,11 +393,21 @@ def main() -> None:
         return
     choices = choices_of(corpus["train"], oracle)
     if not given.out.exists():
-        train(choices, sentences, command, device).save(given.out)
+        train(choices, sentences, None, size=OF_WORDS, command=command, device=device).save(given.out)
     ranker = load_ranker(given.out)
-    place = int(np.bincount(np.concatenate([own for c in choices for own in c.targets])).argmax())
     selectors = [make_selector(name, sentences) for name in given.selectors.split(",") if name]
-    selectors += [TrainedSelector(sentences, ranker=ranker), FixedPlace(place)]
+    selectors.append(TrainedSelector(sentences, ranker=ranker))
+    cards = {"card": dict(ranker.card)}
+    if given.encoder_out:
+        vectors = open_vectors(given.vectors, device)
+        if not given.encoder_out.exists():
+            ranker = train(choices, sentences, vectors, size=OF_MEANING, command=command, device=device)
+            ranker.save(given.encoder_out)
+        ranker = load_ranker(given.encoder_out, len(ALL_FEATURES))
+        selectors.append(TrainedEncoderSelector(sentences, vectors=vectors, ranker=ranker))
+        cards["encoder_card"] = dict(ranker.card)
+    place = int(np.bincount(np.concatenate([own for c in choices for own in c.targets])).argmax())
+    selectors.append(FixedPlace(place))
     splits = TESTS if given.test else ("valid_freq",)
     results = measure({split: corpus[split] for split in splits}, selectors, oracle)
     if given.results:
@@ -361,7 +419,7 @@ def main() -> None:
             "notes": reader.notes,
             "hardware": platform.machine() if device == "cpu" else torch.cuda.get_device_name(),
             "settings_chosen_on": "valid_freq",
-            "card": dict(ranker.card),
+            **cards,
             "splits": results,
         }
         write_results(given.results, content)

@@ -30,7 +30,13 @@ COLUMNS = ("ppl", "f1", "div_1", "div_2")
 PARTS = {"valid_freq": "validation, frequent", "valid_rare": "validation, rare"} | {
     split: f"test, {name}" for split, name in SPLITS.items()
 }
-NAMES = {"tfidf": "TF-IDF", "bm25": "BM25", "encoder": "MiniLM", "trained": "**trained**"}
+NAMES = {
+    "tfidf": "TF-IDF",
+    "bm25": "BM25",
+    "encoder": "MiniLM",
+    "trained": "**trained**",
+    "trained-encoder": "**trained-encoder**",
+}
 
 Result = dict[str, Any]
 

@@ -164,7 +164,7 @@ def test_an_own_selector_needs_only_scores() -> None:
 def test_unknown_selector() -> None:
     with pytest.raises(UserError, match="did you mean 'oracle'"):
         make_selector("orcale")
-    assert list(SELECTORS) == ["oracle", "tfidf", "bm25", "encoder", "trained", "none"]
+    assert list(SELECTORS) == ["oracle", "tfidf", "bm25", "encoder", "trained", "trained-encoder", "none"]
 
 
 def test_empty_dialogues_and_speakers_without_turns() -> None:

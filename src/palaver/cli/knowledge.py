@@ -112,6 +112,8 @@ def _names(words: list[str] | None) -> list[str]:
 
 
 def _make(name: str, sentences: list[str], last_turns: int, encoder: str, device: str) -> Selector:
+    if name == "trained-encoder":
+        return make_selector(name, sentences, device=device)
     if name not in ("tfidf", "bm25", "encoder"):  # the others look at as much of the history as they want
         return make_selector(name, sentences)
     if name != "encoder":

@@ -9,7 +9,7 @@ from palaver.errors import UsageError, UserError, require
 from palaver.generation.contexts import Context, Contexts
 from palaver.knowledge.candidates import reading_sentences
 from palaver.knowledge.replies import NextTurn, ReplyKnowledge
-from palaver.knowledge.selector import SELECTORS, Selector, make_selector
+from palaver.knowledge.selector import HISTORY_SELECTORS, SELECTORS, Selector, make_selector
 
 
 class ReadingKnowledge:
@@ -24,7 +24,7 @@ class ReadingKnowledge:
         if sees_response and not contexts.every_turn:
             raise UsageError(
                 f"--selector {name} compares with the true reply, which is known with --every-turn only",
-                "give --every-turn, or a selector of the history alone: tfidf, bm25, encoder, trained",
+                f"give --every-turn, or a selector of the history alone: {', '.join(HISTORY_SELECTORS)}",
             )
         sentences = reading_sentences(contexts.dialogues())
         if not sentences:
@@ -55,6 +55,6 @@ class ReadingKnowledge:
 
 
 def _open(name: str, sentences: list[str], device: str) -> Selector:
-    return (
-        make_selector(name, sentences, device=device) if name == "encoder" else make_selector(name, sentences)
-    )
+    if name in ("encoder", "trained-encoder"):
+        return make_selector(name, sentences, device=device)
+    return make_selector(name, sentences)

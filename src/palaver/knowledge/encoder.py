@@ -14,15 +14,46 @@ from palaver.models.encoders.encoder import Vectors, checked
 
 Encode = Callable[[list[str]], Any]
 _MOST_KEPT = 200_000
-"""Candidates whose vectors are kept: 300 MB for MiniLM."""
+"""Texts whose vectors are kept: 300 MB for MiniLM."""
+
+
+class UnitVectors:
+    """Vectors of length 1, from any encoder.
+
+    `encode` is a function from texts to vectors, or an encoder's name (see `palaver.models.encoders`);
+    without it MiniLM is used. `device` is where a named one runs.
+    """
+
+    def __init__(
+        self, encode: Encode | str | Path | None = None, *, device: str = "cpu", half: bool = False
+    ) -> None:
+        if not callable(encode):
+            places = Places(device=device, keep_end=True, batch_size=64, half=half)
+            encode = open_encoder(encode, places).encode
+        self._encode: Encode = encode
+        self._known: dict[str, Vectors] = {}
+
+    def of(self, texts: Sequence[str]) -> Vectors:
+        """One row per text; an empty text has no direction and fits nothing."""
+        given = checked(self._encode(list(texts)), texts, "the encoder")
+        norms = np.linalg.norm(given, axis=1, keepdims=True)
+        vectors = (given / np.where(norms > 0, norms, 1)).astype(np.float32)
+        vectors[[not text.strip() for text in texts]] = 0
+        return vectors
+
+    def once(self, texts: Sequence[str]) -> Vectors:
+        """The same, for texts that come again: each is encoded once."""
+        new = list(dict.fromkeys(text for text in texts if text not in self._known))
+        if new:
+            if len(self._known) + len(new) > _MOST_KEPT:
+                self._known.clear()
+                new = list(dict.fromkeys(texts))
+            self._known.update(zip(new, self.of(new), strict=True))
+        return np.stack([self._known[text] for text in texts])
 
 
 class EncoderSelector(VectorSelector):
-    """Cosine with the history's embedding.
-
-    `encode` is a function from texts to vectors, or any encoder by name (see `palaver.models.encoders`);
-    without it MiniLM is used. `device` is where a named one runs.
-    """
+    """Cosine with the history's embedding; see `UnitVectors` for `encode` and `device`."""
 
     name = "encoder"
 
@@ -34,28 +65,11 @@ class EncoderSelector(VectorSelector):
         device: str = "cpu",
         last_turns: int | None = 2,
     ) -> None:
-        if not callable(encode):
-            encode = open_encoder(encode, Places(device=device, keep_end=True, batch_size=64)).encode
-        self._encode: Encode = encode
+        self._vectors = UnitVectors(encode, device=device)
         self.last_turns = check_last_turns(last_turns)
-        self._known: dict[str, Vectors] = {}
 
     def query_vectors(self, texts: Sequence[str]) -> Vectors:
-        return self._vectors(texts)
+        return self._vectors.of(texts)
 
     def candidate_vectors(self, texts: Sequence[str]) -> Vectors:
-        new = [text for text in texts if text not in self._known]
-        if new:
-            if len(self._known) + len(new) > _MOST_KEPT:
-                self._known.clear()
-                new = list(texts)
-            self._known.update(zip(new, self._vectors(new), strict=True))
-        return np.stack([self._known[text] for text in texts])
-
-    def _vectors(self, texts: Sequence[str]) -> Vectors:
-        """Rows of length 1; an empty text has no direction and fits nothing."""
-        given = checked(self._encode(list(texts)), texts, "the encoder")
-        norms = np.linalg.norm(given, axis=1, keepdims=True)
-        vectors = (given / np.where(norms > 0, norms, 1)).astype(np.float32)
-        vectors[[not text.strip() for text in texts]] = 0
-        return vectors
+        return self._vectors.once(texts)

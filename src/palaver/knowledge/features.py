@@ -46,7 +46,8 @@ FEATURES = (*COSINES, *OVERLAPS, *USES, *DISTANCES, *SURROUNDINGS, *RANKS, *OWN,
 
 _RARE_IDF = 4.5
 _N_COMMON = 100
-_FADING = 0.7
+FADING = 0.7
+"""What a turn counts of the one after it, in a fading sum."""
 _BESIDE = np.array([0.25, 0.5, 1, 0, 1, 0.5, 0.25])
 
 
@@ -142,7 +143,7 @@ class FeatureTable:
         def largest(first: int) -> Floats:
             return history[-first::-2].max(axis=0) if len(turns) >= first else nothing
 
-        fading: Any = nothing if not turns else _FADING ** np.arange(len(turns)) @ history[::-1]
+        fading: Any = nothing if not turns else FADING ** np.arange(len(turns)) @ history[::-1]
         one, two = last(said.cosines, 1), last(said.cosines, 2)
         columns: list[Any] = [
             one,
@@ -156,7 +157,7 @@ class FeatureTable:
         columns += [last(said.bm25, 1), last(said.bm25, 2), last(said.rare, 1), last(said.rare, 2)]
         columns += _uses(best[-2::-2], top[-2::-2], best[-1::-2], top[-1::-2], n)
         columns += _distances(best, 1, n) + _distances(best, 2, n)
-        columns += [_beside(one), _beside(two), _beside(fading)]
+        columns += [beside(one), beside(two), beside(fading)]
         columns += [one @ said.alike, two @ said.alike, fading @ said.alike]
         columns += [part / max(part.max(), 1e-9) for part in (one, two)]
         columns += [part >= part.max() - 1e-9 for part in (one, two)]
@@ -264,7 +265,7 @@ def _distances(best: Any, j: int, n: int) -> list[Floats]:
     return [away == 1, away == -1, np.sign(away) * np.log1p(abs(away)), np.exp(-abs(away) / 3)]
 
 
-def _beside(cosines: Floats) -> Floats:
+def beside(cosines: Floats) -> Floats:
     """The cosines of the three candidates on either side, the nearest most."""
     padded = np.pad(cosines, len(_BESIDE) // 2)
     return np.convolve(padded, _BESIDE, "valid")

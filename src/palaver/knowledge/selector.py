@@ -241,12 +241,13 @@ SELECTORS: Registry[type[Selector]] = Registry(
         "bm25": Bm25Selector,
         "encoder": "palaver.knowledge.encoder:EncoderSelector",
         "trained": "palaver.knowledge.trained:TrainedSelector",
+        "trained-encoder": "palaver.knowledge.trained_encoder:TrainedEncoderSelector",
         "none": NoSelector,
     },
     group="palaver.selectors",
     adapt=_adapt,
 )
-HISTORY_SELECTORS = ("tfidf", "bm25", "encoder", "trained")
+HISTORY_SELECTORS = ("tfidf", "bm25", "encoder", "trained", "trained-encoder")
 """Ours that need no response."""
 
 
@@ -260,11 +261,11 @@ def make_selector(
     encode: Callable[[list[str]], Any] | str | Path | None = None,
     device: str = "cpu",
 ) -> Selector:
-    """The selector called `name`: "tfidf", "bm25", "encoder", "trained", "oracle", "none" or MODULE:FUNCTION.
+    """The selector called `name`: "tfidf", "trained", "oracle" or another of `SELECTORS`, or MODULE:FUNCTION.
 
     Term weights are fitted on `sentences` (see `reading_sentences`). `last_turns` is how much of the history
-    is looked at, None for all. `k1` and `b` are for bm25; `encode` (a function or an encoder's name) and
-    `device` are for encoder.
+    is looked at, None for all. `k1` and `b` are for bm25; `encode` (a function or an encoder's name) is for
+    encoder, `device` for encoder and trained-encoder.
     """
     check_list("sentences", sentences)
     kind = SELECTORS.get(name)

@@ -9,7 +9,7 @@ Palaver were learnt from the training part of Topical-Chat (CDLA-Sharing 1.0).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -36,9 +36,9 @@ class Ranker:
     priors: Priors
     mean: Floats
     deviation: Floats
-    """Of each feature. (FEATURES,)"""
+    """Of each feature. (F,)"""
     weights: tuple[Floats, Floats, Floats]
-    """(N, FEATURES, H), (N, H, h), (N, h, 1), of N networks."""
+    """(N, F, H), (N, H, h), (N, h, 1), of N networks."""
     biases: tuple[Floats, Floats, Floats]
     card: Mapping[str, Any]
     """The data, its licence, the command and the seed."""
@@ -50,7 +50,7 @@ class Ranker:
 
     def scores(self, features: Floats) -> Floats:
         """One score for each row of `features`; differences are ln odds. (rows,)"""
-        x = self.normalise(features)[None]  # (1, rows, FEATURES)
+        x = self.normalise(features)[None]  # (1, rows, F)
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             x = x @ weight + bias[:, None]  # (N, rows, H)
             x = x / (1 + np.exp(-x))
@@ -74,7 +74,7 @@ class Ranker:
         np.savez_compressed(path, **arrays, card=_bytes(json.dumps(dict(self.card))))
 
 
-def load_ranker(source: Path | IO[bytes]) -> Ranker:
+def load_ranker(source: Path | IO[bytes], n_features: int = len(FEATURES)) -> Ranker:
     """Read what `Ranker.save` wrote."""
     try:
         with np.load(source, allow_pickle=False) as file:
@@ -101,7 +101,7 @@ def load_ranker(source: Path | IO[bytes]) -> Ranker:
         )
     except (OSError, ValueError, KeyError, BadZipFile) as error:
         raise DataError(f"{source} does not hold a trained selector: {error}") from error
-    if ranker.mean.shape != (len(FEATURES),):
+    if ranker.mean.shape != (n_features,):
         raise DataError(f"{source} is of a version with other features")
     return ranker
 
@@ -119,18 +119,22 @@ class TrainedSelector(Selector):
 
     def __init__(self, sentences: Sequence[str], *, ranker: Ranker | None = None) -> None:
         self.ranker = ranker or _shipped()
-        self._features = FeatureTable(sentences, self.ranker.priors)
+        self._table = FeatureTable(sentences, self.ranker.priors)
+
+    def features(self, groups: Sequence[Group]) -> Iterator[list[Floats]]:
+        """For each group, and each of its queries, a table (candidates, F)."""
+        return self._table.of_groups(groups)
 
     def scores(self, groups: Sequence[Group]) -> list[NDArray[np.float64] | None]:
         choosing = [group for group in groups if group.queries and group.candidates]
-        tables = self._features.of_groups(choosing)
+        tables = self.features(choosing)
         return [
-            self._table(next(tables)) if group.queries and group.candidates
+            self._scores(next(tables)) if group.queries and group.candidates
             else np.zeros((len(group.queries), len(group.candidates)))
             for group in groups
         ]  # fmt: skip
 
-    def _table(self, features: list[Floats]) -> NDArray[np.float64]:
+    def _scores(self, features: list[Floats]) -> NDArray[np.float64]:
         """Scores (queries, candidates) from a table of features for each query."""
         rows = self.ranker.scores(np.concatenate(features))
         return rows.reshape(len(features), -1).astype(np.float64)
