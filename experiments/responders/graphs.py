@@ -31,8 +31,8 @@ from palaver.training.store import Ragged, Store
 
 Widths = tuple[int, int, int]
 """Of context, knowledge and response in a batch."""
-WIDTHS = {"context": (32, 64, 128, 256, 512), "knowledge": (32, 64, 128), "response": (16, 32, 64)}
-"""Batches are as wide as one of these, so that there are few graphs."""
+WIDTHS = {"context": (32, 128, 512), "knowledge": (64, 128), "response": (32, 64)}
+"""Batches are as wide as one of these, so that there are few graphs: recording one takes about a second."""
 CHUNK = 32
 """Steps that are started before another training has its turn."""
 VALID_BATCH = 16
