@@ -370,3 +370,22 @@ def chat_server() -> Iterator[Callable[[str], LocalServer]]:
     yield start
     for server in running:
         server.stop()
+
+
+@pytest.fixture
+def context(browser: Any) -> Iterator[Any]:
+    """A browser of a rater, on a screen of usual size."""
+    context = browser.new_context(viewport={"width": 1200, "height": 800})
+    context.set_default_timeout(10_000)
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def no_problems() -> Iterator[None]:
+    """Pages that `visits.open_page` has opened had no error."""
+    from visits import PROBLEMS
+
+    PROBLEMS.clear()
+    yield
+    assert PROBLEMS == []
