@@ -22,6 +22,7 @@ demo: $(READY)
 
 test: export PYTHONDONTWRITEBYTECODE = # tests start Python some hundred times: compile our modules once
 test: export OMP_NUM_THREADS = 1# JOBS processes share the cores; threads of each would wait for one another
+test: export POLARS_MAX_THREADS = 1# the same
 test: $(READY)
 	@$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile $(PYTEST_ARGS)
 

@@ -28,10 +28,17 @@ ROOT = Path(__file__).parent.parent
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 
 
+def pytest_collection() -> None:
+    """Almost everything that collection makes stays to the end: the garbage collector would look in vain."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Thousands of collected tests stay to the end: the garbage collector need not walk them each time."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(10_000, 20, 50)  # what is not frozen is walked often enough so, too
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import re
 import subprocess
@@ -64,7 +65,8 @@ def modules(root: Path = SOURCE, package: str = "palaver") -> dict[str, Path]:
     return found
 
 
-def imports(name: str, path: Path) -> Iterator[Import]:
+@functools.cache
+def imports(name: str, path: Path) -> tuple[Import, ...]:
     """All imports of a module: statements anywhere, `import_module("…")`, lazy "module:attribute" targets."""
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
 
@@ -91,7 +93,7 @@ def imports(name: str, path: Path) -> Iterator[Import]:
                     yield str(child.args[0].value), child.lineno, at_import
             yield from walk(child, at_import and not inside)
 
-    yield from walk(ast.parse(path.read_text(encoding="utf-8")), True)
+    return tuple(walk(ast.parse(path.read_text(encoding="utf-8")), True))
 
 
 def part_of(module: str) -> str | None:

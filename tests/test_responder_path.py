@@ -30,6 +30,7 @@ def palaver(*words: str, at: Path, given: str = "") -> str:
 def test_train_be_killed_go_on_generate_and_chat(tmp_path: Path) -> None:
     palaver("train", "new", "--out", "trial", at=tmp_path)
     train = ["train", "responder", "trial/experiment.toml", "--set", "log.checkpoint_every=15"]
+    train += ["--set", "optimiser.epochs=3"]
     first = subprocess.Popen(
         [sys.executable, "-m", "palaver", *train],
         cwd=tmp_path,

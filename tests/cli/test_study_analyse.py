@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -60,6 +63,16 @@ def test_the_same_seed_gives_the_same_file(palaver: Palaver, ratings: Path) -> N
     a, b, c = (Path(name, "results.json").read_bytes() for name in "abc")
     assert a == b != c
     assert Path("a/report.html").read_bytes() == Path("b/report.html").read_bytes()
+
+
+def test_threads_of_polars_change_nothing(palaver: Palaver, ratings: Path) -> None:
+    """`make test` allows polars one thread; people's machines have many."""
+    words = ["study", "analyse", str(ratings), "-q", "--replicates", "50", "--out"]
+    for threads in ("1", "4"):
+        environment = {**os.environ, "POLARS_MAX_THREADS": threads}
+        subprocess.run([sys.executable, "-m", "palaver", *words, threads], env=environment, check=True)
+    one, four = (Path(name, "results.json").read_bytes() for name in ("1", "4"))
+    assert one == four
 
 
 def test_options_reach_the_analysis(palaver: Palaver, ratings: Path) -> None:

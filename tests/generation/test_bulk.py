@@ -372,15 +372,19 @@ generate_file([system], Contexts(lines), out, conditions=who, batch_size=9, prog
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs kill -9")
-def test_kill_9_and_run_again(tmp_path: Path, checkpoints: Path) -> None:
+def test_kill_9_and_run_again(
+    tmp_path: Path, checkpoints: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     lines = tmp_path / "lines.txt"
     lines.write_text("".join(f"hello there {'moon ' * (i % 7)}\n" for i in range(30)))
 
-    def start(out: str, pause: float) -> subprocess.Popen[str]:
-        words = [sys.executable, "-c", SCRIPT, checkpoints / "speaker", lines, tmp_path / out, pause]
-        return subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, text=True)
+    def arguments(out: str, pause: float) -> list[str]:
+        return list(map(str, [checkpoints / "speaker", lines, tmp_path / out, pause]))
 
-    whole = start("whole.jsonl", 0)
+    def start(out: str, pause: float) -> subprocess.Popen[str]:
+        words = [sys.executable, "-c", SCRIPT, *arguments(out, pause)]
+        return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+
     killed = start("out.jsonl", 0.05)
     assert killed.stdout is not None
     for _ in range(3):
@@ -389,7 +393,6 @@ def test_kill_9_and_run_again(tmp_path: Path, checkpoints: Path) -> None:
     killed.kill()
     assert killed.wait() == -signal.SIGKILL
     killed.stdout.close()
-    assert whole.wait() == 0
     out = tmp_path / "out.jsonl"
     n_before = out.read_bytes().count(b"\n")
     assert 0 < n_before < 90
@@ -397,5 +400,14 @@ def test_kill_9_and_run_again(tmp_path: Path, checkpoints: Path) -> None:
     again = start("out.jsonl", 0)
     assert again.communicate()[0]
     assert again.returncode == 0
+
+    monkeypatch.setattr(sys, "argv", ["-c", *arguments("whole.jsonl", 0)])
+    torch = pytest.importorskip("torch")
+    n_threads = torch.get_num_threads()
+    try:
+        exec(SCRIPT, {})
+    finally:
+        torch.set_num_threads(n_threads)
+    assert capsys.readouterr().out
     assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
     assert len(rows(out)) == 90

@@ -142,23 +142,39 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
     server.drop(url)  # at once: hundreds of databases on the disk take minutes to delete at the end
 
 
+@pytest.fixture(scope="session")
+def newest_schema(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite database without a study, for copies: to migrate each takes forty times as long."""
+    path = tmp_path_factory.mktemp("newest-schema") / "study.db"
+    database = Database(f"sqlite:///{path}")
+    try:
+        migrate(database)
+    finally:
+        database.close()
+    assert [file.name for file in path.parent.iterdir()] == ["study.db"]  # nothing is left beside it
+    return path
+
+
 @pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
+def database(database_url: str, newest_schema: Path) -> Iterator[Database]:
     """A database with the newest schema and no study in it."""
+    kind, _, path = database_url.partition(":///")
+    if kind == "sqlite":
+        shutil.copyfile(newest_schema, path)
     made = Database(database_url)
     try:
-        migrate(made)
+        if kind != "sqlite":
+            migrate(made)
         yield made
     finally:
         made.close()
 
 
 @pytest.fixture
-def sqlite(tmp_path: Path) -> Iterator[Database]:
+def sqlite(tmp_path: Path, newest_schema: Path) -> Iterator[Database]:
     """The same, on SQLite alone."""
-    made = Database(f"sqlite:///{tmp_path / 'study.db'}")
+    made = Database(f"sqlite:///{shutil.copyfile(newest_schema, tmp_path / 'study.db')}")
     try:
-        migrate(made)
         yield made
     finally:
         made.close()
@@ -370,3 +386,22 @@ def chat_server() -> Iterator[Callable[[str], LocalServer]]:
     yield start
     for server in running:
         server.stop()
+
+
+@pytest.fixture
+def context(browser: Any) -> Iterator[Any]:
+    """A browser of a rater, on a screen of usual size."""
+    context = browser.new_context(viewport={"width": 1200, "height": 800})
+    context.set_default_timeout(10_000)
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def no_problems() -> Iterator[None]:
+    """Pages that `visits.open_page` has opened had no error."""
+    from visits import PROBLEMS
+
+    PROBLEMS.clear()
+    yield
+    assert PROBLEMS == []

@@ -4,10 +4,12 @@ PostgreSQL and two processes; a rater in Chromium at https://lab.example.org whi
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -28,8 +30,6 @@ SCRIPT = "from palaver.cli.main import run; run()"
 
 
 def free_ports(n: int) -> list[int]:
-    import socket
-
     probes = [socket.socket() for _ in range(n)]
     for probe in probes:
         probe.bind(("127.0.0.1", 0))
@@ -142,7 +142,12 @@ def visitor(machine: Machine) -> Iterator[Browser]:
         browser.close()
 
 
-def open_when_there(page: Page, address: str) -> None:
+def open_when_there(page: Page, address: str, port: int) -> None:
+    """Open a page as soon as the service at this port takes connections: failing pages keep a core busy."""
+    for _ in range(600):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            break
+        time.sleep(0.05)
     for _ in range(600):
         reply = page.goto(address)
         if reply is not None and reply.status == 200:
@@ -160,7 +165,7 @@ def answer_screen(page: Page) -> None:
 def test_from_nothing_to_https(machine: Machine, visitor: Browser, postgres: Any) -> None:
     page = visitor.new_context(ignore_https_errors=True, viewport={"width": 390, "height": 800}).new_page()
     page.set_default_timeout(30_000)
-    open_when_there(page, "https://lab.example.org/study-1/health")
+    open_when_there(page, "https://lab.example.org/study-1/health", machine.app_port)
     page.goto("http://lab.example.org/study-1/?PROLIFIC_PID=p1")
     assert page.url == "https://lab.example.org/study-1/study"
     click_go(page)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,7 +44,6 @@ TOKEN_BY_OPENSSL = (
 P, Q, E = 2**1279 - 1, 2**2203 - 1, 65537
 """Two Mersenne primes: a key that needs no search, and protects nothing."""
 KEY = PublicKey(P * Q, E)
-SECRET = pow(E, -1, math.lcm(P - 1, Q - 1))
 
 
 def encode(data: bytes) -> str:
@@ -56,11 +54,17 @@ def number(value: int) -> str:
     return encode(value.to_bytes((value.bit_length() + 7) // 8))
 
 
+def root(value: int) -> int:
+    """The `E`th root modulo `P * Q`: one modulo each prime, put together (four times as fast as at once)."""
+    of_p, of_q = (pow(value, pow(E, -1, prime - 1), prime) for prime in (P, Q))
+    return of_q + Q * ((of_p - of_q) * pow(Q, -1, P) % P)
+
+
 def sign(message: bytes) -> bytes:
     length = (KEY.modulus.bit_length() + 7) // 8
     digest = bytes.fromhex("3031300d060960864801650304020105000420") + hashlib.sha256(message).digest()
     padded = b"\x00\x01" + b"\xff" * (length - len(digest) - 3) + b"\x00" + digest
-    return pow(int.from_bytes(padded), SECRET, KEY.modulus).to_bytes(length)
+    return root(int.from_bytes(padded)).to_bytes(length)
 
 
 def token(header: dict[str, Any] | None = None, **claims: Any) -> str:

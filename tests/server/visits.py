@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page
 
 
 def violations(page: Any) -> list[str]:
@@ -62,6 +62,58 @@ def no_sideways_scroll(page: Page) -> None:
 
 def accessible(page: Page) -> None:
     assert violations(page) == [], here(page)
+
+
+PROBLEMS: list[str] = []
+"""What went wrong in a page: errors of scripts, and what the content policy stopped."""
+
+
+def _listen(message: ConsoleMessage) -> None:
+    if message.type == "error" and "Failed to load resource" not in message.text:  # lost on purpose
+        PROBLEMS.append(message.text)
+
+
+def open_page(context: BrowserContext, url: str) -> Page:
+    page = context.new_page()
+    page.on("pageerror", lambda error: PROBLEMS.append(str(error)))
+    page.on("console", _listen)
+    page.goto(url)
+    return page
+
+
+def press_go(page: Page) -> None:
+    """A page of words by keyboard: the button has the focus, or Tab reaches it."""
+    before = here(page)
+    for _ in range(20):
+        if page.evaluate("document.activeElement.classList.contains('go')"):
+            break
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    turned(page, before)
+
+
+def answer_by_keys(page: Page) -> None:
+    """Answer a rating page with digits and Enter alone."""
+    kinds = page.eval_on_selector_all(".question", "all => all.map(q => q.dataset.kind)")
+    before = here(page)
+    for kind in kinds:
+        if kind in ("number", "boxes"):  # Enter goes to the next open question, and from the last one sends
+            page.keyboard.type("50" if kind == "number" else "1")
+            page.keyboard.press("Enter")
+        else:  # a digit chooses and goes on by itself
+            page.keyboard.press("1")
+    if kinds[-1] not in ("number", "boxes"):
+        page.keyboard.press("Enter")
+    turned(page, before)
+
+
+def fill(page: Page) -> None:
+    for question in page.locator(".question").all():
+        if question.get_attribute("data-kind") == "number":
+            number = question.locator("input[name]")
+            number.fill("50" if number.get_attribute("type") == "number" else "150")
+        else:
+            question.locator(".choice").first.click()
 
 
 # --- over HTTP, as a browser without scripts
