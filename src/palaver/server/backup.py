@@ -47,7 +47,7 @@ def backup(database: Database, path: Path) -> Backup:
     """Write everything in the database to `path`, whole or not at all."""
     counts: dict[str, int] = {}
     now = time.time()
-    with database.reading() as connection, write_atomically(path, "wb") as file:
+    with database.settled() as connection, write_atomically(path, "wb") as file:
         packed = path.name.lower().endswith(".gz")  # then `write_atomically` packs
         out: Any = file if packed else gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0)
         held = connection.execute(select(study_table.c.name, study_table.c.hash)).first()

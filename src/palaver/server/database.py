@@ -60,7 +60,11 @@ class Database:
         Of two answers that arrive together, PostgreSQL may commit the one with the higher number first. Here
         every answer is there that will ever have a number below the highest one.
         """
-        with self._begin("look" if self.is_sqlite else "write") as connection:
+        with self._begin("look") as connection:
+            if not self.is_sqlite:
+                with self._begin("write") as gate:
+                    connection.exec_driver_sql("SELECT 1")  # from here on it sees this moment
+                    gate.rollback()
             yield connection
             connection.rollback()
 
