@@ -25,13 +25,20 @@ def test_the_page_quotes_the_record_of_metrics() -> None:
     assert abs(bleu - theirs) < 1e-9
 
 
+def test_the_page_quotes_the_record_of_metrics_with_a_model() -> None:
+    page = (RESULTS / "speed.md").read_text(encoding="utf-8")
+    record = json.loads((RESULTS / "metrics-models-speed.json").read_text(encoding="utf-8"))
+    case = record["results"]["bertscore"]
+    peer, ours, ratio = case["peer_seconds"], case["our_seconds"], case["ratio"]
+    name = f"BERTScore of four systems on {case['n_items']:,} items"
+    assert case["n_systems"] == 4
+    assert f"| {name} | {peer:.1f} s | {ours:.2f} s | {ratio:.1f} × | {case['target']} × |" in page
+
+
 def test_the_page_quotes_the_memory_of_metrics() -> None:
     page = (RESULTS / "speed.md").read_text(encoding="utf-8")
-    path = RESULTS / "metrics-memory.json"
-    if not path.exists():
-        assert "Not measured yet" in page
-        return
-    for case in json.loads(path.read_text(encoding="utf-8"))["results"]["memory"]:
+    record = json.loads((RESULTS / "metrics-memory.json").read_text(encoding="utf-8"))
+    for case in record["results"]["memory"]:
         assert f"| {case['n_lines']:,} | {case['processor_seconds']:.0f} | {case['peak_mb']:,} MB |" in page
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -53,3 +54,13 @@ def test_only_the_mean_per_response_can_be_what_the_paper_reports(shared_data: P
     assert diversity_n(responses, 1) == pytest.approx(0.91, abs=0.01)
     assert diversity_n(responses, 2) == pytest.approx(0.93, abs=0.01)
     assert diversity_n(responses, 2, per="ngrams") == pytest.approx(0.99, abs=0.005)
+
+
+@given(st.lists(st.integers(-3, 3) | st.integers(-(2**63), 2**63 - 1), max_size=60), st.integers(1, 400))
+@settings(max_examples=50)
+def test_keys_are_counted_as_numpy_counts_them(keys: list[int], n_more: int) -> None:
+    """Also while the table grows."""
+    from palaver.metrics._kernels import key_counts
+
+    array = np.concatenate([np.array(keys, np.int64), np.arange(n_more * 13, dtype=np.int64) << 32])
+    assert sorted(key_counts(array)) == sorted(np.unique(array, return_counts=True)[1])

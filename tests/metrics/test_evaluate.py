@@ -11,9 +11,11 @@ import pytest
 
 from palaver.errors import UserError
 from palaver.metrics.diversity import distinct_n
-from palaver.metrics.evaluate import evaluate
+from palaver.metrics.evaluate import SystemResponses, choose_metrics, evaluate, measure
+from palaver.metrics.examples import Example, Examples
 from palaver.metrics.metric import METRICS, text_metric
 from palaver.metrics.overlap import unigram_f1
+from palaver.statistics.bootstrap import Resampling
 
 PREDICTIONS = ["I like cats a lot", "no idea", "", "cats cats cats"]
 REFERENCES = ["I like dogs a lot", ["no clue", "no idea at all"], "hello", "..."]
@@ -131,3 +133,13 @@ def test_functions_are_metrics_too(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         evaluate(["a"], metrics=["metrics_of_mine:copies"])
     with pytest.raises(UserError, match="did you mean 'marks'"):
         evaluate(["a"], metrics=["metrics_of_mine:mark"])
+
+
+def test_measured_twice_is_measured_the_same() -> None:
+    """What was counted the first time is not counted again."""
+    rows = [Example("a b", ("a c",)), Example("d", ("d",)), Example("e f g", ("g",))]
+    system = SystemResponses("one", range(3), [Examples.of(rows)])
+    metrics = choose_metrics(["unigram_f1", "bleu"], {"references"})
+    first, second = (measure([system], metrics, Resampling.of(0.95, 50, 0)) for _ in range(2))
+    assert first == second
+    assert [row.n for row in second[0]] == [3, 3]

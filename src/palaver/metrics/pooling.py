@@ -17,7 +17,7 @@ from palaver.metrics.examples import Examples
 from palaver.metrics.tokens import Ints, Rule
 
 AT_ONCE = 1 << 22
-"""N-grams that are sorted together."""
+"""N-grams that are counted together."""
 
 
 def ngram_parts(blocks: Iterable[Examples], rule: Rule, n: int) -> Iterator[tuple[Ints, Ints]]:
@@ -52,16 +52,18 @@ def ngram_counts(blocks: Iterable[Examples], n: int) -> Iterator[Ints]:
             counts = of_block
         yield counts[counts > 0]
         return
+    from palaver.metrics._kernels import key_counts
+
     for keys, _ in ngram_parts(blocks, "words", n):
-        yield run_lengths(np.sort(keys))
+        yield key_counts(keys)
 
 
 def response_counts(blocks: Iterable[Examples]) -> Ints:
     """How often each different response occurs, told by a hash of its words."""
-    from palaver.metrics._kernels import text_keys
+    from palaver.metrics._kernels import key_counts, text_keys
 
     keys = [text_keys(*block.predictions.tokens("words")) for block in blocks]
-    return run_lengths(np.sort(np.concatenate(keys)))
+    return key_counts(np.concatenate(keys))
 
 
 def run_lengths(ordered: NDArray[np.int64]) -> Ints:
