@@ -183,7 +183,7 @@ def key_counts(keys: Ints) -> Ints:
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _place(key: int, size: int) -> int:
+def _place(key: int, size: int) -> np.int64:
     """Where a key is looked for first among `size` places, a power of two."""
     return np.int64(_mix(np.uint64(key), 0) & np.uint64(size - 1))
 

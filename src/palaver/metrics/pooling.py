@@ -63,7 +63,8 @@ def response_counts(blocks: Iterable[Examples]) -> Ints:
     from palaver.metrics._kernels import key_counts, text_keys
 
     keys = [text_keys(*block.predictions.tokens("words")) for block in blocks]
-    return key_counts(np.concatenate(keys))
+    counts: Ints = key_counts(np.concatenate(keys))
+    return counts
 
 
 def run_lengths(ordered: NDArray[np.int64]) -> Ints:
