@@ -138,14 +138,3 @@ def test_the_features() -> None:
 
 def _with_interval(result: dict[str, float]) -> str:
     return f"{number(result['accuracy'], 3)} [{number(result['low'], 3)}, {number(result['high'], 3)}]"
-
-
-def test_the_speed_of_scoring() -> None:
-    results = record("comparator-speed.json")["results"]
-    fast, default = results["fast"], results["default"]
-    page = (DOCS / "results/comparator.md").read_text(encoding="utf-8")
-    said = f"{fast['per_second']:.0f} dialogues a second without the language model"
-    assert f"{said} and {default['per_second']:.1f} with it" in page
-    for result, cell in ((fast, f"{fast['per_second']:.0f}/s"), (default, f"{default['per_second']:.1f}/s")):
-        reached = "yes" if result["per_second"] >= result["target"] else "no"
-        assert f"| {cell} | {reached} |" in page
