@@ -10,6 +10,13 @@ LEAD = "The octopus is a sea animal with eight arms. It has three hearts and blu
 FACT = "An octopus can open a jar from the inside. Some octopuses use coconut shells as armour."
 SHIP = "The ship left the harbour of Genoa in 1492. It has three hearts and blue blood."
 PIANO = "A piano has eighty-eight keys. The first pianos were built in Florence around 1700."
+SENTENCES = [
+    "A piano has 88 keys.",
+    "Genoa is an old port.",
+    "An octopus has three hearts.",
+    "Tea is a plant.",
+]
+HISTORY = ["Do you like music?", "I went to Genoa.", "Oh, an old port! Do you play the piano?"]
 
 
 def reading_set(id: str, *texts: str, parts: tuple[str, ...] = ()) -> ReadingSet:

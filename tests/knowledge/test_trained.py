@@ -6,23 +6,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.knowledge.conftest import HISTORY, SENTENCES
 
 from palaver.errors import DataError
 from palaver.knowledge.candidates import candidates, reading_sentences
 from palaver.knowledge.features import FEATURES, FeatureTable, Priors, hash_of
 from palaver.knowledge.selector import Group, Query, make_selector
-from palaver.knowledge.trained import TrainedSelector, _shipped, load_ranker
+from palaver.knowledge.trained import TrainedSelector, load_ranker, shipped_ranker
 from palaver.schema import Dialogue
 from palaver.text.tfidf import Tfidf
 
 pytest.importorskip("sklearn")
-SENTENCES = [
-    "A piano has 88 keys.",
-    "Genoa is an old port.",
-    "An octopus has three hearts.",
-    "Tea is a plant.",
-]
-HISTORY = ["Do you like music?", "I went to Genoa.", "Oh, an old port! Do you play the piano?"]
 
 
 def priors() -> Priors:
@@ -100,7 +94,7 @@ def test_it_does_not_see_the_response(talk: Dialogue) -> None:
 
 
 def test_the_shipped_weights_say_where_they_come_from() -> None:
-    ranker = _shipped()
+    ranker = shipped_ranker()
     assert ranker.card["licence"] == "CDLA-Sharing 1.0"
     assert "Topical-Chat" in ranker.card["data"]
     from importlib.resources import files
@@ -109,7 +103,7 @@ def test_the_shipped_weights_say_where_they_come_from() -> None:
 
 
 def test_weights_come_back(tmp_path: Path) -> None:
-    ranker = _shipped()
+    ranker = shipped_ranker()
     ranker.save(tmp_path / "again.npz")
     again = load_ranker(tmp_path / "again.npz")
     assert again.priors.terms == ranker.priors.terms

@@ -9,28 +9,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.knowledge.conftest import HISTORY, SENTENCES
 
 from palaver.errors import DataError, MissingExtra
 from palaver.knowledge.encoder import UnitVectors
 from palaver.knowledge.features import FEATURES
 from palaver.knowledge.selector import Group, Query, make_selector
-from palaver.knowledge.trained import load_ranker
+from palaver.knowledge.trained import load_ranker, shipped_ranker
 from palaver.knowledge.trained_encoder import (
     ALL_FEATURES,
     MEANINGS,
+    WEIGHTS,
     Meanings,
     TrainedEncoderSelector,
-    _shipped,
 )
 
 pytest.importorskip("sklearn")
-SENTENCES = [
-    "A piano has 88 keys.",
-    "Genoa is an old port.",
-    "An octopus has three hearts.",
-    "Tea is a plant.",
-]
-HISTORY = ["Do you like music?", "I went to Genoa.", "Oh, an old port! Do you play the piano?"]
 
 
 def encode(texts: list[str]) -> Any:
@@ -95,7 +89,7 @@ def test_it_does_not_see_the_response() -> None:
 
 
 def test_the_shipped_weights() -> None:
-    ranker = _shipped()
+    ranker = shipped_ranker(WEIGHTS, len(ALL_FEATURES))
     assert ranker.card["licence"] == "CDLA-Sharing 1.0"
     assert "Topical-Chat" in ranker.card["data"]
     path = files("palaver.knowledge") / "selector_encoder.npz"

@@ -107,9 +107,10 @@ def load_ranker(source: Path | IO[bytes], n_features: int = len(FEATURES)) -> Ra
 
 
 @cache
-def _shipped() -> Ranker:
-    with (files("palaver.knowledge") / "selector.npz").open("rb") as file:
-        return load_ranker(file)
+def shipped_ranker(name: str = "selector.npz", n_features: int = len(FEATURES)) -> Ranker:
+    """The weights in a file that comes with Palaver."""
+    with (files("palaver.knowledge") / name).open("rb") as file:
+        return load_ranker(file, n_features)
 
 
 class TrainedSelector(Selector):
@@ -118,7 +119,7 @@ class TrainedSelector(Selector):
     name = "trained"
 
     def __init__(self, sentences: Sequence[str], *, ranker: Ranker | None = None) -> None:
-        self.ranker = ranker or _shipped()
+        self.ranker = ranker or shipped_ranker()
         self._table = FeatureTable(sentences, self.ranker.priors)
 
     def features(self, groups: Sequence[Group]) -> Iterator[list[Floats]]:

@@ -7,8 +7,6 @@ reply and the candidates. It needs the extra `models`; its weights were learnt a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,7 @@ from numpy.typing import NDArray
 from palaver.knowledge.encoder import UnitVectors
 from palaver.knowledge.features import FADING, FEATURES, beside
 from palaver.knowledge.selector import Group
-from palaver.knowledge.trained import Ranker, TrainedSelector, load_ranker
+from palaver.knowledge.trained import Ranker, TrainedSelector, shipped_ranker
 
 Floats = NDArray[np.float32]
 
@@ -36,6 +34,7 @@ OF_TURN = ("best_1", "best_2")
 """The best candidate's cosine: the same for all candidates."""
 MEANINGS = (*COSINES, *SUMS, *IN_SET, *LIKE, *SURROUNDINGS, *OF_TURN)
 ALL_FEATURES = (*FEATURES, *MEANINGS)
+WEIGHTS = "selector_encoder.npz"
 
 _TOLD = 0.4
 """A turn with a larger cosine than this is taken to have told some of the sentence."""
@@ -91,12 +90,6 @@ def _rank(cosines: Floats) -> NDArray[np.float64]:
     return ranks / len(order)
 
 
-@cache
-def _shipped() -> Ranker:
-    with (files("palaver.knowledge") / "selector_encoder.npz").open("rb") as file:
-        return load_ranker(file, len(ALL_FEATURES))
-
-
 class TrainedEncoderSelector(TrainedSelector):
     """`trained` that also compares by meaning. `device` is where MiniLM runs."""
 
@@ -111,7 +104,7 @@ class TrainedEncoderSelector(TrainedSelector):
         ranker: Ranker | None = None,
     ) -> None:
         self._vectors = vectors or UnitVectors(device=device, half=True)
-        super().__init__(sentences, ranker=ranker or _shipped())
+        super().__init__(sentences, ranker=ranker or shipped_ranker(WEIGHTS, len(ALL_FEATURES)))
 
     def features(self, groups: Sequence[Group]) -> Iterator[list[Floats]]:
         return with_meanings(super().features(groups), groups, self._vectors)

@@ -18,7 +18,7 @@ import numpy as np
 
 from palaver.metrics.examples import Examples
 from palaver.metrics.metric import Floats, Metric
-from palaver.metrics.pooling import ngram_parts, run_lengths
+from palaver.metrics.pooling import ngram_parts
 from palaver.metrics.tokens import Ids, Ints
 
 ORDER = 4
@@ -102,8 +102,8 @@ def _add_matches_with_others(matches: Ids, grams: Ints, owners: Ints) -> None:
     pairs = np.flatnonzero(is_new)  # one an n-gram and response
     counts = np.diff(pairs, append=grams.size)
     owners, grams = owners[pairs], grams[pairs]
-    sizes = run_lengths(grams)  # responses that have the n-gram
-    starts = np.cumsum(sizes) - sizes
+    starts = np.concatenate([[0], np.flatnonzero(grams[1:] != grams[:-1]) + 1])
+    sizes = np.diff(starts, append=grams.size)  # responses that have the n-gram
     largest = np.maximum.reduceat(counts, starts)
     is_largest = counts == np.repeat(largest, sizes)
     n_largest = np.add.reduceat(is_largest, starts, dtype=np.int64)

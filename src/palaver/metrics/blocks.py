@@ -76,6 +76,10 @@ class RowTable:
         self._file = _open()
         self._lock = threading.Lock()
 
+    def clear(self) -> None:
+        """Begin anew, in the same file."""
+        self.shape = (0, 0)
+
     def append(self, rows: Floats) -> None:
         n = self.shape[0]
         self.shape = (n + rows.shape[0], rows.shape[1])

@@ -169,7 +169,8 @@ class SystemResponses:
 
     def count(self, metrics: Sequence[Metric], *, keep_rows: bool) -> None:
         """Fill the table, or only its sums; what was counted before goes."""
-        self.table, self.total = RowTable(), np.zeros(0)
+        self.table.clear()
+        self.total = np.zeros(0)
         for block in self.blocks:
             tables = [_with_counts(metric.table(block)) for metric in metrics]
             ends = np.cumsum([table.shape[1] for table in tables]).tolist()

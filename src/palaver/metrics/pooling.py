@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from palaver.metrics.examples import Examples
 from palaver.metrics.tokens import Ints, Rule
@@ -65,9 +64,3 @@ def response_counts(blocks: Iterable[Examples]) -> Ints:
     keys = [text_keys(*block.predictions.tokens("words")) for block in blocks]
     counts: Ints = key_counts(np.concatenate(keys))
     return counts
-
-
-def run_lengths(ordered: NDArray[np.int64]) -> Ints:
-    """How often each number occurs in an array in order."""
-    starts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
-    return np.diff(starts, prepend=0, append=ordered.size) if ordered.size else starts
