@@ -201,9 +201,10 @@ def test_a_file_opens_with_its_decoding_and_speaker(
 
 def test_options_that_change_nothing_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    given = {"temperature": 0.5, "top_p": 0.9}
+    given = decoding_options({"temperature": 0.5, "top_p": 0.9}).given()
     note = find_system("everyday").without_effect(given)
     assert note == "--temperature, --top-p: no effect on everyday, which decodes nothing"
+    assert find_system("everyday").without_effect({"method": "beam"}).startswith("--method: no effect")
     assert find_system("everyday").without_effect({}) == ""
     assert find_system("smollm2").without_effect(given) == ""
 

@@ -110,7 +110,8 @@ class SystemSpec:
         """A note where the options of `decoding` change nothing; else nothing."""
         if self._decodes or not decoding:
             return ""
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in decoding)
+        given = [name for name in decoding if name != "method"] or ["method"]  # others imply a method
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         return f"{names}: no effect on {self.name}, which decodes nothing"
 
 
