@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from palaver.errors import count_of
 from palaver.schema.run import RunRecord, plain
 from palaver.studies.results import Reading
 from palaver.tabular import Tabular, columns_of, few
@@ -98,7 +99,7 @@ class MetaEvaluation(Tabular):
     def _headline(self) -> str:
         best = [self.best(criterion) for criterion in self.criteria]
         told = [f"{row.criterion}: {row.judge} {row.value:.2f}" for row in best if row is not None]
-        return f"{len(self.judges)} judges beside people; best by Spearman: {few(told)}"
+        return f"{count_of(len(self.judges), 'judge')} beside people; best by Spearman: {few(told)}"
 
     def _tables(self) -> dict[str, Any]:
         return {
