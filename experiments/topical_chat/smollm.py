@@ -1,7 +1,7 @@
 """SmolLM2 on Topical-Chat and on the scripts: trained and tested on a GPU, measured here.
 
     python experiments/topical_chat/smollm.py prepare --data DATA --out carry/smollm \
-        --selectors tfidf,bm25,trained --characters
+        --selectors tfidf,bm25,trained,trained-encoder --characters
     python experiments/topical_chat/smollm.py run --from carry/smollm --base BASE --minutes 22 --out OUT
     python experiments/topical_chat/smollm.py report OUT --from carry/smollm --out results.json
 
@@ -10,12 +10,13 @@ model.safetensors in fp16: 270 MB, tokenizer.json, tokenizer_config.json, chat_t
 torch, transformers, accelerate, tokenizers, safetensors, numpy and pydantic; the adapter needs peft. Folders
 of packages that are missing may stand on PYTHONPATH.
 
-`run` works through parts, the most valuable first:
+`run` works through parts, the most valuable first, or in the order of --parts:
 
 - knowledge: `tf-knowledge` (the oracle's sentence), a training for each seed; how the replies of the first
   are decoded best on validation data, and the complete test sets with that;
-- selected: the first of them with sentences that are chosen from the history alone, and without any;
-- tf: without knowledge; SmolLM2 as published, with the sentence;
+- selected: that of the first seed with sentences that are chosen from the history alone, and without any;
+- tf: without knowledge, the first seed;
+- untrained: SmolLM2 as published, with the sentence;
 - characters: Speaker and Personality Models (`experiments/personality/measure.py` reads their answers);
 - lora: an adapter of `tf-knowledge`, kept in half precision;
 - tf-seeds: `tf` with the other seeds.
@@ -33,7 +34,7 @@ import argparse
 import sys
 from pathlib import Path
 
-PARTS = ("knowledge", "selected", "tf", "characters", "lora", "tf-seeds")
+PARTS = ("knowledge", "selected", "tf", "untrained", "characters", "lora", "tf-seeds")
 
 
 def listed(text: str) -> list[str]:
@@ -57,6 +58,12 @@ def parse() -> argparse.Namespace:
     common.add_argument("--base", required=True)
     common.add_argument("--parts", type=listed, default=list(PARTS), help=",".join(PARTS))
     common.add_argument("--seeds", type=lambda text: list(map(int, listed(text))), default=[1, 2, 3])
+    common.add_argument(
+        "--selectors",
+        type=listed,
+        default=["tfidf", "bm25", "trained", "trained-encoder", "no-sentence"],
+        help="of the part `selected`",
+    )
     common.add_argument("--epochs", type=int, default=2)
     common.add_argument("--minutes", type=float, default=22)
     common.add_argument("--processes", type=int, default=3, help="steps side by side")

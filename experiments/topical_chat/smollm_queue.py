@@ -19,7 +19,6 @@ from typing import Any
 
 from smollm_data import MADE, ROOT, RUNS, unpack  # type: ignore[import-not-found]
 
-SELECTED = ("tfidf", "bm25", "trained", "no-sentence")
 SECONDS = {"train": 100, "choose": 50, "test": 40, "answer": 40}
 """What a kind of step takes at least: one is not begun when less is left."""
 BUNDLED_EVERY = 30
@@ -71,8 +70,8 @@ class Step:
         return steps if self.name == "untrained" else [*steps, Step("train", self.name, self.seed)]
 
 
-def plan(parts: Sequence[str], seeds: Sequence[int]) -> list[Step]:
-    """The most valuable first."""
+def plan(parts: Sequence[str], seeds: Sequence[int], selectors: Sequence[str]) -> list[Step]:
+    """In the order of `parts`; within a part the most valuable first."""
     knowledge = [Step("train", "tf-knowledge", seed) for seed in seeds]
     steps = {
         "knowledge": [
@@ -82,8 +81,9 @@ def plan(parts: Sequence[str], seeds: Sequence[int]) -> list[Step]:
             *knowledge[2:],
             *(Step("test", "tf-knowledge", seed) for seed in seeds[2:]),
         ],
-        "selected": [Step("test", "tf-knowledge", 1, selector) for selector in SELECTED],
-        "tf": [Step("train", "tf"), Step("test", "tf"), Step("test", "untrained")],
+        "selected": [Step("test", "tf-knowledge", seeds[0], selector) for selector in selectors],
+        "tf": [Step(kind, "tf", seeds[0]) for kind in ("train", "test")],
+        "untrained": [Step("test", "untrained")],
         "characters": [
             Step(kind, name) for name in ("speaker", "personality") for kind in ("train", "answer")
         ],
@@ -123,7 +123,7 @@ class Queue:
             self._mark(Step("choose", "tf-knowledge")).touch()
 
     def work(self) -> None:
-        everything = plan(self.given.parts, self.given.seeds)
+        everything = plan(self.given.parts, self.given.seeds, self.given.selectors)
         needed = {need for step in everything for need in step.needs}
         done = {step for step in {*everything, *needed} if self._mark(step).exists()}
         waiting = [step for step in everything if step not in done]

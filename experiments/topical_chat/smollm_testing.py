@@ -23,7 +23,7 @@ from palaver.text.vocabulary import EOS
 MAX_NEW = 60
 SCORED_TOKENS = 32_768
 """Of a batch that is scored, with padding."""
-ROWS = {"cuda": 2048, "cpu": 0}
+ROWS = {"cuda": 1024, "cpu": 0}
 """Replies that are decoded together; 0: as many as the library thinks."""
 PART = 2048
 """Turns whose replies are one file."""

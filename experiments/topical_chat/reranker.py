@@ -1,0 +1,416 @@
+"""A language model that chooses again among the sentences that `trained-encoder` likes best.
+
+    python experiments/topical_chat/reranker.py prepare --data DATA --vectors VECTORS --out carry/reranker.npz
+    python experiments/topical_chat/reranker.py run carry/reranker.npz --base BASE --out OUT
+
+`prepare` scores all sentences of every turn by `trained-encoder` and keeps the best of them as tokens; the turns
+of the training part are scored by networks that were fitted to other conversations.
+`run` (a GPU; torch, transformers and numpy) reads the last turns and one sentence at a time with the lower
+layers of SmolLM2 and an adapter. A softmax over the sentences of a turn is fitted to the oracle's choice; the
+score of `trained-encoder` is added, so that the adapter learns what that one does not see. Settings are
+chosen on valid_freq; --test also scores the other sets. OUT gets reranker.json, reranker.npz (the scores) and
+reranker.safetensors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "comparator"), str(HERE.parents[1] / "src")]
+
+SPLITS = ("train", "valid_freq", "valid_rare", "test_freq", "test_rare")
+N_BEST = 24
+"""Sentences of a turn that are kept."""
+TURNS = 4
+"""Of the history, the last ones."""
+HISTORY_TOKENS, SENTENCE_TOKENS = 96, 64
+END = 2
+"""SmolLM2's end of a turn; the score is read there."""
+
+
+# Here -------------------------------------------------------------------------------------------------------
+
+
+def prepare(given: argparse.Namespace) -> None:
+    """The best sentences of every turn by `trained-encoder`, and all texts as tokens."""
+    import selector as training  # type: ignore[import-not-found]
+
+    from palaver.comparator.language_model import open_base
+    from palaver.corpora.catalogue import read_corpus
+    from palaver.knowledge.candidates import reading_sentences
+    from palaver.knowledge.features import FeatureTable
+    from palaver.knowledge.selector import OracleSelector
+    from palaver.knowledge.trained import shipped_ranker
+    from palaver.knowledge.trained_encoder import ALL_FEATURES, WEIGHTS
+
+    corpus: dict[str, list[Any]] = {}
+    for dialogue in read_corpus("topical-chat", root=given.data):
+        corpus.setdefault(str(dialogue.labels["split"]), []).append(dialogue)
+    sentences = reading_sentences(dialogue for part in corpus.values() for dialogue in part)
+    oracle = OracleSelector(sentences)
+    ranker = shipped_ranker(WEIGHTS, len(ALL_FEATURES))
+    vectors = training.open_vectors(given.vectors, "cpu")
+    maker = FeatureTable(sentences, ranker.priors)
+    texts: dict[str, int] = {}
+    arrays: dict[str, Any] = {}
+    for split in SPLITS:
+        dialogues = training.choices_of(corpus[split][: given.first], oracle)
+        if split == "train":
+            scored = _scored_by_others(training, dialogues, maker, vectors, sentences)
+        else:
+            make_features = training.beside_meanings(maker.of_groups, vectors)
+            tables = make_features([group for choices in dialogues for group in choices.groups])
+            scored = [ranker.scores(own) for of_group in tables for own in of_group]
+        rows: list[Any] = []
+        for number, choices in enumerate(dialogues):
+            for group, targets in zip(choices.groups, choices.targets, strict=True):
+                for query, target in zip(group.queries, targets, strict=True):
+                    scores = scored[len(rows)]
+                    rows.append(_one_turn(query, group, int(target), scores, texts, number))
+        for name, column in zip(
+            ("dialogue", "history", "best", "score", "target", "n"), zip(*rows, strict=True), strict=True
+        ):
+            kind = np.float16 if name == "score" else np.int32
+            arrays[f"{split}.{name}"] = np.array(column, kind)
+        kept = (arrays[f"{split}.target"] >= 0).mean()
+        first = (arrays[f"{split}.target"] == 0).mean()
+        print(f"{split}: {len(rows):,} turns, first {first:.4f}, among {N_BEST} {kept:.4f}", flush=True)
+    _, tokenizer = open_base(given.base, 1)
+    cut = tokenizer(list(texts), add_special_tokens=False)["input_ids"]
+    arrays["tokens"] = np.concatenate([np.array(own, np.uint16) for own in cut])
+    arrays["bounds"] = np.cumsum([0, *map(len, cut)])
+    np.savez_compressed(given.out, **arrays)
+    print(f"{given.out}: {len(texts):,} texts, {given.out.stat().st_size / 1e6:.1f} MB")
+
+
+def _scored_by_others(
+    training: Any, dialogues: Sequence[Any], maker: Any, vectors: Any, sentences: Sequence[str]
+) -> list[Any]:
+    """Scores of each turn's sentences by a network that was fitted to the other conversations."""
+    import torch
+
+    from palaver.text.tfidf import Tfidf
+
+    turns = training.Turns(dialogues, Tfidf(sentences))
+    folds = [dialogues[fold :: training.FOLDS] for fold in range(training.FOLDS)]
+    parts = []
+    for fold, some in enumerate(folds):
+        others = [choices for i, own in enumerate(folds) if i != fold for choices in own]
+        of_words = maker.with_priors(training.count_priors(others, turns)).of_groups
+        parts.append(training.make_examples([(some, training.beside_meanings(of_words, vectors))]))
+    every = np.concatenate([part.features for part in parts])
+    mean, deviation = every.mean(axis=0), every.std(axis=0) + 1e-6
+    for part in parts:
+        part.features = np.clip((part.features - mean) / deviation, -5, 5).astype(np.float32)
+    of_dialogue: dict[int, list[Any]] = {}
+    for fold, part in enumerate(parts):
+        others = [own for i, own in enumerate(parts) if i != fold]
+        sizes = np.concatenate([own.sizes for own in others])
+        joined = training.Examples(
+            np.concatenate([own.features for own in others]),
+            np.concatenate([[0], np.cumsum(sizes)[:-1]]),
+            sizes,
+            np.concatenate([own.targets for own in others]),
+        )
+        network = training.fit_network(joined, training.OF_MEANING.hidden, fold, "cpu")
+        with torch.inference_mode():
+            numbers = network(torch.from_numpy(part.features))[:, 0].numpy()
+        of_turns = iter(np.split(numbers, part.begins[1:]))
+        for place, choices in enumerate(folds[fold]):
+            own = [next(of_turns) for _ in choices.rows]
+            of_dialogue[place * training.FOLDS + fold] = own
+    return [scores for number in range(len(dialogues)) for scores in of_dialogue[number]]
+
+
+def _one_turn(
+    query: Any, group: Any, target: int, scores: Any, texts: dict[str, int], number: int
+) -> tuple[Any, ...]:
+    """Dialogue, the history's last turns, the best sentences, their scores, the oracle's place, how many."""
+    best = np.argsort(-scores, kind="stable")[:N_BEST]
+    place = int(np.flatnonzero(best == target)[0]) if target in best else -1
+    history = [texts.setdefault(f"{text.strip()}\n", len(texts)) for text in query.history[-TURNS:]]
+    own = [texts.setdefault(group.candidates[i].strip(), len(texts)) for i in best]
+    extra = texts.setdefault(group.candidates[target].strip(), len(texts)) if place < 0 else -1
+    n = len(own)
+    padded = np.full(N_BEST + 1, -1)
+    padded[:n] = own
+    padded[-1] = extra  # the oracle's, where it is not among the best
+    numbers = np.full(N_BEST + 1, -60.0)
+    numbers[:n] = scores[best]
+    numbers[-1] = scores[target]
+    return number, np.pad(history, (TURNS - len(history), 0), constant_values=-1), padded, numbers, place, n
+
+
+# There ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the adapter is learnt."""
+
+    layers: int = 16
+    rank: int = 8
+    alpha: float = 16.0
+    epochs: int = 2
+    turns: int = 64
+    """Of a step."""
+    sentences: int = 10
+    """Of a turn in training: the oracle's and others of the best."""
+    learning_rate: float = 5e-4
+    head_rate: float = 1e-3
+    warm_up: float = 0.05
+    dropout: float = 0.1
+    budget: int = 65536
+    """Tokens of a pass, padding counted."""
+
+
+class Data:
+    """Rows of tokens: the last turns, a sentence, the end."""
+
+    def __init__(self, path: Path) -> None:
+        with np.load(path) as file:
+            self.arrays = {name: file[name] for name in file.files}
+        tokens, bounds = self.arrays["tokens"].astype(np.int64), self.arrays["bounds"]
+        self.texts = [tokens[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+
+    def history(self, split: str, turn: int) -> Any:
+        own = [self.texts[i] for i in self.arrays[f"{split}.history"][turn] if i >= 0]
+        return np.concatenate(own)[-HISTORY_TOKENS:] if own else np.zeros(0, np.int64)
+
+    def row(self, history: Any, sentence: int) -> Any:
+        return np.concatenate([history, self.texts[sentence][:SENTENCE_TOKENS], [END]])
+
+
+class Trainer:
+    def __init__(self, given: argparse.Namespace, settings: Settings) -> None:
+        import torch
+        from plain_llama import KINDS, PlainLlama  # type: ignore[import-not-found]
+
+        from palaver.comparator.language_model import open_base
+
+        self.torch, self.given, self.settings, self.kinds = torch, given, settings, KINDS
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.data = Data(given.prepared)
+        base, _ = open_base(given.base, settings.layers)
+        half = torch.bfloat16 if self.device.type == "cuda" else torch.float32
+        self.network = PlainLlama(base, self.device, half)
+        torch.manual_seed(given.seed)
+        self.adapter: dict[str, Any] = {}
+        for kind in KINDS:
+            n_layers, n_out, n_in = self.network.weights[kind].shape
+            down = torch.randn(n_layers, settings.rank, n_in, device=self.device) / math.sqrt(n_in)
+            up = torch.zeros(n_layers, n_out, settings.rank, device=self.device)
+            self.adapter |= {f"{kind}.down": down.requires_grad_(), f"{kind}.up": up.requires_grad_()}
+        width = 2 * self.network.width
+        self.adapter["head.weight"] = torch.zeros(width, device=self.device).requires_grad_()
+        self.adapter["head.share"] = torch.ones((), device=self.device).requires_grad_()
+        self.is_training = False
+
+    def merged(self) -> dict[str, Any]:
+        changes = {kind: (self.adapter[f"{kind}.down"], self.adapter[f"{kind}.up"]) for kind in self.kinds}
+        return self.network.merge(changes, self.settings.alpha / self.settings.rank)
+
+    def scores(self, rows: list[Any], begins: list[int], weights: dict[str, Any]) -> Any:
+        """(n,) what the adapter says of each row, whose sentence begins at `begins`; rows of like length together."""
+        torch = self.torch
+        lengths = np.array([len(row) for row in rows])
+        order = np.argsort(lengths, kind="stable")
+        parts, at = [], 0
+        while at < len(order):
+            most = len(order) - at
+            while most > 1 and most * lengths[order[at + most - 1]] > self.settings.budget:
+                most = max(1, min(most - 1, int(self.settings.budget // lengths[order[at + most - 1]])))
+            piece = order[at : at + most]
+            width = int(lengths[piece].max())
+            tokens = np.zeros((len(piece), width), np.int64)
+            for place, i in enumerate(piece):
+                tokens[place, : lengths[i]] = rows[i]
+            first = torch.tensor([begins[i] for i in piece], device=self.device)[:, None]
+            end = torch.from_numpy(lengths[piece]).to(self.device)[:, None]
+            hidden = self.network.states(
+                torch.from_numpy(tokens).to(self.device), weights
+            ).float()  # (B, T, C)
+            places = torch.arange(width, device=self.device)[None]
+            of_sentence = ((places >= first) & (places < end - 1)).float()
+            mean = torch.einsum("btc,bt->bc", hidden, of_sentence) / of_sentence.sum(1, keepdim=True).clamp(
+                min=1
+            )
+            last = hidden[torch.arange(len(piece), device=self.device), end[:, 0] - 1]
+            pooled = torch.cat([mean, last], 1)
+            pooled = torch.nn.functional.dropout(pooled, self.settings.dropout, self.is_training)
+            parts.append(pooled @ self.adapter["head.weight"])
+            at += most
+        back = torch.from_numpy(np.argsort(order)).to(self.device)
+        return torch.cat(parts)[back]
+
+    def fit(self) -> list[dict[str, Any]]:
+        torch, s, rng = self.torch, self.settings, np.random.default_rng(self.given.seed)
+        arrays = self.data.arrays
+        n = len(arrays["train.target"])
+        heads = [a for name, a in self.adapter.items() if name.startswith("head")]
+        rest = [a for name, a in self.adapter.items() if not name.startswith("head")]
+        optimiser = torch.optim.AdamW(
+            [{"params": rest, "lr": s.learning_rate}, {"params": heads, "lr": s.head_rate}], weight_decay=0.01
+        )
+        rates = [group["lr"] for group in optimiser.param_groups]
+        size = np.array([len(self.data.history("train", t)) for t in range(n)])
+        n_steps = min(s.epochs * -(-n // s.turns), self.given.steps or 10**9)
+        warm, step, log, began = max(1, int(s.warm_up * n_steps)), 0, [], time.time()
+        for epoch in range(s.epochs):
+            total = torch.zeros((), device=self.device)
+            order = np.argsort(size + rng.normal(0, 12, n))  # turns of like length come together
+            chunks = [order[i : i + s.turns] for i in range(0, n, s.turns)]
+            self.is_training = True
+            for chunk in [chunks[i] for i in rng.permutation(len(chunks))]:
+                if step == n_steps:
+                    break
+                rows, begins, base = [], [], []
+                for turn in chunk:
+                    history = self.data.history("train", turn)
+                    sentences, numbers = self._drawn(turn, rng)
+                    rows += [self.data.row(history, i) for i in sentences]
+                    begins += [len(history)] * len(sentences)
+                    base.append(numbers)
+                told = self.scores(rows, begins, self.merged()).view(len(chunk), -1)
+                known = torch.tensor(np.array(base), dtype=torch.float32, device=self.device)
+                logits = told + self.adapter["head.share"] * known
+                loss = torch.nn.functional.cross_entropy(
+                    logits, torch.zeros(len(chunk), dtype=torch.long, device=self.device)
+                )
+                now = min((step + 1) / warm, 0.5 * (1 + math.cos(math.pi * step / n_steps)))
+                for group, rate in zip(optimiser.param_groups, rates, strict=True):
+                    group["lr"] = rate * now
+                optimiser.zero_grad(set_to_none=True)
+                loss.backward()
+                torch.nn.utils.clip_grad_norm_([*rest, *heads], 1.0)
+                optimiser.step()
+                total += loss.detach()
+                step += 1
+                if step % 100 == 0:
+                    print(
+                        f"step {step} of {n_steps}, {time.time() - began:.0f} s, loss {total.item() / max(1, step - epoch * len(chunks)):.4f}",
+                        flush=True,
+                    )
+            self.is_training = False
+            right = self.measure("valid_freq")[0]
+            log.append(
+                {
+                    "epoch": epoch + 1,
+                    "loss": total.item() / max(1, len(chunks)),
+                    "valid_freq": right,
+                    "seconds": round(time.time() - began, 1),
+                }
+            )
+            print(json.dumps(log[-1]), flush=True)
+        return log
+
+    def _drawn(self, turn: int, rng: Any) -> tuple[list[int], list[float]]:
+        """The oracle's sentence first, then others of the best; as many for every turn."""
+        arrays = self.data.arrays
+        best, score, target = (arrays[f"train.{name}"][turn] for name in ("best", "score", "target"))
+        n = int(arrays["train.n"][turn])
+        own = int(target) if target >= 0 else N_BEST
+        others = [i for i in range(n) if i != own]
+        picked = rng.choice(
+            others, self.settings.sentences - 1, replace=len(others) < self.settings.sentences - 1
+        )
+        places = [own, *picked]
+        return [int(best[i]) for i in places], [float(score[i]) for i in places]
+
+    def measure(self, split: str) -> tuple[float, Any]:
+        """How often the first choice is the oracle's, and the adapter's scores (turns, N_BEST)."""
+        torch, arrays = self.torch, self.data.arrays
+        n = min(len(arrays[f"{split}.target"]), self.given.limit or 10**9)
+        told = np.full((n, N_BEST), -np.inf, np.float32)
+        with torch.inference_mode():
+            weights = self.merged()
+            for begin in range(0, n, 512):
+                rows, begins, places = [], [], []
+                for turn in range(begin, min(n, begin + 512)):
+                    history = self.data.history(split, turn)
+                    for k in range(arrays[f"{split}.n"][turn]):
+                        rows.append(self.data.row(history, arrays[f"{split}.best"][turn, k]))
+                        begins.append(len(history))
+                        places.append((turn, k))
+                at = np.array(places)
+                told[at[:, 0], at[:, 1]] = self.scores(rows, begins, weights).float().cpu().numpy()
+        share = float(self.adapter["head.share"])
+        whole = told + share * arrays[f"{split}.score"][:n, :N_BEST].astype(np.float32)
+        return float((whole.argmax(1) == arrays[f"{split}.target"][:n]).mean()), told
+
+
+def run(given: argparse.Namespace) -> None:
+    """Fit, measure, and keep the adapter."""
+    settings = Settings(
+        **{
+            name: type(getattr(Settings(), name))(value)
+            for name, _, value in (text.partition("=") for text in given.settings)
+        }
+    )
+    trainer = Trainer(given, settings)
+    torch = trainer.torch
+    began = time.time()
+    log = trainer.fit()
+    splits = SPLITS[1:] if given.test else SPLITS[1:2]
+    given.out.mkdir(parents=True, exist_ok=True)
+    told, right = {}, {}
+    for split in splits:
+        right[split], told[split] = trainer.measure(split)
+        print(split, round(right[split], 4), flush=True)
+    np.savez_compressed(
+        given.out / "reranker.npz", **{name: table.astype(np.float16) for name, table in told.items()}
+    )
+    from safetensors.torch import save_file
+
+    arrays = {
+        name: array.detach().to("cpu", torch.float16).contiguous() for name, array in trainer.adapter.items()
+    }
+    save_file(arrays, given.out / "reranker.safetensors", metadata={"settings": json.dumps(asdict(settings))})
+    about = {
+        "command": "python experiments/topical_chat/reranker.py run carry/reranker.npz --base BASE --out OUT" + (" --test" if given.test else ""),
+        "machine": f"{torch.cuda.get_device_name() if torch.cuda.is_available() else 'CPU'}, torch {torch.__version__}",
+        "seed": given.seed, "settings": asdict(settings), "epochs": log, "first_choice": right,
+        "share": float(trainer.adapter["head.share"]), "seconds": round(time.time() - began, 1),
+    }  # fmt: skip
+    (given.out / "reranker.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verb = verbs.add_parser("prepare")
+    verb.add_argument("--data", type=Path, required=True)
+    verb.add_argument("--vectors", type=Path, help="a folder for the encoder's vectors")
+    verb.add_argument(
+        "--base", type=Path, help="a folder of transformers; else what `palaver get smollm2` got"
+    )
+    verb.add_argument("--first", type=int, help="dialogues of each part, for a trial")
+    verb.add_argument("--out", type=Path, required=True)
+    verb = verbs.add_parser("run")
+    verb.add_argument("prepared", type=Path)
+    verb.add_argument("--base", type=Path)
+    verb.add_argument("--out", type=Path, required=True)
+    verb.add_argument("--seed", type=int, default=0)
+    verb.add_argument("--steps", type=int, default=0, help="for a trial")
+    verb.add_argument("--limit", type=int, default=0, help="turns that are measured, for a trial")
+    verb.add_argument("--test", action="store_true")
+    verb.add_argument("--set", action="append", default=[], dest="settings", metavar="NAME=VALUE")
+    given = parser.parse_args()
+    (prepare if given.verb == "prepare" else run)(given)
+
+
+if __name__ == "__main__":
+    main()
