@@ -52,24 +52,30 @@ def test_the_rule_for_the_decoding(models: ModuleType) -> None:
 def test_other_runs_of_an_earlier_file_are_taken_over(models: ModuleType, tmp_path: Path) -> None:
     import json
 
+    import smollm_data  # type: ignore[import-not-found]
     import smollm_report  # type: ignore[import-not-found]
 
     def table_row(run: str, seed: int, n_replies: int) -> dict[str, Any]:
-        return {"run": run, "seed": seed, "split": "test_freq", "n_replies": n_replies}
+        row = {"run": run, "seed": seed, "split": "test_freq", "n_replies": n_replies}
+        return row | {"is_complete": n_replies >= 5}
 
-    trained = {"command": "then", "runs": {"smollm-tf-1": {"epochs": [1]}, "smollm-tf-knowledge-1": {}}}
-    before = {"table": [table_row("smollm-tf", 1, 5), table_row("smollm-tf-knowledge", 1, 5)]}
+    trained = {"command": "then", "runs": {"smollm-tf-1": {"epochs": [1]}, "smollm-tf-knowledge-2": {}}}
+    before = {"table": [table_row("smollm-tf", 1, 5), table_row("smollm-tf-knowledge", 2, 5)]}
+    before["table"] += [table_row("smollm-tf", 3, 4), table_row("smollm-untrained", 0, 4)]
     (tmp_path / "before.json").write_text(json.dumps(before | {"training": [trained]}))
-    now: dict[str, Any] = {"table": [table_row("smollm-tf-knowledge", 2, 7)], "training": []}
+    now: dict[str, Any] = {"training": []}
+    now["table"] = [table_row("smollm-tf-knowledge", 2, 7), table_row("smollm-tf", 2, 7)]
     smollm_report._take_over(now, tmp_path / "before.json")
-    assert [(row["run"], row["seed"]) for row in now["table"]] == [
-        ("smollm-tf", 1),
-        ("smollm-tf-knowledge", 2),
+    assert [(row["run"], row["seed"], row["n_replies"]) for row in now["table"]] == [
+        ("smollm-tf", 1, 5),
+        ("smollm-tf", 2, 7),
+        ("smollm-tf-knowledge", 2, 7),
+        ("smollm-untrained", 0, 4),
     ]
     assert now["table"][0]["decoding"] == "greedy"
     assert now["training"] == [{"command": "then", "runs": {"smollm-tf-1": {"epochs": [1]}}}]
-    assert smollm_report._without_folders("model.base=/a/b/smollm2") == "model.base=smollm2"
-    assert smollm_report._without_folders("out=runs/x") == "out=runs/x"
+    assert smollm_data.without_folders("model.base=/a/b/smollm2") == "model.base=smollm2"
+    assert smollm_data.without_folders("out=runs/x") == "out=runs/x"
 
 
 def test_no_step_comes_before_what_it_needs(models: ModuleType) -> None:

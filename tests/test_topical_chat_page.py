@@ -32,40 +32,57 @@ def tables() -> ModuleType:
 
 def test_the_page_is_what_the_results_make(tables: ModuleType) -> None:
     page = read_page("topical-chat")
-    results, knowledge, smollm = map(read_results, ("topical-chat", "knowledge", "topical-chat-smollm"))
-    made = tables.fill(page, results, knowledge, smollm)
+    names = ("topical-chat", "knowledge", "knowledge-reranker", "topical-chat-smollm")
+    results, knowledge, reranker, smollm = map(read_results, names)
+    made = tables.fill(page, results, knowledge, reranker, smollm)
     assert page == made, "run: python experiments/topical_chat/tables.py"
     changed = copy.deepcopy(results)
     reached = next(row for row in changed["rows"] if row["ours"])
     reached["ours"]["test_freq"]["f1"]["value"] += 0.01
-    assert tables.fill(page, changed, knowledge, smollm) != page
+    assert tables.fill(page, changed, knowledge, reranker, smollm) != page
     changed = copy.deepcopy(knowledge)
     changed["splits"]["valid_freq"][0]["top1"]["value"] += 0.01
-    assert tables.fill(page, results, changed, smollm) != page
+    assert tables.fill(page, results, changed, reranker, smollm) != page
     changed = copy.deepcopy(knowledge)
     changed["limits"]["second_within"]["0.05"] += 0.01
-    assert tables.fill(page, results, changed, smollm) != page
+    assert tables.fill(page, results, changed, reranker, smollm) != page
+    changed = copy.deepcopy(reranker)
+    changed["splits"]["valid_freq"]["difference"]["value"] += 0.01
+    assert tables.fill(page, results, knowledge, changed, smollm) != page
     changed = copy.deepcopy(smollm)
     changed["decodings"]["table"][0]["f1"] += 0.01
-    assert tables.fill(page, results, knowledge, changed) != page
+    assert tables.fill(page, results, knowledge, reranker, changed) != page
 
 
 def test_the_rows_are_those_of_the_trainings() -> None:
-    """What responders.json has of a run is what the table has."""
-    responders = read_results("responders")
-    rows = {row["run"]: row for row in read_results("topical-chat")["rows"] if row["table"] == "table_3"}
-    reached = [run for run in responders if run in rows and "test" in responders[run]]
-    assert len(reached) >= 3
+    """What the results files of the trainings have of a run is what the tables have."""
+    trained = read_results("responders") | read_results("topical-chat-widths")
+    rows = {row["run"]: row for row in read_results("topical-chat")["rows"]}
+    reached = [run for run in trained if run in rows and trained[run].get("test")]
+    assert len(reached) >= 7
     for run in reached:
-        for split, numbers in responders[run]["test"].items():
-            ours: dict[str, Any] = rows[run]["ours"][split]
+        for split, ours in rows[run]["ours"].items():
+            numbers: dict[str, Any] = trained[run]["test"][split]
             assert ours["f1"]["value"] == numbers["unigram_f1"][0]
             ppl = numbers["ppl_word"]
             assert ours["ppl"]["value"] == (ppl[0] if isinstance(ppl, list) else ppl)
             assert rows[run]["n"][split] == numbers["n"]
     for run in ("modern-tf-knowledge", "modern-tf"):
-        best = min(responders[run]["epochs"], key=lambda epoch: epoch["valid_ppl"])
+        best = min(trained[run]["epochs"], key=lambda epoch: epoch["valid_ppl"])
         assert f"{best['valid_ppl_word']:.1f}" in read_page("topical-chat")
+
+
+def test_what_the_page_says_about_widths() -> None:
+    page, widths = read_page("topical-chat"), read_results("topical-chat-widths")
+    assert {len(run["epochs"]) for run in widths.values()} == {21}
+    assert all(run["end"] == "its GPU time was spent" for run in widths.values())
+    paper = read_results("responders")["tf-knowledge"]["epochs"]
+    assert f"it was trained for {len(paper)} epochs, they for 21" in page
+    after = {name: run["epochs"][20]["valid_ppl_word"] for name, run in widths.items()}
+    w16, w64, w128, w512 = (f"{after[f'tf-knowledge-w{w}']:.1f}" for w in (16, 64, 128, 512))
+    w32 = f"{paper[20]['valid_ppl_word']:.1f}"
+    said = f"was {w32}, that of 16 was {w16}, of 64 {w64}, of 128 {w128} and of 512 {w512}:"
+    assert said in " ".join(page.split())
 
 
 def test_the_rows_of_smollm_are_means_over_its_seeds() -> None:
@@ -84,26 +101,43 @@ def test_the_rows_of_smollm_are_means_over_its_seeds() -> None:
 
 
 def test_what_the_page_says_about_other_sentences() -> None:
-    page, rows = read_page("topical-chat"), read_results("topical-chat-smollm")["table"]
-    frequent = {row["run"]: row for row in rows if row["split"] == "test_freq" and row["seed"] in (0, 1)}
-    perplexity, f1 = (
-        {run: f"{row[name][0]:.{digits}f}".replace("0.", ".") for run, row in frequent.items() if name in row}
-        for name, digits in (("ppl_word", 1), ("unigram_f1", 3))
-    )
+    page, rows = " ".join(read_page("topical-chat").split()), read_results("topical-chat-smollm")["table"]
+    frequent = {(row["run"], row["seed"]): row for row in rows if row["split"] == "test_freq"}
+
+    def said(name: str, seed: int, column: str) -> str:
+        digits = 1 if column == "ppl_word" else 3
+        return f"{frequent[name, seed][column][0]:.{digits}f}".replace("0.", ".")
+
     run = "smollm-tf-knowledge"
-    assert f1[f"{run}/tfidf"] == f1[f"{run}/bm25"]
-    assert f"F1 falls from {f1[run]} to {f1[f'{run}/tfidf']} (frequent)" in page
-    tfidf, bm25, none = (perplexity[f"{run}/{name}"] for name in ("tfidf", "bm25", "no-sentence"))
+    f1 = {name: said(f"{run}/{name}", 1, "unigram_f1") for name in ("tfidf", "bm25")}
+    assert f1["tfidf"] == f1["bm25"]
+    assert f"F1 falls from {said(run, 1, 'unigram_f1')} to {f1['tfidf']} (frequent)" in page
+    tfidf, bm25, none = (said(f"{run}/{name}", 1, "ppl_word") for name in ("tfidf", "bm25", "no-sentence"))
     assert f"({tfidf} and {bm25} against {none})" in page
-    assert f"brings {perplexity[f'{run}/trained']}." in page
-    assert f"(`smollm-tf`) has {perplexity['smollm-tf']}:" in page
+    trained = ("trained", "trained-encoder")
+    likely, overlap = ([said(f"{run}/{n}", 3, c) for n in trained] for c in ("ppl_word", "unigram_f1"))
+    assert f"bring {' and '.join(likely)}, and F1 {' and '.join(overlap)}." in page
+    plain = next(row for row in read_results("topical-chat")["rows"] if row["run"] == "smollm-tf")
+    ours = plain["ours"]["test_freq"]
+    f1_plain = f"{ours['f1']['value']:.3f}".replace("0.", ".")
+    assert f"(`smollm-tf`) has {ours['ppl']['value']:.1f} and F1 {f1_plain}:" in page
+
+
+def test_what_the_page_says_about_the_language_model_that_chooses() -> None:
+    page, reranker = read_page("topical-chat"), read_results("knowledge-reranker")
+    assert "A language model tuned for the choice does not help" in page
+    for split, row in reranker["splits"].items():
+        if split.startswith("test"):
+            assert row["difference"]["low"] < 0 < row["difference"]["high"]
+    assert f"for the {reranker['n_best']} sentences" in page
+    assert f"lower {reranker['settings']['layers']} layers" in page
 
 
 def test_what_the_page_says_is_reached() -> None:
     assert "All that was to be reached with the oracle's sentence is reached" in read_page("topical-chat")
     aims = {"test_freq": (19.5, 0.23, 0.85), "test_rare": (23.5, 0.20, 0.83)}
     for row in read_results("topical-chat-smollm")["table"]:
-        if row["run"] == "smollm-tf-knowledge" and row["n_replies"]:
+        if row["run"] == "smollm-tf-knowledge":
             perplexity, f1, diversity = aims[row["split"]]
             assert row["is_complete"]
             assert row["ppl_word"][0] <= perplexity

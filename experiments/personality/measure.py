@@ -208,7 +208,7 @@ def transcript_rows(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def listed(text: str) -> tuple[str, ...]:
-    return tuple(text.split(","))
+    return tuple(part for part in text.split(",") if part)
 
 
 def command(given: argparse.Namespace) -> list[str]:
@@ -219,7 +219,7 @@ def command(given: argparse.Namespace) -> list[str]:
     if given.models != MODELS:
         words.append(f"--models {','.join(given.models)}")
     if given.requested != REQUESTED:
-        words.append(f"--requested {','.join(given.requested)}")
+        words.append(f"--requested '{','.join(given.requested)}'")
     return [*words, f"--out docs/results/{given.out.name}"]
 
 
@@ -250,7 +250,7 @@ def main() -> None:
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
         "data": {
             f"{name}.jsonl.gz": sha256_of(given.responses / f"{name}.jsonl.gz")
-            for name in (*given.models, "extremes", "requests")
+            for name in (*given.models, *(("extremes", "requests") if given.requested else ()))
         },
         "training": json.loads((given.responses / "training.json").read_text(encoding="utf-8")),
         "fidelity": fidelity(given.responses, given.requested),
@@ -279,8 +279,9 @@ def main() -> None:
         of_shows[title] = pools
         print(title, content["models"][title], flush=True)
         save()
-    content["extremes"] = extreme_types(given.responses, given.requested, n_contexts, given.work)
-    save()
+    if given.requested:
+        content["extremes"] = extreme_types(given.responses, given.requested, n_contexts, given.work)
+        save()
     if given.transcripts is not None:
         for title, pools in of_shows.items():
             content["classifiers"][title] = classifiers(pools)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from topical_chat import LIMITS, ROWS, SELECTORS, TESTS, read_rows
+from topical_chat import LIMITS, ROWS, SELECTORS, TESTS, plain_command, read_rows
 
 from palaver.metrics.evaluate import evaluate
 from palaver.statistics.perplexity import corpus_perplexity
@@ -32,10 +32,7 @@ class Turn(NamedTuple):
     """A response of the test set."""
 
     dialogue: str
-    history: tuple[str, ...]
     response: str
-    knowledge: dict[str, str]
-    """Selector -> its sentence."""
 
 
 def read_turns(carried: Path, split: str) -> list[Turn]:
@@ -45,8 +42,7 @@ def read_turns(carried: Path, split: str) -> list[Turn]:
         texts = [text.strip() for text in row["turns"]]
         for i in range(1, len(texts)):
             if texts[i] and any(texts[:i]):
-                sentences = {name: own[i] for name, own in row["knowledge"].items()}
-                turns.append(Turn(row["id"], tuple(texts[max(0, i - 2) : i]), texts[i], sentences))
+                turns.append(Turn(row["id"], texts[i]))
     return turns
 
 
@@ -85,9 +81,7 @@ def measure_perplexity(nll: np.ndarray, turns: list[Turn], words: Words) -> dict
     }
 
 
-def measure(
-    arrays: Any, key: str, selector: str, turns: list[Turn], words: Words, vocabulary: Vocabulary
-) -> dict[str, Any]:
+def measure(arrays: Any, key: str, turns: list[Turn], words: Words, vocabulary: Vocabulary) -> dict[str, Any]:
     """All columns of one row and test set."""
     nll = arrays[f"{key}.nll"]
     turns = turns[: len(nll)]
@@ -100,16 +94,6 @@ def measure(
     table = evaluate(replies, [turn.response for turn in turns], metrics=METRICS)
     numbers |= {row.name: [row.value, row.low, row.high] for row in table}
     numbers |= {"n": len(turns), "seconds": float(arrays[f"{key}.seconds"])}
-    chosen = list(zip(turns, replies, strict=True))[:: max(1, len(turns) // 8)]
-    numbers["samples"] = [
-        {
-            "history": list(turn.history),
-            "knowledge": turn.knowledge[selector],
-            "true": turn.response,
-            "said": reply,
-        }
-        for turn, reply in chosen
-    ]
     return numbers
 
 
@@ -130,6 +114,7 @@ def main() -> None:
             print(f"{name}: no training, left out")
             continue
         training = json.loads(about.read_text(encoding="utf-8"))
+        training["command"] = plain_command(training.get("command", "").split(" "))
         results[name] = {**training, "test": {}}
         if not tested.is_file():
             continue
@@ -146,10 +131,10 @@ def main() -> None:
                     n_tested = len(arrays[f"{key}.nll"])
                     longest = LIMITS[ROWS[name]].response
                     words[known] = Words(turns[split][:n_tested], vocabulary, longest)
-                numbers = measure(arrays, key, selector, turns[split], words[known], vocabulary)
+                numbers = measure(arrays, key, turns[split], words[known], vocabulary)
                 results.setdefault(row, {"epochs": training["epochs"], "end": training["end"], "test": {}})
                 results[row]["test"][split] = numbers
-                shown = {k: v[0] if isinstance(v, list) else v for k, v in numbers.items() if k != "samples"}
+                shown = {k: v[0] if isinstance(v, list) else v for k, v in numbers.items()}
                 print(row, split, " ".join(f"{k}={v:.3f}" for k, v in shown.items()), flush=True)
     given.out.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 

@@ -209,6 +209,11 @@ class Preparation:
                     submit(write_examples, carried, vocabulary, split, selector)
 
 
+def plain_command(words: list[str]) -> str:
+    """What was typed, without the machine's folders: of an absolute path the last part stays."""
+    return " ".join(Path(word).name if word.startswith("/") else word for word in words)
+
+
 class Window:
     """Trainings side by side until the time is up, and a process that tests each one when it has ended."""
 
@@ -287,7 +292,7 @@ class Window:
         if not training.save(RUNS / name / "best"):
             self.say(f"{name}: not one epoch was finished")
             return
-        about = training.describe() | {"command": " ".join(sys.argv)}
+        about = training.describe() | {"command": plain_command(sys.argv)}
         (self.out / f"{name}.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
         if name not in TALK.values():
             self.start_test(name)

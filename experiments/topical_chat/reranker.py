@@ -1,20 +1,21 @@
-"""A language model that chooses again among the sentences that `trained-encoder` likes best.
+"""Can a language model choose better among the sentences that `trained-encoder` likes best? Hardly.
 
-    python experiments/topical_chat/reranker.py prepare --data DATA --vectors VECTORS --out carry/reranker.npz
-    python experiments/topical_chat/reranker.py run carry/reranker.npz --base BASE --out OUT
+    python experiments/topical_chat/reranker.py prepare --data DATA --out carry/reranker.npz
+    python experiments/topical_chat/reranker.py run carry/reranker.npz --base BASE --out OUT        (on a GPU)
+    python experiments/topical_chat/reranker.py report OUT --from carry/reranker.npz --out results.json
 
-`prepare` scores all sentences of every turn by `trained-encoder` and keeps the best of them as tokens; the turns
-of the training part are scored by networks that were fitted to other conversations.
-`run` (a GPU; torch, transformers and numpy) reads the last turns and one sentence at a time with the lower
-layers of SmolLM2 and an adapter. A softmax over the sentences of a turn is fitted to the oracle's choice; the
-score of `trained-encoder` is added, so that the adapter learns what that one does not see. Settings are
-chosen on valid_freq; --test also scores the other sets. OUT gets reranker.json, reranker.npz (the scores) and
-reranker.safetensors.
+`prepare` scores all sentences of every turn by `trained-encoder` and keeps the best of them as tokens. The
+turns of the training part are scored by networks that were fitted to other conversations. `run` needs torch,
+transformers and numpy: the lower layers of SmolLM2 with an adapter read the last turns and one sentence at a
+time. A softmax over the sentences of a turn is fitted to the oracle's choice; the score of `trained-encoder`
+is added, so that the adapter learns what that one does not see. `report` compares first choices, with
+intervals over conversations. valid_freq was looked at after each epoch; the test sets were measured once.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import sys
@@ -29,6 +30,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "comparator"), str(HERE.parents[1] / "src")]
 
+COMMANDS = [line.strip().partition("  ")[0] for line in (__doc__ or "").splitlines()[2:5]]
 SPLITS = ("train", "valid_freq", "valid_rare", "test_freq", "test_rare")
 N_BEST = 24
 """Sentences of a turn that are kept."""
@@ -78,9 +80,8 @@ def prepare(given: argparse.Namespace) -> None:
                 for query, target in zip(group.queries, targets, strict=True):
                     scores = scored[len(rows)]
                     rows.append(_one_turn(query, group, int(target), scores, texts, number))
-        for name, column in zip(
-            ("dialogue", "history", "best", "score", "target", "n"), zip(*rows, strict=True), strict=True
-        ):
+        names = ("dialogue", "history", "best", "score", "target", "n")
+        for name, column in zip(names, zip(*rows, strict=True), strict=True):
             kind = np.float16 if name == "score" else np.int32
             arrays[f"{split}.{name}"] = np.array(column, kind)
         kept = (arrays[f"{split}.target"] >= 0).mean()
@@ -165,7 +166,7 @@ class Settings:
     epochs: int = 2
     turns: int = 64
     """Of a step."""
-    sentences: int = 10
+    sentences: int = 8
     """Of a turn in training: the oracle's and others of the best."""
     learning_rate: float = 5e-4
     head_rate: float = 1e-3
@@ -176,23 +177,34 @@ class Settings:
 
 
 class Data:
-    """Rows of tokens: the last turns, a sentence, the end."""
+    """What was prepared; a row of tokens is the last turns, a sentence and the end."""
 
     def __init__(self, path: Path) -> None:
         with np.load(path) as file:
             self.arrays = {name: file[name] for name in file.files}
         tokens, bounds = self.arrays["tokens"].astype(np.int64), self.arrays["bounds"]
-        self.texts = [tokens[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        self.texts = [tokens[begin:end] for begin, end in itertools.pairwise(bounds)]
 
     def history(self, split: str, turn: int) -> Any:
+        """The last tokens of the last turns."""
         own = [self.texts[i] for i in self.arrays[f"{split}.history"][turn] if i >= 0]
         return np.concatenate(own)[-HISTORY_TOKENS:] if own else np.zeros(0, np.int64)
 
     def row(self, history: Any, sentence: int) -> Any:
         return np.concatenate([history, self.texts[sentence][:SENTENCE_TOKENS], [END]])
 
+    def draw(self, turn: int, n: int, rng: Any) -> tuple[list[int], list[float]]:
+        """`n` sentences of a turn of the training part, the oracle's first, and their scores."""
+        best, score, target = (self.arrays[f"train.{name}"][turn] for name in ("best", "score", "target"))
+        own = int(target) if target >= 0 else N_BEST
+        others = [i for i in range(int(self.arrays["train.n"][turn])) if i != own]
+        places = [own, *rng.choice(others, n - 1, replace=len(others) < n - 1)]
+        return [int(best[i]) for i in places], [float(score[i]) for i in places]
+
 
 class Trainer:
+    """Fits the adapter, and scores sentences with it."""
+
     def __init__(self, given: argparse.Namespace, settings: Settings) -> None:
         import torch
         from plain_llama import KINDS, PlainLlama  # type: ignore[import-not-found]
@@ -212,128 +224,103 @@ class Trainer:
             down = torch.randn(n_layers, settings.rank, n_in, device=self.device) / math.sqrt(n_in)
             up = torch.zeros(n_layers, n_out, settings.rank, device=self.device)
             self.adapter |= {f"{kind}.down": down.requires_grad_(), f"{kind}.up": up.requires_grad_()}
-        width = 2 * self.network.width
-        self.adapter["head.weight"] = torch.zeros(width, device=self.device).requires_grad_()
-        self.adapter["head.share"] = torch.ones((), device=self.device).requires_grad_()
+        self.weight = torch.zeros(2 * self.network.width, device=self.device).requires_grad_()
+        self.share = torch.ones((), device=self.device).requires_grad_()  # of the score of trained-encoder
         self.is_training = False
 
     def merged(self) -> dict[str, Any]:
+        """The base's weights with the adapter's changes."""
         changes = {kind: (self.adapter[f"{kind}.down"], self.adapter[f"{kind}.up"]) for kind in self.kinds}
         return self.network.merge(changes, self.settings.alpha / self.settings.rank)
 
     def scores(self, rows: list[Any], begins: list[int], weights: dict[str, Any]) -> Any:
-        """(n,) what the adapter says of each row, whose sentence begins at `begins`; rows of like length together."""
+        """(n,) what the adapter says of each row, whose sentence begins at `begins`."""
+        from palaver.comparator.language_model import cut_by_tokens
+
         torch = self.torch
-        lengths = np.array([len(row) for row in rows])
-        order = np.argsort(lengths, kind="stable")
-        parts, at = [], 0
-        while at < len(order):
-            most = len(order) - at
-            while most > 1 and most * lengths[order[at + most - 1]] > self.settings.budget:
-                most = max(1, min(most - 1, int(self.settings.budget // lengths[order[at + most - 1]])))
-            piece = order[at : at + most]
-            width = int(lengths[piece].max())
-            tokens = np.zeros((len(piece), width), np.int64)
+        lengths, first = np.array([len(row) for row in rows]), np.array(begins)
+        pieces = cut_by_tokens(lengths, self.settings.budget)
+        parts = []
+        for piece in pieces:
+            tokens = np.zeros((len(piece), int(lengths[piece].max())), np.int64)
             for place, i in enumerate(piece):
                 tokens[place, : lengths[i]] = rows[i]
-            first = torch.tensor([begins[i] for i in piece], device=self.device)[:, None]
-            end = torch.from_numpy(lengths[piece]).to(self.device)[:, None]
-            hidden = self.network.states(
-                torch.from_numpy(tokens).to(self.device), weights
-            ).float()  # (B, T, C)
-            places = torch.arange(width, device=self.device)[None]
-            of_sentence = ((places >= first) & (places < end - 1)).float()
-            mean = torch.einsum("btc,bt->bc", hidden, of_sentence) / of_sentence.sum(1, keepdim=True).clamp(
-                min=1
+            tokens, start, end = (
+                torch.from_numpy(a).to(self.device) for a in (tokens, first[piece], lengths[piece])
             )
-            last = hidden[torch.arange(len(piece), device=self.device), end[:, 0] - 1]
-            pooled = torch.cat([mean, last], 1)
+            hidden = self.network.states(tokens, weights).float()  # (B, T, C)
+            at = torch.arange(tokens.shape[1], device=self.device)[None]
+            of_sentence = ((at >= start[:, None]) & (at < end[:, None] - 1)).float()  # (B, T)
+            mean = torch.einsum("btc,bt->bc", hidden, of_sentence)
+            mean = mean / of_sentence.sum(1, keepdim=True).clamp(min=1)
+            last = hidden[torch.arange(len(piece), device=self.device), end - 1]
+            pooled = torch.cat([mean, last], 1)  # (B, 2C)
             pooled = torch.nn.functional.dropout(pooled, self.settings.dropout, self.is_training)
-            parts.append(pooled @ self.adapter["head.weight"])
-            at += most
-        back = torch.from_numpy(np.argsort(order)).to(self.device)
-        return torch.cat(parts)[back]
+            parts.append(pooled @ self.weight)
+        back = np.argsort(np.concatenate(pieces))
+        return torch.cat(parts)[torch.from_numpy(back).to(self.device)]
+
+    def loss(self, turns: Any, rng: Any) -> Any:
+        """Cross-entropy of the oracle's sentence among those drawn for each turn."""
+        torch = self.torch
+        rows, begins, known = [], [], []
+        for turn in turns:
+            history = self.data.history("train", turn)
+            sentences, scores = self.data.draw(turn, self.settings.sentences, rng)
+            rows += [self.data.row(history, i) for i in sentences]
+            begins += [len(history)] * len(sentences)
+            known.append(scores)
+        told = self.scores(rows, begins, self.merged()).view(len(turns), -1)
+        logits = told + self.share * torch.tensor(known, dtype=torch.float32, device=self.device)
+        oracle = torch.zeros(len(turns), dtype=torch.long, device=self.device)
+        return torch.nn.functional.cross_entropy(logits, oracle)
 
     def fit(self) -> list[dict[str, Any]]:
+        """Learn from the training part; a record for each epoch."""
         torch, s, rng = self.torch, self.settings, np.random.default_rng(self.given.seed)
-        arrays = self.data.arrays
-        n = len(arrays["train.target"])
-        heads = [a for name, a in self.adapter.items() if name.startswith("head")]
-        rest = [a for name, a in self.adapter.items() if not name.startswith("head")]
+        parameters = [*self.adapter.values(), self.weight, self.share]
         optimiser = torch.optim.AdamW(
-            [{"params": rest, "lr": s.learning_rate}, {"params": heads, "lr": s.head_rate}], weight_decay=0.01
+            [
+                {"params": parameters[:-2], "lr": s.learning_rate},
+                {"params": parameters[-2:], "lr": s.head_rate},
+            ],
+            weight_decay=0.01,
         )
         rates = [group["lr"] for group in optimiser.param_groups]
-        size = np.array([len(self.data.history("train", t)) for t in range(n)])
+        n = len(self.data.arrays["train.target"])
+        size = np.array([len(self.data.history("train", turn)) for turn in range(n)])
         n_steps = min(s.epochs * -(-n // s.turns), self.given.steps or 10**9)
-        warm, step, log, began = max(1, int(s.warm_up * n_steps)), 0, [], time.time()
-        for epoch in range(s.epochs):
-            total = torch.zeros((), device=self.device)
+        warm = max(1, int(s.warm_up * n_steps))
+        step, epochs, began = 0, [], time.time()
+        for epoch in range(1, s.epochs + 1):
+            self.is_training = True
             order = np.argsort(size + rng.normal(0, 12, n))  # turns of like length come together
             chunks = [order[i : i + s.turns] for i in range(0, n, s.turns)]
-            self.is_training = True
-            for chunk in [chunks[i] for i in rng.permutation(len(chunks))]:
-                if step == n_steps:
-                    break
-                rows, begins, base = [], [], []
-                for turn in chunk:
-                    history = self.data.history("train", turn)
-                    sentences, numbers = self._drawn(turn, rng)
-                    rows += [self.data.row(history, i) for i in sentences]
-                    begins += [len(history)] * len(sentences)
-                    base.append(numbers)
-                told = self.scores(rows, begins, self.merged()).view(len(chunk), -1)
-                known = torch.tensor(np.array(base), dtype=torch.float32, device=self.device)
-                logits = told + self.adapter["head.share"] * known
-                loss = torch.nn.functional.cross_entropy(
-                    logits, torch.zeros(len(chunk), dtype=torch.long, device=self.device)
-                )
+            losses = []
+            for i in rng.permutation(len(chunks))[: n_steps - step]:
+                loss = self.loss(chunks[i], rng)
                 now = min((step + 1) / warm, 0.5 * (1 + math.cos(math.pi * step / n_steps)))
                 for group, rate in zip(optimiser.param_groups, rates, strict=True):
                     group["lr"] = rate * now
                 optimiser.zero_grad(set_to_none=True)
                 loss.backward()
-                torch.nn.utils.clip_grad_norm_([*rest, *heads], 1.0)
+                torch.nn.utils.clip_grad_norm_(parameters, 1.0)
                 optimiser.step()
-                total += loss.detach()
                 step += 1
-                if step % 100 == 0:
-                    print(
-                        f"step {step} of {n_steps}, {time.time() - began:.0f} s, loss {total.item() / max(1, step - epoch * len(chunks)):.4f}",
-                        flush=True,
-                    )
+                losses.append(loss.detach())
             self.is_training = False
-            right = self.measure("valid_freq")[0]
-            log.append(
-                {
-                    "epoch": epoch + 1,
-                    "loss": total.item() / max(1, len(chunks)),
-                    "valid_freq": right,
-                    "seconds": round(time.time() - began, 1),
-                }
-            )
-            print(json.dumps(log[-1]), flush=True)
-        return log
+            record = {"epoch": epoch, "loss": float(torch.stack(losses).mean()) if losses else math.nan}
+            record |= {"valid_freq": self.first_choices("valid_freq", self.measure("valid_freq"))}
+            epochs.append(record | {"seconds": round(time.time() - began, 1)})
+            print(json.dumps(epochs[-1]), flush=True)
+        return epochs
 
-    def _drawn(self, turn: int, rng: Any) -> tuple[list[int], list[float]]:
-        """The oracle's sentence first, then others of the best; as many for every turn."""
+    def measure(self, split: str) -> Any:
+        """(turns, N_BEST) what the adapter says of the best sentences of each turn."""
         arrays = self.data.arrays
-        best, score, target = (arrays[f"train.{name}"][turn] for name in ("best", "score", "target"))
-        n = int(arrays["train.n"][turn])
-        own = int(target) if target >= 0 else N_BEST
-        others = [i for i in range(n) if i != own]
-        picked = rng.choice(
-            others, self.settings.sentences - 1, replace=len(others) < self.settings.sentences - 1
-        )
-        places = [own, *picked]
-        return [int(best[i]) for i in places], [float(score[i]) for i in places]
-
-    def measure(self, split: str) -> tuple[float, Any]:
-        """How often the first choice is the oracle's, and the adapter's scores (turns, N_BEST)."""
-        torch, arrays = self.torch, self.data.arrays
         n = min(len(arrays[f"{split}.target"]), self.given.limit or 10**9)
         told = np.full((n, N_BEST), -np.inf, np.float32)
-        with torch.inference_mode():
+        with self.torch.inference_mode():
             weights = self.merged()
             for begin in range(0, n, 512):
                 rows, begins, places = [], [], []
@@ -345,45 +332,68 @@ class Trainer:
                         places.append((turn, k))
                 at = np.array(places)
                 told[at[:, 0], at[:, 1]] = self.scores(rows, begins, weights).float().cpu().numpy()
-        share = float(self.adapter["head.share"])
-        whole = told + share * arrays[f"{split}.score"][:n, :N_BEST].astype(np.float32)
-        return float((whole.argmax(1) == arrays[f"{split}.target"][:n]).mean()), told
+        return told
+
+    def first_choices(self, split: str, told: Any) -> float:
+        """How often the first choice of both together is the oracle's."""
+        known = self.data.arrays[f"{split}.score"][: len(told), :N_BEST].astype(np.float32)
+        chosen = (told + self.share.item() * known).argmax(1)
+        return float((chosen == self.data.arrays[f"{split}.target"][: len(told)]).mean())
 
 
 def run(given: argparse.Namespace) -> None:
-    """Fit, measure, and keep the adapter."""
-    settings = Settings(
-        **{
-            name: type(getattr(Settings(), name))(value)
-            for name, _, value in (text.partition("=") for text in given.settings)
-        }
-    )
-    trainer = Trainer(given, settings)
+    """Fit, and keep what the adapter says of all sentences."""
+    trainer = Trainer(given, Settings(**json.loads(given.settings)))
     torch = trainer.torch
     began = time.time()
-    log = trainer.fit()
-    splits = SPLITS[1:] if given.test else SPLITS[1:2]
+    epochs = trainer.fit()
     given.out.mkdir(parents=True, exist_ok=True)
-    told, right = {}, {}
-    for split in splits:
-        right[split], told[split] = trainer.measure(split)
-        print(split, round(right[split], 4), flush=True)
+    told = {split: trainer.measure(split) for split in SPLITS[1:]}
     np.savez_compressed(
-        given.out / "reranker.npz", **{name: table.astype(np.float16) for name, table in told.items()}
+        given.out / "reranker.npz", **{name: table.astype("f2") for name, table in told.items()}
     )
-    from safetensors.torch import save_file
-
-    arrays = {
-        name: array.detach().to("cpu", torch.float16).contiguous() for name, array in trainer.adapter.items()
-    }
-    save_file(arrays, given.out / "reranker.safetensors", metadata={"settings": json.dumps(asdict(settings))})
+    machine = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
     about = {
-        "command": "python experiments/topical_chat/reranker.py run carry/reranker.npz --base BASE --out OUT" + (" --test" if given.test else ""),
-        "machine": f"{torch.cuda.get_device_name() if torch.cuda.is_available() else 'CPU'}, torch {torch.__version__}",
-        "seed": given.seed, "settings": asdict(settings), "epochs": log, "first_choice": right,
-        "share": float(trainer.adapter["head.share"]), "seconds": round(time.time() - began, 1),
-    }  # fmt: skip
+        "machine": f"{machine}, torch {torch.__version__}",
+        "seed": given.seed,
+        "settings": asdict(trainer.settings),
+        "epochs": epochs,
+        "share": trainer.share.item(),
+        "seconds": round(time.time() - began, 1),
+    }
     (given.out / "reranker.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+
+
+# Here again -------------------------------------------------------------------------------------------------
+
+
+def report(given: argparse.Namespace) -> None:
+    """First choices with and without the language model, and their difference, over conversations."""
+    from palaver.statistics.bootstrap import percentile_interval, resample_sums
+
+    about = json.loads((given.runs / "reranker.json").read_text(encoding="utf-8"))
+    arrays, told = np.load(given.prepared), np.load(given.runs / "reranker.npz")
+    splits = {}
+    for split in told.files:
+        known = arrays[f"{split}.score"][:, :N_BEST].astype(np.float32)
+        both = told[split].astype(np.float32) + about["share"] * known
+        target, dialogue = arrays[f"{split}.target"], arrays[f"{split}.dialogue"]
+        right = [(scores.argmax(1) == target).astype(float) for scores in (known, both)]
+        columns = [*right, right[1] - right[0], np.ones(len(target))]
+        table = np.stack([np.bincount(dialogue, column) for column in columns], 1)  # (dialogues, 4)
+        table = table[table[:, -1] > 0]
+        replicates = resample_sums(table, 1000, np.random.default_rng(0))
+        row: dict[str, Any] = {"n_turns": len(target), "n_dialogues": len(table)}
+        row["among_best"] = float((target >= 0).mean())
+        for i, name in enumerate(("trained-encoder", "with the language model", "difference")):
+            interval = percentile_interval(replicates[:, i] / replicates[:, -1], 0.95)
+            value = float(table[:, i].sum() / table[:, -1].sum())
+            row[name] = {"value": value, "low": interval.low, "high": interval.high}
+        splits[split] = row
+        print(split, {k: round(v["value"], 4) if isinstance(v, dict) else v for k, v in row.items()})
+    keys = ("machine", "seed", "settings", "epochs", "share", "seconds")
+    content = {"commands": COMMANDS, **{key: about[key] for key in keys}, "n_best": N_BEST, "splits": splits}
+    given.out.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -399,17 +409,23 @@ def main() -> None:
     )
     verb.add_argument("--first", type=int, help="dialogues of each part, for a trial")
     verb.add_argument("--out", type=Path, required=True)
+    verb.set_defaults(work=prepare)
     verb = verbs.add_parser("run")
     verb.add_argument("prepared", type=Path)
     verb.add_argument("--base", type=Path)
     verb.add_argument("--out", type=Path, required=True)
     verb.add_argument("--seed", type=int, default=0)
+    verb.add_argument("--settings", default="{}", help='other settings as JSON: {"layers": 8}')
     verb.add_argument("--steps", type=int, default=0, help="for a trial")
     verb.add_argument("--limit", type=int, default=0, help="turns that are measured, for a trial")
-    verb.add_argument("--test", action="store_true")
-    verb.add_argument("--set", action="append", default=[], dest="settings", metavar="NAME=VALUE")
+    verb.set_defaults(work=run)
+    verb = verbs.add_parser("report")
+    verb.add_argument("runs", type=Path)
+    verb.add_argument("--from", type=Path, required=True, dest="prepared")
+    verb.add_argument("--out", type=Path, required=True)
+    verb.set_defaults(work=report)
     given = parser.parse_args()
-    (prepare if given.verb == "prepare" else run)(given)
+    given.work(given)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,8 @@ OUT gets a .tar for every part, rewritten every half minute, and training.json: 
 each step ended, and the machine. `run` may be called again: what is done is not done anew, and a test goes on
 where it was stopped. On an H200 two trainings side by side take 200 s and their start 40 s; four tests and a
 training side by side take 310 s. A process takes at most 60 GB of a GPU. A decoding.json among what is
-carried is the decoding that an earlier run chose. `report --earlier` keeps the other runs of a results file.
+carried is the decoding that an earlier run chose. `report --earlier` keeps the other runs and
+seeds of a results file.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def parse() -> argparse.Namespace:
         default=["tfidf", "bm25", "trained", "trained-encoder", "no-sentence"],
         help="of the part `selected`",
     )
-    common.add_argument("--epochs", type=int, default=2)
+    common.add_argument("--epochs", type=int, help="others than the preset's")
     common.add_argument("--minutes", type=float, default=22)
     common.add_argument("--processes", type=int, default=3, help="steps side by side")
     common.add_argument("--out", type=Path, required=True)

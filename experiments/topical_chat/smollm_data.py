@@ -52,3 +52,9 @@ def read_turns(split: str, selector: str = "oracle", limit: int = 0) -> list[dic
                     turn = {"id": f"{dialogue['id']}:{i}", "split": split, "history": texts[:i]}
                     turns.append({**turn, "response": texts[i], "knowledge": fact})
     return turns[: limit or None]
+
+
+def without_folders(text: str) -> str:
+    """A results file names no machine's folders: of an absolute path the last part stays."""
+    head, equals, path = text.rpartition("=")
+    return f"{head}{equals}{Path(path).name}" if path.startswith("/") else text

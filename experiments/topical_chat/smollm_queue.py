@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from smollm_data import MADE, ROOT, RUNS, unpack  # type: ignore[import-not-found]
+from smollm_data import MADE, ROOT, RUNS, unpack, without_folders  # type: ignore[import-not-found]
 
 SECONDS = {"train": 100, "choose": 50, "test": 40, "answer": 40}
 """What a kind of step takes at least: one is not begun when less is left."""
@@ -217,10 +217,11 @@ class Queue:
             runs[folder.name] = {"epochs": epochs, "tokens_per_second": max(speeds, default=0)}
             runs[folder.name] |= {"memory_mb": memory}
             if (folder / "settings.json").exists():
-                runs[folder.name]["settings"] = json.loads((folder / "settings.json").read_text())
+                settings = json.loads((folder / "settings.json").read_text())
+                runs[folder.name]["settings"] = list(map(without_folders, settings))
         machine = {"gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else "no GPU"}
         machine |= {"cores": os.cpu_count(), "torch": torch.__version__, "python": platform.python_version()}
-        command = "experiments/topical_chat/smollm.py run " + " ".join(self.words)
+        command = "experiments/topical_chat/smollm.py run " + " ".join(map(without_folders, self.words))
         content = {"command": command, "seconds": round(time.time() - self.began), "machine": machine}
         content |= {"steps": self.ends, "runs": runs}
         _replace(self.given.out / "training.json", json.dumps(content, indent=1).encode() + b"\n")

@@ -61,10 +61,16 @@ def report(
 
 
 def _take_over(content: dict[str, Any], earlier: Path) -> None:
-    """Add the runs of an earlier results file that these folders do not have."""
+    """Add the runs and seeds of an earlier results file that these folders do not have.
+
+    A seed whose replies are not all there is left out where these folders have the run as a whole.
+    """
     before: dict[str, Any] = json.loads(earlier.read_text(encoding="utf-8"))
-    measured = {row["run"] for row in content["table"]}
-    rows = [row for row in before["table"] if row["run"] not in measured]
+    measured = {(row["run"], row["seed"]) for row in content["table"]}
+    whole = {row["run"] for row in content["table"] if row["is_complete"]}
+    partial = {(row["run"], row["seed"]) for row in before["table"] if not row["is_complete"]}
+    dropped = measured | {key for key in partial if key[0] in whole}
+    rows = [row for row in before["table"] if (row["run"], row["seed"]) not in dropped]
     for row in rows:
         if row["n_replies"]:
             row.setdefault("decoding", "greedy")  # as all replies were, until a table said how
@@ -129,16 +135,7 @@ def _scores(own: Sequence[dict[str, Any]], turns: dict[str, Any]) -> dict[str, A
 def _training(folder: Path) -> dict[str, Any]:
     content: dict[str, Any] = json.loads((folder / "training.json").read_text(encoding="utf-8"))
     content["runs"] = {f"smollm-{key}": run for key, run in content["runs"].items() if run["epochs"]}
-    for run in content["runs"].values():
-        run["settings"] = [_without_folders(setting) for setting in run.get("settings", [])]
-    content["command"] = " ".join(map(_without_folders, content["command"].split(" ")))
     return content
-
-
-def _without_folders(text: str) -> str:
-    """A results file names no machine's folders: of an absolute path the last part stays."""
-    head, equals, path = text.rpartition("=")
-    return f"{head}{equals}{Path(path).name}" if path.startswith("/") else text
 
 
 def _decodings(folders: Sequence[Path]) -> dict[str, Any]:

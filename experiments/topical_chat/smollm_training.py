@@ -31,7 +31,9 @@ def settings(name: str, seed: int, given: argparse.Namespace) -> list[str]:
     """What differs from the preset: data as files, and what the command line says."""
     key = f"{name}-{seed}"
     changes = [f"out={RUNS / key}", f"seed={seed}", f"data.prepared={RUNS}/prepared-{key}"]
-    changes += [f"model.base={given.base}", "log.checkpoint_every=0", f"optimiser.epochs={given.epochs}"]
+    changes += [f"model.base={given.base}", "log.checkpoint_every=0"]
+    if given.epochs is not None:
+        changes.append(f"optimiser.epochs={given.epochs}")
     if name in CHARACTERS:
         scripts = ", ".join(f'{{path="{MADE}/{show}.jsonl"}}' for show in SHOWS)
         changes.append(f"data.train=[{scripts}]")

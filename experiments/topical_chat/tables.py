@@ -4,7 +4,7 @@
 
 Keeps what `palaver reproduce topical-chat --runs … --json` gives as docs/results/topical-chat.json, and
 writes anew what stands between the marks of the page (`<!-- table 3: begin -->`). Without results files the
-page alone is written, from docs/results/topical-chat.json and knowledge.json.
+page alone is written, from docs/results/topical-chat.json, knowledge.json and knowledge-reranker.json.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ FOLDER = ROOT / "docs/results"
 PAGE = FOLDER / "topical-chat.md"
 RESULTS = FOLDER / "topical-chat.json"
 KNOWLEDGE = FOLDER / "knowledge.json"
+RERANKER = FOLDER / "knowledge-reranker.json"
 SMOLLM = FOLDER / "topical-chat-smollm.json"
 SPLITS = {"test_freq": "frequent", "test_rare": "rare"}
 COLUMNS = ("ppl", "f1", "div_1", "div_2")
@@ -42,9 +43,10 @@ Result = dict[str, Any]
 
 
 def decimals(value: float, digits: int) -> str:
-    """As the pages write it: .47 or 85.1, a half rounded up."""
-    text = f"{Decimal(str(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP):f}"
-    return text.replace("0.", ".", 1) if text.startswith("0.") else text
+    """As the pages write it: .47, −.47 or 85.1, a half rounded up."""
+    text = f"{Decimal(str(abs(value))).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP):f}"
+    sign = "−" if value < 0 else ""
+    return sign + (text.replace("0.", ".", 1) if text.startswith("0.") else text)
 
 
 def with_interval(figure: Result | None, digits: int) -> str:
@@ -125,6 +127,16 @@ def limit_lines(limits: Result) -> Iterator[str]:
     yield f"- the second best is within 10% of the best in {near} of the turns, within 5% in {nearer}"
 
 
+def reranker_table(reranker: Result) -> str:
+    """First choices with and without the language model."""
+    names = ("trained-encoder", "with the language model", "difference")
+    lines = [f"| part | turns | {' | '.join(names)} |", "|---" * 5 + "|"]
+    for split, row in reranker["splits"].items():
+        cells = [PARTS[split], f"{row['n_turns']:,}", *(with_interval(row[name], 3) for name in names)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def decoding_table(smollm: Result) -> str:
     """What was tried on validation data; what was taken is bold."""
     tried = smollm["decodings"]
@@ -158,13 +170,14 @@ def seed_table(smollm: Result) -> str:
     return "\n".join(lines)
 
 
-def fill(page: str, result: Result, knowledge: Result, smollm: Result) -> str:
+def fill(page: str, result: Result, knowledge: Result, reranker: Result, smollm: Result) -> str:
     """The page with its tables written anew."""
     parts = {
         "table 3": run_table(result, "table_3"),
         "table 5": run_table(result, "table_5"),
         "training": training_list(result),
         "selectors": selector_table(knowledge),
+        "reranker": reranker_table(reranker),
         "decodings": decoding_table(smollm),
         "seeds": seed_table(smollm),
     }
@@ -201,7 +214,8 @@ def main() -> None:
         data = " --data DATA" if given.data is not None else ""
         content["command"] = f"palaver reproduce topical-chat {names}{data} --json"
         RESULTS.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    page = fill(PAGE.read_text(encoding="utf-8"), read(RESULTS), read(KNOWLEDGE), read(SMOLLM))
+    files = (RESULTS, KNOWLEDGE, RERANKER, SMOLLM)
+    page = fill(PAGE.read_text(encoding="utf-8"), *map(read, files))
     PAGE.write_text(page, encoding="utf-8")
 
 

@@ -13,6 +13,7 @@ from palaver.reproduce.personality import EXTREMES, SHOWS, TABLE_1, TABLE_2
 PAGE = read_page("personality")
 AUDIT = read_results("recogniser")
 MEASURED = read_results("personality")
+ON_SMOLLM = read_results("personality-smollm")
 MODELS = tuple(name for name in MEASURED["models"]["Friends"] if name != "transcripts")
 PERSONALITY = tuple(name for name in MODELS if "personality" in name)
 
@@ -40,16 +41,20 @@ def transcript_rows() -> list[list[str]]:
     return rows
 
 
-def model_rows() -> list[list[str]]:
+def model_rows(measured: dict[str, Any] = MEASURED) -> list[list[str]]:
     """F1 and pseudo-characters, then both by context, of each show."""
     rows = []
-    for name in ("transcripts", *MODELS):
+    for name in measured["models"]["Friends"]:
         row = [name]
         for title in SHOWS.values():
-            numbers = MEASURED["models"][title][name]
+            numbers = measured["models"][title][name]
             row += [decimals(numbers[key]) for key in ("f1", "pseudo", "by_group", "pseudo_by_group")]
         rows.append(row)
     return rows
+
+
+def smollm_rows() -> list[list[str]]:
+    return model_rows(ON_SMOLLM)
 
 
 def p_value(p: float) -> str:
@@ -174,6 +179,7 @@ def audit_rows() -> list[list[str]]:
     [
         ("| F1 | Friends: paper |", transcript_rows),
         ("| F1 | Friends | pseudo |", model_rows),
+        ("| on SmolLM2 |", smollm_rows),
         ("| difference of F1 by context |", difference_rows),
         ("| classifier |", classifier_rows),
         ("| F1 | paper | `xing-personality`", extreme_rows),
@@ -221,6 +227,24 @@ def test_what_the_text_says_about_the_tests() -> None:
     ]
 
 
+def test_what_the_text_says_about_smollm() -> None:
+    text = " ".join(PAGE.split())
+    speaker = [ON_SMOLLM["models"][title]["smollm-speaker"]["by_group"] for title in SHOWS.values()]
+    assert f"{decimals(speaker[0])} and {decimals(speaker[1])} by context" in text
+    assert max(speaker) < 0.64
+    for name in ("smollm-speaker", "smollm-personality"):
+        for title in SHOWS.values():
+            row = ON_SMOLLM["models"][title][name]
+            assert interval(row["difference"], row["low"], row["high"]) in text
+            is_told_apart = (name, title) != ("smollm-personality", "Friends")
+            assert (row["answer"] == "yes") == is_told_apart
+    personality = [ON_SMOLLM["models"][title]["smollm-personality"]["by_group"] for title in SHOWS.values()]
+    assert personality[0] < 0.32
+    assert personality[1] > 0.38
+    epochs = ON_SMOLLM["training"]["runs"]["speaker-1"]["epochs"]
+    assert f"held-out turns is {epochs[-1]['valid_ppl_word']:.1f}" in text
+
+
 def test_what_the_text_says_about_types_and_fidelity() -> None:
     text = " ".join(PAGE.split())
     for recogniser in ("default", "self-report"):
@@ -235,7 +259,7 @@ def test_what_the_text_says_about_types_and_fidelity() -> None:
 
 
 def test_the_files_say_how_they_were_made() -> None:
-    for name in ("personality", "recogniser", "comparator"):
+    for name in ("personality", "personality-smollm", "recogniser", "comparator"):
         results = read_results(name)
         assert {"command", "date", "machine", "data"} <= set(results)
         assert (RESULTS / f"{name}.json").stat().st_size < 200_000
