@@ -157,7 +157,7 @@ class Trainer:
         torch = self.torch
         if run.shape.layers != self.n_layers:
             base, _ = open_base(self.given.base, run.shape.layers)
-            self.network = PlainLlama(base, self.device, self.half)
+            self.network = PlainLlama(base, self.device, self.half, compiled=self.given.compile)
             self.n_layers = run.shape.layers
         torch.manual_seed(run.seed)
         adapter: dict[str, Any] = {}
@@ -383,6 +383,7 @@ def main() -> None:
     parser.add_argument("--shape", choices=SHAPES, default=next(iter(SHAPES)))
     parser.add_argument("--processes", type=int, default=1, help="runs at a time")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--compile", action="store_true", help="torch.compile for the layers")
     parser.add_argument("--minutes", type=float, default=9.0, help="no run begins that would end later")
     parser.add_argument("--steps", type=int, help="steps of a run, small ones, for a trial")
     given = parser.parse_args()

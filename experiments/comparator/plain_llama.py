@@ -25,8 +25,11 @@ KINDS = {
 class PlainLlama:
     """The frozen base. `merge` adds changes to its weights, `states` reads tokens with the sum."""
 
-    def __init__(self, base: Any, device: torch.device, dtype: torch.dtype) -> None:
+    def __init__(
+        self, base: Any, device: torch.device, dtype: torch.dtype, *, compiled: bool = False
+    ) -> None:
         config = base.config
+        self.layer = torch.compile(self._layer, dynamic=True) if compiled else self._layer
         self.n_heads, self.n_kv = config.num_attention_heads, config.num_key_value_heads
         self.width, self.epsilon = config.hidden_size, config.rms_norm_eps
         self.rotary = base.rotary_emb.to(device)
@@ -57,22 +60,27 @@ class PlainLlama:
         x = self.embedding[tokens]  # (B, T, C)
         at = torch.arange(tokens.shape[1], device=tokens.device)[None]
         cos, sin = (part[:, None] for part in self.rotary(x, at))  # (1, 1, T, d)
-        of_layers = {kind: weight.unbind(0) for kind, weight in weights.items()}
-        for i in range(self.n_layers):
-            w = {kind: layers[i] for kind, layers in of_layers.items()}
-            y = functional.rms_norm(x, (self.width,), self.first_norms[i], self.epsilon)
-            q, k, v = (
-                functional.linear(y, w[kind]).unflatten(-1, (n, -1)).transpose(1, 2)  # (B, n, T, d)
-                for kind, n in (("q_proj", self.n_heads), ("k_proj", self.n_kv), ("v_proj", self.n_kv))
-            )
-            q, k = _turn(q, cos, sin), _turn(k, cos, sin)
-            k, v = (part.repeat_interleave(self.n_heads // self.n_kv, 1) for part in (k, v))
-            heads = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-            x = x + functional.linear(heads.transpose(1, 2).flatten(2), w["o_proj"])
-            y = functional.rms_norm(x, (self.width,), self.second_norms[i], self.epsilon)
-            gated = functional.silu(functional.linear(y, w["gate_proj"])) * functional.linear(y, w["up_proj"])
-            x = x + functional.linear(gated, w["down_proj"])
+        of_layers = [dict(zip(weights, own, strict=True)) for own in zip(*weights.values(), strict=True)]
+        for i, own in enumerate(of_layers):
+            x = self.layer(x, cos, sin, own, self.first_norms[i], self.second_norms[i])
         return functional.rms_norm(x, (self.width,), self.last_norm, self.epsilon)
+
+    def _layer(
+        self, x: Any, cos: Any, sin: Any, w: dict[str, Any], first_norm: Any, second_norm: Any
+    ) -> torch.Tensor:
+        """(B, T, C) attention and the gated map."""
+        y = functional.rms_norm(x, (self.width,), first_norm, self.epsilon)
+        q, k, v = (
+            functional.linear(y, w[kind]).unflatten(-1, (n, -1)).transpose(1, 2)  # (B, n, T, d)
+            for kind, n in (("q_proj", self.n_heads), ("k_proj", self.n_kv), ("v_proj", self.n_kv))
+        )
+        q, k = _turn(q, cos, sin), _turn(k, cos, sin)
+        k, v = (part.repeat_interleave(self.n_heads // self.n_kv, 1) for part in (k, v))
+        heads = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + functional.linear(heads.transpose(1, 2).flatten(2), w["o_proj"])
+        y = functional.rms_norm(x, (self.width,), second_norm, self.epsilon)
+        gated = functional.silu(functional.linear(y, w["gate_proj"])) * functional.linear(y, w["up_proj"])
+        return x + functional.linear(gated, w["down_proj"])
 
 
 def _turn(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:

@@ -132,15 +132,18 @@ def test_strangers_see_nothing(site: Site, answered: list[str], path: str) -> No
 
 
 @pytest.mark.parametrize(
-    "spoil", [lambda c: c[:-1] + "0", lambda c: "9" + c, lambda c: c.split(".")[0], lambda c: ""]
+    "spoil",
+    [
+        lambda c: c[:-1] + ("1" if c.endswith("0") else "0"),
+        lambda c: "9" + c,
+        lambda c: c[: len(c) // 2],
+        lambda c: "",
+    ],
 )
 def test_forged_cookies(site: Site, spoil: Callable[[str], str]) -> None:
     cookie = next(iter(site.admin().cookies.jar))
     client = site.visitor()
-    spoilt = spoil(cookie.value or "")
-    if spoilt == cookie.value:
-        pytest.skip("the last digit happened to be that one")
-    client.cookies.set(cookie.name, spoilt)
+    client.cookies.set(cookie.name, spoil(cookie.value or ""))
     assert client.get("/admin/api/status").status_code == 401
 
 
