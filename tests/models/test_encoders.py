@@ -345,13 +345,14 @@ def test_a_folder_is_read_and_batches_do_not_matter(tiny: Path) -> None:
     assert open_encoder(str(tiny)).signature
 
 
+@pytest.mark.skipif(not torch.ops.mkldnn._is_mkldnn_bf16_supported(), reason="oneDNN needs AVX-512 for it")
 def test_half_precision_gives_nearly_the_same_vectors(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("palaver.models.devices.has_bfloat16", lambda: True)  # others imitate it
+    monkeypatch.setattr("palaver.models.devices.has_bfloat16", lambda: True)
     texts = ["red fish", "blue", "ship bird fish red blue", "bird ship", ""]
     whole, half = MeanPooling(tiny)(texts), MeanPooling(tiny, Places(half=True))(texts)
     assert 1e-6 < np.abs(whole - half).max() < 0.02 * np.abs(whole).max()
     alone = np.concatenate([MeanPooling(tiny, Places(half=True))([text]) for text in texts])
-    np.testing.assert_allclose(half, alone, atol=0.01)
+    assert (half == alone).all()  # texts of other lengths in the batch change nothing
     assert open_encoder(tiny).signature != open_encoder(tiny, Places(half=True)).signature
     monkeypatch.setattr("palaver.models.devices.has_bfloat16", lambda: False)
     assert (MeanPooling(tiny, Places(half=True))(texts) == whole).all()

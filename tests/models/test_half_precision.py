@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch import nn
 
-from palaver.models.encoders.encoder import batches_of_one_length
 from palaver.models.half_precision import HalfLinear, halve_linear_maps
 
 
@@ -26,11 +25,3 @@ def test_all_linear_maps_of_a_model_are_halved_and_nothing_else() -> None:
     assert kinds.count(HalfLinear) == 2
     assert nn.Linear not in kinds
     assert model[1][0].weight.dtype == torch.float32
-
-
-def test_batches_of_one_length_hold_every_text_once_within_the_budget() -> None:
-    lengths = [3, 5, 3, 3, 9, 5, 3]
-    batches = list(batches_of_one_length(lengths, 6))
-    assert sorted(place for batch in batches for place in batch) == list(range(7))
-    assert all(len({lengths[place] for place in batch}) == 1 for batch in batches)
-    assert all(len(batch) == 1 or sum(lengths[place] for place in batch) <= 6 for batch in batches)

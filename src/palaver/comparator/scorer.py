@@ -29,6 +29,7 @@ from palaver.comparator.representation import (
     represent_encoded,
     turn_encoder,
 )
+from palaver.engine import without_collector
 from palaver.errors import UserError, check_kind, count_of, nearest, require
 from palaver.progress import Progress, no_progress
 from palaver.readers.dialogues import read_dialogues
@@ -108,6 +109,7 @@ class Scorer(Named, ABC):
     def _files(self) -> list[Path]:
         return [path for path in self.folder.rglob("*") if path.is_file()] if self.folder else []
 
+    @without_collector()
     def score(self, dialogues: Sequence[Dialogue], *, progress: Progress = no_progress) -> Scores:
         """The score of each dialogue and its 95% interval; a silent system's is `SILENT` and has none."""
         silent = np.array([is_silent(dialogue) for dialogue in dialogues], bool)
@@ -130,6 +132,7 @@ class Scorer(Named, ABC):
     ) -> tuple[Floats, Floats]:
         """The scores of the dialogues, and in order those without each turn that `places` names."""
 
+    @without_collector()
     def worst_turns(self, dialogues: Sequence[Dialogue]) -> list[WorstTurn | None]:
         """For each dialogue its costliest turn of the system; none where the system speaks only once.
 

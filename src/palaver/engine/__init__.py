@@ -1,5 +1,6 @@
 """Work over shards: in this process, in threads, in worker processes, or on a Ray cluster."""
 
+from palaver.engine.collector import without_collector
 from palaver.engine.cores import n_cores
 from palaver.engine.engine import Engine, parse_engine
 from palaver.engine.recipe import Recipe
@@ -18,4 +19,5 @@ __all__ = [
     "map_shards",
     "n_cores",
     "parse_engine",
+    "without_collector",
 ]

@@ -37,7 +37,10 @@ def with_roles(dialogue: Dialogue, tally: Counter[str] | None = None) -> Dialogu
     if guessed and tally is not None:
         tally[GUESSED] += 1
     turns = tuple(
-        turn.model_copy(update={"speaker": roles.get(turn.speaker, turn.speaker)}) for turn in dialogue.turns
+        turn
+        if roles.get(turn.speaker, turn.speaker) == turn.speaker
+        else turn.model_copy(update={"speaker": roles[turn.speaker]})
+        for turn in dialogue.turns
     )
     speakers = tuple(dict.fromkeys(turn.speaker for turn in turns))
     return dialogue.model_copy(update={"turns": turns, "speakers": speakers})

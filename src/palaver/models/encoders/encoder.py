@@ -91,17 +91,6 @@ def batches_by_length(lengths: Sequence[int], max_tokens: int) -> Iterator[list[
         yield batch
 
 
-def batches_of_one_length(lengths: Sequence[int], max_tokens: int) -> Iterator[list[int]]:
-    """Places of texts of equal length, which need no padding; a batch has `max_tokens` at most."""
-    places: dict[int, list[int]] = {}
-    for place, length in enumerate(lengths):
-        places.setdefault(length, []).append(place)
-    for length, of_length in places.items():
-        size = max(1, max_tokens // max(1, length))
-        for begin in range(0, len(of_length), size):
-            yield of_length[begin : begin + size]
-
-
 def checked(given: Any, texts: Sequence[str], name: str, size: int | None = None) -> Vectors:
     """What the encoder gave as an (n, d) array, or what is wrong with it."""
     wanted = f"expected an array of {len(texts)} rows, one per text"

