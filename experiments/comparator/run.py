@@ -2,7 +2,7 @@
 
     python experiments/comparator/run.py --data DATA --encoder MINILM --out runs/comparator --minutes 9
 
-DATA holds the folder `rated`; without --encoder `PALAVER_ENCODER` or the installed package is used. Several
+DATA holds the folder `rated`; without --encoder the installed package of MiniLM is used. Several
 rows run at once; rows that begin alike share what they have in common. Whatever is done is kept: called again
 with the same options it goes on, and prints the table when nothing is left.
 

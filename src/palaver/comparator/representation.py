@@ -6,9 +6,8 @@ Equal texts are encoded once, texts of like length together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,12 @@ from palaver.comparator.coherence import FLOW, MOST_TURNS, VECTORS, flow
 from palaver.comparator.surface import FEATURES, TurnSurface, read_turn, surface_features
 from palaver.errors import DataError, UserError
 from palaver.models.encoders import Places, open_encoder
+from palaver.models.encoders.encoder import Encode
 from palaver.progress import Progress, no_progress
 from palaver.schema import Dialogue
 from palaver.text.normalisation import normalise
 
 Floats = NDArray[np.float32]
-Encode = Callable[[list[str]], Any]
 
 NAMES: tuple[str, ...] = (*FEATURES, *FLOW)
 LAYOUT: tuple[str, ...] = (*NAMES, *(f"vector {name}" for name in VECTORS))
@@ -65,27 +64,6 @@ def turn_encoder(name: str | Path | None = None, *, device: str = "cpu") -> Enco
     batch_size = 64 if device == "cpu" else 256
     places = Places(device=device, batch_size=batch_size, max_tokens=128, keep_end=True, half=True)
     return open_encoder(name, places).encode
-
-
-def remember(encode: Encode, most: int = 32_768) -> Encode:
-    """The same encoder, which does not encode again what it has encoded lately: up to `most` texts."""
-    known: dict[str, Any] = {}
-
-    def encode_new(texts: list[str]) -> Any:
-        vectors = {text: known[text] for text in texts if text in known}
-        new = [text for text in dict.fromkeys(texts) if text not in vectors]
-        if new:
-            encoded = np.asarray(encode(new), dtype=np.float32)
-            if encoded.ndim != 2 or len(encoded) != len(new):
-                return encoded  # whoever asked says what is wrong with it
-            of_new = dict(zip(new, encoded, strict=True))
-            vectors |= of_new
-            if len(known) + len(new) > most:
-                known.clear()
-            known.update(islice(of_new.items(), most))
-        return np.stack([vectors[text] for text in texts])
-
-    return encode_new
 
 
 def encoder_digest(name: str) -> str:

@@ -22,15 +22,14 @@ from palaver.artefacts import digest_files
 from palaver.comparator.language_model import ADAPTER, LanguageModel, why_not_available
 from palaver.comparator.model import RECORD, Model, load_model
 from palaver.comparator.representation import (
-    Encode,
     EncodedDialogue,
     encode_dialogues,
-    remember,
     represent_encoded,
     turn_encoder,
 )
 from palaver.engine import without_collector
 from palaver.errors import UserError, check_kind, count_of, nearest, require
+from palaver.models.encoders.encoder import Encode, remember
 from palaver.progress import Progress, no_progress
 from palaver.readers.dialogues import read_dialogues
 from palaver.readers.responses import is_responses, read_responses

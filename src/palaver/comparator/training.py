@@ -18,7 +18,6 @@ from palaver.comparator.method import Fit, MethodSettings, fit
 from palaver.comparator.model import save_model
 from palaver.comparator.representation import (
     LAYOUT,
-    Encode,
     Representation,
     encoder_digest,
     represent,
@@ -26,6 +25,7 @@ from palaver.comparator.representation import (
 )
 from palaver.comparator.training_data import RatedDialogues, TrainingData, load_arrays
 from palaver.files import check_writable, write_atomically
+from palaver.models.encoders.encoder import Encode
 from palaver.progress import Progress, no_progress
 
 Say = Callable[[str], None]

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from palaver.knowledge.selector import VectorSelector, check_last_turns
 from palaver.models.encoders import Places, open_encoder
-from palaver.models.encoders.encoder import Vectors, checked
+from palaver.models.encoders.encoder import Encode, Vectors, checked, remember
 
-Encode = Callable[[list[str]], Any]
 _MOST_KEPT = 200_000
 """Texts whose vectors are kept: 300 MB for MiniLM."""
 
@@ -31,7 +29,8 @@ class UnitVectors:
             places = Places(device=device, keep_end=True, batch_size=64, half=half)
             encode = open_encoder(encode, places).encode
         self._encode: Encode = encode
-        self._known: dict[str, Vectors] = {}
+        self.once = remember(self.of, _MOST_KEPT)
+        """As `of`, for texts that come again: each is encoded once."""
 
     def of(self, texts: Sequence[str]) -> Vectors:
         """One row per text; an empty text has no direction and fits nothing."""
@@ -40,16 +39,6 @@ class UnitVectors:
         vectors = (given / np.where(norms > 0, norms, 1)).astype(np.float32)
         vectors[[not text.strip() for text in texts]] = 0
         return vectors
-
-    def once(self, texts: Sequence[str]) -> Vectors:
-        """The same, for texts that come again: each is encoded once."""
-        new = list(dict.fromkeys(text for text in texts if text not in self._known))
-        if new:
-            if len(self._known) + len(new) > _MOST_KEPT:
-                self._known.clear()
-                new = list(dict.fromkeys(texts))
-            self._known.update(zip(new, self.of(new), strict=True))
-        return np.stack([self._known[text] for text in texts])
 
 
 class EncoderSelector(VectorSelector):
@@ -72,4 +61,5 @@ class EncoderSelector(VectorSelector):
         return self._vectors.of(texts)
 
     def candidate_vectors(self, texts: Sequence[str]) -> Vectors:
-        return self._vectors.once(texts)
+        vectors: Vectors = self._vectors.once(list(texts))
+        return vectors

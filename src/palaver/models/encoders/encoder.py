@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +16,8 @@ from palaver.errors import UserError, require
 from palaver.registry import Named
 
 Vectors = NDArray[np.float32]
+Encode = Callable[[list[str]], Any]
+"""(n texts) -> (n, d)."""
 
 
 class TokenVectors(NamedTuple):
@@ -37,8 +40,7 @@ class Encoder(Named):
     """Changes whenever the vectors would; keys the vectors kept on disk. Empty: they are not kept."""
     provenance: str
     """Said beside every row of figures: whose weights, from which file, trained by whom."""
-    encode: Callable[[list[str]], Any]
-    """(n texts) -> (n, d)."""
+    encode: Encode
     tokens: Callable[[list[str]], list[TokenVectors]] | None = None
     """Vectors of each token, where the encoder has such."""
 
@@ -89,6 +91,27 @@ def batches_by_length(lengths: Sequence[int], max_tokens: int) -> Iterator[list[
         batch.append(place)
     if batch:
         yield batch
+
+
+def remember(encode: Encode, most: int = 32_768) -> Encode:
+    """The same encoder, which does not encode again what it has encoded lately: up to `most` texts."""
+    known: dict[str, Any] = {}
+
+    def encode_new(texts: list[str]) -> Any:
+        vectors = {text: known[text] for text in texts if text in known}
+        new = [text for text in dict.fromkeys(texts) if text not in vectors]
+        if new:
+            encoded = np.asarray(encode(new), dtype=np.float32)
+            if encoded.ndim != 2 or len(encoded) != len(new):
+                return encoded  # whoever asked says what is wrong with it
+            of_new = dict(zip(new, encoded, strict=True))
+            vectors |= of_new
+            if len(known) + len(new) > most:
+                known.clear()
+            known.update(islice(of_new.items(), most))
+        return np.stack([vectors[text] for text in texts])
+
+    return encode_new
 
 
 def checked(given: Any, texts: Sequence[str], name: str, size: int | None = None) -> Vectors:

