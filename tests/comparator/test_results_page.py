@@ -124,6 +124,8 @@ def test_the_page_quotes_the_speed() -> None:
         assert rows[name] == [f"{result['per_second']:{shown}}/s", reached]
     said = f"{fast['per_second']:.0f} dialogues a second without the language model"
     assert f"{said} and {default['per_second']:.1f} with it" in page
+    spans = [f"{min(result['runs']):.1f} to {max(result['runs']):.1f}" for result in (fast, default)]
+    assert " and ".join(spans) in " ".join(page.split())
 
 
 def test_the_page_quotes_what_was_tried_within_a_tier() -> None:
