@@ -13,9 +13,10 @@ pytest.importorskip("transformers")
 
 from palaver.comparator.cmade.network import build_network
 from palaver.comparator.coherence import MOST_TURNS, flow
-from palaver.comparator.representation import encode_dialogues, remember, represent, represent_encoded
+from palaver.comparator.representation import encode_dialogues, represent, represent_encoded
 from palaver.comparator.scorer import NetworkScorer, _removable, load_scorer
 from palaver.errors import UserError
+from palaver.models.encoders.encoder import remember
 from palaver.schema import Dialogue, Turn
 
 
