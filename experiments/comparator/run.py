@@ -6,6 +6,9 @@ DATA holds the folder `rated`; without --encoder the installed package of MiniLM
 rows run at once; rows that begin alike share what they have in common. Whatever is done is kept: called again
 with the same options it goes on, and prints the table when nothing is left.
 
+For a machine that has torch, transformers, scipy, scikit-learn and pydantic and little else (no polars), what
+is read can be carried: --prepare FILE here, --prepared FILE there. Open only files that you made yourself.
+
 Stage 3 and "Pairwise + Dev" use the development pairs, so these cannot measure them. As in the paper, the
 pairs are cut in two, here by rater and anew for each seed: the stages see one half, the table is about the
 other (--dev half). With --dev all they see all pairs, and the rows that used them are marked.
@@ -15,14 +18,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import lzma
 import os
+import pickle
 import subprocess
 import sys
 import time
 from dataclasses import fields, replace
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any
+from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "src")]
@@ -59,21 +64,42 @@ def settings_of(given: argparse.Namespace) -> Settings:
     return settings.check()
 
 
+class Sources(NamedTuple):
+    """What was read: ratings, development dialogues and their pairs, and the dialogues of stage 1."""
+
+    ratings: Any
+    dev: Any
+    pairs: Any
+    flow: Any
+
+
+def read_sources(given: argparse.Namespace) -> Sources:
+    """From --data, or from the file that --prepare wrote."""
+    if given.prepared is not None:
+        sources: Sources = pickle.loads(lzma.decompress(given.prepared.read_bytes()))
+        return sources
+    from palaver.comparator.reading import read_pairs, read_rated
+
+    folder = given.data / "rated"
+    dev = read_rated(folder / "reliable_eval.dev_dialogues.jsonl.gz")
+    names = ("convai2017_humanbot.jsonl.gz", "convai2_rated.jsonl.gz")
+    return Sources(
+        read_rated(folder / "reliable_eval.train.jsonl.gz"),
+        dev,
+        read_pairs(folder / "reliable_eval.dev_pairs.jsonl.gz", dev.index),
+        read_rated([folder / name for name in names], min_turns=6),
+    )
+
+
 def load_sources(given: argparse.Namespace, seed: int) -> Any:
     """Ratings, development dialogues, the pairs for the stages and those for measuring."""
     import numpy as np
 
-    from palaver.comparator.reading import read_pairs, read_rated
     from palaver.comparator.training_data import Pairs, TrainingData
 
-    folder = given.data / "rated"
-    ratings = read_rated(folder / "reliable_eval.train.jsonl.gz")
-    dev = read_rated(folder / "reliable_eval.dev_dialogues.jsonl.gz")
-    pairs = read_pairs(folder / "reliable_eval.dev_pairs.jsonl.gz", dev.index)
-    flow = None
-    if not given.no_convai:
-        names = ("convai2017_humanbot.jsonl.gz", "convai2_rated.jsonl.gz")
-        flow = read_rated([folder / name for name in names], min_turns=6)
+    ratings, dev, pairs, flow = read_sources(given)
+    if given.no_convai:
+        flow = None
     if given.tiny:
         ratings = ratings.take(np.random.default_rng(0).permutation(len(ratings))[:100])
         flow = None if flow is None else flow.take(range(20))
@@ -186,6 +212,7 @@ def start(given: argparse.Namespace, name: str, seed: int) -> subprocess.Popen[b
         given.dev,
     ]
     command += ["--encoder", given.encoder] if given.encoder else []
+    command += ["--prepared", str(given.prepared)] if given.prepared else []
     if given.no_convai:
         command.append("--no-convai")
     if given.tiny:
@@ -251,6 +278,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("PALAVER_DATA", "../shared/data")))
+    parser.add_argument("--prepare", type=Path, help="write what --data holds to this file, and end")
+    parser.add_argument("--prepared", type=Path, help="such a file, in place of --data")
     parser.add_argument("--out", type=Path, default=Path("runs/comparator"))
     parser.add_argument("--encoder", default="", help="folder of MiniLM, or of another encoder")
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2])
@@ -265,6 +294,9 @@ def main() -> None:
     parser.add_argument("--one", help=argparse.SUPPRESS)
     given = parser.parse_args()
     given.rows = [find_preset(name).name for name in given.rows]
+    if given.prepare is not None:
+        given.prepare.write_bytes(lzma.compress(pickle.dumps(read_sources(given))))
+        return
     if given.one:
         run_one(given)
         return
