@@ -107,6 +107,20 @@ def test_an_adapter_is_kept_alone_and_speaks_as_somebody(sample: Path, base: Pat
         assert alone.logprob == pytest.approx(reply.logprob, rel=1e-5)
 
 
+def test_the_vectors_of_speakers_can_learn_faster(sample: Path, base: Path, tmp_path: Path) -> None:
+    changes = ["model.conditioning=speaker", 'data.speakers=["Ada", "Ben"]', "optimiser.name=sgd"]
+    changes += ["optimiser.max_steps=1", "optimiser.learning_rate=0.01"]
+    weights = {}
+    for rate in (1e-9, 1, 5):
+        out = tmp_path / str(rate)
+        train(experiment(sample, base, out, *changes, f"optimiser.condition_rate={rate}"), device="cpu")
+        weights[rate] = load_file(out / "last" / "model.safetensors")
+    begun, once, often = (weights[rate].pop("speaker.weight") for rate in (1e-9, 1, 5))
+    assert (once - begun).abs().max() > 1e-6
+    torch.testing.assert_close(often - begun, 5 * (once - begun), rtol=1e-3, atol=1e-7)
+    assert all(torch.equal(weights[1][name], weights[5][name]) for name in weights[1])
+
+
 def test_settings_that_do_not_go_together_are_told(sample: Path, base: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="tied follows from the language model"):
         experiment(sample, base, tmp_path, "model.tied=true")

@@ -172,6 +172,9 @@ class Optimiser(Part):
 
     name: Literal["sgd", "adamw"] = Field("adamw", description="the optimiser")
     learning_rate: float = Field(5e-4, gt=0, le=1e6, description="at its highest")
+    condition_rate: float = Field(
+        1.0, gt=0, le=1e6, description="how many times as fast the vectors of speakers or personalities learn"
+    )
     weight_decay: float = Field(0.0, ge=0, description="not on vectors (biases, norms)")
     betas: tuple[Beta, Beta] = Field((0.9, 0.98), description="of AdamW")
     schedule: Literal["constant", "halve-after", "plateau", "warmup-cosine", "warmup-inverse-sqrt"] = Field(

@@ -147,7 +147,7 @@ class Loop:
         p, s = self.progress, self.settings
         rate = self.schedule.rate(p.step + 1, p.epoch + 1)
         for group in self.optimiser.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group.get("times", 1.0)  # a run of an older version has none
         with memory_errors(self.experiment, self.device):
             inputs = batch.to(self.device).inputs
             with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
@@ -324,12 +324,22 @@ def _count(n: int, thing: str) -> str:
 
 
 def make_optimiser(model: Responder, experiment: Experiment, device: torch.device) -> torch.optim.Optimizer:
-    """SGD or AdamW; weight decay on matrices only."""
+    """SGD or AdamW; weight decay on matrices only, and another rate for what stands for a character."""
     s = experiment.optimiser
-    wanted = [p for p in model.parameters() if p.requires_grad]
-    matrices: list[Tensor] = [p for p in wanted if p.ndim > 1]
-    vectors: list[Tensor] = [p for p in wanted if p.ndim <= 1]
-    groups = [{"params": matrices, "weight_decay": s.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
+    wanted = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    conditions = {name for name in wanted if name.startswith(("speaker.", "personality."))}
+    if s.condition_rate == 1:
+        conditions = set()
+    others = [p for name, p in wanted.items() if name not in conditions]
+    matrices: list[Tensor] = [p for p in others if p.ndim > 1]
+    vectors: list[Tensor] = [p for p in others if p.ndim <= 1]
+    groups: list[dict[str, Any]] = [
+        {"params": matrices, "weight_decay": s.weight_decay, "times": 1.0},
+        {"params": vectors, "weight_decay": 0.0, "times": 1.0},
+    ]
+    if conditions:
+        own = [wanted[name] for name in sorted(conditions)]
+        groups.append({"params": own, "weight_decay": s.weight_decay, "times": s.condition_rate})
     if s.name == "sgd":
         return torch.optim.SGD(groups, lr=s.learning_rate)
     return torch.optim.AdamW(groups, lr=s.learning_rate, betas=s.betas, fused=device.type == "cuda")
