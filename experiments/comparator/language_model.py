@@ -152,7 +152,7 @@ class Trainer:
 
     def begin(self, run: Run) -> dict[str, Any]:
         """A fresh adapter: `down` and `up` of all layers by kind, and the head."""
-        from plain_llama import KINDS, N_LIKELIHOODS, PlainLlama
+        from plain_llama import N_LIKELIHOODS, PlainLlama
 
         torch = self.torch
         if run.shape.layers != self.n_layers:
@@ -160,14 +160,7 @@ class Trainer:
             self.network = PlainLlama(base, self.device, self.half, compiled=self.given.compile)
             self.n_layers = run.shape.layers
         torch.manual_seed(run.seed)
-        adapter: dict[str, Any] = {}
-        for kind in KINDS:
-            n_layers, n_out, n_in = self.network.weights[kind].shape
-            down = torch.randn(n_layers, run.shape.rank, n_in, device=self.device) / math.sqrt(n_in)
-            adapter[f"{kind}.down"] = down.requires_grad_()
-            adapter[f"{kind}.up"] = torch.zeros(
-                n_layers, n_out, run.shape.rank, device=self.device
-            ).requires_grad_()
+        adapter: dict[str, Any] = self.network.fresh_adapter(run.shape.rank)
         n_inputs = 2 * self.network.width + (N_LIKELIHOODS if run.likelihood else 0)
         adapter["head.weight"] = torch.zeros(run.shape.outputs, n_inputs, device=self.device).requires_grad_()
         adapter["head.bias"] = torch.zeros(run.shape.outputs, device=self.device).requires_grad_()
@@ -175,8 +168,7 @@ class Trainer:
 
     def merged(self, run: Run, adapter: dict[str, Any]) -> dict[str, Any]:
         """The base's weights with the adapter's changes."""
-        changes = {kind: (adapter[f"{kind}.down"], adapter[f"{kind}.up"]) for kind in self.network.weights}
-        return self.network.merge(changes, run.shape.alpha / run.shape.rank)
+        return self.network.merge(adapter, run.shape.alpha / run.shape.rank)
 
     def outputs(self, places: Any, run: Run, adapter: dict[str, Any], weights: dict[str, Any]) -> Any:
         """(n, outputs) what the model says of the dialogues in these places, in passes of like length."""

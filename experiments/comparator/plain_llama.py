@@ -47,13 +47,23 @@ class PlainLlama:
         self.embedding = base.embed_tokens.weight.detach().to(device, dtype)  # (V, C)
         self.n_layers = len(base.layers)
 
-    def merge(self, changes: dict[str, tuple[torch.Tensor, torch.Tensor]], scale: float) -> dict[str, Any]:
-        """The base's weights and scale * up @ down; `changes` holds down (L, r, in) and up (L, out, r)."""
-        return {
-            kind: weight + (scale * up.to(weight.dtype)) @ down.to(weight.dtype)
-            for kind, weight in self.weights.items()
-            for down, up in [changes[kind]]
-        }
+    def fresh_adapter(self, rank: int) -> dict[str, torch.Tensor]:
+        """An adapter that changes nothing yet: `KIND.down` (L, r, in) and `KIND.up` (L, out, r)."""
+        adapter = {}
+        for kind, weight in self.weights.items():
+            n_layers, n_out, n_in = weight.shape
+            down = torch.randn(n_layers, rank, n_in, device=weight.device) / math.sqrt(n_in)
+            adapter[f"{kind}.down"] = down.requires_grad_()
+            adapter[f"{kind}.up"] = torch.zeros(n_layers, n_out, rank, device=weight.device).requires_grad_()
+        return adapter
+
+    def merge(self, adapter: dict[str, torch.Tensor], scale: float) -> dict[str, Any]:
+        """The base's weights and scale * up @ down; `adapter` may hold more."""
+        merged = {}
+        for kind, weight in self.weights.items():
+            down, up = (adapter[f"{kind}.{side}"].to(weight.dtype) for side in ("down", "up"))
+            merged[kind] = weight + (scale * up) @ down
+        return merged
 
     def states(self, tokens: torch.Tensor, weights: dict[str, Any]) -> torch.Tensor:
         """(B, T, C) what the last layer holds at every token, behind the last norm."""

@@ -21,7 +21,7 @@ import math
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,7 @@ def prepare(given: argparse.Namespace) -> None:
     from palaver.knowledge.selector import OracleSelector
     from palaver.knowledge.trained import shipped_ranker
     from palaver.knowledge.trained_encoder import ALL_FEATURES, WEIGHTS
+    from palaver.text.tfidf import Tfidf
 
     corpus: dict[str, list[Any]] = {}
     for dialogue in read_corpus("topical-chat", root=given.data):
@@ -69,7 +70,8 @@ def prepare(given: argparse.Namespace) -> None:
     for split in SPLITS:
         dialogues = training.choices_of(corpus[split][: given.first], oracle)
         if split == "train":
-            scored = _scored_by_others(training, dialogues, maker, vectors, sentences)
+            turns = training.Turns(dialogues, Tfidf(sentences))
+            scored = _scored_by_others(training, dialogues, turns, maker, vectors, ranker)
         else:
             make_features = training.beside_meanings(maker.of_groups, vectors)
             tables = make_features([group for choices in dialogues for group in choices.groups])
@@ -96,24 +98,17 @@ def prepare(given: argparse.Namespace) -> None:
 
 
 def _scored_by_others(
-    training: Any, dialogues: Sequence[Any], maker: Any, vectors: Any, sentences: Sequence[str]
+    training: Any, dialogues: Sequence[Any], turns: Any, maker: Any, vectors: Any, ranker: Any
 ) -> list[Any]:
     """Scores of each turn's sentences by a network that was fitted to the other conversations."""
     import torch
 
-    from palaver.text.tfidf import Tfidf
-
-    turns = training.Turns(dialogues, Tfidf(sentences))
-    folds = [dialogues[fold :: training.FOLDS] for fold in range(training.FOLDS)]
-    parts = []
-    for fold, some in enumerate(folds):
-        others = [choices for i, own in enumerate(folds) if i != fold for choices in own]
-        of_words = maker.with_priors(training.count_priors(others, turns)).of_groups
-        parts.append(training.make_examples([(some, training.beside_meanings(of_words, vectors))]))
+    folds = training.features_of_folds(dialogues, turns, maker, vectors)
+    parts = [training.make_examples([fold]) for fold in folds]
     every = np.concatenate([part.features for part in parts])
-    mean, deviation = every.mean(axis=0), every.std(axis=0) + 1e-6
+    ranker = replace(ranker, mean=every.mean(axis=0), deviation=every.std(axis=0) + 1e-6)
     for part in parts:
-        part.features = np.clip((part.features - mean) / deviation, -5, 5).astype(np.float32)
+        part.features = ranker.normalise(part.features)
     of_dialogue: dict[int, list[Any]] = {}
     for fold, part in enumerate(parts):
         others = [own for i, own in enumerate(parts) if i != fold]
@@ -128,7 +123,7 @@ def _scored_by_others(
         with torch.inference_mode():
             numbers = network(torch.from_numpy(part.features))[:, 0].numpy()
         of_turns = iter(np.split(numbers, part.begins[1:]))
-        for place, choices in enumerate(folds[fold]):
+        for place, choices in enumerate(folds[fold][0]):
             own = [next(of_turns) for _ in choices.rows]
             of_dialogue[place * training.FOLDS + fold] = own
     return [scores for number in range(len(dialogues)) for scores in of_dialogue[number]]
@@ -207,31 +202,25 @@ class Trainer:
 
     def __init__(self, given: argparse.Namespace, settings: Settings) -> None:
         import torch
-        from plain_llama import KINDS, PlainLlama  # type: ignore[import-not-found]
+        from plain_llama import PlainLlama  # type: ignore[import-not-found]
 
         from palaver.comparator.language_model import open_base
 
-        self.torch, self.given, self.settings, self.kinds = torch, given, settings, KINDS
+        self.torch, self.given, self.settings = torch, given, settings
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.data = Data(given.prepared)
         base, _ = open_base(given.base, settings.layers)
         half = torch.bfloat16 if self.device.type == "cuda" else torch.float32
         self.network = PlainLlama(base, self.device, half)
         torch.manual_seed(given.seed)
-        self.adapter: dict[str, Any] = {}
-        for kind in KINDS:
-            n_layers, n_out, n_in = self.network.weights[kind].shape
-            down = torch.randn(n_layers, settings.rank, n_in, device=self.device) / math.sqrt(n_in)
-            up = torch.zeros(n_layers, n_out, settings.rank, device=self.device)
-            self.adapter |= {f"{kind}.down": down.requires_grad_(), f"{kind}.up": up.requires_grad_()}
+        self.adapter = self.network.fresh_adapter(settings.rank)
         self.weight = torch.zeros(2 * self.network.width, device=self.device).requires_grad_()
         self.share = torch.ones((), device=self.device).requires_grad_()  # of the score of trained-encoder
         self.is_training = False
 
     def merged(self) -> dict[str, Any]:
         """The base's weights with the adapter's changes."""
-        changes = {kind: (self.adapter[f"{kind}.down"], self.adapter[f"{kind}.up"]) for kind in self.kinds}
-        return self.network.merge(changes, self.settings.alpha / self.settings.rank)
+        return self.network.merge(self.adapter, self.settings.alpha / self.settings.rank)
 
     def scores(self, rows: list[Any], begins: list[int], weights: dict[str, Any]) -> Any:
         """(n,) what the adapter says of each row, whose sentence begins at `begins`."""

@@ -231,6 +231,19 @@ def fit_network(examples: Examples, hidden: tuple[int, int], seed: int, device: 
     return network.eval().cpu()
 
 
+def features_of_folds(
+    dialogues: Sequence[Choices], turns: Turns, maker: FeatureTable, vectors: UnitVectors | None
+) -> list[tuple[Sequence[Choices], MakeFeatures]]:
+    """Each third of the conversations, and features for which the other thirds were counted."""
+    folds = [dialogues[fold::FOLDS] for fold in range(FOLDS)]
+    parts = []
+    for fold in range(FOLDS):
+        others = [choices for i, some in enumerate(folds) if i != fold for choices in some]
+        of_words = maker.with_priors(count_priors(others, turns)).of_groups
+        parts.append((folds[fold], beside_meanings(of_words, vectors) if vectors else of_words))
+    return parts
+
+
 def train(
     dialogues: list[Choices],
     sentences: list[str],
@@ -241,16 +254,9 @@ def train(
     device: str,
 ) -> Ranker:
     """The ranker of `trained`; with `vectors` that of `trained-encoder`."""
-    tfidf = Tfidf(sentences)
-    folds = [dialogues[fold::FOLDS] for fold in range(FOLDS)]
-    turns = Turns(dialogues, tfidf)
+    turns = Turns(dialogues, Tfidf(sentences))
     ours = count_priors(dialogues, turns)
-    maker = FeatureTable(sentences, ours)
-    parts = []
-    for fold in range(FOLDS):
-        others = [choices for i, some in enumerate(folds) if i != fold for choices in some]
-        of_words = maker.with_priors(count_priors(others, turns)).of_groups
-        parts.append((folds[fold], beside_meanings(of_words, vectors) if vectors else of_words))
+    parts = features_of_folds(dialogues, turns, FeatureTable(sentences, ours), vectors)
     examples = make_examples(parts)
     print(f"{len(examples.targets):,} turns, {len(examples.features):,} candidates", flush=True)
     mean, deviation = examples.features.mean(axis=0), examples.features.std(axis=0) + 1e-6

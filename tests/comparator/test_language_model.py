@@ -193,11 +193,11 @@ def test_the_network_of_training_is_that_of_scoring(base: Path, adapter: Path, p
     with safe_open(adapter, "pt") as file:
         arrays = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118
     changes = {
-        kind: tuple(
-            torch.stack([arrays[f"layers.{i}.{part}.{kind}.{side}"] for i in range(SETTINGS.layers)])
-            for side in ("down", "up")
+        f"{kind}.{side}": torch.stack(
+            [arrays[f"layers.{i}.{part}.{kind}.{side}"] for i in range(SETTINGS.layers)]
         )
         for kind, part in plain_llama.KINDS.items()
+        for side in ("down", "up")
     }
     tokens = torch.randint(0, 9, (3, 11), generator=torch.Generator().manual_seed(0))
     with torch.inference_mode():

@@ -327,10 +327,9 @@ def make_optimiser(model: Responder, experiment: Experiment, device: torch.devic
     """SGD or AdamW; weight decay on matrices only, and another rate for what stands for a character."""
     s = experiment.optimiser
     wanted = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    conditions = {name for name in wanted if name.startswith(("speaker.", "personality."))}
-    if s.condition_rate == 1:
-        conditions = set()
-    others = [p for name, p in wanted.items() if name not in conditions]
+    faster = ("speaker.", "personality.") if s.condition_rate != 1 else ()
+    conditions = [p for name, p in wanted.items() if name.startswith(faster)]
+    others = [p for name, p in wanted.items() if not name.startswith(faster)]
     matrices: list[Tensor] = [p for p in others if p.ndim > 1]
     vectors: list[Tensor] = [p for p in others if p.ndim <= 1]
     groups: list[dict[str, Any]] = [
@@ -338,8 +337,7 @@ def make_optimiser(model: Responder, experiment: Experiment, device: torch.devic
         {"params": vectors, "weight_decay": 0.0, "times": 1.0},
     ]
     if conditions:
-        own = [wanted[name] for name in sorted(conditions)]
-        groups.append({"params": own, "weight_decay": s.weight_decay, "times": s.condition_rate})
+        groups.append({"params": conditions, "weight_decay": s.weight_decay, "times": s.condition_rate})
     if s.name == "sgd":
         return torch.optim.SGD(groups, lr=s.learning_rate)
     return torch.optim.AdamW(groups, lr=s.learning_rate, betas=s.betas, fused=device.type == "cuda")
