@@ -91,9 +91,8 @@ def next_logprobs(model: Responder, kind: str, context: list[int], tokens: list[
     """ln p of every next token after `tokens`, from the beginning, one row by itself."""
     given = {name: torch.tensor(values[n : n + 1]) for name, values in told(kind, n + 1).items()}
     with torch.inference_mode():
-        state = model.start(
-            model.encode(torch.tensor([context]), given.pop("knowledge", None)), speaker=given.get("speaker")
-        )
+        memory = model.encode(torch.tensor([context]), given.get("knowledge"))
+        state = model.start(memory, model.condition(given.get("speaker"), None))
         for token in [BOS, *tokens]:
             logits, state = model.step(state, torch.tensor([token]))
     logp = torch.log_softmax(logits[0], 0)
@@ -164,6 +163,9 @@ METHODS = [
     Decoding(method="sample", top_p=0.8, temperature=1.3, seed=5),
     Decoding(method="sample", top_k=6, top_p=0.9, no_repeat_ngram=2),
     Decoding(method="stochastic-greedy", k=4, seed=1),
+    Decoding(repetition_penalty=1.5),
+    Decoding(guidance=1.5),
+    Decoding(method="sample", guidance=0.7, repetition_penalty=1.3, seed=2),
 ]
 
 
@@ -275,6 +277,43 @@ def test_repetition_is_penalised_as_in_transformers() -> None:
         decode(model, contexts, Decoding(repetition_penalty=p, **how), speaker=[0, 1, 0]) for p in (1.0, 10.0)
     )
     assert sum(len(set(one.tokens)) for one in plain) < sum(len(set(one.tokens)) for one in other)
+
+
+@pytest.mark.parametrize("kind", ["seq2seq", "transformer"])
+def test_guidance_moves_away_from_the_model_that_knows_the_history_alone(kind: str) -> None:
+    model, strength = tiny(kind, vocab_size=50), 2.0
+    contexts = [[5, 6], [7, 8, 9], [10], [5, 5, 5, 5]]
+    who = told(kind, len(contexts))
+    plain = decode(model, contexts, Decoding(max_length=9), **who)
+    guided = decode(model, contexts, Decoding(max_length=9, guidance=strength), **who)
+    assert [one.tokens for one in guided] != [one.tokens for one in plain]
+    average = model.average_condition(1)
+    for n, context in enumerate(contexts):
+        tokens: list[int] = []
+        while len(tokens) < 9:
+            own = next_logprobs(model, kind, context, tokens, n)
+            with torch.inference_mode():
+                state = model.start(model.encode(torch.tensor([context])), average)
+                for token in [BOS, *tokens]:
+                    other, state = model.step(state, torch.tensor([token]))
+            if not tokens:
+                own[EOS] = -torch.inf
+            score = own + strength * (own - torch.log_softmax(other[0], 0))
+            score[own < own.max() + math.log(0.1)] = -torch.inf
+            tokens.append(int(score.argmax()))
+            if tokens[-1] == EOS:
+                break
+        assert guided[n].tokens == [token for token in tokens if token != EOS]
+
+
+def test_guidance_needs_something_to_be_told() -> None:
+    model, contexts = tiny("transformer", vocab_size=50), [[5, 6], [7, 8, 9]]
+    assert decode(model, contexts, Decoding(guidance=3.0)) == decode(model, contexts, Decoding())
+    model, beams = tiny("seq2seq", vocab_size=50), {"method": "beam", "beam_size": 3}
+    guided, plain = (
+        decode(model, contexts, Decoding(guidance=g, **beams), speaker=[0, 1]) for g in (3.0, 0.0)
+    )
+    assert guided == plain
 
 
 def test_a_context_longer_than_the_model_keeps_its_end() -> None:

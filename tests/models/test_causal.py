@@ -122,8 +122,9 @@ def test_stepping_scores_as_the_whole_response_does(base: Path, conditioning: st
         who = {"ocean": torch.rand(3, 5).double() * 6 + 1}
     with torch.inference_mode():
         memory = model.encode(**given)
-        whole = model.logits(model.features(memory, response, **{"speaker": None, "ocean": None, **who}))
-        state, tokens = model.start(memory, **who), torch.full((3,), BOS)
+        who = {"speaker": None, "ocean": None, **who}
+        whole = model.logits(model.features(memory, response, **who))
+        state, tokens = model.start(memory, model.condition(**who)), torch.full((3,), BOS)
         for t in range(response.shape[1]):
             logits, state = model.step(state, tokens)
             assert torch.allclose(logits, whole[:, t], atol=1e-9)

@@ -127,7 +127,7 @@ def test_stepping_scores_as_the_whole_response_does(kind: str) -> None:
         memory = model.encode(context)
         given = {"speaker": None, "ocean": None, **conditions(kind)}
         whole = model.logits(model.features(memory, response, **given))  # (B, T, V)
-        state = model.start(memory, **conditions(kind))
+        state = model.start(memory, model.condition(given["speaker"], given["ocean"]))
         tokens = torch.full((3,), BOS)
         for t in range(response.shape[1]):
             logits, state = model.step(state, tokens)

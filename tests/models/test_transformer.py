@@ -38,7 +38,7 @@ def test_stepping_scores_as_the_whole_response_does(positions: str, norm: str) -
     speaker = torch.tensor([0, 1, 1])
     with torch.inference_mode():
         whole = scores(model, knowledge=KNOWLEDGE, speaker=speaker)
-        state = model.start(model.encode(CONTEXT, KNOWLEDGE), speaker=speaker)
+        state = model.start(model.encode(CONTEXT, KNOWLEDGE), model.condition(speaker, None))
         tokens = torch.full((3,), BOS)
         for t in range(RESPONSE.shape[1]):
             logits, state = model.step(state, tokens)

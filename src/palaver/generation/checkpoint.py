@@ -5,7 +5,6 @@ What they read of a dialogue is what `palaver.models.turns` makes of it, in trai
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Sequence
 from pathlib import Path
@@ -77,12 +76,15 @@ class CheckpointSystem(Named):
         if self.config.knowledge:
             takes.add("knowledge")
         self.takes = frozenset(takes)
+        if self.decoding.guidance and (not takes or self.decoding.method == "beam"):
+            reason = "it is not for beam search" if takes else "the model is told the history alone"
+            self.notes.add("guidance", f"{self.name}: guidance has no effect, since {reason}")
 
     @functools.cached_property
     def settings(self) -> dict[str, Any]:
         parts = [self.folder / part for part in ("config.json", "tokenizer.json", "model.safetensors")]
         model = digest([sha256_of(part) for part in parts if part.is_file()])
-        return {"kind": "checkpoint", "model": model, **dataclasses.asdict(self.decoding)}
+        return {"kind": "checkpoint", "model": model, **self.decoding.settings}
 
     @property
     def chunk(self) -> int:

@@ -8,6 +8,7 @@ draws among the k most probable tokens at every step.
 from __future__ import annotations
 
 import functools
+import math
 
 import torch
 from torch import Tensor
@@ -16,6 +17,9 @@ from palaver.text.vocabulary import BOS, EOS, PAD, SEP, UNK
 
 _NEVER = (slice(PAD, BOS + 1), slice(UNK, SEP + 1))
 """Marks that are no words; EOS is between them. Slices, because filling columns by a list is slow."""
+
+
+_PLAUSIBLE = 0.1
 
 
 def _logsumexp(logits: Tensor) -> Tensor:
@@ -67,6 +71,17 @@ def penalise(logits: Tensor, tokens: Tensor, penalty: float) -> Tensor:
     """`logits` (B, V) of `tokens` (B, t), which were said: divided by `penalty`, multiplied where below 0."""
     said = logits.gather(1, tokens)  # (B, t)
     return logits.scatter_(1, tokens, torch.where(said < 0, said * penalty, said / penalty))
+
+
+def guide(logits: Tensor, other: Tensor, strength: float) -> Tensor:
+    """`logits` (B, V) moved away from `other`: what makes a token likelier here counts 1 + `strength` times.
+
+    Only tokens that are at least `_PLAUSIBLE` times as probable as the best one are left, or what is rare in
+    both would win (Li et al. 2023).
+    """
+    moved = logits + strength * (logits - other)
+    least = logits.amax(1, keepdim=True) + math.log(_PLAUSIBLE)
+    return torch.where(logits >= least, moved, -torch.inf)
 
 
 def uniform(seed: int, keys: Tensor, step: int) -> Tensor:

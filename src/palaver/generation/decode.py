@@ -47,6 +47,8 @@ class Decoding:
     """No sequence of so many tokens twice in a response; 0 for no such rule."""
     repetition_penalty: float = 1.0
     """But for `beam`: how much less probable a token is once the response has it (Keskar et al. 2019)."""
+    guidance: float = 0.0
+    """But for `beam`: what speaker, personality and knowledge make likelier counts 1 + `guidance` times."""
     min_length: int = 1
     max_length: int = 50
     seed: int = 0
@@ -54,12 +56,24 @@ class Decoding:
     def __post_init__(self) -> None:
         decoding_options(layered(vars(self)))
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a record holds. `guidance` where it is used: files from before there was any still go on."""
+        return {name: value for name, value in vars(self).items() if value or name != "guidance"}
+
 
 class Decoded(NamedTuple):
     """A response without its end mark, and ln p of its tokens and end under the model itself."""
 
     tokens: list[int]
     logprob: float
+
+
+class States(NamedTuple):
+    """The decoder's state, and the one in which it is told the history alone; None without guidance."""
+
+    own: Any
+    uninformed: Any
 
 
 @torch.inference_mode()
@@ -93,15 +107,17 @@ def decode(
     seeds = np.arange(n) if keys is None else np.array([choose.as_signed(k) for k in keys], dtype=np.int64)
     told = zip(contexts, knowledge or [()] * n, strict=True)
     most = model.rows_at_once(max((len(context) + len(fact) for context, fact in told), default=0))
-    size = batch_size or max(1, most // (decoding.beam_size if decoding.method == "beam" else 1))
+    rows_each = decoding.beam_size if decoding.method == "beam" else 2 if decoding.guidance else 1
+    size = batch_size or max(1, most // rows_each)
     for batch in _by_length(contexts, knowledge, size):
         # No name is given to the first state here: it would be kept until the batch is done.
         start = partial(_start, model, batch, contexts, knowledge, speaker, ocean)
         if decoding.method == "beam":
-            words, scores = search(model, start(), len(batch), decoding, longest)
+            words, scores = search(model, start().own, len(batch), decoding, longest)
         else:
             own = torch.from_numpy(seeds[batch]).to(model.device)
-            words, scores = _sample(model, start(), own, decoding, longest, hear)
+            is_guided = decoding.guidance > 0
+            words, scores = _sample(model, start(is_guided=is_guided), own, decoding, longest, hear)
         tokens[batch], logprobs[batch] = words, scores
     ended = tokens == EOS
     ends = np.where(ended.any(1), ended.argmax(1), longest)
@@ -128,7 +144,9 @@ def _start(
     knowledge: Sequence[Sequence[int]] | None,
     speaker: Sequence[int] | None,
     ocean: Sequence[Sequence[float]] | None,
-) -> Any:
+    *,
+    is_guided: bool = False,
+) -> States:
     """The decoder's first state for a batch; what several rows share is encoded once."""
     places: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
     row_of = []
@@ -141,12 +159,20 @@ def _start(
     sentences = None
     if knowledge is not None and limits.knowledge:
         sentences = pad([k[: limits.max_knowledge] for _, k in places], device)
-    memory = model.encode(context, sentences)
-    if len(places) < len(batch):
-        memory = take(memory, torch.tensor(row_of, device=device))
+    rows = torch.tensor(row_of, device=device) if len(places) < len(batch) else None
+
+    def encode(sentences: Tensor | None) -> Any:
+        memory = model.encode(context, sentences)
+        return memory if rows is None else take(memory, rows)
+
     who = None if speaker is None else torch.tensor([speaker[i] for i in batch], device=device)
     traits = None if ocean is None else torch.tensor([list(ocean[i]) for i in batch], device=device)
-    return model.start(memory, speaker=who, ocean=traits)
+    memory, condition = encode(sentences), model.condition(who, traits)
+    own = model.start(memory, condition)
+    if not is_guided or (sentences is None and condition is None):
+        return States(own, None)
+    without = memory if sentences is None else encode(None)
+    return States(own, model.start(without, model.average_condition(len(batch))))
 
 
 def pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Tensor:
@@ -160,7 +186,7 @@ def pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Tensor:
 
 
 def _sample(
-    model: Responder, state: Any, keys: Tensor, decoding: Decoding, longest: int, hear: Hear | None
+    model: Responder, states: States, keys: Tensor, decoding: Decoding, longest: int, hear: Hear | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Greedy and random decoding. `keys` (B,) are the rows' own seeds."""
     device = model.device
@@ -171,13 +197,18 @@ def _sample(
     last = torch.full((n,), BOS, device=device)
     running = torch.ones(n, dtype=torch.bool, device=device)
     for step in range(longest):
-        logits, state = model.step(state, last)  # (B, V)
-        total = choose.total(logits)  # before any token is forbidden: the model's own probabilities
-        choose.forbid(logits, step, decoding.min_length)
+        own, state = model.step(states.own, last)  # (B, V)
+        total = choose.total(own)  # before any token is forbidden: the model's own probabilities
+        choose.forbid(own, step, decoding.min_length)
         if decoding.no_repeat_ngram:
-            choose.forbid_repeats(logits, output[place, :step], decoding.no_repeat_ngram)
+            choose.forbid_repeats(own, output[place, :step], decoding.no_repeat_ngram)
+        logits, uninformed = own, None
+        if states.uninformed is not None:
+            other, uninformed = model.step(states.uninformed, last)
+            logits = choose.guide(own, other, decoding.guidance)
         if decoding.repetition_penalty != 1:
-            choose.penalise(logits, output[place, :step], decoding.repetition_penalty)
+            logits = choose.penalise(logits.clone(), output[place, :step], decoding.repetition_penalty)
+        states = States(state, uninformed)
         if decoding.method == "greedy":
             last = choose.most_probable(logits)
         else:
@@ -189,7 +220,7 @@ def _sample(
                 top_k=decoding.k if stochastic else decoding.top_k,
                 top_p=1.0 if stochastic else decoding.top_p,
             )
-        chosen = logits.gather(1, last.unsqueeze(1)).squeeze(1).to(total.dtype)
+        chosen = own.gather(1, last.unsqueeze(1)).squeeze(1).to(total.dtype)
         last = torch.where(running, last, PAD)
         output[place, step] = last
         logprobs[place] += torch.where(running, (chosen - total).double(), 0.0)
@@ -202,5 +233,5 @@ def _sample(
         if left <= FEW * len(place):
             kept = running.nonzero().squeeze(1)
             place, keys, last, running = place[kept], keys[kept], last[kept], running[kept]
-            state = take(state, kept)
+            states = take(states, kept)
     return output.cpu().numpy(), logprobs.cpu().numpy()

@@ -39,6 +39,8 @@ class HuggingFaceSystem(Named):
         self.takes = prompt_fields(options.system_prompt)
         self.notes = Notes()
         self.decoding = Decoding(**options.decoding.given())
+        if self.decoding.guidance:
+            self.notes.add("guidance", f"{name}: guidance has no effect, since it is for checkpoints of ours")
         self._options = options
         self.device = choose_device(options.device)
         source = str(folder / options.model) if (folder / options.model).is_dir() else options.model
@@ -55,8 +57,11 @@ class HuggingFaceSystem(Named):
     @property
     def settings(self) -> dict[str, Any]:
         kept = {"model", "revision", "system_prompt", "examples", "max_context"}
-        decoding = vars(self.decoding)
-        return {"kind": "huggingface", **self._options.model_dump(include=kept), **decoding}
+        return {
+            "kind": "huggingface",
+            **self._options.model_dump(include=kept),
+            **self.decoding.settings,
+        }
 
     @property
     def chunk(self) -> int:

@@ -49,6 +49,13 @@ class DecodingOptions(Strict):
     repetition_penalty: float | None = Field(
         None, ge=1, le=10, description="above 1 repeats fewer tokens of the reply; not for beam search"
     )
+    guidance: float | None = Field(
+        None,
+        ge=0,
+        le=100,
+        description="how much more a checkpoint's reply depends on who speaks and on its knowledge; 0: as "
+        "trained, 1: twice; not for beam search",
+    )
     min_length: int | None = Field(None, ge=0, description="fewest tokens")
     max_length: int | None = Field(None, ge=1, le=100_000, description="most tokens")
     seed: int | None = Field(None, ge=0, description="same seed, same replies")

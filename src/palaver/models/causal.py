@@ -312,9 +312,9 @@ class CausalResponder(Responder):
             return n_known
         return 0
 
-    def start(self, memory: Memory, *, speaker: Tensor | None = None, ocean: Tensor | None = None) -> State:
+    def start(self, memory: Memory, condition: Tensor | None = None) -> State:
         cache = tuple((keys.unsqueeze(1), values.unsqueeze(1)) for keys, values in memory.cache)
-        return State(cache, memory.visible, 0, self.condition(speaker, ocean))
+        return State(cache, memory.visible, 0, condition)
 
     def step(self, state: State, tokens: Tensor) -> tuple[Tensor, State]:
         embedded = self._embed(tokens) if state.length else self._first(state)  # (B k, C)
@@ -324,7 +324,7 @@ class CausalResponder(Responder):
     def features(
         self, memory: Memory, response: Tensor, *, speaker: Tensor | None, ocean: Tensor | None
     ) -> Tensor:
-        state = self.start(memory, speaker=speaker, ocean=ocean)
+        state = self.start(memory, self.condition(speaker, ocean))
         embedded = torch.cat((self._first(state).unsqueeze(1), self._embed(response[:, :-1])), 1)
         return self._go_on(state, embedded)[0]
 

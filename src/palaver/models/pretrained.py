@@ -142,8 +142,8 @@ class Responder(nn.Module, ABC):
         return F.linear(features, self.embed.weight) if self.output is None else self.output(features)
 
     @abstractmethod
-    def start(self, memory: Any, *, speaker: Tensor | None = None, ocean: Tensor | None = None) -> Any:
-        """The state before the first token of a response."""
+    def start(self, memory: Any, condition: Tensor | None = None) -> Any:
+        """The state before the first token of a response; `condition` (B, C) is the vector of who speaks."""
 
     @abstractmethod
     def step(self, state: Any, tokens: Tensor) -> tuple[Tensor, Any]:
@@ -190,6 +190,14 @@ class Responder(nn.Module, ABC):
             return self.personality((ocean.to(self.personality.weight.dtype) - 4) / 3)
         if speaker is not None or ocean is not None:
             raise UserError("this model was trained without speakers and personalities")
+        return None
+
+    def average_condition(self, n: int) -> Tensor | None:
+        """The vectors (n, C) of nobody in particular: the mean of all speakers, or scores in the middle."""
+        if self.config.conditioning == "speaker":
+            return self.speaker.weight.mean(0).expand(n, -1)
+        if self.config.conditioning == "personality":
+            return self.personality.weight.new_zeros(n, self.personality.out_features)
         return None
 
     def weights(self) -> dict[str, Tensor]:

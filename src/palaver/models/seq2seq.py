@@ -151,15 +151,14 @@ class Seq2Seq(Responder):
         )  # (T, B, H) each
         return torch.tanh(self.combine(torch.cat((contexts, hidden), 2))).transpose(0, 1)  # (B, T, H)
 
-    def start(self, memory: Memory, *, speaker: Tensor | None = None, ocean: Tensor | None = None) -> State:
+    def start(self, memory: Memory, condition: Tensor | None = None) -> State:
         none_yet = torch.zeros_like(memory.hidden[:, :1])
-        v = self.condition(speaker, ocean)
         return State(
             memory,
             tuple(h.unsqueeze(1) for h in memory.hidden.unbind(1)),
             tuple(c.unsqueeze(1) for c in memory.cells.unbind(1)),
             none_yet,
-            None if v is None else v.unsqueeze(1),
+            None if condition is None else condition.unsqueeze(1),
         )
 
     def step(self, state: State, tokens: Tensor) -> tuple[Tensor, State]:

@@ -286,17 +286,16 @@ class KnowledgeTransformer(Responder):
             x = layer.after(x, layer.feed(layer.before(x, 2)), 2)
         return x if self.last is None else self.last[1](x)
 
-    def start(self, memory: Memory, *, speaker: Tensor | None = None, ocean: Tensor | None = None) -> State:
+    def start(self, memory: Memory, condition: Tensor | None = None) -> State:
         size, dim = len(memory.values), self.config.dim
         nothing = memory.values.new_empty((size, self.config.heads, 0, dim // self.config.heads))
-        v = self.condition(speaker, ocean)
         return State(
             memory.values,
             bias_of(memory.visible[:, None, None, :], memory.values.dtype),
             tuple((nothing, nothing) for _ in self.decoder),
             memory.visible.new_empty((size, 1, 0)),
             0,
-            None if v is None else v.unsqueeze(1),
+            None if condition is None else condition.unsqueeze(1),
         )
 
     def step(self, state: State, tokens: Tensor) -> tuple[Tensor, State]:
