@@ -131,10 +131,11 @@ def _broken_copy(connection: Connection, me: Rater) -> int | None:
     )
     mine = {(item, group) for item, group in answered}
     free = leases.free_screens(connection, me.id, "degraded", me.group_no, limit=len(mine) * 50)
-    places = connection.execute(
+    rows = connection.execute(
         select(screen.c.id, screen.c.item, screen.c.group_no).where(screen.c.id.in_(free))
     )
-    return next((s for s, item, group in places if (item, group) in mine), None)
+    copies = {s: (item, group) for s, item, group in rows}
+    return next((s for s in free if copies[s] in mine), None)  # a database may give rows in any order
 
 
 def _training(connection: Connection, catalogue: Catalogue, me: Rater, now: float) -> tuple[bool, int | None]:
