@@ -24,7 +24,8 @@ import pickle
 import subprocess
 import sys
 import time
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
@@ -262,8 +263,26 @@ def table(given: argparse.Namespace) -> list[dict[str, Any]]:
         seeds = f"{row['paper_accuracy']:.3f} ({row['n_seeds']} seeds)"
         print(f"{row['row']:>3}  {row['title']:<16} {shown}  {seeds}")
     print("* these pairs were used by the row's stages")
-    (given.out / "table.json").write_text(json.dumps(rows, indent=1))
+    (given.out / "table.json").write_text(json.dumps(about(given) | {"rows": rows}, indent=1) + "\n")
     return rows
+
+
+def about(given: argparse.Namespace) -> dict[str, Any]:
+    """How the table was made, without this machine's folders."""
+    import torch
+
+    encoder = f" --encoder {Path(given.encoder).name}" if given.encoder else ""
+    changed = f" --set {' '.join(given.settings)}" if given.settings else ""
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() and given.device != "cpu" else "no GPU"
+    return {
+        "command": f"python experiments/comparator/run.py --data DATA{encoder} --dev {given.dev}{changed}"
+        f"{' --no-convai' if given.no_convai else ''}{' --tiny' if given.tiny else ''} --out OUT",
+        "date": datetime.now(UTC).date().isoformat(),
+        "seeds": given.seeds,
+        "settings": asdict(settings_of(given)) | {"encoder": Path(given.encoder).name or "minilm"},
+        "data": "Reliable-Eval (train, development), ConvAI 2017 and ConvAI2 for stage 1",
+        "machine": f"{gpu}, torch {torch.__version__}, {os.cpu_count()} cores, {given.jobs} runs at a time",
+    }
 
 
 def _spread(row: dict[str, Any], what: str) -> str:

@@ -31,6 +31,8 @@ MEMORY = 60e9
 """Bytes of a GPU that a process may take."""
 N_VALID = 1500
 """Turns of valid_freq on which the decoding is chosen."""
+GUIDANCE = (0.0, 1.0)
+"""Strengths with which characters answer."""
 DECODINGS: dict[str, dict[str, Any]] = {
     "greedy": {},
     "no 3-gram twice": {"no_repeat_ngram": 3},
@@ -314,11 +316,14 @@ def answer_as_characters(checkpoint: Path, name: str, out: Path, limit: int) -> 
     c = model.config
     texts = (MADE / "contexts.txt").read_text(encoding="utf-8").splitlines()[: limit or None]
     encoded = [join_turns([t], c.max_context, c.frame).tokens for t in encode_turns(vocabulary, texts)]
-    how = Decoding(method="stochastic-greedy", k=5, max_length=40, seed=0)
     is_personal = c.conditioning == "personality"
 
-    def write(path: Path, n: int, who: Sequence[str], scores: Sequence[Sequence[float]] | None) -> None:
+    def write(
+        path: Path, guided: float, n: int, who: Sequence[str], scores: Sequence[Sequence[float]] | None
+    ) -> None:
         began = time.perf_counter()
+        how = Decoding(method="stochastic-greedy", k=5, max_length=40, seed=0, guidance=guided)
+        system = f"smollm-{name}" + (f"-guided-{guided:g}" if guided else "")
         jobs = [(i, k) for i in range(n) for k in range(len(who))]
         options: dict[str, Any] = {"speaker": [k for _, k in jobs]}
         if is_personal:
@@ -328,16 +333,24 @@ def answer_as_characters(checkpoint: Path, name: str, out: Path, limit: int) -> 
         rows = ROWS[device().type]
         decoded = decode_in_memory(model, [encoded[i] for i, _ in jobs], how, rows, keys=keys, **options)
         said = vocabulary.decode_batch([one.tokens for one in decoded])
-        with gzip.open(path, "wt", encoding="utf-8", compresslevel=6) as file:
+        with gzip.open(path, "at", encoding="utf-8", compresslevel=6) as file:
             for (i, k), text in zip(jobs, said, strict=True):
-                row: dict[str, Any] = {"id": str(i + 1), "system": f"smollm-{name}", "speaker": who[k]}
+                row: dict[str, Any] = {"id": str(i + 1), "system": system, "speaker": who[k]}
                 if scores is not None:
                     row["ocean"] = [round(score, 3) for score in scores[k]]
                 file.write(json.dumps({**row, "response": text}, ensure_ascii=False) + "\n")
         print(f"{path.name}: {len(jobs):,} replies in {time.perf_counter() - began:.0f} s", flush=True)
 
-    write(out / f"smollm-{name}.jsonl.gz", len(texts), [*(c.ocean if is_personal else c.speakers)], None)
-    if is_personal:
-        requests, extremes = (read_ocean_table(MADE / f"{t}.csv") for t in ("requests-wide", "extremes"))
-        write(out / "requests.jsonl.gz", min(500, len(texts)), [*requests], [*requests.values()])
-        write(out / "extremes.jsonl.gz", len(texts), [*extremes], [*extremes.values()])
+    people = [*(c.ocean if is_personal else c.speakers)]
+    requests, extremes = (read_ocean_table(MADE / f"{t}.csv") for t in ("requests-wide", "extremes"))
+    kept = {kind: out / f"{kind}.jsonl.gz" for kind in ("requests", "extremes")}
+    for path in kept.values() if is_personal else ():
+        path.unlink(missing_ok=True)
+    for guided in GUIDANCE:
+        path = out / f"smollm-{name}{f'-guided-{guided:g}' if guided else ''}.jsonl.gz"
+        path.unlink(missing_ok=True)
+        write(path, guided, len(texts), people, None)
+        if is_personal:
+            n_asked = min(500, len(texts))
+            write(kept["requests"], guided, n_asked, [*requests], [*requests.values()])
+            write(kept["extremes"], guided, len(texts), [*extremes], [*extremes.values()])
