@@ -19,11 +19,11 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,8 +32,6 @@ EXPERIMENTS = ROOT / "experiments"
 PART = 10_000_000
 """Bytes of a part."""
 PACKED_EVERY = 30
-LARGEST = 16_000_000
-"""Bytes of a file that is packed; larger ones are checkpoints, which stay."""
 PACKAGES = ("pydantic", "gguf", "peft")
 """Beside torch, transformers, accelerate, safetensors, scikit-learn and SciPy."""
 
@@ -46,49 +44,70 @@ class Job:
     script: str
     options: str
     tiny: str
+    kept: tuple[str, ...]
+    """What is packed of OUT; checkpoints are not."""
+    after: str = ""
+    """The job that has to end first: together they would not fit into memory."""
 
-    def command(self, made: Path, base: Path, out: Path, minutes: float, *, is_tiny: bool) -> list[str]:
+    def command(self, places: dict[str, str], *, is_tiny: bool) -> list[str]:
         words = f"{self.options} {self.tiny if is_tiny else ''}".split()
-        places = {"made": made, "base": base, "out": out, "minutes": f"{minutes:.1f}"}
         return [sys.executable, str(EXPERIMENTS / self.script), *(word.format(**places) for word in words)]
 
 
-LANGUAGE_MODEL = (
-    "{{made}}/comparator.npz {} --base {{base}} --out {{out}} --minutes {{minutes}} --processes {}"
-)
-SMOLLM = "run --from {{made}}/smollm --base {{base}} --out {{out}} --minutes {{minutes}} --parts {}"
+def language_model(plan: str) -> str:
+    return f"{{made}}/comparator.npz {plan} --base {{base}} --out {{out}} --minutes {{minutes}} --processes 2"
+
+
+def smollm(parts: str) -> str:
+    places = "--from {made}/smollm --base {base} --out {out} --minutes {minutes}"
+    return f"run {places} --processes 1 --parts {parts}"
+
+
 JOBS = [
     Job(
         "systems",  # what the joined comparator is worth on systems it has not seen
         "comparator/language_model.py",
-        LANGUAGE_MODEL.format("systems", 2),
+        language_model("systems"),
         "--steps 2",
+        ("*.json", "*.npz"),
     ),
     Job(
         "cmade",  # the eleven rows of Table 4 (Liang et al. 2020), three seeds
         "comparator/run.py",
         "--prepared {made}/cmade.xz --encoder {made}/minilm --out {out} --minutes {minutes} --jobs 3",
         "--tiny --device cpu --seeds 0 --rows stage-1 cmade",
+        ("*.json", "*.log", "seed-*/*.json"),
     ),
     Job(
         "tables",  # Table 3 (Gopalakrishnan et al. 2019) with pre-training
         "responders/topical_chat.py",
         "run --from {made}/tables --out {out} --minutes {minutes}"
         " --rows tf-pretrain modern-pretrain tf-pt tf-knowledge-pt modern-tf-knowledge",
-        "--limit 8",
+        "--limit 8 --test-minutes 1 --set optimiser.max_steps=3",
+        ("*.json", "*.npz", "*/*.json"),
     ),
     Job(
         "characters",  # Speaker and Personality Models whose vectors learn faster
         "topical_chat/smollm.py",
-        SMOLLM.format("characters") + " --set optimiser.condition_rate=10",
+        smollm("characters") + " --set optimiser.condition_rate=10",
         "--limit 16",
+        ("*.json", "*.tar"),
     ),
-    Job("adapter", "topical_chat/smollm.py", SMOLLM.format("lora,tf"), "--limit 16"),
+    Job(
+        "adapter",  # of the model with knowledge; and the missing seed of the one without
+        "topical_chat/smollm.py",
+        smollm("lora,tf"),
+        "--limit 16",
+        ("*.json", "*.tar"),
+        after="characters",
+    ),
     Job(
         "seeds",  # the adapter that ships, three times, and each quarter of raters held out
         "comparator/language_model.py",
-        LANGUAGE_MODEL.format("final", 2),
+        language_model("final"),
         "--steps 2",
+        ("*.json", "*.npz", "*.safetensors"),
+        after="systems",
     ),
 ]
 """The most valuable first."""
@@ -121,17 +140,22 @@ def prepare(data: Path, out: Path, python: str) -> None:
     shutil.copy(folder_of("smollm2") / GGUF, made)
     shutil.copytree(minilm_folder(), made / "minilm", dirs_exist_ok=True)
     fetch_packages(made / "packages", python)
-    remove(out / "parts")
-    (out / "parts").mkdir()
-    whole = out / "made.tar"
+    n_parts = cut(made, out / "parts")
+    print(f"{n_parts} parts of {PART / 1e6:.0f} MB at most in {out / 'parts'}")
+
+
+def cut(made: Path, parts: Path) -> int:
+    """The folder as parts; how many."""
+    remove(parts)
+    parts.mkdir()
+    whole = parts.with_suffix(".tar")
     with tarfile.open(whole, "w") as tar:
         tar.add(made, "made")
     with whole.open("rb") as file:
         for number, content in enumerate(iter(lambda: file.read(PART), b"")):
-            (out / "parts" / f"part-{number:03}").write_bytes(content)
+            (parts / f"part-{number:03}").write_bytes(content)
     whole.unlink()
-    parts = sorted((out / "parts").iterdir())
-    print(f"{len(parts)} parts of {PART / 1e6:.0f} MB at most in {out / 'parts'}")
+    return number + 1
 
 
 def fetch_packages(folder: Path, python: str) -> None:
@@ -168,80 +192,106 @@ def unpack(parts: Path, work: Path) -> None:
     whole.unlink()
 
 
-def run(given: argparse.Namespace) -> None:
-    """Start all jobs and pack what they write until they have ended or the time is up."""
-    began = time.time()
-    end = began + 60 * given.minutes
-    work, out = given.work.resolve(), given.out.resolve()
-    work.mkdir(parents=True, exist_ok=True)
-    out.mkdir(parents=True, exist_ok=True)
-    if not (work / "made").is_dir():
-        unpack(given.source, work)
-    made = work / "made"
-    paths = [str(ROOT / "src"), str(made / "packages"), os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {
-        "PYTHONPATH": ":".join(filter(None, paths)),
-        "PYTHONUNBUFFERED": "1",
-        "HF_HUB_OFFLINE": "1",
-        "XDG_CACHE_HOME": str(work / "cache"),
-        "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True",
-    }
-    convert = (
-        "import sys; from pathlib import Path; from palaver.models.smollm2 import converted_folder as f;"
-    )
-    command = [sys.executable, "-c", f"{convert} print(f(Path(sys.argv[1])))", *map(str, made.glob("*.gguf"))]
-    base = Path(
-        subprocess.run(command, env=environment, check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
-    )
-    print(f"{time.time() - began:4.0f} s  SmolLM2 is converted", flush=True)
-    if shutil.which("nvidia-cuda-mps-control"):
-        subprocess.run(["nvidia-cuda-mps-control", "-d"], check=False)
-    wanted = [job for job in JOBS if not given.jobs or job.name in given.jobs]
-    running = {}
-    for job in wanted:
-        folder = work / job.name
+class Window:
+    """The jobs side by side, until they have ended or the time is up."""
+
+    def __init__(self, given: argparse.Namespace) -> None:
+        self.began = time.time()
+        self.end = self.began + 60 * given.minutes
+        self.given, self.work, self.out = given, given.work.resolve(), given.out.resolve()
+        self.made = self.work / "made"
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+        self.ended: dict[str, str] = {}
+        paths = [str(ROOT / "src"), str(self.made / "packages"), os.environ.get("PYTHONPATH", "")]
+        self.environment = os.environ | {
+            "PYTHONPATH": ":".join(filter(None, paths)),
+            "PYTHONUNBUFFERED": "1",
+            "HF_HUB_OFFLINE": "1",
+            "XDG_CACHE_HOME": str(self.work / "cache"),
+            "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True",
+        }
+
+    def say(self, text: str) -> None:
+        print(f"{time.time() - self.began:4.0f} s  {text}", flush=True)
+
+    def run(self) -> None:
+        self.work.mkdir(parents=True, exist_ok=True)
+        self.out.mkdir(parents=True, exist_ok=True)
+        if not self.made.is_dir():
+            unpack(self.given.source, self.work)
+        base = self.convert_base()
+        self.say("SmolLM2 is converted")
+        if shutil.which("nvidia-cuda-mps-control"):
+            subprocess.run(["nvidia-cuda-mps-control", "-d"], check=False)
+        waiting = [job for job in JOBS if not self.given.jobs or job.name in self.given.jobs]
+        names = {job.name for job in waiting}
+        packed = 0.0
+        while len(self.ended) < len(names) and time.time() < self.end:
+            for job in list(waiting):
+                if job.after not in names or job.after in self.ended:
+                    waiting.remove(job)
+                    self.start(job, base)
+            for name, process in self.running.items():
+                if name not in self.ended and process.poll() is not None:
+                    self.ended[name] = f"{process.returncode} after {time.time() - self.began:.0f} s"
+                    self.say(f"{name} ended with {self.ended[name]}: {last_line(self.work / name)}")
+            if time.time() - packed > PACKED_EVERY:
+                self.pack()
+                packed = time.time()
+            time.sleep(0.5)
+        for name, process in self.running.items():
+            if name not in self.ended:
+                os.killpg(process.pid, signal.SIGKILL)
+                self.say(f"{name} is stopped: no time is left")
+        self.pack()
+        print_table(self.work, self.ended)
+
+    def convert_base(self) -> str:
+        """SmolLM2 as a folder of `transformers`."""
+        script = (
+            "import sys; from pathlib import Path; from palaver.models.smollm2 import converted_folder; "
+            "print(converted_folder(Path(sys.argv[1])))"
+        )
+        (gguf,) = self.made.glob("*.gguf")
+        command = [sys.executable, "-c", script, str(gguf)]
+        ended = subprocess.run(command, env=self.environment, check=True, text=True, stdout=subprocess.PIPE)
+        return ended.stdout.strip()
+
+    def start(self, job: Job, base: str) -> None:
+        folder = self.work / job.name
         folder.mkdir(exist_ok=True)
-        minutes = (end - time.time()) / 60 - given.spare
-        words = job.command(made, base, folder / "out", minutes, is_tiny=given.tiny)
+        minutes = (self.end - time.time()) / 60 - self.given.spare
+        places = {
+            "made": str(self.made),
+            "base": base,
+            "out": str(folder / "out"),
+            "minutes": f"{minutes:.1f}",
+        }
+        command = job.command(places, is_tiny=self.given.tiny)
         with (folder / "log.txt").open("ab") as log:
-            running[job.name] = subprocess.Popen(words, stdout=log, stderr=log, env=environment, cwd=folder)
-    packed = 0.0
-    ended: dict[str, str] = {}
-    while True:
-        for name, process in running.items():
-            if name not in ended and process.poll() is not None:
-                ended[name] = f"ended with {process.returncode} after {time.time() - began:.0f} s"
-                print(f"{time.time() - began:4.0f} s  {name}: {last_line(work / name)}", flush=True)
-        is_over = len(ended) == len(running) or time.time() > end
-        if is_over or time.time() - packed > PACKED_EVERY:
-            for name in running:
-                pack(work / name, out / f"{name}.tar")
-            packed = time.time()
-        if is_over:
-            break
-        time.sleep(0.5)
-    for name, process in running.items():
-        if name not in ended:
-            process.kill()
-            print(f"{name}: stopped for time: {last_line(work / name)}", flush=True)
-    print_table(work, ended)
+            self.running[job.name] = subprocess.Popen(
+                command,
+                stdout=log,
+                stderr=log,
+                env=self.environment,
+                cwd=folder,
+                start_new_session=True,  # its own processes are stopped with it
+            )
+
+    def pack(self) -> None:
+        """The log and the results of each job, in files that are whole at any time."""
+        for job in JOBS:
+            if job.name in self.running:
+                target = self.out / f"{job.name}.tar"
+                with tarfile.open(target.with_suffix(".part"), "w") as tar:
+                    for path in [self.work / job.name / "log.txt", *results(self.work, job)]:
+                        tar.add(path, str(path.relative_to(self.work / job.name)))
+                target.with_suffix(".part").rename(target)
 
 
-def pack(folder: Path, target: Path) -> None:
-    """The log and what a job has written, but for checkpoints; whole at any time."""
-    part = target.with_suffix(".part")
-    with tarfile.open(part, "w") as tar:
-        for path in results(folder):
-            tar.add(path, str(path.relative_to(folder)))
-    part.rename(target)
-
-
-def results(folder: Path) -> Iterator[Path]:
-    kept = [folder / "log.txt", *sorted((folder / "out").rglob("*"))]
-    for path in kept:
-        is_whole = path.is_file() and path.suffix not in (".part", ".taken", ".lock")
-        if is_whole and path.stat().st_size <= LARGEST and "last" not in path.parts:
-            yield path
+def results(work: Path, job: Job) -> list[Path]:
+    """What a job has written so far."""
+    return sorted(path for pattern in job.kept for path in (work / job.name / "out").glob(pattern))
 
 
 def last_line(folder: Path) -> str:
@@ -253,8 +303,8 @@ def print_table(work: Path, ended: dict[str, str]) -> None:
     for job in JOBS:
         folder = work / job.name
         if folder.is_dir():
-            n_files = sum(1 for _ in results(folder))
-            print(f"{job.name:12} {n_files:4} files  {ended.get(job.name, 'runs'):32}  {last_line(folder)}")
+            end = ended.get(job.name, "")
+            print(f"{job.name:12} {len(results(work, job)):4} files  {end:20}  {last_line(folder)}")
 
 
 def main() -> None:
@@ -280,7 +330,7 @@ def main() -> None:
     if given.verb == "prepare":
         prepare(given.data.resolve(), given.out.resolve(), given.python)
     elif given.verb == "run":
-        run(given)
+        Window(given).run()
     else:
         print_table(given.work, {})
 
