@@ -134,9 +134,9 @@ class MetaEvaluation(Tabular):
         """(level, measure) -> row."""
         return {(row.level, row.measure): row for row in self.ceiling if row.criterion == criterion}
 
-    def ranked(self, criterion: str, level: str = "outputs", measure: str = "spearman") -> list[MetaRow]:
-        """The rows of one measure, closest to people first; undefined ones last."""
-        rows = [r for r in self.rows if (r.criterion, r.level, r.measure) == (criterion, level, measure)]
+    def ranked(self, criterion: str, level: str = "outputs") -> list[MetaRow]:
+        """The rows of Spearman's correlation, closest to people first; undefined ones last."""
+        rows = [r for r in self.rows if (r.criterion, r.level, r.measure) == (criterion, level, "spearman")]
         return sorted(rows, key=lambda row: (row.value != row.value, -row.value))
 
     def best(self, criterion: str) -> MetaRow | None:

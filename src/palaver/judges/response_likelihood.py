@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-PREFIXES = ("alone", "last", "context", "knowledge")
 _PREFIX_TOKENS = 160
 """Of a history the last so many, of knowledge the first so many."""
 _REPLY_TOKENS = 96

@@ -19,6 +19,9 @@ from torch import Tensor
 from palaver.text.vocabulary import PAD
 from palaver.training.store import Ragged, Store
 
+_PREFETCHED = 4
+"""Batches that are made ahead."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -200,11 +203,11 @@ def example_lengths(store: Store, ids: np.ndarray) -> np.ndarray:
     return np.stack([c.lengths(ids).astype(np.int32) for c in columns], axis=1)
 
 
-def prefetch(batches: Iterator[Batch], depth: int = 4) -> Generator[Batch]:
+def prefetch(batches: Iterator[Batch]) -> Generator[Batch]:
     """The same batches, made by a thread while the last ones are computed with. To be closed when done."""
     pool = ThreadPoolExecutor(1, thread_name_prefix="batches")
     try:
-        waiting = deque(pool.submit(next, batches, None) for _ in range(depth))
+        waiting = deque(pool.submit(next, batches, None) for _ in range(_PREFETCHED))
         while (batch := waiting.popleft().result()) is not None:
             waiting.append(pool.submit(next, batches, None))
             yield batch
