@@ -21,8 +21,6 @@ from palaver.errors import DataError, nearest
 from palaver.files import Encoding, TextStream, as_path, check_readable, detect_format
 from palaver.readers.shapes import Tally, other_file
 
-csv.field_size_limit(1 << 30)  # a cell may be longer than 131,072 characters
-
 Row = tuple[int, Any]
 """Where it stands, as a person counts, and what it holds: an object, or a list where JSON has one."""
 
@@ -279,10 +277,9 @@ def _array_values(stream: TextStream, path: Path) -> Iterator[Any]:
 
 def csv_rows(stream: TextStream, path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """Rows by column name, numbered as a spreadsheet does; blank ones are passed over."""
-    from palaver.tables import read_header  # brings polars, which JSON lines do without
+    from palaver.csv_tables import read_header  # brings polars, which JSON lines do without
 
-    with TextStream(path) as peek:
-        header = read_header(peek, path)
+    header = read_header(path)
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
     number = 0
     try:

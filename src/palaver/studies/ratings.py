@@ -35,8 +35,9 @@ from palaver.statistics.codes import dense_codes
 from palaver.studies.conditions import apply_conditions
 from palaver.studies.results import Reading
 from palaver.studies.treatment import Treatment, ordered_words, treat, usual_order
-from palaver.tables import ROW, TableSource, open_frame
+from palaver.tables import TableSource, open_frame
 from palaver.tabular import Tabular, few
+from palaver.text_columns import ROW
 
 KEYS = ("criterion", "item", "system", "against", "rater", "turn", "repeat")
 """What makes two rows of one kind the same judgement; the later one counts."""
