@@ -18,7 +18,7 @@ from palaver import __version__
 from palaver.cli import options
 from palaver.cli.messages import print_json
 from palaver.engine.cores import n_cores
-from palaver.errors import pip_line
+from palaver.errors import count_of, pip_line
 from palaver.files import cache_home
 
 PURPOSES = {
@@ -173,10 +173,10 @@ def _size_of(folder: Path) -> int:
 
 def _memory() -> int:
     try:
-        found = re.search(r"MemTotal:\s+(\d+) kB", Path("/proc/meminfo").read_text())
+        total = re.search(r"MemTotal:\s+(\d+) kB", Path("/proc/meminfo").read_text())
     except OSError:  # not Linux
         return 0
-    return int(found[1]) * 1024 if found else 0
+    return int(total[1]) * 1024 if total else 0
 
 
 def _device() -> str:
@@ -209,7 +209,7 @@ def _advice(extras: tuple[Extra, ...], kept: tuple[Kept, ...], free: int, home: 
 
 def _show(checkup: Checkup) -> None:
     memory = f", {_amount(checkup.memory)} of memory" if checkup.memory else ""
-    cores = f"{checkup.cores} core{'s' * (checkup.cores != 1)}"
+    cores = count_of(checkup.cores, "core")
     typer.echo(f"Palaver {checkup.palaver}, Python {checkup.python}, {checkup.machine}, {cores}{memory}")
     typer.echo(f"Models: {checkup.device}")
     typer.echo("\nOptional parts")

@@ -325,9 +325,9 @@ def _ceiling(people: PeopleScores, book: ScoreBook, confidence: float, seed: int
     target = PeopleScores(people.criterion, row, people.system, people.rater, others, people.level)
     dialogue = row_names // n_raters
     measured = measure(target, own[None], shape, confidence=confidence, seed=seed, dialogue=dialogue)
-    for found in _rows(people.criterion, [ONE_PERSON], measured):
-        if (found.level, found.measure) in MEASURES and found.level != SYSTEMS:
-            yield found
+    for meta_row in _rows(people.criterion, [ONE_PERSON], measured):
+        if (meta_row.level, meta_row.measure) in MEASURES and meta_row.level != SYSTEMS:
+            yield meta_row
 
 
 def _join(people: PeopleScores, judge: JudgeScores, book: ScoreBook) -> Iterator[JoinRow]:

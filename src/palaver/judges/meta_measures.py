@@ -253,14 +253,14 @@ def _intervals(
                 raters=np.array([one[key][k] for one in without_raters]) if without_raters else None,
                 crossings=np.array([one[key][k] for one in without_crossings]) if without_raters else None,
             )
-            found = jackknife_interval(
+            interval = jackknife_interval(
                 float(values[key][k]),
                 deletions,
                 scale=scale,
                 share=drawn.size / n_items,
                 confidence=confidence,
             )
-            low[key][k], high[key][k] = found.low, found.high
+            low[key][k], high[key][k] = interval.low, interval.high
     return low, high
 
 

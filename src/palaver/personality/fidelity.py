@@ -173,8 +173,9 @@ def compare_traits(
     """The same for pools of responses: one pool is the answer to one request."""
     missing = [name for name in pools.characters if name not in requests]
     if missing:
+        more = " and others" if len(missing) > 5 else ""
         raise DataError(
-            f"there are no requested scores of {', '.join(missing[:5])}{' and others' * (len(missing) > 5)}",
+            f"there are no requested scores of {', '.join(missing[:5])}{more}",
             "name the table that they were generated from with --table",
         )
     n = len(pools.characters)

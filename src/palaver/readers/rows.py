@@ -170,8 +170,8 @@ class RowReader:
         """One error that says what is wrong, where, and what was expected."""
         hint = self.expected
         if self._bad_row is not None:
-            found = json.dumps(self._bad_row, ensure_ascii=False, default=str)
-            hint += f"\nfound {found if len(found) <= 120 else f'{found[:119]}…'}"
+            row = json.dumps(self._bad_row, ensure_ascii=False, default=str)
+            hint += f"\nfound {row if len(row) <= 120 else f'{row[:119]}…'}"
         if isinstance(self._bad_row, dict):
             looks = other_file(self._bad_row)
             hint += f"\n{looks}" if looks and self.noun not in looks else ""
