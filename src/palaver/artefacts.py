@@ -314,8 +314,8 @@ def sync(path: Path) -> None:
 # Locks ---------------------------------------------------------------------------------------------------
 
 
-def lock_file(file: IO[Any], *, wait: bool = False) -> bool:
-    """Lock an open file until it is closed; False if another process has it.
+def lock_file(file: IO[Any], *, wait: bool = False, shared: bool = False) -> bool:
+    """Lock an open file until it is closed; False if another process has it, or (`shared`) has it alone.
 
     Where there are no locks (Windows, some network drives) everybody gets one.
     """
@@ -324,7 +324,8 @@ def lock_file(file: IO[Any], *, wait: bool = False) -> bool:
     except ImportError:
         return True
     try:
-        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+        fcntl.flock(file, kind if wait else kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:  # a file system that knows no locks

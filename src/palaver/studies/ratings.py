@@ -114,7 +114,7 @@ def read_ratings(
     columns: Mapping[str, str] | None = None,
     shape: Shape = "auto",
     criteria: Sequence[str] | None = None,
-    labels: LabelsGiven | Labels | None = None,
+    labels: LabelsGiven | None = None,
     missing: Sequence[str] = (),
     sheet: str | None = None,
     kinds: Mapping[str, Kind] | None = None,
@@ -135,16 +135,26 @@ def read_ratings(
     options = RatingOptions(
         columns=columns or {},
         shape=shape,
-        labels=_with_scales(labels if isinstance(labels, Labels) else make_labels(labels), study),
+        labels=make_labels(labels),
         missing=_names(missing),
-        words=frozenset(_words_of(study)) if study else frozenset(),
-        texts=frozenset(q.criterion.lower() for q in study.questions if q.scale.form == "text")
-        if study
-        else frozenset(),
         criteria=None if criteria is None else _names(criteria),
-        asked=[question.criterion for question in study.questions] if study else None,
         sheet=sheet,
     )
+    return read_rating_table(sources, options, study=study, kinds=kinds, skip_bad=skip_bad, progress=progress)
+
+
+def read_rating_table(
+    sources: Source | Sequence[Source],
+    options: RatingOptions,
+    *,
+    study: Study | None = None,
+    kinds: Mapping[str, Kind] | None = None,
+    skip_bad: bool = False,
+    progress: Progress = no_progress,
+) -> RatingTable:
+    """The same with what is said about the files as one value."""
+    if study is not None:
+        options = _with_study(options, study)
     ratings = read_rating_frame(sources, options, kinds=kinds, progress=progress)
     return _build(ratings, study, options.labels, skip_bad)
 
@@ -157,7 +167,7 @@ def ratings_from_frame(
     columns: Mapping[str, str] | None = None,
     shape: Shape = "auto",
     criteria: Sequence[str] | None = None,
-    labels: LabelsGiven | Labels | None = None,
+    labels: LabelsGiven | None = None,
     missing: Sequence[str] = (),
     kinds: Mapping[str, Kind] | None = None,
     skip_bad: bool = False,
@@ -214,6 +224,17 @@ def _names(given: str | Sequence[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
+def _with_study(options: RatingOptions, study: Study) -> RatingOptions:
+    """With what a study says about its ratings."""
+    return replace(
+        options,
+        labels=_with_scales(options.labels, study),
+        words=frozenset(_words_of(study)),
+        texts=frozenset(q.criterion.lower() for q in study.questions if q.scale.form == "text"),
+        asked=[question.criterion for question in study.questions],
+    )
+
+
 def _words_of(study: Study) -> Iterator[str]:
     """The answers that the study's scales of words offer: a box may be called `NA`."""
     for question in study.questions:
@@ -221,10 +242,10 @@ def _words_of(study: Study) -> Iterator[str]:
             yield from (choice.value for choice in question.scale.choices())
 
 
-def _with_scales(labels: Labels, study: Study | None) -> Labels:
+def _with_scales(labels: Labels, study: Study) -> Labels:
     """With the words that a study's scales have for their steps."""
     numbers = dict(labels.numbers)
-    for question in study.questions if study else ():
+    for question in study.questions:
         if question.scale.form == "number":
             steps = {c.label.lower(): float(c.value) for c in question.scale.choices() if c.label != c.value}
             if steps:

@@ -9,7 +9,7 @@ import math
 from collections import deque
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -139,29 +139,19 @@ class Batch:
         return replace(self, inputs=moved)
 
 
+@dataclass
 class Collator:
     """Example ids into tensors, for one process of `n_ranks`."""
 
-    def __init__(
-        self,
-        store: Store,
-        config: Any,
-        *,
-        ocean: np.ndarray | None = None,
-        rank: int = 0,
-        n_ranks: int = 1,
-        pad_multiple: int = 1,
-        pin: bool = False,
-        takes_width: bool = False,
-    ) -> None:
-        self.store = store
-        self.config = config
-        self.ocean = ocean
-        self.rank = rank
-        self.n_ranks = n_ranks
-        self.pad_multiple = pad_multiple
-        self.pin = pin
-        self.takes_width = takes_width
+    store: Store
+    config: Any
+    _: KW_ONLY
+    ocean: np.ndarray | None = None
+    rank: int = 0
+    n_ranks: int = 1
+    pad_multiple: int = 1
+    pin: bool = False
+    takes_width: bool = False
 
     def __call__(self, ids: np.ndarray) -> Batch:
         store, config = self.store, self.config
