@@ -77,7 +77,7 @@ def draft_experiment(answers: Answers, folder: Path = Path()) -> str:
     names = [line for line in tables if line.startswith("[systems.")]
     repeated = {name for name in names if names.count(name) > 1}
     if repeated:
-        raise UserError(f"two systems would be called {sorted(repeated)[0][len('[systems.') : -1]}")
+        raise UserError(f"two systems would be called {min(repeated)[len('[systems.') : -1]}")
     judges = ["[judges]        # `palaver judge --list` names them; MODULE:FUNCTION takes your own"]
     if answers.judges:
         judges.append(f"by = {toml_value(list(answers.judges))}")
@@ -120,8 +120,8 @@ def _system_lines(said: str, folder: Path) -> Iterator[str]:
         host = urlsplit(said).hostname or "server"
         name = host.split(".")[-2] if "." in host and not host[-1].isdigit() else "server"
         yield from _table(name, "openai", base_url=said, model="NAME")
-        lines = ['# api_key_env = "OPENAI_API_KEY"        # the variable that holds the key', ""]
-        yield from lines
+        yield '# api_key_env = "OPENAI_API_KEY"        # the variable that holds the key'
+        yield ""
     elif is_object_name(said):
         yield from _table(said.rpartition(":")[2], "python", function=said)
     elif said == SMOLLM2:
