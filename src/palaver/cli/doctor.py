@@ -47,7 +47,7 @@ class Extra:
 
 
 @dataclass(frozen=True)
-class Kept:
+class DataPackage:
     """A model or dictionary of `palaver get`."""
 
     name: str
@@ -78,7 +78,7 @@ class Checkup:
     device: str
     """What models run on."""
     extras: tuple[Extra, ...]
-    kept: tuple[Kept, ...]
+    kept: tuple[DataPackage, ...]
     cache: tuple[Folder, ...]
     free: int
     """Bytes left on the cache's disk."""
@@ -111,7 +111,7 @@ def check_up() -> Checkup:
         Extra(name, purpose, tuple(_missing_of(name)), pip_line(name)) for name, purpose in PURPOSES.items()
     )
     kept = tuple(
-        Kept(package.name, package.title, package.version, installed_version(package))
+        DataPackage(package.name, package.title, package.version, installed_version(package))
         for package in PACKAGES.values()
     )
     home = cache_home()
@@ -189,7 +189,7 @@ def _device() -> str:
     return f"torch {torch.__version__} on the processor: no GPU was found"
 
 
-def _advice(extras: tuple[Extra, ...], kept: tuple[Kept, ...], free: int, home: Path) -> Iterator[str]:
+def _advice(extras: tuple[Extra, ...], kept: tuple[DataPackage, ...], free: int, home: Path) -> Iterator[str]:
     lacking = {extra.name: extra for extra in extras if extra.missing}
     if "models" in lacking:
         yield f"for models and the comparator: {lacking['models'].install}"
@@ -233,7 +233,7 @@ def _show(checkup: Checkup) -> None:
         typer.echo("  nothing: all is well")
 
 
-def _state(package: Kept) -> str:
+def _state(package: DataPackage) -> str:
     if package.installed is None:
         return "not here"
     return "here" if package.installed == package.wanted else package.installed

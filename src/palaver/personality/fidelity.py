@@ -80,7 +80,7 @@ class Diagonal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shuffled:
+class ShuffledRequests:
     """The control: the same measurements, the requests dealt out anew many times."""
 
     mean_r: float
@@ -105,7 +105,7 @@ class Fidelity(Tabular):
     """Of the diagonal."""
     mean_other: float
     """Mean size of the other correlations."""
-    control: Shuffled
+    control: ShuffledRequests
     left_out: tuple[tuple[str, int], ...]
     notes: tuple[str, ...]
     run: RunRecord
@@ -211,7 +211,9 @@ def compare_traits(
         diagonal=diagonal,
         mean_r=float(np.mean([cell.r for cell in own])),
         mean_other=float(np.mean([abs(cell.r) for cell in others])),
-        control=Shuffled(mean_r=float(means.mean()), high=float(np.quantile(means, 0.975)), n_deals=n_deals),
+        control=ShuffledRequests(
+            mean_r=float(means.mean()), high=float(np.quantile(means, 0.975)), n_deals=n_deals
+        ),
         left_out=pools.left_out,
         notes=(*pools.notes, *_notes(requested, pools.recogniser)),
         run=record_run(

@@ -15,6 +15,7 @@ from sqlalchemy import select
 
 from palaver import __version__
 from palaver.collection.quality import Checker
+from palaver.server.admin_accounts import REFUSALS, Right, redeem_link
 from palaver.server.admin_sessions import (
     LASTS,
     AdminSession,
@@ -23,7 +24,6 @@ from palaver.server.admin_sessions import (
     find_session,
     list_sessions,
 )
-from palaver.server.admins import REFUSALS, Right, redeem_link
 from palaver.server.chat_log import read_collection
 from palaver.server.dashboard import Pages, as_data, look
 from palaver.server.entry import allow_resume

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import delete, func, insert, select, update
 
-from palaver.server.admins import RIGHTS, Right, Role
+from palaver.server.admin_accounts import RIGHTS, Right, Role
 from palaver.server.database import Database
 from palaver.server.tables import admin, admin_session
 
