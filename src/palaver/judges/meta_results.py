@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from palaver.errors import count_of
-from palaver.schema.run import RunRecord, plain
+from palaver.schema.run import RunRecord, RunResult
 from palaver.studies.results import Reading
-from palaver.tabular import Tabular, columns_of, few
+from palaver.tabular import columns_of, few
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +80,7 @@ class Disagreement:
 
 
 @dataclass(frozen=True, repr=False)
-class MetaEvaluation(Tabular):
+class MetaEvaluation(RunResult):
     """How well judges agree with people. Tables: agreement, ceiling, tests, joined, disagreements."""
 
     run: RunRecord
@@ -109,12 +107,6 @@ class MetaEvaluation(Tabular):
             "joined": columns_of(JoinRow, self.joined),
             "disagreements": columns_of(Disagreement, self.disagreements),
         }
-
-    def to_json(self) -> str:
-        """The results file: undefined numbers are null, beside them stands the reason."""
-        rows = {f.name: plain(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name != "run"}
-        record = {"signature": self.run.signature, "run": self.run.model_dump(mode="json")}
-        return json.dumps({**record, **rows}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
     @property
     def criteria(self) -> tuple[str, ...]:

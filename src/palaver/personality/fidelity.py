@@ -11,8 +11,6 @@ themselves, not to the scores that the default one imitates. As a control the re
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,10 +28,10 @@ from palaver.personality.responses import read_responses, requested_scores
 from palaver.personality.samples import Floats
 from palaver.progress import Progress, no_progress
 from palaver.schema import RunRecord, record_run
-from palaver.schema.run import plain
+from palaver.schema.run import RunResult
 from palaver.statistics.correlation import correlate
 from palaver.statistics.significance import holm
-from palaver.tabular import Tabular, columns_of
+from palaver.tabular import columns_of
 
 INDEPENDENT = "self-report"
 """The recogniser that made no labels."""
@@ -91,7 +89,7 @@ class ShuffledRequests:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Fidelity(Tabular):
+class Fidelity(RunResult):
     """How well measured traits follow requested ones. Tables: matrix (25 cells), diagonal."""
 
     title: str
@@ -126,12 +124,6 @@ class Fidelity(Tabular):
 
     def _tables(self) -> dict[str, Any]:
         return {"matrix": columns_of(Cell, self.matrix), "diagonal": columns_of(Diagonal, self.diagonal)}
-
-    def to_json(self) -> str:
-        """Every field; undefined numbers are null."""
-        rows = {f.name: plain(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name != "run"}
-        record = {"signature": self.run.signature, "run": self.run.model_dump(mode="json")}
-        return json.dumps({**record, **rows}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def measure_fidelity(
