@@ -287,8 +287,8 @@ def clean(
     report = write_cleaned(cleaned, out, record)
     if as_json:
         about = {"left_out": rated.dropped, "notes": [*rated.notes, *cleaned.notes], "report": report}
-        parts = {name: getattr(cleaned, name) for name in ("counts", "reasons", "accuracy", "raters")}
-        print_json({**parts, **about})
+        found = {name: getattr(cleaned, name) for name in ("counts", "reasons", "accuracy", "raters")}
+        print_json({**found, **about})
         return
     print_cleaned(cleaned, Console())
     typer.echo(f"report: {report}")

@@ -120,8 +120,8 @@ def _system_lines(said: str, folder: Path) -> Iterator[str]:
         host = urlsplit(said).hostname or "server"
         name = host.split(".")[-2] if "." in host and not host[-1].isdigit() else "server"
         yield from _table(name, "openai", base_url=said, model="NAME")
-        yield '# api_key_env = "OPENAI_API_KEY"        # the variable that holds the key'
-        yield ""
+        lines = ['# api_key_env = "OPENAI_API_KEY"        # the variable that holds the key', ""]
+        yield from lines
     elif is_object_name(said):
         yield from _table(said.rpartition(":")[2], "python", function=said)
     elif said == SMOLLM2:
