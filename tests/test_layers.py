@@ -31,7 +31,8 @@ ROWS = [
     {"text", "statistics"},
     {"readers", "artefacts", "engine"},
     {"schema"},
-    {"errors", "registry", "config", "files", "sheets", "tables", "tabular", "drawing", "progress", "http"},
+    {"errors", "registry", "config", "files", "sheets", "tables", "csv_tables", "text_columns", "tabular"}
+    | {"drawing", "progress", "http"},
 ]
 """From the top down. A part imports from rows below its own; those of the last row also from each other."""
 

@@ -20,9 +20,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from palaver import files, tables
+from palaver import csv_tables, files, tables
 from palaver.errors import DataError
-from palaver.tables import ROW, TableSource, open_frame, open_table
+from palaver.tables import TableSource, open_frame, open_table
+from palaver.text_columns import ROW
 
 relaxed = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -131,7 +132,7 @@ def test_polars_reads_a_block_as_python_does(
             return str(error)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tables, "_quick_csv", lambda *_: None)
+        patch.setattr(csv_tables, "_quick_csv", lambda *_: None)
         expected = outcome(1 << 20)
     assert outcome(1 << 20) == expected
     assert outcome(len(text) + more) == expected

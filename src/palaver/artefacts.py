@@ -22,7 +22,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 from pydantic import ValidationError
 
@@ -234,9 +234,7 @@ def can_go_on(path: Path, record: RunRecord, *, force: bool = False, free: Seque
 
 
 @contextlib.contextmanager
-def open_artefact(
-    path: Path, record: RunRecord, *, force: bool = False, free: Sequence[str] = ()
-) -> Iterator[IO[bytes]]:
+def open_artefact(path: Path, record: RunRecord, *, force: bool = False) -> Iterator[IO[bytes]]:
     """The file `path`, locked, at its beginning, with what an earlier run with the same record wrote."""
     if path.exists() and not path.is_file():
         raise UserError(f"cannot write {path}: it is no file")
@@ -247,7 +245,7 @@ def open_artefact(
         with open(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666), "r+b") as file:
             if not lock_file(file):
                 raise UserError(f"another run is writing to {path}", "wait for it, or choose another file")
-            if not can_go_on(path, record, force=force, free=free):
+            if not can_go_on(path, record, force=force):
                 file.truncate(0)
                 write_record(path, record)  # before the first row: without it nobody could go on
             yield file
@@ -261,11 +259,11 @@ def open_artefact(
 
 
 @contextlib.contextmanager
-def write_artefact(path: Path, record: RunRecord, mode: Literal["w", "wb"] = "wb") -> Iterator[IO[Any]]:
+def write_artefact(path: Path, record: RunRecord) -> Iterator[IO[bytes]]:
     """A file that is written whole or not at all, and its record."""
     path.unlink(missing_ok=True)  # a new record never stands beside an old file
     write_record(path, record)
-    with write_atomically(path, mode) as file:
+    with write_atomically(path, "wb") as file:
         yield file
 
 
@@ -316,8 +314,8 @@ def sync(path: Path) -> None:
 # Locks ---------------------------------------------------------------------------------------------------
 
 
-def lock_file(file: IO[Any], *, wait: bool = False) -> bool:
-    """Lock an open file until it is closed; False if another process has it.
+def lock_file(file: IO[Any], *, wait: bool = False, shared: bool = False) -> bool:
+    """Lock an open file until it is closed; False if another process has it, or (`shared`) has it alone.
 
     Where there are no locks (Windows, some network drives) everybody gets one.
     """
@@ -326,7 +324,8 @@ def lock_file(file: IO[Any], *, wait: bool = False) -> bool:
     except ImportError:
         return True
     try:
-        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+        fcntl.flock(file, kind if wait else kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:  # a file system that knows no locks

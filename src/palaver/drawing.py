@@ -107,19 +107,16 @@ class Canvas:
         *,
         dash: Sequence[float] = (),
         whole: bool = False,
-        opacity: float = 1,
     ) -> None:
         """A line at `y` from left to right of the plot, or of the whole picture."""
         start, end = (0, self.width) if whole else (self.left, self.right)
         path = f"M{_number(start)} {_number(self.y(y))}H{_number(end)}"
-        self._stroke(path, colour, width, dash, "butt", opacity)
+        self._stroke(path, colour, width, dash, "butt", 1)
 
-    def vertical(
-        self, x: float, colour: str, width: float, *, dash: Sequence[float] = (), opacity: float = 1
-    ) -> None:
+    def vertical(self, x: float, colour: str, width: float, *, dash: Sequence[float] = ()) -> None:
         """A line at `x` from top to bottom of the plot."""
         path = f"M{_number(self.x(x))} {_number(self.top)}V{_number(self.bottom)}"
-        self._stroke(path, colour, width, dash, "butt", opacity)
+        self._stroke(path, colour, width, dash, "butt", 1)
 
     def band(self, low: float, high: float, colour: str) -> None:
         """A ground between two values of y, as wide as the whole picture."""

@@ -8,20 +8,18 @@ are left out: nothing could ask for them.
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import io
-import itertools
 import json
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from pathlib import Path
-from typing import IO, Any, BinaryIO, NamedTuple
+from typing import IO, Any, BinaryIO
 
 import polars as pl
 
+from palaver.csv_tables import csv_frames, read_header
 from palaver.errors import DataError, require
 from palaver.files import (
     Encoding,
@@ -34,14 +32,11 @@ from palaver.files import (
     sha256_of,
 )
 from palaver.sheets import read_sheet, sheet_kind
-
-# A cell may well be longer than 131,072 characters. Set here, so that it always holds.
-csv.field_size_limit(1 << 30)
+from palaver.text_columns import ROW, as_text, cell_text, check_names, is_ours, text_frame
 
 BLOCK = 1 << 23
 BATCH = 1 << 18
 """Rows of a frame."""
-ROW = "row"
 
 
 @dataclass
@@ -137,7 +132,7 @@ def open_frame(frame: Any, name: str = "frame") -> FrameSource:
     if type(frame).__module__.partition(".")[0] == "pandas":
         require("pyarrow", "pandas")  # polars takes frames of pandas through Arrow
     frame = pl.DataFrame(frame)
-    columns = tuple(filter(_is_ours, frame.columns))
+    columns = tuple(filter(is_ours, frame.columns))
     return FrameSource(Path(name), "parquet", columns, frame.height, frame=frame)
 
 
@@ -161,27 +156,26 @@ def open_table(path: str | Path, *, sheet: str | None = None) -> TableSource:
         with TextStream(path) as stream:
             columns = _first_keys(stream, path)
     else:
-        with TextStream(path) as stream:
-            header = read_header(stream, path)
+        header = read_header(path)
         columns = header.names
         source.decimal_commas = header.delimiter != ","
-    source.columns = tuple(filter(_is_ours, columns))
+    source.columns = tuple(filter(is_ours, columns))
     return source
 
 
 def _open_sheet(path: Path, kind: str, name: str | None) -> WholeSource:
     sheet = read_sheet(path, kind, name)
     blank = pl.all_horizontal(pl.all().is_null())
-    cells = _text_frame(sheet.cells, pl.int_range(1, sheet.cells.height + 1, eager=True).alias(ROW))
+    cells = text_frame(sheet.cells, pl.int_range(1, sheet.cells.height + 1, eager=True).alias(ROW))
     filled = cells.filter(~cells.drop(ROW).select(blank).to_series()) if cells.width > 1 else cells.clear()
     if filled.is_empty():
         raise DataError(f"{path}: the sheet {sheet.name!r} is empty", "expected a table with a header")
     header = filled.drop(ROW).row(0)
     names = [name or "" for name in header]
-    _check_names(names, path)
-    columns = [column for column, name in zip(filled.columns, names, strict=False) if _is_ours(name)]
+    check_names(names, path)
+    columns = [column for column, name in zip(filled.columns, names, strict=False) if is_ours(name)]
     frame = filled[1:].select(*columns, ROW)
-    frame.columns = [*filter(_is_ours, names), ROW]
+    frame.columns = [*filter(is_ours, names), ROW]
     source = WholeSource(path, "csv", tuple(frame.columns[:-1]), path.stat().st_size, frame=frame)
     source.decimal_commas = True
     if sheet.others:
@@ -221,219 +215,22 @@ def _open_array(path: Path) -> WholeSource:
         except ValueError as error:
             broken.append((number, str(error)))
         else:
-            rows.append({**{key: _cell(value) for key, value in row.items()}, ROW: number})
+            rows.append({**{key: cell_text(value) for key, value in row.items()}, ROW: number})
     frame = _rows_frame(rows, ())
     source = WholeSource(path, "jsonl", tuple(frame.columns[:-1]), path.stat().st_size, frame=frame)
     source.encoding, source.broken = encoding, broken
     return source
 
 
-def _is_ours(column: str) -> bool:
-    """Our own bookkeeping wins over a column called `row`."""
-    return column not in ("", ROW)
-
-
-class Header(NamedTuple):
-    """The first row of a CSV that is not blank."""
-
-    names: list[str]
-    delimiter: str
-    row: int
-    """Where it stands: 1 unless blank lines come before it."""
-    alone: bool
-    """Whether nothing at all comes after it."""
-
-
-def read_header(stream: BinaryIO, path: Path) -> Header:
-    """Column names and delimiter. A quoted name may hold a line break, hence the csv module."""
-    text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-    try:
-        row, first = 1, text.readline()
-        while first and not first.strip():
-            row, first = row + 1, text.readline()
-        if not first:
-            raise DataError(f"{path} is empty", "expected a table with a header")
-        fields = {d: len(next(csv.reader([first], delimiter=d))) for d in (",", "\t", ";")}
-        delimiter = max(fields, key=lambda d: fields[d])
-        names = next(csv.reader(itertools.chain([first], text), delimiter=delimiter, strict=True))
-        alone = not text.read(1)
-    except csv.Error as error:
-        raise DataError(f"{path}: the header is not a CSV row: {error}") from None
-    finally:
-        text.detach()
-    names = [name.strip() for name in names]
-    _check_names(names, path)
-    return Header(names, delimiter, row, alone)
-
-
-def _check_names(names: Sequence[str], path: Path) -> None:
-    if not any(map(_is_ours, names)):
-        raise DataError(f"{path}: the header names no column", "expected a table with a header")
-    repeated = sorted({name for name in names if name and names.count(name) > 1})
-    if repeated:
-        raise DataError(f"{path}: a column name stands twice in the header: {', '.join(map(repr, repeated))}")
-
-
 def _csv_frames(source: TableSource, progress: Callable[[int], None]) -> Iterator[pl.DataFrame]:
-    with TextStream(source.path) as peek:
-        header = read_header(peek, source.path)
+    header = read_header(source.path)
     if header.alone:
         return
-    # No other name begins with a space.
-    names = [name or f" {i}" for i, name in enumerate(header.names)]
-    unnamed = [name for name, given in zip(names, header.names, strict=True) if not given]
-    row, rest = 0, b""
     with TextStream(source.path) as stream:
         source.encoding = stream.encoding
-        ahead = stream.read(BLOCK)
-        while True:
-            chunk, ahead = ahead, stream.read(BLOCK)
-            is_last = not ahead  # so that a last row without a line end comes with those before it
+        for frame in csv_frames(stream, header, source.path, source.problems, BLOCK):
             progress(stream.consumed())
-            block = rest + chunk.replace(b"\0", b"\x1a")  # ASCII's "substitute"
-            if is_last and block and not block.endswith((b"\n", b"\r")):
-                block += b"\n"
-            if row < header.row:  # it may hold line breaks, so it is read like any other row
-                records, used = _csv_records(block, header.delimiter, header.row - row, at_end=is_last)
-                row += len(records)
-                block = block[used:]
-            quick = _quick_csv(block, names, header.delimiter) if row >= header.row else None
-            rows: Sequence[int]
-            if quick is not None:
-                frame, used = quick
-                rows = range(row + 1, row + 1 + frame.height)
-                row += frame.height
-            else:
-                records, used = [], 0
-                if row >= header.row:
-                    records, used = _csv_records(block, header.delimiter, at_end=is_last)
-                if not is_last and not used and len(block) > BLOCK:
-                    raise DataError(
-                        f"{source.path} has a row of more than {BLOCK:,} bytes",
-                        "perhaps a quotation mark is never closed, or this is no CSV table",
-                    )
-                if records and records[-1].is_open:
-                    raise DataError(
-                        f"{source.path}, row {row + len(records)}: a quotation mark is never closed",
-                        "all that follows it was read as one cell; close it or take it out",
-                    )
-                numbered = list(enumerate(records, start=row + 1))
-                row += len(records)
-                whole = [one for one in numbered if len(one[1].cells) == len(names)]
-                source.problems += _ragged(numbered, len(names))
-                rows = [number for number, _ in whole]
-                columns = zip(*(record.cells for _, record in whole), strict=True)
-                frame = pl.DataFrame(list(columns) or [[] for _ in names], dict.fromkeys(names, pl.String))
-            rest = block[used:]
-            if frame.height:
-                numbers = pl.Series(ROW, rows, dtype=pl.Int64)
-                text = _text_frame(frame.drop(unnamed), numbers)
-                yield text.filter(~pl.all_horizontal(pl.exclude(ROW).is_null()))
-            if is_last and not (rest and chunk):  # what the quick way left is read once more
-                return
-
-
-def _quick_csv(block: bytes, names: Sequence[str], delimiter: str) -> tuple[pl.DataFrame, int] | None:
-    """What polars reads of a block, and the bytes it took; None where a row is odd in any way.
-
-    Polars fills short rows up without a word, so the marks between cells are counted before.
-    """
-    if block.count(b"\r") != block.count(b"\r\n"):
-        return None
-    if b'"' in block:
-        cut, n_rows, n_marks = _count_outside_quotes(block, delimiter)
-    else:
-        cut = block.rfind(b"\n") + 1
-        n_rows, n_marks = block.count(b"\n", 0, cut), block.count(delimiter.encode(), 0, cut)
-    if not n_rows or n_marks != n_rows * (len(names) - 1):
-        return None
-    schema = dict.fromkeys(names, pl.String)
-    try:
-        frame = pl.read_csv(block[:cut], has_header=False, separator=delimiter, schema=schema)
-    except pl.exceptions.PolarsError:  # more cells in a row than there are columns
-        return None
-    return (frame, cut) if frame.height == n_rows else None
-
-
-def _count_outside_quotes(block: bytes, delimiter: str) -> tuple[int, int, int]:
-    """Where the last whole row of a block ends, the rows up to there and the marks between their cells.
-
-    All are 0 where a quotation mark stands inside a cell that is not quoted: polars would part rows there
-    which Python's csv does not.
-    """
-    import numpy as np
-
-    content = np.frombuffer(block, dtype=np.uint8)
-    ends, mark, quote = ord("\n"), ord(delimiter), ord('"')
-    quotes = np.flatnonzero(content == quote)
-    breaks = np.flatnonzero(content == ends)
-    breaks = breaks[np.searchsorted(quotes, breaks) % 2 == 0]
-    if not breaks.size:
-        return 0, 0, 0
-    cut = int(breaks[-1]) + 1
-    quotes = quotes[quotes < cut]
-    before = content[quotes[::2] - 1]  # of the first byte: the last one, which is a line break
-    before[quotes[::2] == 0] = ends
-    after = content[quotes[1::2] + 1]
-    if (
-        not np.isin(before, (mark, ends, quote)).all()
-        or not np.isin(after, (mark, ends, ord("\r"), quote)).all()
-    ):
-        return 0, 0, 0
-    marks = np.flatnonzero(content[:cut] == mark)
-    n_marks = np.count_nonzero(np.searchsorted(quotes, marks) % 2 == 0)
-    return cut, breaks.size, int(n_marks)
-
-
-class _Record(NamedTuple):
-    cells: list[str]
-    text: str
-    is_open: bool
-    """Whether the file ends inside its quotation marks."""
-
-
-def _csv_records(
-    block: bytes, delimiter: str, most: int | None = None, *, at_end: bool
-) -> tuple[list[_Record], int]:
-    """The rows of a block or the first of them, blank ones too, by Python's csv, and the bytes they take."""
-    cut = max(block.rfind(b"\n"), block.rfind(b"\r")) + 1
-    if not at_end and block.endswith(b"\r"):  # perhaps half of a line break
-        cut = max(block.rfind(b"\n", 0, cut - 1), block.rfind(b"\r", 0, cut - 1)) + 1
-    taken: list[str] = []
-    is_over = False
-
-    def lines() -> Iterator[str]:
-        nonlocal is_over
-        for line in io.StringIO(block[:cut].decode(), newline=""):
-            taken.append(line)
-            yield line
-        is_over = True
-
-    records: list[_Record] = []
-    used = 0
-    for cells in itertools.islice(csv.reader(lines(), delimiter=delimiter), most):
-        if is_over and not at_end:  # it goes on in the next block
-            break
-        text = "".join(taken)
-        records.append(_Record(cells, text, is_over))
-        used += len(text.encode())
-        taken.clear()
-    return records, used
-
-
-def _ragged(rows: Sequence[tuple[int, _Record]], n_columns: int) -> Iterator[tuple[int, str]]:
-    """What is wrong with rows of another length. Blank ones are left out without a word."""
-    for number, record in rows:
-        text = record.text.rstrip("\r\n")
-        if len(record.cells) != n_columns and text.strip():
-            shown = text if len(text) <= 80 else text[:77] + "..."
-            yield number, f"expected {n_columns} fields, found {len(record.cells)}: {shown!r}"
-
-
-def _text_frame(frame: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:
-    """Its columns as trimmed text, nothing where nothing is left, and the rows' numbers."""
-    text = (pl.col(c).str.strip_chars().replace("", None) for c in frame.columns if _is_ours(c))
-    return frame.select(*text, rows)
+            yield frame
 
 
 def _first_keys(stream: BinaryIO, path: Path) -> tuple[str, ...]:
@@ -491,7 +288,7 @@ def _plain_json_frame(block: bytes, first_line: int, source: TableSource) -> pl.
         return None
     if frame.height != n_lines or not frame.width:
         return None
-    return _text_frame(frame, pl.Series(ROW, range(first_line, first_line + n_lines), dtype=pl.Int64))
+    return text_frame(frame, pl.Series(ROW, range(first_line, first_line + n_lines), dtype=pl.Int64))
 
 
 def _any_json_frame(block: bytes, first_line: int, source: TableSource) -> pl.DataFrame:
@@ -500,7 +297,7 @@ def _any_json_frame(block: bytes, first_line: int, source: TableSource) -> pl.Da
         if not line.strip():
             continue
         try:
-            row = {key: _cell(value) for key, value in json_object(line).items()}
+            row = {key: cell_text(value) for key, value in json_object(line).items()}
         except ValueError as error:
             source.problems.append((number, f"not a JSON object: {error}"))
             continue
@@ -512,18 +309,7 @@ def _rows_frame(rows: Sequence[dict[str, object]], columns: Sequence[str]) -> pl
     """Rows of JSON with their numbers as a frame that has at least these columns."""
     names = dict.fromkeys([*columns, *(key for row in rows for key in row if key != ROW)])
     frame = pl.DataFrame(rows, schema={**dict.fromkeys(names, pl.String), ROW: pl.Int64})
-    return _text_frame(frame, frame[ROW])
-
-
-def _cell(value: object) -> str | None:
-    """A JSON value as the text a CSV would hold; a list of words is joined by |."""
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, float):  # 1e3 as 1000, which is how polars writes it
-        return format(Decimal(repr(value)), "f").removesuffix(".0")
-    if isinstance(value, list) and all(isinstance(v, str) for v in value):
-        return "|".join(value)
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return text_frame(frame, frame[ROW])
 
 
 def parquet_schema(path: Path) -> dict[str, Any]:
@@ -590,31 +376,4 @@ def _parquet_frames(
         rows = pl.int_range(row, row + frame.height, dtype=pl.Int64, eager=True).alias(ROW)
         row += frame.height
         progress(source.size * (row - 1) // total)
-        yield frame.select(*filter(_is_ours, frame.columns), rows)
-
-
-def as_text(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
-    """A typed frame as the text formats have it: trimmed text, nothing where nothing is left."""
-    try:
-        text = frame.select(_as_text(column) for column in frame.iter_columns() if column.name != ROW)
-        return _text_frame(text, frame[ROW])
-    except pl.exceptions.PolarsError as error:
-        raise DataError(f"{path} cannot be read as a table: {error}") from None
-
-
-def _as_text(column: pl.Series) -> pl.Series:
-    """As the other formats have it: words joined by |, whole numbers without .0, durations in seconds."""
-    kind = column.dtype
-    if kind == pl.String:
-        return column
-    if kind == pl.List(pl.String):
-        return column.list.join("|", ignore_nulls=True)
-    if kind == pl.Duration:
-        return _as_text(column.dt.total_microseconds() / 1e6)
-    if kind.is_float():
-        return column.cast(pl.String).str.strip_suffix(".0")
-    if kind == pl.Binary:
-        return pl.Series(column.name, [v and v.decode(errors="replace") for v in column], dtype=pl.String)
-    if kind.is_nested():
-        return pl.Series(column.name, [_cell(v) for v in column.to_list()], dtype=pl.String)
-    return column.cast(pl.String)
+        yield frame.select(*filter(is_ours, frame.columns), rows)

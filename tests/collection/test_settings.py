@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from palaver.collection.plans import number_of_plans, plan_conversations
-from palaver.collection.records import GRADES, SENTIMENTS, SOURCES
+from palaver.collection.records import GRADES, SOURCES
 from palaver.collection.settings import PRESETS, Collection, load_collection, parse_collection, preset_text
 from palaver.errors import ConfigError, UserError
 
@@ -25,7 +25,9 @@ def test_presets_can_be_read(name: str, tmp_path: Path) -> None:
 def test_the_paper_s_annotations_are_in_its_preset() -> None:
     collection = parse_collection(preset_text("topical-chat"), "preset")
     sentiment, source = collection.about_own
-    assert tuple(c.value for c in sentiment.scale.choices()) == SENTIMENTS
+    assert [c.value for c in sentiment.scale.choices()] == [
+        *("Angry", "Disgusted", "Fearful", "Sad", "Happy", "Surprised", "Curious to Dive Deeper", "Neutral")
+    ]
     assert tuple(c.value for c in source.scale.choices()) == SOURCES
     assert tuple(c.label for c in collection.about_partner[0].scale.choices()) == GRADES
 

@@ -146,18 +146,16 @@ def test_states_are_those_of_the_whole_model() -> None:
         num_attention_heads=9, num_key_value_heads=3,
     )  # fmt: skip
     likelihood = ReplyLikelihood.__new__(ReplyLikelihood)
-    likelihood._model = transformers.LlamaForCausalLM(config).eval()
+    likelihood.model = transformers.LlamaForCausalLM(config).eval()
     likelihood._begin = [0]
     likelihood._ids = lambda text: [ord(letter) % 60 for letter in text]  # type: ignore[method-assign]
     prompts = [ReplyPrompt(("hello",), "", reply) for reply in ("yes", "no, not at all")]
     states = ReplyStates(likelihood).read(prompts)
     for prompt, row in zip(prompts, states, strict=True):
         reply = likelihood._reply_ids(prompt.reply)
-        ids = [0, *likelihood._prefixes(prompt.turns, "")["context"], *reply]
+        ids = [*likelihood._prefixes(prompt.turns, "")["context"], *reply]
         with torch.inference_mode():
-            hidden = likelihood._model(torch.tensor([ids]), output_hidden_states=True).hidden_states[LAYERS][
-                0
-            ]
+            hidden = likelihood.model(torch.tensor([ids]), output_hidden_states=True).hidden_states[LAYERS][0]
         expected = torch.cat([hidden[-len(reply) :].mean(dim=0), hidden[-1]])
         assert row == pytest.approx(expected.numpy(), abs=1e-5)
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.metrics.overlap import n_gram_overlap_with_knowledge, unigram_f1
+from palaver.metrics.examples import Example, Examples
+from palaver.metrics.overlap import KNOWLEDGE_OVERLAP_1, KNOWLEDGE_OVERLAP_2, unigram_f1
 from palaver.metrics.tokens import normalised_words
 
 texts = st.lists(
@@ -67,8 +68,8 @@ def test_f1_cases() -> None:
 
 def test_overlap_with_knowledge() -> None:
     fact = "An octopus has three hearts."
-    assert n_gram_overlap_with_knowledge("An octopus has three hearts!", fact, 2) == 1
-    assert n_gram_overlap_with_knowledge("three hearts, wow", fact) == pytest.approx(2 / 3)
-    assert n_gram_overlap_with_knowledge("hearts three", fact, 2) == 0
-    assert math.isnan(n_gram_overlap_with_knowledge("wow", fact, 2))
-    assert math.isnan(n_gram_overlap_with_knowledge("wow", ""))
+    responses = ["An octopus has three hearts!", "hearts three", "wow"]
+    examples = Examples.of([Example(response, (), fact) for response in responses])
+    assert KNOWLEDGE_OVERLAP_2.scores(examples) == pytest.approx([1, 0, math.nan], nan_ok=True)
+    examples = Examples.of([Example("three hearts, wow", (), fact), Example("wow", (), "")])
+    assert KNOWLEDGE_OVERLAP_1.scores(examples) == pytest.approx([2 / 3, math.nan], nan_ok=True)

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from palaver.cli.main import run
-from palaver.readers.rating_options import parse_labels
+from palaver.readers.rating_options import RatingOptions, parse_labels
 from palaver.studies import RatingTable, read_ratings
+from palaver.studies.ratings import read_rating_table
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -30,12 +31,12 @@ def content(table: RatingTable, criterion: str) -> set[tuple[Any, ...]]:
     return set(table.of(criterion).select("item", "system", "rater", "value").rows())
 
 
-def keywords(words: list[str]) -> dict[str, Any]:
-    """The command line's options as Python takes them."""
-    options: dict[str, Any] = {}
+def options_of(words: list[str]) -> RatingOptions:
+    """The command line's options as a value."""
+    fields: dict[str, Any] = {}
     for name, value in zip(words[::2], words[1::2], strict=True):
-        options[name.removeprefix("--")] = parse_labels([value]) if name == "--labels" else value.split(",")
-    return options
+        fields[name.removeprefix("--")] = parse_labels([value]) if name == "--labels" else value.split(",")
+    return RatingOptions(**fields)
 
 
 @pytest.fixture
@@ -59,7 +60,7 @@ def test_twelve_files_hold_the_same_ratings() -> None:
     expected = read_ratings(FOLDER / "long.csv")
     assert expected.reading.n_ratings == 142
     for name, words in RATING_FILES.items():
-        table = read_ratings(FOLDER / name, **keywords(words))
+        table = read_rating_table(FOLDER / name, options_of(words))
         for criterion in table.criteria:
             assert content(table, criterion) == content(expected, criterion), name
         assert table.criteria == (("quality",) if name == "forms.csv" else ("quality", "warmth")), name

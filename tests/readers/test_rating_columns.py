@@ -11,7 +11,7 @@ import pytest
 from palaver.errors import DataError
 from palaver.readers.rating_columns import ALIASES, FIELDS, REQUIRED, Layout, find_layout
 from palaver.readers.rating_options import Labels, RatingOptions
-from palaver.tables import ROW
+from palaver.text_columns import ROW
 
 pytestmark = pytest.mark.filterwarnings("error")
 

@@ -10,9 +10,10 @@ import polars as pl
 import pytest
 
 from palaver.errors import DataError, UserError
-from palaver.readers.rating_options import parse_labels
+from palaver.readers.rating_options import RatingOptions, parse_labels
 from palaver.schema import Item, Likert, Output, Question, Study
 from palaver.studies import RatingTable, ratings_from_frame, read_ratings
+from palaver.studies.ratings import read_rating_table
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -72,7 +73,8 @@ def test_words_without_an_order(tmp_path: Path) -> None:
 
 def test_labels_hold_for_their_own_criterion(tmp_path: Path) -> None:
     text = LONG + "i,a,r,q,high\ni,b,r,q,low\ni,a,r,effort,high\ni,b,r,effort,low\n"
-    table = read_ratings(file(tmp_path, text), labels=parse_labels(["low,high", "Effort:high,low"]))
+    options = RatingOptions(labels=parse_labels(["low,high", "Effort:high,low"]))
+    table = read_rating_table(file(tmp_path, text), options)
     assert values(table) == [2, 1, 1, 2]
 
 

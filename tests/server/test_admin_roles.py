@@ -17,7 +17,7 @@ from sqlalchemy import select
 from palaver.errors import UserError
 from palaver.schema import Study
 from palaver.server.admin import Need
-from palaver.server.admins import RIGHTS, ROLES, Role, add_admin, list_admins, new_link, remove_admin
+from palaver.server.admin_accounts import RIGHTS, ROLES, Role, add_admin, list_admins, new_link, remove_admin
 from palaver.server.app import create_app
 from palaver.server.database import Database
 from palaver.server.export import pseudonym

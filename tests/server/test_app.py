@@ -408,7 +408,7 @@ def test_mturk_previews_frames_and_submits(serve: Serve) -> None:
 
 
 def test_floods_at_the_door_are_stopped(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("palaver.server.pages.ENTRIES_PER_MINUTE", 3)
+    monkeypatch.setattr("palaver.server.site.ENTRIES_PER_MINUTE", 3)
     client = serve(FULL)
     codes = []
     for _ in range(5):
@@ -418,7 +418,7 @@ def test_floods_at_the_door_are_stopped(serve: Serve, monkeypatch: pytest.Monkey
 
 
 def test_cookies_and_invented_ids_do_not_open_the_door(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("palaver.server.pages.ENTRIES_PER_MINUTE", 3)
+    monkeypatch.setattr("palaver.server.site.ENTRIES_PER_MINUTE", 3)
     client = serve(FULL)
     codes = [client.get(f"/?PROLIFIC_PID=p{n}").status_code for n in range(5)]
     assert codes == [200, 200, 200, 429, 429]
@@ -434,13 +434,13 @@ def test_cookies_and_invented_ids_do_not_open_the_door(serve: Serve, monkeypatch
 def test_other_limits_at_the_door(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, limit: str, links: list[str]
 ) -> None:
-    monkeypatch.setattr(f"palaver.server.pages.{limit}", 3)
+    monkeypatch.setattr(f"palaver.server.site.{limit}", 3)
     client = serve(FULL)
     assert [client.get(link).status_code for link in links] == [200, 200, 200, 429, 429]
 
 
 def test_nobody_sends_more_than_a_person_can(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("palaver.server.pages.ANSWERS_PER_MINUTE", 3)
+    monkeypatch.setattr("palaver.server.site.ANSWERS_PER_MINUTE", 3)
     client, page = rating(serve)  # one form was sent
     head = {"x-csrf-token": csrf(page)}
     codes = [client.post("/api/answers", json=body(page), headers=head).status_code for _ in range(4)]

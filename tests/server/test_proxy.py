@@ -20,7 +20,7 @@ from tests.programs import NGINX_FRAME, needed
 
 from palaver.schema import Study
 from palaver.server.oversight import arm_token
-from palaver.server.pages import ENTRIES_PER_MINUTE
+from palaver.server.site import ENTRIES_PER_MINUTE
 from palaver.studies.design import study_toml
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

@@ -42,7 +42,7 @@ def slow(value: np.ndarray, unit: np.ndarray, rater: np.ndarray, judge: np.ndarr
 @pytest.mark.parametrize("kind", ["distance", "match"])
 def test_who_is_closer_to_the_others_is_the_papers_definition(kind: str) -> None:
     people, unit, rater, _, judge = likert(n=30)
-    found = _person_minus_judge(people, unit, rater, judge, kind).ahead  # type: ignore[arg-type]
+    found = _person_minus_judge(people, unit, judge, kind).ahead  # type: ignore[arg-type]
     assert np.array_equal(found, slow(people, unit, rater, judge, kind))
 
 

@@ -10,11 +10,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 
 from palaver.statistics._kernels import draw_weights
-from palaver.statistics.bradley_terry import (
-    bradley_terry,
-    bradley_terry_bootstrap,
-    is_finite,
-)
+from palaver.statistics.bradley_terry import bradley_terry, bradley_terry_bootstrap
+from palaver.statistics.ford_condition import is_finite
 from palaver.statistics.ranking import WinMatrix, as_comparisons, win_matrix
 
 quick = settings(max_examples=50, deadline=None)

@@ -18,7 +18,7 @@ from palaver import __version__
 from palaver.cli import options
 from palaver.cli.messages import print_json
 from palaver.engine.cores import n_cores
-from palaver.errors import pip_line
+from palaver.errors import count_of, pip_line
 from palaver.files import cache_home
 
 PURPOSES = {
@@ -47,7 +47,7 @@ class Extra:
 
 
 @dataclass(frozen=True)
-class Kept:
+class DataPackage:
     """A model or dictionary of `palaver get`."""
 
     name: str
@@ -78,7 +78,7 @@ class Checkup:
     device: str
     """What models run on."""
     extras: tuple[Extra, ...]
-    kept: tuple[Kept, ...]
+    kept: tuple[DataPackage, ...]
     cache: tuple[Folder, ...]
     free: int
     """Bytes left on the cache's disk."""
@@ -111,7 +111,7 @@ def check_up() -> Checkup:
         Extra(name, purpose, tuple(_missing_of(name)), pip_line(name)) for name, purpose in PURPOSES.items()
     )
     kept = tuple(
-        Kept(package.name, package.title, package.version, installed_version(package))
+        DataPackage(package.name, package.title, package.version, installed_version(package))
         for package in PACKAGES.values()
     )
     home = cache_home()
@@ -173,10 +173,10 @@ def _size_of(folder: Path) -> int:
 
 def _memory() -> int:
     try:
-        found = re.search(r"MemTotal:\s+(\d+) kB", Path("/proc/meminfo").read_text())
+        total = re.search(r"MemTotal:\s+(\d+) kB", Path("/proc/meminfo").read_text())
     except OSError:  # not Linux
         return 0
-    return int(found[1]) * 1024 if found else 0
+    return int(total[1]) * 1024 if total else 0
 
 
 def _device() -> str:
@@ -189,7 +189,7 @@ def _device() -> str:
     return f"torch {torch.__version__} on the processor: no GPU was found"
 
 
-def _advice(extras: tuple[Extra, ...], kept: tuple[Kept, ...], free: int, home: Path) -> Iterator[str]:
+def _advice(extras: tuple[Extra, ...], kept: tuple[DataPackage, ...], free: int, home: Path) -> Iterator[str]:
     lacking = {extra.name: extra for extra in extras if extra.missing}
     if "models" in lacking:
         yield f"for models and the comparator: {lacking['models'].install}"
@@ -209,7 +209,7 @@ def _advice(extras: tuple[Extra, ...], kept: tuple[Kept, ...], free: int, home: 
 
 def _show(checkup: Checkup) -> None:
     memory = f", {_amount(checkup.memory)} of memory" if checkup.memory else ""
-    cores = f"{checkup.cores} core{'s' * (checkup.cores != 1)}"
+    cores = count_of(checkup.cores, "core")
     typer.echo(f"Palaver {checkup.palaver}, Python {checkup.python}, {checkup.machine}, {cores}{memory}")
     typer.echo(f"Models: {checkup.device}")
     typer.echo("\nOptional parts")
@@ -233,7 +233,7 @@ def _show(checkup: Checkup) -> None:
         typer.echo("  nothing: all is well")
 
 
-def _state(package: Kept) -> str:
+def _state(package: DataPackage) -> str:
     if package.installed is None:
         return "not here"
     return "here" if package.installed == package.wanted else package.installed

@@ -19,6 +19,7 @@ from palaver.judges import judge_names
 from palaver.judges.llm import Budget, LlmRatings, outputs_of, rate_study
 from palaver.readers.rating_files import write_frames
 from palaver.reports.judges import print_judgements, print_tally
+from palaver.schema import Study
 from palaver.studies import draft_study, load_study
 
 LLM = "llm:"
@@ -96,10 +97,19 @@ def judge(
                 "other judges rate the responses themselves: palaver judge responses.jsonl --by NAME",
             )
         limits = Budget(tokens=token_limit, money=cost_limit, token_prices=_prices(token_prices))
-        _ask_models(
-            file, models, preset=preset, repeats=repeats, both_orders=not one_order, budget=limits,
-            systems=systems, device=device, columns=options.parse_columns(columns), out=out, as_json=as_json,
-        )  # fmt: skip
+        from palaver.judges.llm_models import open_language_model
+
+        study = _study_to_answer(file, preset, options.parse_columns(columns))
+        results = []
+        with progress() as tell:
+            for name in models:
+                model = open_language_model(name, systems=systems, device=device)
+                results.append(
+                    rate_study(
+                        study, model, repeats=repeats, both_orders=not one_order, budget=limits, progress=tell
+                    )
+                )
+        _show_answers(study, results, out, as_json)
         return
     with progress() as tell:
         result = rate(
@@ -129,40 +139,21 @@ def _prices(words: str | None) -> tuple[float, float]:
     return given, taken
 
 
-def _ask_models(
-    file: Path,
-    models: list[str],
-    *,
-    preset: str | None,
-    repeats: int,
-    both_orders: bool,
-    budget: Budget,
-    systems: Path | None,
-    device: str,
-    columns: dict[str, str],
-    out: Path | None,
-    as_json: bool,
-) -> None:
+def _study_to_answer(file: Path, preset: str | None, columns: dict[str, str]) -> Study:
+    """The study in a file, or a preset's about responses."""
+    if file.suffix != ".toml":
+        return draft_study(file, preset=preset or "likert", columns=columns).study
+    if preset is not None:
+        raise UsageError("--preset is for responses; a study file says itself what is asked")
+    return load_study(file)
+
+
+def _show_answers(study: Study, results: list[LlmRatings], out: Path | None, as_json: bool) -> None:
+    """What the models answered, with their habits where they compared."""
     from palaver.judges.bias import bias_report
-    from palaver.judges.llm_models import open_language_model
     from palaver.reports.bias import print_bias
     from palaver.studies.ratings import ratings_from_frame
 
-    if file.suffix == ".toml":
-        if preset is not None:
-            raise UsageError("--preset is for responses; a study file says itself what is asked")
-        study = load_study(file)
-    else:
-        study = draft_study(file, preset=preset or "likert", columns=columns).study
-    results: list[LlmRatings] = []
-    with progress() as tell:
-        for name in models:
-            model = open_language_model(name, systems=systems, device=device)
-            results.append(
-                rate_study(
-                    study, model, repeats=repeats, both_orders=both_orders, budget=budget, progress=tell
-                )
-            )
     frames = [result.frame for result in results if result.frame.height]
     if out is not None and frames:
         write_frames(frames, out)

@@ -11,10 +11,10 @@ from rich.console import Console
 from palaver.cli import options
 from palaver.cli.messages import print_json
 from palaver.cli.progress import progress
-from palaver.cli.rating_tables import read_table
 from palaver.errors import UsageError
 from palaver.files import write_atomically
 from palaver.readers.rating_options import RatingOptions
+from palaver.studies.ratings import read_rating_table
 
 
 def meta(
@@ -82,7 +82,7 @@ def meta(
         pairs.append((judges, people))
     result: MetaEvaluation | BiasReport
     with progress() as tell:
-        table = read_table(list(files), file_options, kinds=options.parse_kinds(kind))
+        table = read_rating_table(list(files), file_options, kinds=options.parse_kinds(kind))
         if habits:
             result = bias_report(table, responses=responses, confidence=confidence)
         else:

@@ -14,7 +14,7 @@ from palaver.cli.serving import checked_url, sign_in
 from palaver.cli.study_database import ServedStudy, open_study
 from palaver.errors import UsageError
 from palaver.reports import lines
-from palaver.server.admins import ROLES, Role, add_admin, list_admins, new_link, remove_admin
+from palaver.server.admin_accounts import ROLES, Role, add_admin, list_admins, new_link, remove_admin
 from palaver.server.database import Database
 from palaver.server.oversight import served_address
 

@@ -13,7 +13,6 @@ from rich.console import Console
 from palaver.cli import options
 from palaver.cli.messages import print_json
 from palaver.cli.progress import progress
-from palaver.cli.rating_tables import read_table
 from palaver.cli.study_database import database_url, open_study
 from palaver.errors import count_of
 from palaver.files import check_readable, check_writable, write_atomically
@@ -28,7 +27,7 @@ from palaver.statistics.normalise import NORMALISATIONS
 from palaver.studies import RatingTable, load_study, write_long
 from palaver.studies import analyse as run_analysis
 from palaver.studies.describe import describe as run_description
-from palaver.studies.ratings import count_bad
+from palaver.studies.ratings import count_bad, read_rating_table
 from palaver.tables import TableSource, open_table
 
 
@@ -94,7 +93,7 @@ def analyse(
     sources, served = rating_sources(ratings, include_excluded)
     design = design or served
     with _writable(folder) if folder is not None else nullcontext(), progress() as tell:
-        table = read_table(
+        table = read_rating_table(
             sources,
             file_options,
             study=design,

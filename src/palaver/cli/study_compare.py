@@ -12,7 +12,6 @@ from rich.text import Text
 
 from palaver.cli import options
 from palaver.cli.messages import print_json
-from palaver.cli.rating_tables import read_table
 from palaver.files import check_readable
 from palaver.readers.rating_options import RatingOptions
 from palaver.reports import lines, numbers
@@ -20,6 +19,7 @@ from palaver.reports.names import clean
 from palaver.statistics.normalise import NORMALISATIONS
 from palaver.studies.agreement_comparison import AgreementComparison
 from palaver.studies.agreement_comparison import compare_agreement as run_comparison
+from palaver.studies.ratings import read_rating_table
 
 _NORMALISATIONS = ("auto", *NORMALISATIONS)
 
@@ -59,7 +59,7 @@ def compare_agreement(
     tables = []
     for path in (a, b):
         check_readable(path)
-        tables.append(read_table(path, file_options))
+        tables.append(read_rating_table(path, file_options))
     comparison = run_comparison(
         *tables,
         normalise=normalise,

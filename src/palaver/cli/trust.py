@@ -11,7 +11,6 @@ from rich.console import Console
 
 from palaver.cli import options
 from palaver.cli.messages import print_json
-from palaver.cli.rating_tables import read_table
 from palaver.cli.study_analyse import rating_sources
 from palaver.errors import UsageError, UserError
 from palaver.files import write_atomically
@@ -20,6 +19,7 @@ from palaver.readers.rating_options import RatingOptions
 from palaver.reports.page import write_page
 from palaver.reports.trust import print_trust
 from palaver.studies import RatingTable, load_study
+from palaver.studies.ratings import read_rating_table
 from palaver.studies.trust import TrustReport, trust_interval
 from palaver.studies.trust_alt import CLOSENESS, trust_alt_test
 from palaver.studies.trust_ppi import trust_ppi
@@ -211,7 +211,7 @@ def one_criterion(file_options: RatingOptions) -> str | None:
 def read_people(named: str, study: Path | None, file_options: RatingOptions) -> RatingTable:
     """The ratings of a file or a served study."""
     sources, served = rating_sources([named], include_excluded=False)
-    return read_table(sources, file_options, study=load_study(study) if study else served)
+    return read_rating_table(sources, file_options, study=load_study(study) if study else served)
 
 
 def read_judges(named: list[Path], file_options: RatingOptions) -> RatingTable:
@@ -219,7 +219,7 @@ def read_judges(named: list[Path], file_options: RatingOptions) -> RatingTable:
     for path in named:
         if not path.exists():
             raise UserError(f"there is no file {path}")
-    return read_table(list(named), replace(file_options, criteria=None, sheet=None))
+    return read_rating_table(list(named), replace(file_options, criteria=None, sheet=None))
 
 
 def finish(report: TrustReport, out: Path | None, as_json: bool) -> None:

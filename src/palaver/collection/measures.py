@@ -126,7 +126,7 @@ def _copied(side: Side) -> float | None:
     reading_set = side.reading_set
     if reading_set is None or len(side.turns) < FEWEST_TURNS:
         return None
-    read: frozenset[tuple[str, ...]] = frozenset().union(*map(_runs, _texts(reading_set)))
+    read: frozenset[tuple[str, ...]] = frozenset().union(*map(_runs, reading_set.texts()))
     n_words = n_copied = 0
     for turn in side.turns:
         tokens = _tokens(turn.text)
@@ -137,14 +137,6 @@ def _copied(side: Side) -> float | None:
         n_words += len(tokens)
         n_copied += sum(is_copied)
     return n_copied / n_words if n_words else None
-
-
-def _texts(reading_set: ReadingSet) -> Iterable[str]:
-    for section in reading_set.sections:
-        yield section.lead
-        yield from (fact.text for fact in section.facts)
-    if reading_set.article is not None:
-        yield from reading_set.article.parts
 
 
 def _tokens(text: str) -> tuple[str, ...]:

@@ -27,10 +27,6 @@ from palaver.readers.rows import RowFile
 from palaver.schema import Dialogue
 from palaver.schema.base import Labels, Name, Noun, Text
 
-SENTIMENTS = (
-    *("Angry", "Disgusted", "Fearful", "Sad", "Happy", "Surprised"),
-    *("Curious to Dive Deeper", "Neutral"),
-)
 PERSONAL = "Personal Knowledge"
 SOURCES = ("FS1", "FS2", "FS3", "AS1", "AS2", "AS3", "AS4", PERSONAL)
 GRADES = ("Poor", "Not Good", "Passable", "Good", "Excellent")

@@ -6,6 +6,7 @@ the lid while waiting: nothing tells the server, and pairing them would leave th
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from random import Random
 
@@ -49,7 +50,6 @@ class Outcome:
     exits: dict[str, int]
     pay: dict[Pay, int]
     unexplained: int
-    median_wait: float
 
     @property
     def share_incomplete(self) -> float:
@@ -107,13 +107,7 @@ def simulate(rules: Rules, crowd: Crowd, seed: int = 0) -> Outcome:
                 people = host.lobby.rooms[event.room or 0].people
                 n_paired_ghosts += sum(person in gone for person in people)
     visitors = host.lobby.visitors.values()
-    exits: dict[str, int] = {}
-    pay: dict[Pay, int] = {}
-    for visitor in visitors:
-        exits[visitor.exit] = exits.get(visitor.exit, 0) + 1
-        pay[visitor.pay] = pay.get(visitor.pay, 0) + 1
     held = [room for room in host.lobby.rooms.values() if room.began_at is not None]
-    waits = sorted(v.seconds_waited for v in visitors if v.rooms)
     return Outcome(
         arrivals=crowd.n,
         conversations=len(held),
@@ -121,10 +115,9 @@ def simulate(rules: Rules, crowd: Crowd, seed: int = 0) -> Outcome:
         interrupted=sum(any(o.exit == "lost" for o in room.occupancies) for room in held),
         ghosts_invited=n_invited_ghosts,
         ghosts_paired=n_paired_ghosts,
-        exits=exits,
-        pay=pay,
+        exits=Counter(visitor.exit for visitor in visitors),
+        pay=Counter(visitor.pay for visitor in visitors),
         unexplained=sum(visitor.pay == "open" or not visitor.reason for visitor in visitors),
-        median_wait=waits[len(waits) // 2] if waits else 0.0,
     )
 
 

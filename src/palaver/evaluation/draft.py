@@ -77,7 +77,7 @@ def draft_experiment(answers: Answers, folder: Path = Path()) -> str:
     names = [line for line in tables if line.startswith("[systems.")]
     repeated = {name for name in names if names.count(name) > 1}
     if repeated:
-        raise UserError(f"two systems would be called {sorted(repeated)[0][len('[systems.') : -1]}")
+        raise UserError(f"two systems would be called {min(repeated)[len('[systems.') : -1]}")
     judges = ["[judges]        # `palaver judge --list` names them; MODULE:FUNCTION takes your own"]
     if answers.judges:
         judges.append(f"by = {toml_value(list(answers.judges))}")

@@ -107,8 +107,8 @@ class People(Strict):
     def _one_of_three(self) -> Self:
         given = [name for name in ("ratings", "study", "simulate") if getattr(self, name) is not None]
         if len(given) != 1:
-            found = " and ".join(given) or "none"
-            raise ValueError(f"expected one of ratings, study and simulate, found {found}")
+            named = " and ".join(given) or "none"
+            raise ValueError(f"expected one of ratings, study and simulate, found {named}")
         return self
 
     @property

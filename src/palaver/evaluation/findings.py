@@ -165,7 +165,7 @@ def answer(verdicts: Sequence[Verdict], n_raters: int) -> str:
         source = f"{deciding.title} says"
     best = deciding.best
     if len(best) == n_systems:
-        told = f"No difference between {_and(best)} can be shown, {source}"
+        told = f"No difference between {wording.enumerated(best)} can be shown, {source}"
     elif len(best) == 1:
         other = deciding.ranking.scores[1].system
         told = (
@@ -173,7 +173,7 @@ def answer(verdicts: Sequence[Verdict], n_raters: int) -> str:
         )
         told += f", {source}"
     else:
-        told = f"{_and(best)} are better than the rest and not told apart, {source}"
+        told = f"{wording.enumerated(best)} are better than the rest and not told apart, {source}"
     if judges:
         told += f"; {_share(judges, 'judge' if deciding.is_by_people else 'other judge')}"
     return f"{told}."
@@ -191,10 +191,6 @@ def _share(judges: Sequence[Verdict], called: str) -> str:
     if counts["disagrees"]:
         told += f", {counts['disagrees']} put{'s' if counts['disagrees'] == 1 else ''} another system first"
     return told
-
-
-def _and(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 # Judges beside people --------------------------------------------------------------------------------------

@@ -227,7 +227,7 @@ def restrict(table: RatingTable, systems: Sequence[str], items: set[str]) -> tup
     rated = pl.coalesce(named["context"].cast(pl.String), named["item"].cast(pl.String))
     rated_items = set(named.select(rated.alias("item"))["item"].to_list())
     if not rated_items & items:
-        example, own = sorted(rated_items)[0], sorted(items)[0] if items else ""
+        example, own = min(rated_items), min(items, default="")
         raise DataError(
             f"{', '.join(table.reading.files)}: none of its items is a context of this experiment",
             f"it has such as {example!r}, the test set such as {own!r}: use the ids of responses.jsonl",

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from palaver.schema.judge import Direction
-from palaver.schema.run import RunRecord, plain
+from palaver.schema.run import RunRecord, RunResult
 from palaver.studies.results import AgreementRow, IntervalRow, RankingRow
-from palaver.tabular import Tabular, columns_of
+from palaver.tabular import columns_of
 
 PEOPLE = "people"
 SIMULATED = "simulated people"
@@ -128,7 +126,7 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class ExperimentResult(Tabular):
+class ExperimentResult(RunResult):
     """Which system is better, by whom, and how sure that is. Tables: verdicts, systems, judges, agreement."""
 
     title: str
@@ -186,9 +184,3 @@ class ExperimentResult(Tabular):
             "judges": columns_of(JudgeRow, self.judges, leave_out=("left_out", "notes")),
             "agreement": columns_of(AgreementWithPeople, self.agreement),
         }
-
-    def to_json(self) -> str:
-        """`results.json`: undefined numbers are null, beside them stands the reason."""
-        rows = {f.name: plain(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name != "run"}
-        record = {"signature": self.run.signature, "run": self.run.model_dump(mode="json")}
-        return json.dumps({**record, **rows}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

@@ -141,10 +141,7 @@ class Store:
 
     def replies(self, keys: Sequence[bytes]) -> dict[bytes, Reply]:
         """Those of the replies that are there."""
-        found = {}
-        for key, text, logprob, n_tokens, skipped in self._rows("reply", keys):
-            found[key] = Reply(text, logprob, n_tokens, skipped)
-        return found
+        return {key: Reply(*fields) for key, *fields in self._rows("reply", keys)}
 
     def put_replies(self, owner: bytes, replies: Mapping[bytes, Reply], notes: Iterable[str] = ()) -> None:
         """What a system said, and what is to be known about it; `owner` is the system's digest."""

@@ -61,8 +61,7 @@ def print_evaluation(evaluation: ExperimentResult, console: Console) -> None:
     for sentence in evaluation.worth[:4]:
         lines.indented(console, sentence, indent=0)
     lines.notes(console, evaluation.notes)
-    console.print()
-    lines.line(console, clean(str(evaluation.run)), "dim")
+    lines.run_record(console, evaluation.run)
 
 
 def print_plan(plan: Plan, console: Console) -> None:

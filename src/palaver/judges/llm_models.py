@@ -226,29 +226,11 @@ class LocalModel:
 
     def _shares(self, text: str, answers: Sequence[str]) -> Any:
         """How the model shares its belief among the answers, each read to its end."""
-        import torch
+        from palaver.models.likelihood import continue_prefix
 
-        prefix = self._ids(text)
         endings = [self._tokenizer(a, add_special_tokens=False, verbose=False)["input_ids"] for a in answers]
-        with torch.inference_mode():
-            first = self._model(
-                torch.tensor([prefix], device=self._model.device), use_cache=True, logits_to_keep=1
-            )
-            cache = first.past_key_values
-            cache.batch_repeat_interleave(len(endings))
-            longest = max(map(len, endings))
-            padded = torch.zeros((len(endings), longest), dtype=torch.long)
-            for row, ids in enumerate(endings):
-                padded[row, : len(ids)] = torch.tensor(ids)
-            padded = padded.to(self._model.device)
-            begin = first.logits.expand(len(endings), 1, -1)
-            logits = begin
-            if longest > 1:
-                later = self._model(padded[:, :-1], past_key_values=cache, use_cache=True).logits
-                logits = torch.cat([begin, later], dim=1)  # (answers, tokens, vocabulary)
-            chosen = (
-                logits.float().log_softmax(dim=2).gather(2, padded[..., None])[..., 0]
-            )  # (answers, tokens)
+        logits, tokens = continue_prefix(self._model, self._ids(text), endings)
+        chosen = logits.log_softmax(dim=2).gather(2, tokens[..., None])[..., 0]  # (answers, tokens)
         scores = np.array([float(chosen[row, : len(ids)].sum()) for row, ids in enumerate(endings)])
         shares = np.exp(scores - scores.max())
         return shares / shares.sum()

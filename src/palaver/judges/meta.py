@@ -19,7 +19,7 @@ from palaver.judges.meta_measures import (
     OUTPUTS,
     SYSTEMS,
     WITHIN,
-    Measured,
+    Measurements,
     correlations,
     measure,
     of_means,
@@ -214,7 +214,7 @@ def _rows_of_whole(people: PeopleScores, judge: JudgeScores, book: ScoreBook) ->
         )  # fmt: skip
 
 
-def _rows(criterion: str, names: Sequence[str], measured: Measured) -> Iterator[MetaRow]:
+def _rows(criterion: str, names: Sequence[str], measured: Measurements) -> Iterator[MetaRow]:
     for k, name in enumerate(names):
         for level, measure_name in [*MEASURES, *((SYSTEMS, name) for name in OF_SYSTEMS)]:
             value = float(measured.values[level, measure_name][k])
@@ -238,7 +238,7 @@ def _rows(criterion: str, names: Sequence[str], measured: Measured) -> Iterator[
             )  # fmt: skip
 
 
-def _why_undefined(value: float, level: str, measured: Measured, k: int) -> str:
+def _why_undefined(value: float, level: str, measured: Measurements, k: int) -> str:
     if math.isfinite(value):
         return ""
     if measured.n[level] < 2:
@@ -325,9 +325,9 @@ def _ceiling(people: PeopleScores, book: ScoreBook, confidence: float, seed: int
     target = PeopleScores(people.criterion, row, people.system, people.rater, others, people.level)
     dialogue = row_names // n_raters
     measured = measure(target, own[None], shape, confidence=confidence, seed=seed, dialogue=dialogue)
-    for found in _rows(people.criterion, [ONE_PERSON], measured):
-        if (found.level, found.measure) in MEASURES and found.level != SYSTEMS:
-            yield found
+    for meta_row in _rows(people.criterion, [ONE_PERSON], measured):
+        if (meta_row.level, meta_row.measure) in MEASURES and meta_row.level != SYSTEMS:
+            yield meta_row
 
 
 def _join(people: PeopleScores, judge: JudgeScores, book: ScoreBook) -> Iterator[JoinRow]:

@@ -48,7 +48,7 @@ Values = dict[tuple[str, str], Floats]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Measured:
+class Measurements:
     """Values of each judge with intervals."""
 
     values: Values
@@ -73,7 +73,7 @@ def measure(
     confidence: float,
     seed: int,
     dialogue: Ints | None = None,
-) -> Measured:
+) -> Measurements:
     """All measures of judges (judges, items, systems) that scored the same outputs.
 
     `dialogue` numbers the dialogue of each item; without it each item is one of its own.
@@ -103,7 +103,7 @@ def measure(
     signs = draw_signs(len(h), _PERMUTATIONS, np.random.default_rng([seed, 2]))
     sure = system_confidences(h, signs)
     cells = np.isfinite(h)
-    return Measured(
+    return Measurements(
         values=values,
         low=low,
         high=high,
@@ -253,14 +253,14 @@ def _intervals(
                 raters=np.array([one[key][k] for one in without_raters]) if without_raters else None,
                 crossings=np.array([one[key][k] for one in without_crossings]) if without_raters else None,
             )
-            found = jackknife_interval(
+            interval = jackknife_interval(
                 float(values[key][k]),
                 deletions,
                 scale=scale,
                 share=drawn.size / n_items,
                 confidence=confidence,
             )
-            low[key][k], high[key][k] = found.low, found.high
+            low[key][k], high[key][k] = interval.low, interval.high
     return low, high
 
 

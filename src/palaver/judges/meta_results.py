@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from palaver.errors import count_of
-from palaver.schema.run import RunRecord, plain
+from palaver.schema.run import RunRecord, RunResult
 from palaver.studies.results import Reading
-from palaver.tabular import Tabular, columns_of, few
+from palaver.tabular import columns_of, few
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +80,7 @@ class Disagreement:
 
 
 @dataclass(frozen=True, repr=False)
-class MetaEvaluation(Tabular):
+class MetaEvaluation(RunResult):
     """How well judges agree with people. Tables: agreement, ceiling, tests, joined, disagreements."""
 
     run: RunRecord
@@ -110,12 +108,6 @@ class MetaEvaluation(Tabular):
             "disagreements": columns_of(Disagreement, self.disagreements),
         }
 
-    def to_json(self) -> str:
-        """The results file: undefined numbers are null, beside them stands the reason."""
-        rows = {f.name: plain(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name != "run"}
-        record = {"signature": self.run.signature, "run": self.run.model_dump(mode="json")}
-        return json.dumps({**record, **rows}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
     @property
     def criteria(self) -> tuple[str, ...]:
         """People's criteria, in their order."""
@@ -134,9 +126,9 @@ class MetaEvaluation(Tabular):
         """(level, measure) -> row."""
         return {(row.level, row.measure): row for row in self.ceiling if row.criterion == criterion}
 
-    def ranked(self, criterion: str, level: str = "outputs", measure: str = "spearman") -> list[MetaRow]:
-        """The rows of one measure, closest to people first; undefined ones last."""
-        rows = [r for r in self.rows if (r.criterion, r.level, r.measure) == (criterion, level, measure)]
+    def ranked(self, criterion: str, level: str = "outputs") -> list[MetaRow]:
+        """The rows of Spearman's correlation, closest to people first; undefined ones last."""
+        rows = [r for r in self.rows if (r.criterion, r.level, r.measure) == (criterion, level, "spearman")]
         return sorted(rows, key=lambda row: (row.value != row.value, -row.value))
 
     def best(self, criterion: str) -> MetaRow | None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-PREFIXES = ("alone", "last", "context", "knowledge")
 _PREFIX_TOKENS = 160
 """Of a history the last so many, of knowledge the first so many."""
 _REPLY_TOKENS = 96
@@ -26,27 +24,42 @@ class ReplyPrompt:
     reply: str
 
 
+@dataclass(frozen=True)
+class ContextReplies:
+    """Replies to one context, as tokens."""
+
+    places: list[int]
+    """Among all prompts."""
+    prefixes: dict[str, list[int]]
+    replies: list[list[int]]
+
+
 class ReplyLikelihood:
     """SmolLM2 over replies. Replies to one context share its tokens, which are read once."""
 
     def __init__(self, device: str = "auto") -> None:
         from palaver.models.smollm2 import load_smollm2
 
-        self._model, self._tokenizer = load_smollm2(device, "float32")
+        self.model, self._tokenizer = load_smollm2(device, "float32")
         self._begin = [self._tokenizer.bos_token_id or 0]
 
     def score(self, prompts: Sequence[ReplyPrompt]) -> list[dict[str, Floats]]:
         """Of each reply the log-probability of each token and of the end of the line, after each prefix."""
-        by_context: dict[tuple[tuple[str, ...], str], list[int]] = {}
-        for place, prompt in enumerate(prompts):
-            by_context.setdefault((prompt.turns, prompt.knowledge), []).append(place)
         scores: list[dict[str, Floats]] = [{} for _ in prompts]
-        for (turns, knowledge), places in by_context.items():
-            replies = [self._reply_ids(prompts[place].reply) for place in places]
-            for name, prefix in self._prefixes(turns, knowledge).items():
-                for place, values in zip(places, self._score(prefix, replies), strict=True):
+        for shared in self.by_context(prompts):
+            for name, prefix in shared.prefixes.items():
+                for place, values in zip(shared.places, self._score(prefix, shared.replies), strict=True):
                     scores[place][name] = values
         return scores
+
+    def by_context(self, prompts: Sequence[ReplyPrompt]) -> Iterator[ContextReplies]:
+        """The replies as tokens, those to one context together."""
+        places_of: dict[tuple[tuple[str, ...], str], list[int]] = {}
+        for place, prompt in enumerate(prompts):
+            places_of.setdefault((prompt.turns, prompt.knowledge), []).append(place)
+        for (turns, knowledge), places in places_of.items():
+            replies = [self._reply_ids(prompts[place].reply) for place in places]
+            yield ContextReplies(places, self._prefixes(turns, knowledge), replies)
 
     def _ids(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
@@ -68,26 +81,12 @@ class ReplyLikelihood:
         if knowledge:
             fact = self._ids(knowledge)[:_PREFIX_TOKENS]
             prefixes["knowledge"] = [*fact, *self._ids("\n\n"), *last, *reply]
-        return prefixes
+        return {name: [*self._begin, *ids] for name, ids in prefixes.items()}
 
     def _score(self, prefix: Sequence[int], replies: Sequence[Sequence[int]]) -> list[Floats]:
-        import torch
+        from palaver.models.likelihood import continue_prefix
 
-        device = self._model.device
-        with torch.inference_mode():
-            first: Any = self._model(
-                torch.tensor([[*self._begin, *prefix]], device=device), use_cache=True, logits_to_keep=1
-            )
-            cache = first.past_key_values
-            cache.batch_repeat_interleave(len(replies))
-            longest = max(map(len, replies))
-            padded = torch.zeros((len(replies), longest), dtype=torch.long)
-            for row, ids in enumerate(replies):
-                padded[row, : len(ids)] = torch.tensor(ids)
-            padded = padded.to(device)
-            later = self._model(padded[:, :-1], past_key_values=cache, use_cache=True).logits  # (B, T-1, V)
-            begin = first.logits.expand(len(replies), 1, -1)  # (B, 1, V)
-            logits = torch.cat([begin, later], dim=1).float()  # (B, T, V)
-            chosen = logits.gather(2, padded[..., None])[..., 0] - logits.logsumexp(dim=2)  # (B, T)
+        logits, tokens = continue_prefix(self.model, prefix, replies)  # (B, T, V), (B, T)
+        chosen = logits.gather(2, tokens[..., None])[..., 0] - logits.logsumexp(dim=2)  # (B, T)
         values = chosen.double().cpu().numpy()
         return [values[row, : len(ids)] for row, ids in enumerate(replies)]

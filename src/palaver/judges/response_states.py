@@ -23,7 +23,7 @@ class ReplyStates:
         from torch.nn import Identity
 
         self._likelihood = likelihood
-        whole = likelihood._model.model
+        whole = likelihood.model.model
         self._layers = copy.copy(whole)
         self._layers._modules = dict(whole._modules)  # a copy of a module shares its parts with the original
         self._layers.layers = whole.layers[:LAYERS]
@@ -31,29 +31,22 @@ class ReplyStates:
 
     def read(self, prompts: Sequence[ReplyPrompt]) -> Floats:
         """(replies, twice the width of the model). A context that replies share is read once."""
-        by_context: dict[tuple[tuple[str, ...], str], list[int]] = {}
-        for place, prompt in enumerate(prompts):
-            by_context.setdefault((prompt.turns, prompt.knowledge), []).append(place)
         states = np.empty((len(prompts), 2 * self._layers.config.hidden_size))
-        for (turns, knowledge), places in by_context.items():
-            prefix = self._likelihood._prefixes(turns, knowledge)["context"]
-            replies = [self._likelihood._reply_ids(prompts[place].reply) for place in places]
-            states[places] = self._read(prefix, replies)
+        for shared in self._likelihood.by_context(prompts):
+            states[shared.places] = self._read(shared.prefixes["context"], shared.replies)
         return states
 
     def _read(self, prefix: Sequence[int], replies: Sequence[Sequence[int]]) -> Floats:
         import torch
 
-        device = self._likelihood._model.device
-        longest = max(map(len, replies))
-        padded = torch.zeros((len(replies), longest), dtype=torch.long)
-        for row, ids in enumerate(replies):
-            padded[row, : len(ids)] = torch.tensor(ids)
+        from palaver.models.likelihood import pad_rows
+
+        device = self._likelihood.model.device
+        tokens, _ = pad_rows(replies, 0, device)
         with torch.inference_mode():
-            begin = torch.tensor([[*self._likelihood._begin, *prefix]], device=device)
-            cache = self._layers(begin, use_cache=True).past_key_values
+            cache = self._layers(torch.tensor([prefix], device=device), use_cache=True).past_key_values
             cache.batch_repeat_interleave(len(replies))
-            later: Any = self._layers(padded.to(device), past_key_values=cache, use_cache=True)
+            later: Any = self._layers(tokens, past_key_values=cache, use_cache=True)
         hidden = later.last_hidden_state.double().cpu().numpy()  # (B, T, C)
         rows = [hidden[row, : len(ids)] for row, ids in enumerate(replies)]
         return np.array([np.concatenate([of_reply.mean(axis=0), of_reply[-1]]) for of_reply in rows])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -30,7 +30,7 @@ def candidates_of(reading_set: ReadingSet | None) -> Candidates:
     """Lead sections, facts and article parts, cut into sentences."""
     if reading_set is None:
         return Candidates()
-    sentences = [sentence for text in _texts(reading_set) for sentence in _sentences(text)]
+    sentences = [sentence for text in reading_set.texts() for sentence in _sentences(text)]
     distinct = tuple(dict.fromkeys(sentences))
     return Candidates(distinct, len(sentences) - len(distinct))
 
@@ -63,11 +63,3 @@ def reading_sentences(dialogues: Iterable[Dialogue]) -> list[str]:
 def _names(id: str, speaker: str) -> bool:
     before = id[: -len(speaker)]
     return id.endswith(speaker) and (not before or not before[-1].isalnum())
-
-
-def _texts(reading_set: ReadingSet) -> Iterator[str]:
-    for section in reading_set.sections:
-        yield section.lead
-        yield from (fact.text for fact in section.facts)
-    if reading_set.article is not None:
-        yield from reading_set.article.parts

@@ -125,13 +125,13 @@ class FeatureTable:
         for group in groups:
             heard = list(dict.fromkeys(texts[text] for query in group.queries for text in query.history))
             place = {row: i for i, row in enumerate(heard)}
-            said = _Said(self, turns, heard, candidates, [sentences[s] for s in group.candidates])
+            said = _Comparison(turns, heard, candidates, [sentences[s] for s in group.candidates])
             yield [
                 self._of_query([place[texts[text]] for text in query.history], said)
                 for query in group.queries
             ]
 
-    def _of_query(self, turns: list[int], said: _Said) -> Floats:
+    def _of_query(self, turns: list[int], said: _Comparison) -> Floats:
         n = len(said.own)
         nothing = np.zeros(n, np.float32)
         history = said.cosines[turns]  # (turns, candidates)
@@ -216,12 +216,10 @@ class _Turns:
         self.asks = np.array([text.rstrip().endswith("?") for text in texts], np.float32)
 
 
-class _Said:
+class _Comparison:
     """A group's candidates beside the turns before its queries: tables (turns, candidates)."""
 
-    def __init__(
-        self, maker: FeatureTable, turns: _Turns, heard: list[int], candidates: _Candidates, own: list[int]
-    ) -> None:
+    def __init__(self, turns: _Turns, heard: list[int], candidates: _Candidates, own: list[int]) -> None:
         vectors = candidates.tfidf[own]
         self.cosines = _product(turns.tfidf[heard], vectors)
         self.bm25 = _product(turns.counts[heard], candidates.bm25[own])

@@ -63,7 +63,7 @@ def summarise(lead: str, most_words: int = MOST_WORDS) -> str:
     return " ".join(candidates[place] for place in sorted(chosen))
 
 
-def rank_sentences(texts: Sequence[str], damping: float = DAMPING) -> Floats:
+def rank_sentences(texts: Sequence[str]) -> Floats:
     """The TextRank score of each sentence. (sentences,)"""
     n = len(texts)
     if n == 0:
@@ -71,7 +71,7 @@ def rank_sentences(texts: Sequence[str], damping: float = DAMPING) -> Floats:
     weights = _overlaps(texts)  # (n, n), symmetric
     totals = weights.sum(axis=1)  # (n,)
     shares = np.divide(weights, totals[:, None], out=np.zeros_like(weights), where=totals[:, None] > 0)
-    return np.linalg.solve(np.eye(n) - damping * shares.T, np.full(n, 1 - damping))
+    return np.linalg.solve(np.eye(n) - DAMPING * shares.T, np.full(n, 1 - DAMPING))
 
 
 def _overlaps(texts: Sequence[str]) -> Floats:

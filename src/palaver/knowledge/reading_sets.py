@@ -218,7 +218,6 @@ def make_pair(
     *,
     id: str,
     rng: np.random.Generator,
-    sides: tuple[str, str] = SIDES,
 ) -> tuple[ReadingSet, ReadingSet]:
     """What the two sides read. Their names end the ids of the sets, so that a speaker's set is found."""
     fault = pair_fault(base, choice.article, configuration)
@@ -247,7 +246,7 @@ def make_pair(
         )
 
     first, second = (1, 0) if choice.is_swapped else (0, 1)
-    return reading_set(sides[0], first), reading_set(sides[1], second)
+    return reading_set(SIDES[0], first), reading_set(SIDES[1], second)
 
 
 def _deal(

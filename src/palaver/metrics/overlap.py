@@ -29,14 +29,6 @@ def unigram_f1(prediction: str, reference: str | Sequence[str]) -> float:
     return float(_reference_f1(Examples.of([Example(prediction, references)]))[0])
 
 
-def n_gram_overlap_with_knowledge(prediction: str, knowledge: str, n: int = 1) -> float:
-    """Share of the response's word n-grams that the knowledge sentence holds, punctuation left out.
-
-    1 is a copy, or a part of one; nan if the response has fewer than `n` words or there is no knowledge.
-    """
-    return float(_overlap(Examples.of([Example(prediction, (), knowledge)]), n)[0])
-
-
 def _f1(n_common: Ints, own: Ints, others: Ints) -> Floats:
     """2PR/(P + R); undefined where there is nothing to compare with."""
     return divide(2 * n_common, own + others, others > 0)
@@ -64,6 +56,10 @@ def _longest_runs(examples: Examples) -> Ids:
 
 
 def _overlap(examples: Examples, n: int) -> Floats:
+    """Share of each response's word n-grams that its knowledge sentence holds, punctuation left out.
+
+    1 is a copy, or a part of one; nan if the response has fewer than `n` words or there is no knowledge.
+    """
     own, known = examples.predictions.tokens("terms"), examples.knowledge.tokens("terms")
     is_known = np.concatenate([np.zeros(1, np.int64), (_longest_runs(examples) >= n).cumsum()])
     n_known = np.diff(is_known[own.starts])

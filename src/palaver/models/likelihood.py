@@ -92,7 +92,7 @@ def nats_of_tokens(
     lengths = [len(prefix) + len(reply) for prefix, reply in zip(prefixes, replies, strict=True)]
     nats = np.zeros(len(lengths))
     for batch in batches_by_length(lengths, max_tokens):
-        ids, mask = _padded([[*prefixes[n], *replies[n]] for n in batch], 0, model.device)  # (B, T)
+        ids, mask = pad_rows([[*prefixes[n], *replies[n]] for n in batch], 0, model.device)  # (B, T)
         first = min(len(prefixes[n]) for n in batch) - 1  # the first state that predicts a token of a reply
         width = ids.shape[1]
         fewer = {"logits_to_keep": width - first} if keeps_few else {}
@@ -118,8 +118,8 @@ def nats_of_targets(
     lengths = [max(len(source), len(reply)) for source, reply in zip(sources, replies, strict=True)]
     nats = np.zeros(len(lengths))
     for batch in batches_by_length(lengths, max_tokens):
-        ids, mask = _padded([sources[n] for n in batch], 0, model.device)  # (B, S)
-        targets, _ = _padded([replies[n] for n in batch], -100, model.device)  # (B, T)
+        ids, mask = pad_rows([sources[n] for n in batch], 0, model.device)  # (B, S)
+        targets, _ = pad_rows([replies[n] for n in batch], -100, model.device)  # (B, T)
         with torch.inference_mode():
             logits = model(ids, attention_mask=mask, labels=targets, use_cache=False).logits  # (B, T, V)
             costs = F.cross_entropy(logits.double().transpose(1, 2), targets, reduction="none")  # (B, T)
@@ -127,7 +127,24 @@ def nats_of_targets(
     return nats
 
 
-def _padded(rows: Sequence[Sequence[int]], filler: int, device: Any) -> tuple[torch.Tensor, torch.Tensor]:
+def continue_prefix(
+    model: Any, prefix: Sequence[int], continuations: Sequence[Sequence[int]]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Logits (B, T, V) at the tokens (B, T) of several continuations of one prefix, which is read once."""
+    with torch.inference_mode():
+        first = model(torch.tensor([prefix], device=model.device), use_cache=True, logits_to_keep=1)
+        cache = first.past_key_values
+        cache.batch_repeat_interleave(len(continuations))
+        tokens, _ = pad_rows(continuations, 0, model.device)  # (B, T)
+        logits = first.logits.expand(len(continuations), 1, -1)  # (B, 1, V)
+        if tokens.shape[1] > 1:
+            later = model(tokens[:, :-1], past_key_values=cache, use_cache=True).logits  # (B, T-1, V)
+            logits = torch.cat([logits, later], dim=1)
+        return logits.float(), tokens
+
+
+def pad_rows(rows: Sequence[Sequence[int]], filler: int, device: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Tokens filled up at the end, and where there are any."""
     width = max(map(len, rows))
     ids = torch.full((len(rows), width), filler)
     mask = torch.zeros(len(rows), width, dtype=torch.int64)
@@ -290,11 +307,11 @@ class CheckpointModel(LanguageModel):
         self, contexts: list[list[int]], targets: list[list[int]], knowledge: list[list[int]]
     ) -> NDArray[np.float64]:
         model = self._model
-        context, response = (_padded([row or [PAD] for row in rows], PAD, model.device)[0]
+        context, response = (pad_rows([row or [PAD] for row in rows], PAD, model.device)[0]
                              for rows in (contexts, targets))  # fmt: skip
         sentences = None
         if model.config.knowledge:
-            sentences = _padded([row or [PAD] for row in knowledge], PAD, model.device)[0]
+            sentences = pad_rows([row or [PAD] for row in knowledge], PAD, model.device)[0]
         memory = model.encode(context, sentences)
         features = model.features(memory, response, speaker=None, ocean=None)  # (B, T, C)
         logits = model.logits(features).double().transpose(1, 2)  # (B, V, T)

@@ -27,15 +27,15 @@ def predict_by_mlp(train: Floats, label: Rows, test: Floats, seed: int) -> Rows:
 def predict_by_k_means(train: Floats, label: Rows, test: Floats, seed: int) -> Rows:
     cluster = require("sklearn.cluster", "models")
     n = int(label.max()) + 1
-    found = cluster.KMeans(n_clusters=n, n_init=10, random_state=seed).fit_predict(train)
-    return _nearest(train, label, np.asarray(found), test)
+    clusters = cluster.KMeans(n_clusters=n, n_init=10, random_state=seed).fit_predict(train)
+    return _nearest(train, label, np.asarray(clusters), test)
 
 
 def predict_by_agglomeration(train: Floats, label: Rows, test: Floats, seed: int) -> Rows:
     """Ward's method; nothing in it is random."""
     cluster = require("sklearn.cluster", "models")
-    found = cluster.AgglomerativeClustering(n_clusters=int(label.max()) + 1).fit_predict(train)
-    return _nearest(train, label, np.asarray(found), test)
+    clusters = cluster.AgglomerativeClustering(n_clusters=int(label.max()) + 1).fit_predict(train)
+    return _nearest(train, label, np.asarray(clusters), test)
 
 
 def _nearest(train: Floats, label: Rows, cluster: Rows, test: Floats) -> Rows:

@@ -52,10 +52,10 @@ def rates(totals: np.ndarray, columns: Sequence[str]) -> np.ndarray:
     return np.stack(rate_columns, axis=1)
 
 
-def soften(z: np.ndarray, limit: float = LIMIT) -> np.ndarray:
+def soften(z: np.ndarray) -> np.ndarray:
     """Standardised values as they are up to the limit, their logarithm beyond it; rising everywhere."""
     size = np.abs(z)
-    return np.where(size > limit, np.sign(z) * (limit + np.log1p(np.maximum(size - limit, 0))), z)
+    return np.where(size > LIMIT, np.sign(z) * (LIMIT + np.log1p(np.maximum(size - LIMIT, 0))), z)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,6 @@ themselves, not to the scores that the default one imitates. As a control the re
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,10 +28,10 @@ from palaver.personality.responses import read_responses, requested_scores
 from palaver.personality.samples import Floats
 from palaver.progress import Progress, no_progress
 from palaver.schema import RunRecord, record_run
-from palaver.schema.run import plain
+from palaver.schema.run import RunResult
 from palaver.statistics.correlation import correlate
 from palaver.statistics.significance import holm
-from palaver.tabular import Tabular, columns_of
+from palaver.tabular import columns_of
 
 INDEPENDENT = "self-report"
 """The recogniser that made no labels."""
@@ -80,7 +78,7 @@ class Diagonal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shuffled:
+class ShuffledRequests:
     """The control: the same measurements, the requests dealt out anew many times."""
 
     mean_r: float
@@ -91,7 +89,7 @@ class Shuffled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Fidelity(Tabular):
+class Fidelity(RunResult):
     """How well measured traits follow requested ones. Tables: matrix (25 cells), diagonal."""
 
     title: str
@@ -105,7 +103,7 @@ class Fidelity(Tabular):
     """Of the diagonal."""
     mean_other: float
     """Mean size of the other correlations."""
-    control: Shuffled
+    control: ShuffledRequests
     left_out: tuple[tuple[str, int], ...]
     notes: tuple[str, ...]
     run: RunRecord
@@ -126,12 +124,6 @@ class Fidelity(Tabular):
 
     def _tables(self) -> dict[str, Any]:
         return {"matrix": columns_of(Cell, self.matrix), "diagonal": columns_of(Diagonal, self.diagonal)}
-
-    def to_json(self) -> str:
-        """Every field; undefined numbers are null."""
-        rows = {f.name: plain(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name != "run"}
-        record = {"signature": self.run.signature, "run": self.run.model_dump(mode="json")}
-        return json.dumps({**record, **rows}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def measure_fidelity(
@@ -173,8 +165,9 @@ def compare_traits(
     """The same for pools of responses: one pool is the answer to one request."""
     missing = [name for name in pools.characters if name not in requests]
     if missing:
+        more = " and others" if len(missing) > 5 else ""
         raise DataError(
-            f"there are no requested scores of {', '.join(missing[:5])}{' and others' * (len(missing) > 5)}",
+            f"there are no requested scores of {', '.join(missing[:5])}{more}",
             "name the table that they were generated from with --table",
         )
     n = len(pools.characters)
@@ -210,7 +203,9 @@ def compare_traits(
         diagonal=diagonal,
         mean_r=float(np.mean([cell.r for cell in own])),
         mean_other=float(np.mean([abs(cell.r) for cell in others])),
-        control=Shuffled(mean_r=float(means.mean()), high=float(np.quantile(means, 0.975)), n_deals=n_deals),
+        control=ShuffledRequests(
+            mean_r=float(means.mean()), high=float(np.quantile(means, 0.975)), n_deals=n_deals
+        ),
         left_out=pools.left_out,
         notes=(*pools.notes, *_notes(requested, pools.recogniser)),
         run=record_run(

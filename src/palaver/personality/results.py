@@ -5,8 +5,6 @@ Field names are a contract that people script against: fields may be added, not 
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,9 +15,9 @@ import numpy as np
 from palaver.corpora.personalities import TRAITS
 from palaver.personality.samples import Floats
 from palaver.schema import RunRecord
-from palaver.schema.run import plain
+from palaver.schema.run import RunResult
 from palaver.statistics.significance import MeanTest
-from palaver.tabular import Tabular, columns_of
+from palaver.tabular import columns_of
 
 Numbers = tuple[float, ...]
 
@@ -107,7 +105,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Distinguishability(Tabular):
+class Distinguishability(RunResult):
     """Whether the words tell who speaks. Tables: conditions, characters (with their traits), scores."""
 
     title: str
@@ -147,12 +145,6 @@ class Distinguishability(Tabular):
 
     def condition(self, name: str) -> Condition | None:
         return next((c for c in self.conditions if c.name == name), None)
-
-    def to_json(self) -> str:
-        """`results.json`: undefined numbers are null, beside them stands the reason."""
-        rows = {f.name: plain(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name != "run"}
-        record = {"signature": self.run.signature, "run": self.run.model_dump(mode="json")}
-        return json.dumps({**record, **rows}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def prf(confusion: Any) -> Floats:

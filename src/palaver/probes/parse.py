@@ -50,9 +50,9 @@ def _model() -> str | Path:
     return Path(str(wheel.__file__)).parent / _FOLDER
 
 
-def parse(texts: Iterable[str], *, batch_size: int = _BATCH) -> Iterator[Doc]:
+def parse(texts: Iterable[str]) -> Iterator[Doc]:
     """One parse for each text, in order."""
-    return load_parser().pipe(texts, batch_size=batch_size, disable=["ner"])
+    return load_parser().pipe(texts, batch_size=_BATCH, disable=["ner"])
 
 
 def names_in(doc: Doc) -> dict[int, str]:

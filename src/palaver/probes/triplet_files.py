@@ -52,7 +52,8 @@ def write_items(triplets: Sequence[Triplet], path: Path) -> None:
 
 def read_triplets(path: Path) -> list[Triplet]:
     """What `write_triplets` wrote, packed or not; a file of one's own needs set, original, plus and star."""
-    from palaver.tables import ROW, open_table
+    from palaver.tables import open_table
+    from palaver.text_columns import ROW
 
     source = open_table(path)
     rows = [row for frame in source.frames() for row in frame.iter_rows(named=True)]

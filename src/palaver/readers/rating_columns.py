@@ -22,7 +22,7 @@ import polars as pl
 from palaver.errors import DataError, nearest
 from palaver.readers.rating_options import RatingOptions
 from palaver.readers.shapes import other_file
-from palaver.tables import ROW
+from palaver.text_columns import ROW
 
 REQUIRED = ("item", "system", "rater", "criterion", "value")
 WIDE = ("item", "system", "rater", "against", "output", "study", "given_at", "seconds", "shown_position")

@@ -20,7 +20,8 @@ from palaver.readers.rating_options import RatingOptions
 from palaver.readers.ratings import RatingReader, check_criteria, parse_times
 from palaver.schema import Rating
 from palaver.schema.rating import Kind, value_text
-from palaver.tables import ROW, as_text, write_parquet
+from palaver.tables import write_parquet
+from palaver.text_columns import ROW, as_text
 
 
 def iter_ratings(path: str | Path, *, columns: Mapping[str, str] | None = None) -> Iterator[Rating]:

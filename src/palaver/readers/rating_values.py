@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from palaver.readers.rating_options import MISSING, RatingOptions
-from palaver.tables import ROW, as_text
+from palaver.text_columns import ROW, as_text
 
 _COMMA = r"^[+-]?\d+,\d+$"
 _POINTS_AND_COMMA = r"^[+-]?\d{1,3}(\.\d{3})+,\d+$"

@@ -20,7 +20,8 @@ from palaver.readers.rating_columns import ALIASES, FIELDS, SCHEMA, SHORT, Layou
 from palaver.readers.rating_options import RatingOptions
 from palaver.readers.rating_values import ValueCleaner, given_values, is_text
 from palaver.schema.rating import KINDS, Kind
-from palaver.tables import ROW, TableSource, as_text, open_table
+from palaver.tables import TableSource, open_table
+from palaver.text_columns import ROW, as_text
 
 Source = str | Path | TableSource
 """A file, or a table that is open already (`palaver.tables.open_frame` for a frame)."""

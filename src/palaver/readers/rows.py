@@ -21,8 +21,6 @@ from palaver.errors import DataError, nearest
 from palaver.files import Encoding, TextStream, as_path, check_readable, detect_format
 from palaver.readers.shapes import Tally, other_file
 
-csv.field_size_limit(1 << 30)  # a cell may be longer than 131,072 characters
-
 Row = tuple[int, Any]
 """Where it stands, as a person counts, and what it holds: an object, or a list where JSON has one."""
 
@@ -172,8 +170,8 @@ class RowReader:
         """One error that says what is wrong, where, and what was expected."""
         hint = self.expected
         if self._bad_row is not None:
-            found = json.dumps(self._bad_row, ensure_ascii=False, default=str)
-            hint += f"\nfound {found if len(found) <= 120 else f'{found[:119]}…'}"
+            row = json.dumps(self._bad_row, ensure_ascii=False, default=str)
+            hint += f"\nfound {row if len(row) <= 120 else f'{row[:119]}…'}"
         if isinstance(self._bad_row, dict):
             looks = other_file(self._bad_row)
             hint += f"\n{looks}" if looks and self.noun not in looks else ""
@@ -279,10 +277,9 @@ def _array_values(stream: TextStream, path: Path) -> Iterator[Any]:
 
 def csv_rows(stream: TextStream, path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """Rows by column name, numbered as a spreadsheet does; blank ones are passed over."""
-    from palaver.tables import read_header  # brings polars, which JSON lines do without
+    from palaver.csv_tables import read_header  # brings polars, which JSON lines do without
 
-    with TextStream(path) as peek:
-        header = read_header(peek, path)
+    header = read_header(path)
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
     number = 0
     try:

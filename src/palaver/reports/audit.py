@@ -21,8 +21,7 @@ def print_audit(result: AuditResult, console: Console) -> None:
         table.add_row(Text(row.kind), Text(row.differ), *_cells(row))
     lines.print_table(console, table)
     lines.notes(console, result.notes)
-    console.print()
-    lines.line(console, clean(str(result.run)), "dim")
+    lines.run_record(console, result.run)
 
 
 def audit_page(result: AuditResult) -> str:

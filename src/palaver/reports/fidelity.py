@@ -23,8 +23,7 @@ def print_fidelity(result: Fidelity, console: Console) -> None:
     _print_diagonal(result, console)
     lines.left_out(console, result.left_out)
     lines.notes(console, result.notes)
-    console.print()
-    lines.line(console, names.clean(str(result.run)), "dim")
+    lines.run_record(console, result.run)
 
 
 def _print_matrix(result: Fidelity, console: Console) -> None:

@@ -65,5 +65,4 @@ def print_ranking(analysis: Analysis, console: Console) -> None:
     """Best system first, with intervals, and the places that the ratings can tell apart."""
     terminal.print_ranking(analysis, console)
     lines.notes(console, [*analysis.reading.notes, *analysis.notes])
-    console.print()
-    lines.line(console, clean(str(analysis.run)), "dim")
+    lines.run_record(console, analysis.run)

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from palaver.reports.names import clean, shorten
 from palaver.reports.numbers import count
+from palaver.schema import RunRecord
 
 _NARROWEST = 10
 """A column of words is not folded into fewer characters than this."""
@@ -69,6 +70,12 @@ def notes(console: Console, texts: Sequence[str]) -> None:
         heading(console, "Notes")
     for text in dict.fromkeys(texts):
         indented(console, f"- {clean(text)}")
+
+
+def run_record(console: Console, run: RunRecord) -> None:
+    """The last line: what the figures were made from."""
+    console.print()
+    line(console, clean(str(run)), "dim")
 
 
 def table(left: Iterable[str], right: Iterable[str], *, title: str = "", rule: bool = True) -> Table:

@@ -59,8 +59,7 @@ def print_meta(result: MetaEvaluation, console: Console) -> None:
             table.add_row(*(Text(clean(cell)) for cell in named), numbers.number(one.gap, 1))
         lines.print_table(console, table)
     lines.notes(console, [*result.reading.notes, *result.notes])
-    console.print()
-    lines.line(console, clean(str(result.run)), "dim")
+    lines.run_record(console, result.run)
 
 
 def meta_page(result: MetaEvaluation) -> str:

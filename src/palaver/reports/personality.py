@@ -63,8 +63,7 @@ def print_distinguishability(result: Distinguishability, console: Console) -> No
     _print_tests(result, console)
     lines.left_out(console, result.left_out)
     lines.notes(console, result.notes)
-    console.print()
-    lines.line(console, names.clean(str(result.run)), "dim")
+    lines.run_record(console, result.run)
 
 
 def print_comparison(result: SourceComparison, console: Console) -> None:

@@ -44,8 +44,7 @@ def print_probe(result: ProbeResult, console: Console, *, n_failures: int = 0) -
         lines.indented(console, f"{clean(row.name)}: {clean(row.provenance)} ({took})")
     for note in result.notes:
         lines.indented(console, f"Note: {clean(note)}", "yellow")
-    console.print()
-    lines.line(console, clean(str(result.run)), "dim")
+    lines.run_record(console, result.run)
 
 
 def _print_set(result: ProbeResult, name: str, console: Console, n_failures: int) -> None:

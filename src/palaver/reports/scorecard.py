@@ -32,8 +32,7 @@ def print_scorecard(card: Scorecard, run: RunRecord, console: Console) -> None:
     lines.indented(console, _honesty(card))
     lines.left_out(console, list(card.left_out.items()))
     lines.notes(console, card.notes)
-    console.print()
-    lines.line(console, clean(str(run)), "dim")
+    lines.run_record(console, run)
 
 
 def scorecard_page(card: Scorecard, run: RunRecord) -> str:

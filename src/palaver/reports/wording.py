@@ -268,8 +268,8 @@ def disagreement(rows: Sequence[RankingRow]) -> str:
         if {-1, 1} <= set(orders.values()):
             opposed.append(f"{pair} ({_ahead(a, b, orders)})")
         elif len(set(orders.values())) > 1:
-            apart = _list([m for m, order in orders.items() if order])
-            together = _list([m for m, order in orders.items() if not order])
+            apart = enumerated([m for m, order in orders.items() if order])
+            together = enumerated([m for m, order in orders.items() if not order])
             loose.setdefault(f"apart by {apart}, but not by {together}", []).append(pair)
     if opposed:
         return f"The methods contradict each other on {_some_of(opposed)}. Take their order as open."
@@ -283,7 +283,8 @@ def _group_numbers(row: RankingRow) -> dict[str, int]:
     return {system: place for place, group in enumerate(row.groups) for system in group}
 
 
-def _list(names: Sequence[str]) -> str:
+def enumerated(names: Sequence[str]) -> str:
+    """`a, b and c`."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import Field
@@ -56,3 +57,11 @@ class ReadingSet(Noun):
     sections: tuple[Section, ...] = ()
     article: Article | None = None
     configuration: Name | None = None
+
+    def texts(self) -> Iterator[str]:
+        """All that there is to read, one after the other."""
+        for section in self.sections:
+            yield section.lead
+            yield from (fact.text for fact in section.facts)
+        if self.article is not None:
+            yield from self.article.parts

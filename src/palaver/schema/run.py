@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import platform
@@ -51,6 +52,20 @@ class RunRecord(Tabular, Noun):
             parts.append(f"seed {self.seed}")
         parts += [f"{name} {str(digest)[:8]}" for name, digest in self.data.items()]
         return " | ".join([*parts, f"run {self.signature}"])
+
+
+class RunResult(Tabular):
+    """A result that knows the run it comes from."""
+
+    __slots__ = ()
+    run: RunRecord
+
+    def to_json(self) -> str:
+        """Every field; undefined numbers are null, beside them stands the reason."""
+        fields = [field.name for field in dataclasses.fields(self) if field.name != "run"]  # type: ignore[arg-type]
+        record = {"signature": self.run.signature, "run": self.run.model_dump(mode="json")}
+        content = {**record, **{name: plain(getattr(self, name)) for name in fields}}
+        return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def record_run(

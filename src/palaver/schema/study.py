@@ -112,9 +112,9 @@ class Study(Tabular, Noun):
         return {
             "items": {
                 "item": [item.id for item, _ in outputs],
-                "context": [_plain_text(item.context) for item, _ in outputs],
+                "context": [plain_text(item.context) for item, _ in outputs],
                 "system": [output.system for _, output in outputs],
-                "text": [_plain_text(output.text or output.dialogue) for _, output in outputs],
+                "text": [plain_text(output.text or output.dialogue) for _, output in outputs],
             },
             "questions": {
                 "criterion": [question.criterion for question in self.questions],
@@ -159,7 +159,8 @@ def stop_problems(study: Study) -> Iterator[tuple[Location, str]]:
             yield ("equivalent_within",), text
 
 
-def _plain_text(shown: str | Dialogue | None) -> str | None:
+def plain_text(shown: str | Dialogue | None) -> str | None:
+    """What is shown as text: of a dialogue a line for each turn."""
     if isinstance(shown, Dialogue):
         return "\n".join(f"{turn.speaker}: {turn.text}" for turn in shown.turns)
     return shown

@@ -15,6 +15,7 @@ from sqlalchemy import select
 
 from palaver import __version__
 from palaver.collection.quality import Checker
+from palaver.server.admin_accounts import REFUSALS, Right, redeem_link
 from palaver.server.admin_sessions import (
     LASTS,
     AdminSession,
@@ -23,7 +24,6 @@ from palaver.server.admin_sessions import (
     find_session,
     list_sessions,
 )
-from palaver.server.admins import REFUSALS, Right, redeem_link
 from palaver.server.chat_log import read_collection
 from palaver.server.dashboard import Pages, as_data, look
 from palaver.server.entry import allow_resume
@@ -49,6 +49,10 @@ _MEDIA = {
     "html": "text/html; charset=utf-8",
 }
 """What a download is, by the ending of its name."""
+
+
+def sign_in_page(pages: Pages, problem: str, status: int, token: str = "") -> Response:
+    return HTMLResponse(pages.page("admin_login.html.j2", problem=problem, token=token), status)
 
 
 class AdminSite:
@@ -78,8 +82,8 @@ class AdminSite:
         if value is not None:
             return self._go_home(value)
         if self.settings.rate_limits and not self._wrong_tokens.allow(""):
-            return self.sign_in_page(TOO_MANY_TOKENS, 429)
-        return self.sign_in_page(WRONG_TOKEN, 403)
+            return sign_in_page(self.pages, TOO_MANY_TOKENS, 429)
+        return sign_in_page(self.pages, WRONG_TOKEN, 403)
 
     def redeem(self, request: Request, token: str) -> str | None:
         """The cookie of a new session for somebody who has the token, which is then used up."""
@@ -96,10 +100,6 @@ class AdminSite:
         """Of several studies behind one address, all their cookies reach the page over all of them."""
         path = (self.settings.base_path or "/") if self.settings.study_path else self.home
         return cookie(self._cookie_name, value, self.settings, max_age=max_age, path=path)
-
-    def sign_in_page(self, problem: str, status: int, token: str = "") -> Response:
-        page = self.pages.page("admin_login.html.j2", problem=problem, token=token)
-        return HTMLResponse(page, status)
 
     def sign_out(self, session: AdminSession) -> Response:
         end_session(self.study_state.database, session.id)
@@ -167,7 +167,7 @@ router = APIRouter(prefix="/admin")
 def show(request: Request, site: SiteHere) -> Response:
     session = site.session(request)
     if session is None:
-        return site.sign_in_page("", 401)
+        return sign_in_page(site.pages, "", 401)
     board = look(site.study_state.database, site.live, personal=session.may("personal"))
     csrf = site.csrf(session)
     edition = site.study_state.newest()
@@ -194,7 +194,7 @@ def show(request: Request, site: SiteHere) -> Response:
 @router.get("/login", include_in_schema=False)
 def follow_link(site: SiteHere, token: str = "") -> Response:
     """A page with a button: a program that looks at every link (a chat's preview) uses nothing up."""
-    return site.sign_in_page("", 200, token[:200])
+    return sign_in_page(site.pages, "", 200, token[:200])
 
 
 @router.post("/login", include_in_schema=False)

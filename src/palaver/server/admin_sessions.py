@@ -5,14 +5,13 @@ The browser's cookie holds a random text; the database knows only its hash.
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import delete, func, insert, select, update
 
-from palaver.server.admins import RIGHTS, Right, Role
+from palaver.server.admin_accounts import RIGHTS, Right, Role, hash_token
 from palaver.server.database import Database
 from palaver.server.tables import admin, admin_session
 
@@ -47,7 +46,7 @@ class AdminSession:
 def begin_session(database: Database, browser: str, now: float, name: str | None = None) -> str:
     """A new session, of a named admin or the owner; the text that its cookie holds."""
     token = secrets.token_urlsafe(32)
-    row = {"id": _hash(token), "began_at": now, "seen_at": now, "browser": browser, "admin": name}
+    row = {"id": hash_token(token), "began_at": now, "seen_at": now, "browser": browser, "admin": name}
     with database.writing() as connection:
         connection.execute(delete(admin_session).where(admin_session.c.began_at <= now - LASTS))
         connection.execute(insert(admin_session).values(row))
@@ -56,7 +55,7 @@ def begin_session(database: Database, browser: str, now: float, name: str | None
 
 def find_session(database: Database, token: str, now: float) -> AdminSession | None:
     """The session of a cookie, if it has not ended."""
-    query = _SESSIONS.where(admin_session.c.id == _hash(token), admin_session.c.began_at > now - LASTS)
+    query = _SESSIONS.where(admin_session.c.id == hash_token(token), admin_session.c.began_at > now - LASTS)
     with database.reading() as connection:
         row = connection.execute(query).first()
     if row is None:
@@ -79,7 +78,3 @@ def list_sessions(database: Database, now: float) -> Sequence[AdminSession]:
 def end_session(database: Database, session_id: str) -> None:
     with database.writing() as connection:
         connection.execute(delete(admin_session).where(admin_session.c.id == session_id))
-
-
-def _hash(token: str) -> str:
-    return hashlib.sha256(token.encode(errors="replace")).hexdigest()

@@ -40,6 +40,7 @@ from palaver.server.refusal import Refusal
 from palaver.server.security import Guard, Signer, security_headers
 from palaver.server.serving_mark import ServingMark
 from palaver.server.settings import Settings
+from palaver.server.site import Site
 from palaver.server.study_state import StudyState
 from palaver.server.words import ENGLISH, Words, words_of
 from palaver.studies.design import load_study
@@ -66,7 +67,7 @@ def create_app(settings: Settings) -> FastAPI:
         preview_parts=preview.parts_of,
         preview_home=settings.root_path.removesuffix("/preview") if settings.study_path else "",
     )
-    site = pages.Site(settings, study_state, templates, Signer(study_state.secret))
+    site = Site(settings, study_state, templates, Signer(study_state.secret))
 
     def error_page(request: Request, words: Words, status: int, message: str) -> Response:
         home = "/admin" if request.scope["path"].startswith("/admin") else "/study"

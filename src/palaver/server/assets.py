@@ -15,7 +15,7 @@ from markupsafe import Markup
 from palaver.schema.media import Media
 from palaver.server.media import embedding
 from palaver.server.refusal import Refusal
-from palaver.server.words import ENGLISH, Words, words_of
+from palaver.server.words import ENGLISH, words_of
 from palaver.text.markdown import render
 
 _IMPORT = re.compile(rb'from "\./([\w.]+)"')
@@ -64,9 +64,9 @@ def static_reply(static: dict[str, StaticFile], name: str, version: str) -> Resp
     return Response(file.content, media_type=file.media_type, headers={"cache-control": caching})
 
 
-def environment(root_path: str, static: dict[str, StaticFile], words: Words | None = None) -> Environment:
+def environment(root_path: str, static: dict[str, StaticFile]) -> Environment:
     """The templates. `url("/study")` and `asset("palaver.css")` respect the root path; `t("Thank you!")` says
-    it in the language of `words`, English unless given. `markdown(text, media)` is safe HTML; `media` are the
+    it in English unless the page brings other words. `markdown(text, media)` is safe HTML; `media` are the
     images and sounds that the text may show."""
     jinja = Environment(
         loader=PackageLoader("palaver.server"),
@@ -80,7 +80,7 @@ def environment(root_path: str, static: dict[str, StaticFile], words: Words | No
     def asset(name: str) -> str:
         return f"{root_path}/static/{name}?v={static[name].version}"
 
-    t = words or words_of(ENGLISH)
+    t = words_of(ENGLISH)
 
     def markdown(text: str, media: Media | None = None, *, links: bool = False, level: int = 2) -> Markup:
         return Markup(render(text, embedding(media, root_path, t), links=links, level=level))

@@ -73,11 +73,9 @@ def create_collection(
                 connection.execute(insert(plan), documents)
 
 
-def amend_collection(
-    database: Database, settings: Collection, source: str, clock: Clock = time.time
-) -> Amendment:
+def amend_collection(database: Database, settings: Collection, source: str) -> Amendment:
     """Change a collection while it runs; what would make conversations incomparable is refused."""
-    log = ChatLog(database, clock)
+    log = ChatLog(database)
     amendment = compare_collections(log.collection, settings)
     if amendment.refusals:
         raise UserError(
@@ -86,7 +84,7 @@ def amend_collection(
             amendment.refusals,
         )
     if amendment.changes:
-        StudyState(database, clock).amend(settings.frame(), source)
+        StudyState(database).amend(settings.frame(), source)
         values: dict[str, Any] = {"document": settings.model_dump_json(), "source": source}
         if settings.knowledge is None:
             values["n_plans"] = settings.conversation.wanted

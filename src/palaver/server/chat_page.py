@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, JSONResponse, Response
-from starlette.requests import Request
 
 from palaver.collection.host import Host
 from palaver.collection.settings import Collection
@@ -17,10 +16,8 @@ from palaver.server.chat_log import read_plan
 from palaver.server.chat_view import reading
 from palaver.server.rating_page import Widget
 from palaver.server.refusal import Refusal
+from palaver.server.site import Session, SessionHere, Site, SiteHere
 from palaver.server.words import Words
-
-if TYPE_CHECKING:
-    from palaver.server.pages import Session, Site
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +75,8 @@ router = APIRouter()
 
 
 @router.get("/api/chat/reading", include_in_schema=False)
-async def read(request: Request) -> Response:
+async def read(site: SiteHere, session: SessionHere) -> Response:
     """What the reader's side of the conversation has been given to read; nothing where nothing is read."""
-    site: Site = request.app.state.site
-    session = site.require(request)
     if site.chat is None:
         raise Refusal("there are no conversations here", 404)
 

@@ -71,7 +71,7 @@ def _turn(host: Host, room: Room, seat: Seat, turn: Turn) -> dict[str, Any]:
         "side": side_of(room, turn.seat, turn.leg),
         "leg": turn.leg,
         "text": turn.text,
-        "bot": not is_own and _is_shown_as_bot(host, room, turn),
+        "bot": not is_own and _is_shown_as_bot(room, turn),
         "answers": {
             criterion: "|".join(value) if isinstance(value, list) else str(value)
             for criterion, value in given.items()
@@ -109,7 +109,7 @@ def side_of(room: Room, seat: str, leg: int) -> int:
     return active.index(seat) if seat in active else 0
 
 
-def _is_shown_as_bot(host: Host, room: Room, turn: Turn) -> bool:
+def _is_shown_as_bot(room: Room, turn: Turn) -> bool:
     return any(o.is_bot and o.by == turn.by and o.seat == turn.seat for o in room.occupancies)
 
 

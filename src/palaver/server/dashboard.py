@@ -15,6 +15,7 @@ from markupsafe import Markup
 from sqlalchemy import Row
 
 from palaver.reports import names, numbers, wording
+from palaver.reports.page import name_mark
 from palaver.schema.run import plain
 from palaver.server.admin_sessions import AdminSession
 from palaver.server.assets import environment, static_files
@@ -203,11 +204,7 @@ class Pages:
 
 
 def _name(text: str, width: int = 28) -> Markup:
-    """A name from the data, on its own against the direction of writing; the whole one in `title`."""
-    short, whole = names.shorten(text, width), names.clean(text)
-    if short == whole:
-        return Markup("<bdi>{}</bdi>").format(whole)
-    return Markup('<bdi title="{}">{}</bdi>').format(whole, short)
+    return name_mark(text, width)
 
 
 def ago(then: float, now: float) -> str:

@@ -28,7 +28,7 @@ LONGEST_REASON = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class JudgedItem:
     """One thing that raters judged: an output of an item, or a pair, by one criterion."""
 
     item: str
@@ -46,7 +46,7 @@ class Judged:
         return self.question.criterion
 
 
-def judged_items(database: Database, edition: Edition, item: str | None = None) -> list[Judged]:
+def judged_items(database: Database, edition: Edition, item: str | None = None) -> list[JudgedItem]:
     """What two raters or more have judged, the most disputed first; all that was judged of one item."""
     questions = {question.criterion: question for question in edition.study.questions}
     key = (answer.c.item, answer.c.criterion, answer.c.system, answer.c.against)
@@ -67,7 +67,7 @@ def judged_items(database: Database, edition: Edition, item: str | None = None) 
             values.setdefault(place, {})[row.rater_id] = row.value
         decided = _standing(connection)
     judged = [
-        Judged(
+        JudgedItem(
             item=name,
             question=questions[criterion],
             system=system,
@@ -108,7 +108,7 @@ def count_decisions(database: Database) -> int:
 
 
 def settle(
-    database: Database, edition: Edition, judged: Judged, value: str, reason: str, *, by: str, now: float
+    database: Database, edition: Edition, judged: JudgedItem, value: str, reason: str, *, by: str, now: float
 ) -> None:
     """Write down a decision; an empty value takes an earlier one back."""
     text: str | None = None

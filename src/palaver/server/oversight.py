@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import json
 import secrets
@@ -16,6 +15,7 @@ from sqlalchemy import Connection, Row, Select, case, delete, func, select, upda
 
 from palaver.errors import UserError
 from palaver.server import leases
+from palaver.server.admin_accounts import hash_token
 from palaver.server.database import Database
 from palaver.server.records import LEFT, change_rater, count_answers, log
 from palaver.server.refusal import Refusal
@@ -255,7 +255,7 @@ def arm_token(database: Database, token: str | None = None) -> str:
             f"choose one of at least {SHORTEST_TOKEN}, or leave it out and get a new one",
         )
     with database.writing() as connection:
-        connection.execute(update(study_table).values(admin_hash=_hash(token)))
+        connection.execute(update(study_table).values(admin_hash=hash_token(token)))
     return token
 
 
@@ -263,11 +263,7 @@ def redeem_token(database: Database, token: str) -> bool:
     """Whether this is the token; if so it is used up."""
     with database.writing() as connection:
         held = connection.execute(select(study_table.c.admin_hash)).scalar()
-        if not hmac.compare_digest(held or "", _hash(token)):
+        if not hmac.compare_digest(held or "", hash_token(token)):
             return False
         connection.execute(update(study_table).values(admin_hash=None))
     return True
-
-
-def _hash(token: str) -> str:
-    return hashlib.sha256(token.encode(errors="replace")).hexdigest()

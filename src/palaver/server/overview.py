@@ -22,7 +22,7 @@ from palaver import __version__
 from palaver.errors import Sentence, UserError
 from palaver.schema import Study
 from palaver.schema.run import plain
-from palaver.server.admin import SIGN_IN_FIRST, TOO_MANY_TOKENS, WRONG_TOKEN, AdminSite
+from palaver.server.admin import SIGN_IN_FIRST, TOO_MANY_TOKENS, WRONG_TOKEN, AdminSite, sign_in_page
 from palaver.server.admin_sessions import AdminSession, end_session
 from palaver.server.app import DatabaseCheck, add_errors, create_app
 from palaver.server.assets import static_files, static_reply
@@ -186,10 +186,6 @@ class OverviewSite:
     def section(self, cards: Sequence[StudyCard]) -> str:
         return self.pages.page("admin_overview_studies.html.j2", cards=cards)
 
-    def sign_in_page(self, problem: str, status: int, token: str = "") -> Response:
-        page = self.pages.page("admin_login.html.j2", problem=problem, token=token)
-        return HTMLResponse(page, status)
-
     def error_page(self, request: Request, words: Words, status: int, message: str) -> Response:
         if status == 404:  # raters come here who cut their link short
             message = words(WHOLE_LINK)
@@ -237,7 +233,7 @@ router = APIRouter(include_in_schema=False)
 def show(request: Request, site: SiteHere) -> Response:
     sessions = site.sessions(request)
     if not sessions:
-        return site.sign_in_page("", 401)
+        return sign_in_page(site.pages, "", 401)
     page = site.pages.page(
         "admin_overview.html.j2",
         studies=site.section(site.cards(request, list(sessions))),
@@ -260,7 +256,7 @@ def show_status(request: Request, site: SiteHere, sessions: Sessions, page: bool
 
 @router.get("/admin/login")
 def follow_link(site: SiteHere, token: str = "") -> Response:
-    return site.sign_in_page("", 200, token[:200])
+    return sign_in_page(site.pages, "", 200, token[:200])
 
 
 @router.post("/admin/login")
@@ -277,8 +273,8 @@ def type_token(
     if any(cookies):
         return reply
     if site.settings.rate_limits and not site.wrong_tokens.allow(""):
-        return site.sign_in_page(TOO_MANY_TOKENS, 429)
-    return site.sign_in_page(WRONG_TOKEN, 403)
+        return sign_in_page(site.pages, TOO_MANY_TOKENS, 429)
+    return sign_in_page(site.pages, WRONG_TOKEN, 403)
 
 
 @router.post("/admin/logout")

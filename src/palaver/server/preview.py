@@ -27,11 +27,11 @@ from palaver.server.catalogue import UNLIMITED
 from palaver.server.database import Database, sqlite_url
 from palaver.server.media import copy_files
 from palaver.server.migrations import migrate
-from palaver.server.pages import SessionHere, SiteHere
 from palaver.server.records import Rater, change_rater, rater_of
 from palaver.server.refusal import Refusal
 from palaver.server.security import check_origin
 from palaver.server.settings import Settings
+from palaver.server.site import SessionHere, SiteHere
 from palaver.server.study_state import StudyState
 from palaver.server.tables import answer, assignment, comment, screen
 

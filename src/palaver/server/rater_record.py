@@ -9,7 +9,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Row, func, or_, select
 
-from palaver.schema import Dialogue, Item
+from palaver.schema import Item
+from palaver.schema.study import plain_text
 from palaver.server.database import Database
 from palaver.server.editions import Edition
 from palaver.server.records import LEFT, Rater, change_rater, log
@@ -88,15 +89,13 @@ def _by_assignment(rows: Sequence[Row[Any]]) -> dict[int, list[Row[Any]]]:
 
 def texts_of(item: Item) -> list[tuple[str, str]]:
     """What an item shows, as plain text: (what it is, the text)."""
-    texts = [("context", _plain(item.context)), ("knowledge", item.knowledge), ("reference", item.reference)]
-    texts += [(output.system, _plain(output.text or output.dialogue)) for output in item.outputs]
+    texts = [
+        ("context", plain_text(item.context)),
+        ("knowledge", item.knowledge),
+        ("reference", item.reference),
+    ]
+    texts += [(output.system, plain_text(output.text or output.dialogue)) for output in item.outputs]
     return [(what, text) for what, text in texts if text]
-
-
-def _plain(shown: str | Dialogue | None) -> str | None:
-    if isinstance(shown, Dialogue):
-        return "\n".join(f"{turn.speaker}: {turn.text}" for turn in shown.turns)
-    return shown
 
 
 # --- everybody ----------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from typing import IO, Any
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
+from palaver.artefacts import lock_file
 from palaver.errors import UserError
 from palaver.server.database import GATE, Database
 
@@ -30,7 +31,7 @@ class ServingMark:
         self._held: IO[Any] | Connection
         if database.is_sqlite:
             self._held = _file_of(database)
-            _lock(self._held, shared=True)
+            lock_file(self._held, shared=True)
         else:
             self._held = database.engine.connect()
             self._held.execute(text(f"SELECT pg_advisory_lock_shared({_SERVING})"))
@@ -47,7 +48,7 @@ def without_servers(database: Database) -> Iterator[None]:
     """Raises `UserError` if a server is running; until the block ends none begins."""
     if database.is_sqlite:
         with _file_of(database) as file:
-            if not _lock(file, shared=False):
+            if not lock_file(file):
                 raise _RUNNING
             yield
         return
@@ -62,18 +63,3 @@ def without_servers(database: Database) -> Iterator[None]:
 
 def _file_of(database: Database) -> IO[Any]:
     return Path(f"{database.engine.url.database}-serving").open("ab")
-
-
-def _lock(file: IO[Any], *, shared: bool) -> bool:
-    """False if somebody has it. Where there are no locks (Windows, some network drives) all get one."""
-    try:
-        import fcntl
-    except ImportError:
-        return True
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
-    return True

@@ -205,11 +205,11 @@ def _two_way_replicates(centred: Floats, item: Floats, resampling: Resampling) -
     sums = resample_sums(table, resampling.n_replicates, resampling.rng)
     squares, within, rater = sums[:, 0], sums[:, 1], sums[:, 2:] / n
     mean = rater.mean(axis=1)
-    raters = _difference(n * np.square(rater).sum(axis=1), n * k * mean**2)
+    raters = difference(n * np.square(rater).sum(axis=1), n * k * mean**2)
     return Replicates(
-        between=_difference(k * squares, k * n * mean**2) / (n - 1),
+        between=difference(k * squares, k * n * mean**2) / (n - 1),
         raters=raters / (k - 1),
-        noise=_difference(within, raters) / ((n - 1) * (k - 1)),
+        noise=difference(within, raters) / ((n - 1) * (k - 1)),
         k=np.full(resampling.n_replicates, float(k)),
     )
 
@@ -221,14 +221,14 @@ def _one_way_replicates(items: RatedItems, table: Floats, resampling: Resampling
     total_size, size2, total, squares, noise = sums.T
     df2 = np.where(total_size > n, total_size - n, np.nan)  # all drawn items have one rating: undefined
     return Replicates(
-        between=_difference(squares, total**2 / total_size) / (n - 1),
+        between=difference(squares, total**2 / total_size) / (n - 1),
         noise=noise / df2,
         raters=np.full(resampling.n_replicates, np.nan),
         k=(total_size - size2 / total_size) / (n - 1),
     )
 
 
-def _difference(whole: Floats, part: Floats) -> Floats:
+def difference(whole: Floats, part: Floats) -> Floats:
     """whole - part of sums of squares, zero where only rounding error is left."""
     rest = whole - part
     return np.where(rest > _NO_VARIANCE * whole, rest, 0.0)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from palaver.statistics._anova import centre
+from palaver.statistics._anova import centre, difference
 from palaver.statistics.bootstrap import Floats, Ints
-
-_ROUNDING = 1e-12  # share of a sum of squares below which a difference is rounding error
 
 
 def rating_moments(code: Ints, value: Floats, n_codes: int) -> Floats:
@@ -27,8 +25,8 @@ def one_way_icc(sums: Floats) -> tuple[Floats, Floats]:
     """ICC(1,1) and ICC(1,k) of each row of sums, nan where there are none."""
     n_rated, n, n_squared, total, between, squares = sums.T
     with np.errstate(invalid="ignore", divide="ignore"):
-        within = _difference(squares, between) / (n - n_rated)
-        among = _difference(between, total**2 / n) / (n_rated - 1)
+        within = difference(squares, between) / (n - n_rated)
+        among = difference(between, total**2 / n) / (n_rated - 1)
         k = (n - n_squared / n) / (n_rated - 1)
         defined = (n_rated > 1) & (n > n_rated)
         single, average = among + (k - 1) * within, among
@@ -53,9 +51,9 @@ def two_way_icc(sums: Floats) -> tuple[Floats, Floats]:
     with np.errstate(invalid="ignore", divide="ignore"):
         by_rater = sums[:, 3:] / n[:, None]
         grand = by_rater.mean(axis=1)
-        raters = _difference(n * np.square(by_rater).sum(axis=1), n * k * grand**2)
-        between = _difference(k * squares, k * n * grand**2) / (n - 1)
-        noise = _difference(within, raters) / ((n - 1) * (k - 1))
+        raters = difference(n * np.square(by_rater).sum(axis=1), n * k * grand**2)
+        between = difference(k * squares, k * n * grand**2) / (n - 1)
+        noise = difference(within, raters) / ((n - 1) * (k - 1))
         return absolute_agreement(between, raters / (k - 1), noise, n, k)
 
 
@@ -75,8 +73,3 @@ def absolute_agreement(
 def sums_of_groups(rows: Floats, group: Ints, n_groups: int) -> Floats:
     """Sums of the rows of each group, as (groups, columns)."""
     return np.column_stack([np.bincount(group, column, minlength=n_groups) for column in rows.T])
-
-
-def _difference(whole: Floats, part: Floats) -> Floats:
-    rest = whole - part
-    return np.where(rest > _ROUNDING * whole, rest, 0.0)

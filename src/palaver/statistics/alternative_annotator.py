@@ -92,7 +92,7 @@ def alternative_annotator(
     check_fraction("alpha", alpha)
     if not 0 <= epsilon < 1:
         raise ValueError(f"epsilon must be at least 0 and below 1, found {epsilon}")
-    differences = _person_minus_judge(value, unit, rater, judge, alignment)
+    differences = _person_minus_judge(value, unit, judge, alignment)
     known = np.isfinite(differences.ahead)
     rows = differences.ahead[known]
     people, n_people = dense_codes("rater", np.asarray(rater)[known])
@@ -158,9 +158,7 @@ class _Differences:
         return self.person - self.judge
 
 
-def _person_minus_judge(
-    value: Floats, unit: Codes, rater: Codes, judge: Floats, alignment: Alignment
-) -> _Differences:
+def _person_minus_judge(value: Floats, unit: Codes, judge: Floats, alignment: Alignment) -> _Differences:
     known = np.isfinite(value) & np.isfinite(judge)
     own, score = np.where(known, value, 0.0), np.where(known, judge, 0.0)
     units, n_units = dense_codes("unit", np.asarray(unit))

@@ -53,14 +53,14 @@ def fit_isotonic(score: ArrayLike, value: ArrayLike) -> Isotonic:
     return Isotonic(x, np.repeat([level for level, *_ in levels], [n for *_, n in levels]))
 
 
-def cross_calibrate(score: Floats, value: Floats, dialogue: Codes, *, rng: Rng, folds: int = FOLDS) -> Floats:
+def cross_calibrate(score: Floats, value: Floats, dialogue: Codes, *, rng: Rng) -> Floats:
     """Each row's score in people's units, by a map fitted to dialogues of the other folds."""
     names, code = np.unique(dialogue, return_inverse=True)
-    if names.size < 2 * folds:
-        raise ValueError(f"calibration needs at least {2 * folds} dialogues, found {names.size}")
-    fold = (np.random.default_rng(rng).permutation(names.size) % folds)[code]
+    if names.size < 2 * FOLDS:
+        raise ValueError(f"calibration needs at least {2 * FOLDS} dialogues, found {names.size}")
+    fold = (np.random.default_rng(rng).permutation(names.size) % FOLDS)[code]
     calibrated = np.empty(score.size)
-    for k in range(folds):
+    for k in range(FOLDS):
         own = fold == k
         calibrated[own] = fit_isotonic(score[~own], value[~own])(score[own])
     return calibrated

@@ -123,13 +123,13 @@ def contrast(
     means = np.bincount(group, share * value, minlength=len(signs))
     estimate = float(means @ np.array(signs))
     influence = np.array(signs)[group] * share * (value - means[group])
-    found = cluster_variance(influence, share, group, dialogues, raters)
-    if found.reason:
-        return _undefined(estimate, value.size, confidence, found.reason, found)
+    parts = cluster_variance(influence, share, group, dialogues, raters)
+    if parts.reason:
+        return _undefined(estimate, value.size, confidence, parts.reason, parts)
     rows = np.bincount(group, minlength=len(signs))
     spread = np.bincount(group, (influence / share) ** 2, minlength=len(signs)) / np.maximum(1, rows - 1)
     kish = np.bincount(group, share**2, minlength=len(signs))
-    return interval_of(estimate, found, value.size, math.sqrt(float(spread @ kish)), confidence)
+    return interval_of(estimate, parts, value.size, math.sqrt(float(spread @ kish)), confidence)
 
 
 def cluster_variance(
@@ -191,28 +191,28 @@ def cluster_variance(
 
 
 def interval_of(
-    estimate: float, found: ClusterVariance, n: int, se_rows: float, confidence: float
+    estimate: float, parts: ClusterVariance, n: int, se_rows: float, confidence: float
 ) -> ClusterInterval:
-    """The t interval of an estimate whose variance is known to be `found`."""
+    """The t interval of an estimate, from the parts of its variance."""
     from scipy.special import stdtr, stdtrit
 
-    se = math.sqrt(found.variance)
-    reach = float(stdtrit(found.df, (1 + confidence) / 2)) * se
+    se = math.sqrt(parts.variance)
+    reach = float(stdtrit(parts.df, (1 + confidence) / 2)) * se
     return ClusterInterval(
         value=estimate,
         low=estimate - reach,
         high=estimate + reach,
         se=se,
-        df=found.df,
-        p=float(2 * stdtr(found.df, -abs(estimate) / se)),
+        df=parts.df,
+        p=float(2 * stdtr(parts.df, -abs(estimate) / se)),
         confidence=confidence,
         n=n,
-        n_dialogues=found.n_dialogues,
-        n_raters=found.n_raters,
+        n_dialogues=parts.n_dialogues,
+        n_raters=parts.n_raters,
         se_rows=se_rows,
-        dialogue_share=found.dialogue / found.variance,
-        rater_share=found.rater / found.variance,
-        notes=found.notes,
+        dialogue_share=parts.dialogue / parts.variance,
+        rater_share=parts.rater / parts.variance,
+        notes=parts.notes,
     )
 
 
@@ -278,11 +278,11 @@ def _no_variance(reason: str, facts: dict[str, Any]) -> ClusterVariance:
 
 
 def _undefined(
-    value: float, n: int, confidence: float, reason: str, found: ClusterVariance | None = None
+    value: float, n: int, confidence: float, reason: str, parts: ClusterVariance | None = None
 ) -> ClusterInterval:
     nan = math.nan
     return ClusterInterval(
         value=value, low=nan, high=nan, se=nan, df=nan, p=nan, confidence=confidence, n=n,
-        n_dialogues=found.n_dialogues if found else 0, n_raters=found.n_raters if found else 0,
-        se_rows=nan, dialogue_share=nan, rater_share=nan, reason=reason, notes=found.notes if found else (),
+        n_dialogues=parts.n_dialogues if parts else 0, n_raters=parts.n_raters if parts else 0,
+        se_rows=nan, dialogue_share=nan, rater_share=nan, reason=reason, notes=parts.notes if parts else (),
     )  # fmt: skip

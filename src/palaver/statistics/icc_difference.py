@@ -99,11 +99,11 @@ def compare_icc(
             samples[0] += block[:, :width]
             samples[1] += block[:, width:]
     number = "2" if crossed else "1"
-    found = []
+    differences = []
     for i, size in enumerate(("1", "k")):
         values = [design.icc(s)[i] for design, s in zip(designs, sums, strict=True)]
         drawn_values = [design.icc(s)[i] for design, s in zip(designs, samples, strict=True)]
-        found.append(
+        differences.append(
             _difference(
                 IccDifference(
                     form=f"ICC({number},{size})",
@@ -119,7 +119,7 @@ def compare_icc(
                 resampling,
             )
         )
-    return found[0], found[1]
+    return differences[0], differences[1]
 
 
 def _difference(facts: IccDifference, samples: Floats, resampling: Resampling) -> IccDifference:

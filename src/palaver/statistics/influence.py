@@ -69,12 +69,14 @@ def leave_one_out(
     >>> result.without_rater.round(2).tolist()
     [-3.0, -3.0, 1.0]
     """
-    columns = long_columns(output=output, rater=rater, item=item, value=value)
-    values = columns[3].astype(np.float64, copy=False)
+    output_column, rater_column, item_column, value_column = long_columns(
+        output=output, rater=rater, item=item, value=value
+    )
+    values = value_column.astype(np.float64, copy=False)
     given = np.isfinite(values)
-    outputs, n_outputs = dense_codes("output", columns[0])
-    raters, n_raters = dense_codes("rater", columns[1])
-    items, n_items = dense_codes("item", columns[2])
+    outputs, n_outputs = dense_codes("output", output_column)
+    raters, n_raters = dense_codes("rater", rater_column)
+    items, n_items = dense_codes("item", item_column)
     item_of_output = np.zeros(n_outputs, dtype=np.int64)
     item_of_output[outputs] = items
     ratings = _Ratings(

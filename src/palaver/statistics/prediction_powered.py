@@ -209,7 +209,7 @@ def _together(
         df = max(1.0, df * (n_tuned - 2) / (n_tuned - 1))
     variance = by_people + by_judge
     parts = by_people**2 / df + by_judge**2 / (judged.size - 1)
-    found = ClusterVariance(
+    together = ClusterVariance(
         variance=variance,
         df=variance**2 / parts,
         dialogue=rest.dialogue_share * by_people + by_judge,
@@ -219,4 +219,4 @@ def _together(
         n_raters=rest.n_raters,
         notes=rest.notes,
     )
-    return interval_of(estimate, found, rest.n, rest.se_rows, confidence)
+    return interval_of(estimate, together, rest.n, rest.se_rows, confidence)

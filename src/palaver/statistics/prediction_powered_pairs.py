@@ -123,10 +123,10 @@ def prediction_powered_strengths(
         theta, weight = (alone, 0.0) if isinstance(solved, str) else (solved, weight)
     pairs = []
     for i, j in combinations(range(len(names)), 2):
-        found = _pair(rated, unrated, theta, weight, (i, j), confidence)
+        interval = _pair(rated, unrated, theta, weight, (i, j), confidence)
         own = _pair(rated, unrated, alone, 0.0, (i, j), confidence)
         pairs.append(
-            PairStrength(first=names[i], second=names[j], interval=found, people=own, adjusted_p=math.nan)
+            PairStrength(first=names[i], second=names[j], interval=interval, people=own, adjusted_p=math.nan)
         )
     adjusted = holm([pair.interval.p for pair in pairs]).adjusted
     strength = np.append(theta[: len(names) - 1], 0.0)

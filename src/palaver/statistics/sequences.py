@@ -103,29 +103,29 @@ def clustered_look(
             n_ratings=n, n_dialogues=shared, value=math.nan, low=math.nan, high=math.nan, decision="go on",
             reason=reason,
         )  # fmt: skip
-    found: ClusterInterval
+    interval: ClusterInterval
     if prediction is None:
         counts = None if sampling is None else 1 / np.asarray(sampling, dtype=np.float64)
         if first is None:
-            found = clustered_mean(value, codes, rater, weight=counts)
+            interval = clustered_mean(value, codes, rater, weight=counts)
         else:
-            found = clustered_difference(value, first, codes, rater, weight=counts)
+            interval = clustered_difference(value, first, codes, rater, weight=counts)
     else:
         second = None if first is None else ~first
-        found = prediction_powered_mean(
+        interval = prediction_powered_mean(
             value, prediction, codes, rater, unrated, is_second=second, sampling=sampling
         ).together
-    few_raters = 0 < found.n_raters < FEWEST_RATERS
-    if found.reason or few_raters:
-        reason = found.reason or f"{found.n_raters} raters; at least {FEWEST_RATERS} are needed"
+    few_raters = 0 < interval.n_raters < FEWEST_RATERS
+    if interval.reason or few_raters:
+        reason = interval.reason or f"{interval.n_raters} raters; at least {FEWEST_RATERS} are needed"
         return Look(
-            n_ratings=n, n_dialogues=shared, value=found.value, low=math.nan, high=math.nan,
+            n_ratings=n, n_dialogues=shared, value=interval.value, low=math.nan, high=math.nan,
             decision="go on", reason=reason,
         )  # fmt: skip
-    reach = _t_quantile(widening(shared, alpha, planned), found.df) * found.se
-    low, high = found.value - reach, found.value + reach
+    reach = _t_quantile(widening(shared, alpha, planned), interval.df) * interval.se
+    low, high = interval.value - reach, interval.value + reach
     return Look(
-        n_ratings=n, n_dialogues=shared, value=found.value, low=low, high=high,
+        n_ratings=n, n_dialogues=shared, value=interval.value, low=low, high=high,
         decision=decide(low, high, within),
     )  # fmt: skip
 

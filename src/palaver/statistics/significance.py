@@ -148,7 +148,6 @@ def compare_means(
     *,
     alpha: float = 0.05,
     confidence: float = 0.95,
-    center: Literal["median", "mean"] = "median",
 ) -> MeanTest:
     """Levene first (at `alpha`); Student's t if the variances look equal, Welch's otherwise.
 
@@ -157,7 +156,7 @@ def compare_means(
     check_fraction("alpha", alpha)
     check_fraction("confidence", confidence)
     (x, y), dropped, notes = _finite(a, b)
-    spread = levene(x, y, center=center)
+    spread = levene(x, y)
     student = spread.p >= alpha
     result = MeanTest(
         test="student" if student else "welch",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,14 +12,14 @@ import numpy as np
 
 from palaver.errors import UserError, count_of
 from palaver.schema import RunRecord, record_run
-from palaver.schema.run import plain
+from palaver.schema.run import RunResult
 from palaver.statistics.icc_difference import IccDifference, RatedOutputs, compare_icc
 from palaver.statistics.significance import holm
 from palaver.studies.agreement import RaterDesign
 from palaver.studies.analyse import PACKAGES, check_settings
 from palaver.studies.judgements import Judgements, judgements_of, shared_codes
 from palaver.studies.ratings import RatingTable, as_rating_table
-from palaver.tabular import Tabular, columns_of, few
+from palaver.tabular import columns_of, few
 
 _UNEQUAL = 1.1
 """Designs whose ratings per output differ by more than this factor are not compared by their means."""
@@ -56,7 +55,7 @@ class AgreementDifference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class AgreementComparison(Tabular):
+class AgreementComparison(RunResult):
     """The agreement of two designs beside each other. Tables: differences."""
 
     a: str
@@ -73,12 +72,6 @@ class AgreementComparison(Tabular):
 
     def _tables(self) -> dict[str, Any]:
         return {"differences": columns_of(AgreementDifference, self.differences)}
-
-    def to_json(self) -> str:
-        """Undefined numbers are null, beside them stands the reason."""
-        content = {f.name: plain(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name != "run"}
-        record = {"signature": self.run.signature, "run": self.run.model_dump(mode="json")}
-        return json.dumps({**record, **content}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def compare_agreement(

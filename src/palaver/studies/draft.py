@@ -17,8 +17,9 @@ from palaver.config import parse_toml, toml_value
 from palaver.errors import UserError, nearest
 from palaver.files import write_atomically
 from palaver.schema import Dialogue, Item, Output, Study
-from palaver.studies.material import Candidate, Material, draw, read_material
+from palaver.studies.material import Candidate, Material, read_material
 from palaver.studies.media import media_notes, with_media
+from palaver.studies.screens import draw_key
 
 DRAFTS = ("likert", "rankme", "pairwise", "snippet")
 """The presets that can be put to responses and dialogues."""
@@ -154,7 +155,7 @@ class _Choice:
             able = with_reference
         elif preset == "snippet" and not self.material.dialogues and PERSON not in self.material.systems:
             self._notes.append("the responses have no reference, so no person's reply is among those judged")
-        drawn = sorted(able, key=lambda candidate: draw(self.seed, "sample", candidate.id))
+        drawn = sorted(able, key=lambda candidate: draw_key(self.seed, "sample", candidate.id))
         if distinct_by is not None:
             drawn = self._distinct(drawn, distinct_by)
         if sample is not None and sample > len(drawn):

@@ -87,17 +87,17 @@ def clustered_intervals(
     means, differences = [], []
     for i, system in enumerate(judged.systems):
         own = judged.system == i
-        found = clustered_mean(
+        interval = clustered_mean(
             judged.score[own], dialogue[own], rater[own], weight=_counts(judged, own), confidence=confidence
         )
-        means.append(_row(judged.criterion, system, "", found, is_mean=True))
+        means.append(_row(judged.criterion, system, "", interval, is_mean=True))
     for i, j in combinations(range(len(judged.systems)), 2):
         both = (judged.system == i) | (judged.system == j)
-        found = clustered_difference(
+        interval = clustered_difference(
             sign * judged.score[both], judged.system[both] == i, dialogue[both], rater[both],
             weight=_counts(judged, both), confidence=confidence,
         )  # fmt: skip
-        differences.append(_row(judged.criterion, judged.systems[i], judged.systems[j], found))
+        differences.append(_row(judged.criterion, judged.systems[i], judged.systems[j], interval))
     return (*means, *_with_holm(differences))
 
 
@@ -108,11 +108,13 @@ def _win_rates(judged: Judgements, dialogue: Ints, confidence: float) -> Iterato
         own = (first == i) & (second == j)
         if not own.any():
             continue
-        found = clustered_mean(
+        interval = clustered_mean(
             judged.score[own] - 0.5, dialogue[own], rater[own], weight=_counts(judged, own),
             confidence=confidence,
         )  # fmt: skip
-        shifted = replace(found, value=found.value + 0.5, low=found.low + 0.5, high=found.high + 0.5)
+        shifted = replace(
+            interval, value=interval.value + 0.5, low=interval.low + 0.5, high=interval.high + 0.5
+        )
         row = _row(judged.criterion, judged.systems[i], judged.systems[j], shifted)
         yield replace(row, is_share=True)
 
@@ -123,28 +125,28 @@ def _counts(judged: Judgements, rows: NDArray[np.bool_]) -> Floats | None:
 
 
 def _row(
-    criterion: str, system: str, against: str, found: ClusterInterval, *, is_mean: bool = False
+    criterion: str, system: str, against: str, interval: ClusterInterval, *, is_mean: bool = False
 ) -> IntervalRow:
     return IntervalRow(
         criterion=criterion,
         system=system,
         against=against,
-        value=found.value,
-        low=found.low,
-        high=found.high,
-        p=np.nan if is_mean else found.p,
+        value=interval.value,
+        low=interval.low,
+        high=interval.high,
+        p=np.nan if is_mean else interval.p,
         adjusted_p=np.nan,
-        se=found.se,
-        df=found.df,
-        n=found.n,
-        n_dialogues=found.n_dialogues,
-        n_raters=found.n_raters,
-        se_rows=found.se_rows,
-        dialogue_share=found.dialogue_share,
-        rater_share=found.rater_share,
-        confidence=found.confidence,
-        reason=found.reason,
-        notes=found.notes,
+        se=interval.se,
+        df=interval.df,
+        n=interval.n,
+        n_dialogues=interval.n_dialogues,
+        n_raters=interval.n_raters,
+        se_rows=interval.se_rows,
+        dialogue_share=interval.dialogue_share,
+        rater_share=interval.rater_share,
+        confidence=interval.confidence,
+        reason=interval.reason,
+        notes=interval.notes,
     )
 
 

@@ -6,7 +6,6 @@ have cannot be compared and is left out, with a count.
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from palaver.readers.responses import REPEATED, is_responses, read_responses
 from palaver.readers.rows import file_stem
 from palaver.schema import Dialogue, Output, Response, Turn
 from palaver.schema.base import Scalar
+from palaver.studies.screens import draw_key
 
 NO_REPLY = "responses in which the system gave no reply"
 INCOMPLETE = "contexts that not all systems answered"
@@ -224,7 +224,7 @@ def _match(said: Sequence[Named[Dialogue]], systems: Sequence[str], seed: int) -
     for system, dialogue in said:
         of_system[system].append(dialogue)
     for system, dialogues in of_system.items():
-        dialogues.sort(key=lambda dialogue: draw(seed, "match", system, dialogue.id))
+        dialogues.sort(key=lambda dialogue: draw_key(seed, "match", system, dialogue.id))
     return [dict(zip(systems, row, strict=True)) for row in zip(*of_system.values(), strict=False)]
 
 
@@ -242,8 +242,3 @@ def _dialogue_candidate(group: Mapping[str, Dialogue], id: str, systems: Sequenc
         for system in systems
     ]
     return Candidate(id or first.id, tuple(outputs), labels=first.labels)
-
-
-def draw(seed: int, *words: str) -> str:
-    """A random key of a named stream: the same words have the same place whatever else there is."""
-    return hashlib.sha256("\x1f".join((str(seed), *words)).encode()).hexdigest()

@@ -61,19 +61,19 @@ def pairs_of(people: People) -> list[Pair]:
 
 def variances_of(people: People, pair: Pair) -> DifferenceVariances:
     """Components of the difference of two systems, from the people and dialogues that have both."""
-    found = differences_of(people, people.judged.score, pair)
-    n = found.value.size
-    if n < 4 or np.unique(found.dialogue).size < 3:
+    differences = differences_of(people, people.judged.score, pair)
+    n = differences.value.size
+    if n < 4 or np.unique(differences.dialogue).size < 3:
         names = " and ".join(people.judged.systems[k] for k in pair)
         raise DataError(f"the pilot has too few dialogues in which one person rated both {names}")
     share = np.full(n, 1 / n)
-    centred = share * (found.value - found.value.mean())
-    parts = cluster_variance(centred, share, np.zeros(n, np.int64), found.dialogue, found.rater)
+    centred = share * (differences.value - differences.value.mean())
+    parts = cluster_variance(centred, share, np.zeros(n, np.int64), differences.dialogue, differences.rater)
     if parts.reason:
         raise DataError(f"the pilot tells no variances: {parts.reason}")
     return DifferenceVariances(
         dialogue=parts.dialogue * parts.n_dialogues,
-        people=parts.rater * np.unique(found.rater).size,
+        people=parts.rater * np.unique(differences.rater).size,
         cell=parts.rest * n,
     )
 
@@ -123,15 +123,15 @@ def foretold_by(people: People, verdicts: Verdicts, pair: Pair) -> Foretold:
         if people.is_pair
         else (judged.system == pair[0]) | (judged.system == pair[1])
     )
-    found = prediction_powered_mean(
+    prediction = prediction_powered_mean(
         judged.score[rows] - shift, predictions[rows] - shift, people.dialogue[rows], None, [0.0, 1.0],
         is_second=None if people.is_pair else judged.system[rows] == pair[1],
     )  # fmt: skip
-    if found.reason_off or math.isnan(found.correlation):
+    if prediction.reason_off or math.isnan(prediction.correlation):
         return Foretold(variance=0.0, correlation=0.0, residuals=residuals, signal=signal)
-    spread = found.people.se**2 * found.n_rated
+    spread = prediction.people.se**2 * prediction.n_rated
     return Foretold(
-        variance=found.correlation**2 * spread, correlation=found.correlation, residuals=residuals,
+        variance=prediction.correlation**2 * spread, correlation=prediction.correlation, residuals=residuals,
         signal=signal,
     )  # fmt: skip
 

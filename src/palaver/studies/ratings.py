@@ -10,9 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from palaver.errors import DataError, UserError, count_of, in_python, nearest
 from palaver.progress import Progress, no_progress
@@ -31,15 +29,13 @@ from palaver.readers.ratings import (
 )
 from palaver.schema import Rating, Study
 from palaver.schema.rating import KINDS, Kind
-from palaver.statistics.codes import dense_codes
 from palaver.studies.conditions import apply_conditions
+from palaver.studies.judgement_keys import drop_earlier, tell_repeats_apart, without_numbers
 from palaver.studies.results import Reading
 from palaver.studies.treatment import Treatment, ordered_words, treat, usual_order
-from palaver.tables import ROW, TableSource, open_frame
+from palaver.tables import TableSource, open_frame
 from palaver.tabular import Tabular, few
-
-KEYS = ("criterion", "item", "system", "against", "rater", "turn", "repeat")
-"""What makes two rows of one kind the same judgement; the later one counts."""
+from palaver.text_columns import ROW
 
 ASKED: tuple[Kind, ...] = ("human", "user")
 """They answer the questions of the study and no others."""
@@ -113,7 +109,7 @@ def read_ratings(
     columns: Mapping[str, str] | None = None,
     shape: Shape = "auto",
     criteria: Sequence[str] | None = None,
-    labels: LabelsGiven | Labels | None = None,
+    labels: LabelsGiven | None = None,
     missing: Sequence[str] = (),
     sheet: str | None = None,
     kinds: Mapping[str, Kind] | None = None,
@@ -134,16 +130,26 @@ def read_ratings(
     options = RatingOptions(
         columns=columns or {},
         shape=shape,
-        labels=_with_scales(labels if isinstance(labels, Labels) else make_labels(labels), study),
+        labels=make_labels(labels),
         missing=_names(missing),
-        words=frozenset(_words_of(study)) if study else frozenset(),
-        texts=frozenset(q.criterion.lower() for q in study.questions if q.scale.form == "text")
-        if study
-        else frozenset(),
         criteria=None if criteria is None else _names(criteria),
-        asked=[question.criterion for question in study.questions] if study else None,
         sheet=sheet,
     )
+    return read_rating_table(sources, options, study=study, kinds=kinds, skip_bad=skip_bad, progress=progress)
+
+
+def read_rating_table(
+    sources: Source | Sequence[Source],
+    options: RatingOptions,
+    *,
+    study: Study | None = None,
+    kinds: Mapping[str, Kind] | None = None,
+    skip_bad: bool = False,
+    progress: Progress = no_progress,
+) -> RatingTable:
+    """The same with what is said about the files as one value."""
+    if study is not None:
+        options = _with_study(options, study)
     ratings = read_rating_frame(sources, options, kinds=kinds, progress=progress)
     return _build(ratings, study, options.labels, skip_bad)
 
@@ -156,7 +162,7 @@ def ratings_from_frame(
     columns: Mapping[str, str] | None = None,
     shape: Shape = "auto",
     criteria: Sequence[str] | None = None,
-    labels: LabelsGiven | Labels | None = None,
+    labels: LabelsGiven | None = None,
     missing: Sequence[str] = (),
     kinds: Mapping[str, Kind] | None = None,
     skip_bad: bool = False,
@@ -213,6 +219,17 @@ def _names(given: str | Sequence[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
+def _with_study(options: RatingOptions, study: Study) -> RatingOptions:
+    """With what a study says about its ratings."""
+    return replace(
+        options,
+        labels=_with_scales(options.labels, study),
+        words=frozenset(_words_of(study)),
+        texts=frozenset(q.criterion.lower() for q in study.questions if q.scale.form == "text"),
+        asked=[question.criterion for question in study.questions],
+    )
+
+
 def _words_of(study: Study) -> Iterator[str]:
     """The answers that the study's scales of words offer: a box may be called `NA`."""
     for question in study.questions:
@@ -220,10 +237,10 @@ def _words_of(study: Study) -> Iterator[str]:
             yield from (choice.value for choice in question.scale.choices())
 
 
-def _with_scales(labels: Labels, study: Study | None) -> Labels:
+def _with_scales(labels: Labels, study: Study) -> Labels:
     """With the words that a study's scales have for their steps."""
     numbers = dict(labels.numbers)
-    for question in study.questions if study else ():
+    for question in study.questions:
         if question.scale.form == "number":
             steps = {c.label.lower(): float(c.value) for c in question.scale.choices() if c.label != c.value}
             if steps:
@@ -242,7 +259,7 @@ def _build(ratings: RatingFrame, study: Study | None, labels: Labels, skip_bad: 
             "mend them, or add --skip-bad to leave them out (they are counted and written to bad-rows.csv)",
             _listed(bad, ratings.paths),
         )
-    table, n_duplicates = _drop_earlier(table)
+    table, n_duplicates = drop_earlier(table)
     conditions = apply_conditions(table, study)
     table, texts = _take_texts(conditions.table, criteria)
     dropped = {
@@ -262,7 +279,7 @@ def _build(ratings: RatingFrame, study: Study | None, labels: Labels, skip_bad: 
         *conditions.notes,
         *_notes_on_kinds(held),
     ]
-    table, notes_on_repeats = _tell_repeats_apart(table)
+    table, notes_on_repeats = tell_repeats_apart(table)
     reading = Reading(
         files=ratings.paths,
         layout="; ".join(
@@ -412,39 +429,9 @@ def _notes_on_kinds(criteria: Sequence[_Criterion]) -> Iterator[str]:
             yield f"{name}: rated by {who}; kinds of raters are not mixed, each is a criterion of its own"
 
 
-_PARTS = {
-    ("item", "turn"): "ratings of single turns: each turn counts as an item of its own (item #turn)",
-    ("rater", "repeat"): "repeated ratings: each repeat counts as a rater of its own (rater #repeat)",
-}
-"""Columns whose names are told apart by another column, and what is said about it."""
-
-
-def _has_parts(frame: pl.DataFrame, part: str) -> bool:
-    """Whether there are turns, or more than one asking."""
-    if frame[part].null_count() == frame.height:
-        return False
-    return part == "turn" or frame[part].drop_nulls().n_unique() > 1
-
-
-def _tell_repeats_apart(table: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
-    """Give each turn the name of an item of its own, and each asking of a judge that of a rater."""
-    notes = []
-    for (name, part), note in _PARTS.items():
-        if _has_parts(table, part):
-            label = pl.format("{} #{}", pl.col(name).cast(pl.String), pl.col(part))
-            table = table.with_columns(pl.coalesce(label, pl.col(name)).cast(pl.Categorical).alias(name))
-            notes.append(note)
-    return table, notes
-
-
 def names_in_files(table: RatingTable) -> pl.DataFrame:
     """The frame with the names that items, raters and criteria have in the files."""
-    frame = table.frame
-    for name, part in _PARTS:
-        if _has_parts(frame, part):
-            text = pl.col(name).cast(pl.String)
-            plain = text.str.strip_suffix(pl.format(" #{}", pl.col(part)))
-            frame = frame.with_columns(pl.coalesce(plain, text).alias(name))
+    frame = without_numbers(table.frame)
     if any(label != name for label, name in table.names.items()):
         frame = frame.with_columns(pl.col("criterion").cast(pl.String).replace(dict(table.names)))
     return frame
@@ -465,49 +452,6 @@ def _marked(
         bad_rows(of_file, ratings.layouts[number], files[number], field, value, problem)
         for (number,), of_file in rows.group_by(FILE, maintain_order=True)
     ]
-
-
-def _drop_earlier(table: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """Of rows that are the same judgement only the latest, by time if all have one, else by place."""
-    key = _judgement_codes(table)
-    ordered = np.sort(key)
-    if not (ordered[1:] == ordered[:-1]).any():
-        return table, 0
-    keyed = table.with_columns(pl.Series("_key", key))
-    if table["given_at"].null_count() == 0:
-        keyed = keyed.sort("given_at", maintain_order=True)
-    latest = keyed.unique(subset="_key", keep="last").drop("_key").sort(ORDER)
-    return latest, table.height - latest.height
-
-
-def _judgement_codes(table: pl.DataFrame) -> NDArray[np.int64]:
-    """One number for each judgement, the same for rows that are the same by `KEYS`."""
-    combined = np.zeros(table.height, dtype=np.int64)
-    size = 1
-    for name, key in _keys(table):
-        codes, n = dense_codes(name, key)
-        if size * n >= 2**62:
-            combined, size = dense_codes("judgement", combined)
-        combined *= n
-        combined += codes
-        size *= n
-    return combined
-
-
-def _keys(table: pl.DataFrame) -> Iterator[tuple[str, NDArray[np.int64]]]:
-    """The columns that have something in them, as numbers; -1 is nothing."""
-    names = [name for name in KEYS if table[name].null_count() < table.height]
-    if "against" in names:  # "a beats b" and "b loses to a" are one judgement
-        system, against = np.split(_numbers(pl.concat([table["system"], table["against"]])), 2)
-        yield "system", np.minimum(system, against)
-        yield "against", np.maximum(system, against)
-        names = [name for name in names if name not in ("system", "against")]
-    for name in names:
-        yield name, _numbers(table[name])
-
-
-def _numbers(column: pl.Series) -> NDArray[np.int64]:
-    return column.to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
 
 
 def _listed(bad: pl.DataFrame, paths: Sequence[str]) -> list[str]:

@@ -6,16 +6,14 @@ people script against: fields may be added, not renamed.
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from palaver.schema.judge import Direction
 from palaver.schema.rating import Kind
-from palaver.schema.run import RunRecord, plain
-from palaver.tabular import Tabular, columns_of, few
+from palaver.schema.run import RunRecord, RunResult
+from palaver.tabular import columns_of, few
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,7 +273,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Analysis(Tabular):
+class Analysis(RunResult):
     """Everything `palaver study analyse` finds.
 
     Tables: ranking (each system's mean, interval, place), methods (all ways to rank), agreement, correlation,
@@ -325,12 +323,6 @@ class Analysis(Tabular):
             "texts": columns_of(TextRow, self.texts),
             "conditions": columns_of(ConditionRow, self.reading.conditions),
         }
-
-    def to_json(self) -> str:
-        """`results.json`: undefined numbers are null, beside them stands the reason."""
-        rows = {f.name: plain(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name != "run"}
-        record = {"signature": self.run.signature, "run": self.run.model_dump(mode="json")}
-        return json.dumps({**record, **rows}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _ranking_table(rankings: Sequence[RankingRow]) -> dict[str, list[Any]]:

@@ -44,7 +44,7 @@ def question_groups(study: Study) -> tuple[tuple[Question, ...], ...]:
 
 def plan_screens(study: Study) -> tuple[Screen, ...]:
     """Every screen of the study; items in an order of the seed's, so that blocks mix what the file sorted."""
-    order = sorted(study.items, key=lambda item: _digest(study.seed, "item", item.id))
+    order = sorted(study.items, key=lambda item: draw_key(study.seed, "item", item.id))
     if study.order == "fixed":
         order = list(study.items)
     screens: list[Screen] = []
@@ -69,7 +69,7 @@ def shown_order(study: Study, screen: Screen, n_outputs: int, turn: int, rater: 
     if study.order == "fixed":
         return tuple(range(n_outputs))
     if study.order == "random":
-        keys = [_digest(study.seed, "order", screen.item, rater, str(o)) for o in range(n_outputs)]
+        keys = [draw_key(study.seed, "order", screen.item, rater, str(o)) for o in range(n_outputs)]
         return tuple(sorted(range(n_outputs), key=lambda o: keys[o]))
     # Each screen goes on in the square where the one before it stopped, a half of n rows at a time, as each
     # half has every output in every place. The shift keeps raters who see every screen from meeting the same
@@ -95,5 +95,6 @@ def balanced_square(n: int) -> tuple[tuple[int, ...], ...]:
     return tuple(rows)
 
 
-def _digest(seed: int, *words: str) -> str:
+def draw_key(seed: int, *words: str) -> str:
+    """A random key of a named stream: the same words have the same place whatever else there is."""
     return hashlib.sha256("\x1f".join((str(seed), *words)).encode()).hexdigest()

@@ -285,8 +285,8 @@ def read_verdicts(
                 f"say which with --judge-criterion: {', '.join(able)}",
             )
         chosen = (same or able)[0]
-    found = judgements_of(table, chosen, "raw")
-    raters = list(found.raters)
+    judged = judgements_of(table, chosen, "raw")
+    raters = list(judged.raters)
     if judge is not None and judge not in raters:
         raise UserError(f"there is no judge {judge!r}{nearest(judge, raters)}", f"known: {', '.join(raters)}")
     if judge is None and len(raters) > 1:
@@ -294,18 +294,18 @@ def read_verdicts(
             f"{names}: {len(raters)} judges rated {chosen!r}", f"say which with --judge: {', '.join(raters)}"
         )
     name = judge or raters[0]
-    own = found.rater == raters.index(name)
-    codes = dialogue_codes(table, found)
-    dialogues = _names_of(table, found, codes)
+    own = judged.rater == raters.index(name)
+    codes = dialogue_codes(table, judged)
+    dialogues = _names_of(table, judged, codes)
     sums: dict[tuple[str, ...], list[float]] = {}
     said: dict[tuple[str, ...], list[float]] = {}
     certainty = table.of(chosen)["probability"].cast(pl.Float64).to_numpy()
-    for i in np.flatnonzero(own & np.isfinite(found.score)):
-        key: tuple[str, ...] = (dialogues[codes[i]], found.systems[found.system[i]])
+    for i in np.flatnonzero(own & np.isfinite(judged.score)):
+        key: tuple[str, ...] = (dialogues[codes[i]], judged.systems[judged.system[i]])
         if is_pair:
-            first, second = sorted((found.system[i], found.against[i]))
-            key = (dialogues[codes[i]], found.systems[first], found.systems[second])
-        sums.setdefault(key, []).append(float(found.score[i]))
+            first, second = sorted((judged.system[i], judged.against[i]))
+            key = (dialogues[codes[i]], judged.systems[first], judged.systems[second])
+        sums.setdefault(key, []).append(float(judged.score[i]))
         if np.isfinite(certainty[i]):
             said.setdefault(key, []).append(float(certainty[i]))
     scores = {key: float(np.mean(values)) for key, values in sums.items()}
@@ -319,8 +319,8 @@ def _fits(table: RatingTable, criterion: str, is_pair: bool) -> bool:
 
 def _signature(table: RatingTable, judge: str, criterion: str) -> str:
     rows = table.of(criterion).filter(pl.col("rater").cast(pl.String) == judge)
-    found = rows["signature"].drop_nulls().cast(pl.String).unique().to_list()
-    return found[0] if len(found) == 1 else ""
+    signatures = rows["signature"].drop_nulls().cast(pl.String).unique().to_list()
+    return signatures[0] if len(signatures) == 1 else ""
 
 
 def trust_interval(

@@ -177,7 +177,7 @@ def _test(
     unit = np.concatenate([part.unit + offset for part, offset in zip(parts, offsets, strict=True)])
     _, rater = np.unique([name for part in parts for name in part.rater], return_inverse=True)
     _, dialogue = np.unique([name for part in parts for name in part.dialogue], return_inverse=True)
-    found = alternative_annotator(
+    outcome = alternative_annotator(
         np.concatenate([part.value for part in parts]),
         unit,
         rater,
@@ -189,23 +189,23 @@ def _test(
         n_replicates=n_replicates,
         rng=np.random.default_rng([seed, *criterion.encode()]),
     )
-    reason = found.reason
+    reason = outcome.reason
     if not reason and all(np.ptp(part.value[np.isfinite(part.value)]) == 0 for part in parts):
         reason = "people gave the same rating to everything"
     return AltTestRow(
         criterion=criterion,
         judge=judge,
         compared=parts[0].compared,
-        passes=found.passes and not reason,
-        winning_rate=found.winning_rate,
-        low=found.interval.low,
-        high=found.interval.high,
-        advantage=found.advantage,
+        passes=outcome.passes and not reason,
+        winning_rate=outcome.winning_rate,
+        low=outcome.interval.low,
+        high=outcome.interval.high,
+        advantage=outcome.advantage,
         epsilon=epsilon,
-        n_people=len(found.people),
-        n_dialogues=found.n_dialogues,
-        n_left_out=found.n_left_out,
+        n_people=len(outcome.people),
+        n_dialogues=outcome.n_dialogues,
+        n_left_out=outcome.n_left_out,
         confidence=confidence,
         reason=reason,
-        notes=tuple(f"{criterion}: {note}" for note in found.notes),
+        notes=tuple(f"{criterion}: {note}" for note in outcome.notes),
     )

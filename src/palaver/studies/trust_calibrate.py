@@ -170,17 +170,17 @@ def _corrected(
         raise DataError(f"threshold: people put all outputs on one side of {threshold:g}")
     everything = np.array(list(verdicts.scores.values()))
     all_good = fit_isotonic(scores[known], people.judged.score[known])(everything) >= threshold
-    found = rogan_gladen(
+    corrected = rogan_gladen(
         positive=int(all_good.sum()), n=all_good.size,
         true_positive=int((is_good & said_good).sum()), n_good=int(is_good.sum()),
         true_negative=int((~is_good & ~said_good).sum()), n_bad=int((~is_good).sum()),
         confidence=confidence,
     )  # fmt: skip
-    if found.reason:
-        return f"share of outputs rated {threshold:g} or more: not corrected ({found.reason})"
-    ends = f"[{found.interval.low:.2f}, {found.interval.high:.2f}]"
+    if corrected.reason:
+        return f"share of outputs rated {threshold:g} or more: not corrected ({corrected.reason})"
+    ends = f"[{corrected.interval.low:.2f}, {corrected.interval.high:.2f}]"
     return (
-        f"{found.observed:.0%} of {all_good.size:,} outputs reach {threshold:g} by {verdicts.judge}; "
-        f"corrected for its errors (sensitivity {found.sensitivity:.2f}, specificity "
-        f"{found.specificity:.2f}) it is {found.value:.2f} {ends}"
+        f"{corrected.observed:.0%} of {all_good.size:,} outputs reach {threshold:g} by {verdicts.judge}; "
+        f"corrected for its errors (sensitivity {corrected.sensitivity:.2f}, specificity "
+        f"{corrected.specificity:.2f}) it is {corrected.value:.2f} {ends}"
     )

@@ -194,16 +194,16 @@ def best_difference(pilot: RatingTable, criterion: str | None = None) -> float:
     judged = people.judged
     if people.is_pair:
         gaps = [differences_of(people, judged.score, pair).value.mean() for pair in pairs_of(people)]
-        found = min(abs(float(gap)) for gap in gaps)
+        difference = min(abs(float(gap)) for gap in gaps)
     else:
         means = [float(np.nanmean(judged.score[judged.system == i])) for i in range(len(judged.systems))]
         second, first = sorted(means)[-2:] if len(means) > 1 else (0.0, 0.0)
-        found = first - second
-    if not found > 0:
+        difference = first - second
+    if not difference > 0:
         raise UserError(
             "the pilot's two best systems have the same mean", "say what is to be found, in points"
         )
-    return found
+    return difference
 
 
 def _judged_dialogues(verdicts: Verdicts, people: People) -> list[str]:

@@ -117,11 +117,11 @@ def _means(people: People, verdicts: Verdicts, prediction: Floats, confidence: f
     for i, system in enumerate(judged.systems):
         own = judged.system == i
         unrated = list(verdicts.unrated(people, system).values())
-        found = prediction_powered_mean(
+        powered = prediction_powered_mean(
             judged.score[own], prediction[own], people.dialogue[own], judged.rater[own], unrated,
             sampling=people.sampling(own), confidence=confidence,
         )  # fmt: skip
-        yield replace(_row(judged.criterion, "mean", system, "", found), p=math.nan)
+        yield replace(_row(judged.criterion, "mean", system, "", powered), p=math.nan)
 
 
 def _differences(
@@ -133,11 +133,11 @@ def _differences(
         of_first, of_second = verdicts.unrated(people, first), verdicts.unrated(people, second)
         unrated = [score - of_second[name] for name, score in of_first.items() if name in of_second]
         rows = (judged.system == i) | (judged.system == j)
-        found = prediction_powered_mean(
+        powered = prediction_powered_mean(
             judged.score[rows], prediction[rows], people.dialogue[rows], judged.rater[rows], unrated,
             is_second=judged.system[rows] == j, sampling=people.sampling(rows), confidence=confidence,
         )  # fmt: skip
-        yield _row(judged.criterion, "difference", first, second, found)
+        yield _row(judged.criterion, "difference", first, second, powered)
 
 
 def _win_rates(people: People, verdicts: Verdicts, prediction: Floats, confidence: float) -> Iterator[PpiRow]:
@@ -148,11 +148,11 @@ def _win_rates(people: People, verdicts: Verdicts, prediction: Floats, confidenc
         if not rows.any():
             continue
         unrated = np.array(list(verdicts.unrated(people, judged.systems[i], judged.systems[j]).values()))
-        found = prediction_powered_mean(
+        powered = prediction_powered_mean(
             judged.score[rows] - 0.5, prediction[rows] - 0.5, people.dialogue[rows], judged.rater[rows],
             unrated - 0.5, sampling=people.sampling(rows), confidence=confidence,
         )  # fmt: skip
-        row = _row(judged.criterion, "win rate", judged.systems[i], judged.systems[j], found)
+        row = _row(judged.criterion, "win rate", judged.systems[i], judged.systems[j], powered)
         raised = {
             name: getattr(row, name) + 0.5
             for name in ("value", "low", "high", "people_value", "people_low", "people_high")
@@ -192,21 +192,24 @@ def _strengths(
         prediction=np.array([score for *_, score, _ in further], dtype=np.float64),
         dialogue=np.array([names[name] for *_, name in further], dtype=np.int64),
     )
-    found = prediction_powered_strengths(rows, unrated, judged.systems, confidence=confidence)
+    strengths = prediction_powered_strengths(rows, unrated, judged.systems, confidence=confidence)
     note = (
-        () if math.isnan(found.position) else (f"shown first adds {found.position:+.2f} log odds of a win",)
+        ()
+        if math.isnan(strengths.position)
+        else (f"shown first adds {strengths.position:+.2f} log odds of a win",)
     )
-    if found.reason:
-        note = (f"strengths: {found.reason}",)
-    for pair in found.pairs:
+    if strengths.reason:
+        note = (f"strengths: {strengths.reason}",)
+    for pair in strengths.pairs:
         interval, own = pair.interval, pair.people
         yield PpiRow(
             criterion=judged.criterion, what="strength", system=pair.first, against=pair.second,
             value=interval.value, low=interval.low, high=interval.high, p=interval.p,
             adjusted_p=pair.adjusted_p, people_value=own.value, people_low=own.low, people_high=own.high,
-            weight=found.weight, correlation=found.correlation, n_rated=found.n_rated,
-            n_unrated=found.n_unrated, worth_dialogues=math.nan, ceiling=math.nan,
-            confidence=confidence, reason=interval.reason or found.reason_off, notes=(*interval.notes, *note),
+            weight=strengths.weight, correlation=strengths.correlation, n_rated=strengths.n_rated,
+            n_unrated=strengths.n_unrated, worth_dialogues=math.nan, ceiling=math.nan,
+            confidence=confidence, reason=interval.reason or strengths.reason_off,
+            notes=(*interval.notes, *note),
         )  # fmt: skip
 
 
@@ -220,8 +223,8 @@ def _positions(table: RatingTable, people: People) -> Floats:
     return np.asarray(np.where(judged.system < judged.against, place, -place))
 
 
-def _row(criterion: str, what: str, system: str, against: str, found: PredictionPowered) -> PpiRow:
-    together: ClusterInterval = found.together
+def _row(criterion: str, what: str, system: str, against: str, powered: PredictionPowered) -> PpiRow:
+    together: ClusterInterval = powered.together
     return PpiRow(
         criterion=criterion,
         what=what,
@@ -232,17 +235,17 @@ def _row(criterion: str, what: str, system: str, against: str, found: Prediction
         high=together.high,
         p=together.p,
         adjusted_p=math.nan,
-        people_value=found.people.value,
-        people_low=found.people.low,
-        people_high=found.people.high,
-        weight=found.weight,
-        correlation=found.correlation,
-        n_rated=found.n_rated,
-        n_unrated=found.n_unrated,
-        worth_dialogues=found.worth_dialogues,
-        ceiling=found.ceiling,
+        people_value=powered.people.value,
+        people_low=powered.people.low,
+        people_high=powered.people.high,
+        weight=powered.weight,
+        correlation=powered.correlation,
+        n_rated=powered.n_rated,
+        n_unrated=powered.n_unrated,
+        worth_dialogues=powered.worth_dialogues,
+        ceiling=powered.ceiling,
         confidence=together.confidence,
-        reason=together.reason or found.reason_off,
+        reason=together.reason or powered.reason_off,
         notes=together.notes,
     )
 

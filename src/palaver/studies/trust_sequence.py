@@ -105,7 +105,7 @@ def trust_sequence(
         notes.append("betting takes dialogues for independent: it is about these raters")
     watches = watch(people, verdicts, within=within, planned=planned, method=method, alpha=1 - confidence)
     n_pairs = max(1, len(watches))
-    rows = [_row(people.judged.criterion, found, (1 - confidence) / n_pairs) for found in watches]
+    rows = [_row(people.judged.criterion, watched, (1 - confidence) / n_pairs) for watched in watches]
     if n_pairs > 1:
         notes.append(f"{n_pairs} pairs share the error: each holds at {1 - (1 - confidence) / n_pairs:.1%}")
     config = {
@@ -295,20 +295,20 @@ def _bets(
         )  # fmt: skip
 
 
-def _row(criterion: str, found: Watch, alpha: float) -> SequenceRow:
-    shown = found.decided or found.looks[-1]
+def _row(criterion: str, watched: Watch, alpha: float) -> SequenceRow:
+    shown = watched.decided or watched.looks[-1]
     return SequenceRow(
         criterion=criterion,
-        system=found.system,
-        against=found.against,
-        decision=found.decision,
+        system=watched.system,
+        against=watched.against,
+        decision=watched.decision,
         value=shown.value,
         low=shown.low,
         high=shown.high,
-        decided_after_ratings=found.decided.n_ratings if found.decided else None,
-        decided_after_dialogues=found.decided.n_dialogues if found.decided else None,
-        n_ratings=found.n_ratings,
-        n_dialogues=found.n_dialogues,
+        decided_after_ratings=watched.decided.n_ratings if watched.decided else None,
+        decided_after_dialogues=watched.decided.n_dialogues if watched.decided else None,
+        n_ratings=watched.n_ratings,
+        n_dialogues=watched.n_dialogues,
         alpha=alpha,
         reason=shown.reason,
     )

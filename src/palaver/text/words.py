@@ -177,8 +177,8 @@ def _ends_sentence(text: str, begin: int, stop: re.Match[str]) -> bool:
         return False  # “Really?” he said; well... yes
     if mark != ".":
         return True
-    found = _LAST_WORD.search(text, max(begin, stop.start() - 40), stop.start())
-    before = found.group() if found else ""
+    last = _LAST_WORD.search(text, max(begin, stop.start() - 40), stop.start())
+    before = last.group() if last else ""
     bare = before.lower()
     if bare in _TITLES or (bare in _BEFORE_NUMBERS and word[:1].isdigit()):
         return False

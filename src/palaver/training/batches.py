@@ -9,7 +9,7 @@ import math
 from collections import deque
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,9 @@ from torch import Tensor
 
 from palaver.text.vocabulary import PAD
 from palaver.training.store import Ragged, Store
+
+_PREFETCHED = 4
+"""Batches that are made ahead."""
 
 
 @dataclass(frozen=True)
@@ -136,29 +139,19 @@ class Batch:
         return replace(self, inputs=moved)
 
 
+@dataclass
 class Collator:
     """Example ids into tensors, for one process of `n_ranks`."""
 
-    def __init__(
-        self,
-        store: Store,
-        config: Any,
-        *,
-        ocean: np.ndarray | None = None,
-        rank: int = 0,
-        n_ranks: int = 1,
-        pad_multiple: int = 1,
-        pin: bool = False,
-        takes_width: bool = False,
-    ) -> None:
-        self.store = store
-        self.config = config
-        self.ocean = ocean
-        self.rank = rank
-        self.n_ranks = n_ranks
-        self.pad_multiple = pad_multiple
-        self.pin = pin
-        self.takes_width = takes_width
+    store: Store
+    config: Any
+    _: KW_ONLY
+    ocean: np.ndarray | None = None
+    rank: int = 0
+    n_ranks: int = 1
+    pad_multiple: int = 1
+    pin: bool = False
+    takes_width: bool = False
 
     def __call__(self, ids: np.ndarray) -> Batch:
         store, config = self.store, self.config
@@ -200,11 +193,11 @@ def example_lengths(store: Store, ids: np.ndarray) -> np.ndarray:
     return np.stack([c.lengths(ids).astype(np.int32) for c in columns], axis=1)
 
 
-def prefetch(batches: Iterator[Batch], depth: int = 4) -> Generator[Batch]:
+def prefetch(batches: Iterator[Batch]) -> Generator[Batch]:
     """The same batches, made by a thread while the last ones are computed with. To be closed when done."""
     pool = ThreadPoolExecutor(1, thread_name_prefix="batches")
     try:
-        waiting = deque(pool.submit(next, batches, None) for _ in range(depth))
+        waiting = deque(pool.submit(next, batches, None) for _ in range(_PREFETCHED))
         while (batch := waiting.popleft().result()) is not None:
             waiting.append(pool.submit(next, batches, None))
             yield batch

@@ -20,7 +20,7 @@ from accelerate import Accelerator  # type: ignore[import-untyped]
 from accelerate.utils import gather_object  # type: ignore[import-untyped]
 from torch import Tensor
 
-from palaver.errors import UserError
+from palaver.errors import UserError, count_of
 from palaver.models.pretrained import Responder
 from palaver.text.vocabulary import Vocabulary
 from palaver.training.batches import Batch, Collator, example_lengths, plan_epoch, prefetch
@@ -114,10 +114,10 @@ class Loop:
     def _over(self) -> str:
         p, s = self.progress, self.settings
         if s.early_stop and p.waited >= s.early_stop:
-            return f"no better validation perplexity for {_count(p.waited, 'epoch')}"
+            return f"no better validation perplexity for {count_of(p.waited, 'epoch')}"
         if s.max_steps is not None and p.step >= s.max_steps:
-            return _count(p.step, "step")
-        return _count(p.epoch, "epoch") if p.epoch >= s.epochs else ""
+            return count_of(p.step, "step")
+        return count_of(p.epoch, "epoch") if p.epoch >= s.epochs else ""
 
     def _total_steps(self) -> int:
         steps = self.settings.epochs * len(self.plan(epoch=self.progress.epoch))
@@ -317,10 +317,6 @@ class Loop:
         anybody = bool(self.accelerator.reduce(asked, "sum").item())
         self.signals.heard = self.signals.heard or ("a signal to another process" if anybody else "")
         return anybody
-
-
-def _count(n: int, thing: str) -> str:
-    return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"
 
 
 def make_optimiser(model: Responder, experiment: Experiment, device: torch.device) -> torch.optim.Optimizer:

@@ -38,9 +38,9 @@ _THINGS = {
 _OPENINGS = ("Do you like {0}?", "What do you think of {0}?", "Shall we talk about {0}?")
 
 
-def sample_dialogues(n: int = 300, seed: int = 1) -> Iterator[Dialogue]:
+def sample_dialogues(n: int = 300) -> Iterator[Dialogue]:
     """`n` conversations of six turns between two of the three."""
-    rng = random.Random(seed)
+    rng = random.Random(1)
     for number in range(n):
         speakers = rng.sample(["Ada", "Ben", "Cleo"], 2)
         thing = rng.choice(list(_THINGS))

@@ -48,11 +48,11 @@ class WordVectors:
 
     def tokens(self, texts: list[str]) -> list[TokenVectors]:
         """The words of each text that have a vector, as they stand."""
-        found = []
+        vectors = []
         for text in texts:
             ids = np.array([self.at[word] for word in words(text) if word in self.at], dtype=np.int64)
-            found.append(TokenVectors(ids, self.table[ids], np.ones(len(ids), bool), False))
-        return found
+            vectors.append(TokenVectors(ids, self.table[ids], np.ones(len(ids), bool), False))
+        return vectors
 
 
 def read_vectors(path: Path) -> WordVectors:

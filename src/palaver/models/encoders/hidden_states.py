@@ -42,14 +42,14 @@ class HiddenStates:
         """The state of each token; the mark of the beginning has none."""
         whole = [self._tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
         kept = [self._kept(row) for row in whole]
-        found: list[Any] = [None] * len(texts)
+        vectors: list[Any] = [None] * len(texts)
         for batch in batches_by_length([len(row) + 1 for row in kept], 64 * self._batch_size):
             states, _ = self._states([kept[n] for n in batch])
             for n, of_text in zip(batch, states.numpy(), strict=True):
                 ids = np.array(kept[n], dtype=np.int64)
                 is_cut = len(ids) < len(whole[n])
-                found[n] = TokenVectors(ids, of_text[: len(ids)], np.ones(len(ids), bool), is_cut)
-        return found
+                vectors[n] = TokenVectors(ids, of_text[: len(ids)], np.ones(len(ids), bool), is_cut)
+        return vectors
 
     def _kept(self, tokens: list[int]) -> list[int]:
         return tokens[-self._max_tokens :] if self._keep_end else tokens[: self._max_tokens]

@@ -60,13 +60,13 @@ class OnnxEncoder:
 
     def tokens(self, texts: list[str]) -> list[TokenVectors]:
         """The state of each token."""
-        found = []
+        vectors = []
         for text in texts:
             tokens = self._tokenizer.encode(text)
             is_text = ~np.array(tokens.special_tokens_mask, dtype=bool)
             ids = np.array(tokens.ids, dtype=np.int64)
-            found.append(TokenVectors(ids, self._states(tokens), is_text, bool(tokens.overflowing)))
-        return found
+            vectors.append(TokenVectors(ids, self._states(tokens), is_text, bool(tokens.overflowing)))
+        return vectors
 
     def _states(self, tokens: Any) -> Vectors:
         fields: dict[str, Any] = {

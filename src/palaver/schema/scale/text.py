@@ -52,8 +52,10 @@ class FreeText(Scale):
         lines = [_CONTROL.sub("", line).rstrip() for line in raw.splitlines()]
         text = ("\n" if self.lines > 1 else " ").join(lines).strip()
         if not self.min_length <= len(text) <= self.max_length:
-            found = Sentence("expected {wanted}, found {n:,} characters", wanted=self.describe(), n=len(text))
-            raise ValueError(found)
+            problem = Sentence(
+                "expected {wanted}, found {n:,} characters", wanted=self.describe(), n=len(text)
+            )
+            raise ValueError(problem)
         return text
 
     def score(self, value: Value) -> float:

@@ -44,7 +44,7 @@ def add_admin(database: Database, name: str, role: Role, now: float) -> str:
     with database.writing() as connection:
         if connection.execute(select(admin.c.name).where(admin.c.name == name)).first():
             raise UserError(f"there is an admin {name!r} already", "a new link: palaver study admin link")
-        row = {"name": name, "role": role, "token_hash": _hash(token), "added_at": now}
+        row = {"name": name, "role": role, "token_hash": hash_token(token), "added_at": now}
         connection.execute(insert(admin).values(row))
         log(connection, now, None, "admin added", f"{name} ({role})")
     return token
@@ -54,7 +54,7 @@ def new_link(database: Database, name: str) -> str:
     """The token of a new link; an earlier one that was not used ends."""
     token = secrets.token_urlsafe(24)
     with database.writing() as connection:
-        known = update(admin).where(admin.c.name == name).values(token_hash=_hash(token))
+        known = update(admin).where(admin.c.name == name).values(token_hash=hash_token(token))
         if not connection.execute(known).rowcount:
             raise _unknown(database, name)
     return token
@@ -77,7 +77,7 @@ def list_admins(database: Database) -> Sequence[Row[Any]]:
 
 def redeem_link(database: Database, token: str) -> str | None:
     """Whose link this is; it is then used up."""
-    used = update(admin).where(admin.c.token_hash == _hash(token)).values(token_hash=None)
+    used = update(admin).where(admin.c.token_hash == hash_token(token)).values(token_hash=None)
     with database.writing() as connection:
         return connection.execute(used.returning(admin.c.name)).scalar()
 
@@ -89,5 +89,6 @@ def _unknown(database: Database, name: str) -> UserError:
     )
 
 
-def _hash(token: str) -> str:
+def hash_token(token: str) -> str:
+    """As the database holds the tokens of links and sessions."""
     return hashlib.sha256(token.encode(errors="replace")).hexdigest()
