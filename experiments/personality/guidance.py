@@ -39,8 +39,8 @@ from palaver.schema.dialogue import Turn
 from palaver.text.words import count_words
 
 STRENGTHS = (0.0, 0.5, 1.0, 2.0, 4.0)
-N_CONTEXTS = {"default-speaker": 4000, "default-personality": 300}
-N_SCORED = 500
+N_CONTEXTS = {"default-speaker": 3000, "default-personality": 200}
+N_SCORED = 300
 """Replies of each strength that SmolLM2 reads."""
 
 
