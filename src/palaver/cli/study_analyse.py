@@ -22,6 +22,7 @@ from palaver.readers.rating_files import ratings_frame, ratings_of, write_rating
 from palaver.readers.rating_options import RatingOptions
 from palaver.readers.ratings import RatingReader, kinds_of
 from palaver.reports import lines, print_analysis, write_report
+from palaver.reports.latex import render_latex
 from palaver.schema import Study
 from palaver.statistics.correlation import METHODS
 from palaver.statistics.normalise import NORMALISATIONS
@@ -80,10 +81,10 @@ def analyse(
 ) -> None:
     """Which system is better, do raters agree, and what is noise?
 
-    Writes report.html, results.json and ratings.parquet into --out, or else NAME-analysis, and prints the
-    tables. With --json it prints results.json, and writes files only where --out names a folder. Of a served
-    study (study.db, a database URL, or study.toml) the answers so far are taken, without excluded raters;
-    of a served collection what people said about their partners.
+    Writes report.html, tables.tex (LaTeX), results.json and ratings.parquet into --out, or else
+    NAME-analysis, and prints the tables. With --json it prints results.json, and writes files only where
+    --out names a folder. Of a served study (study.db, a database URL, or study.toml) the answers so far are
+    taken, without excluded raters; of a served collection what people said about their partners.
 
     Example: palaver study analyse ratings.csv --study study.toml --out results
     """
@@ -120,6 +121,8 @@ def analyse(
             with write_atomically(folder / "results.json") as file:
                 file.write(analysis.to_json())
             write_long(table, folder / "ratings.parquet", normalise=normalise)
+            with write_atomically(folder / "tables.tex") as file:
+                file.write(render_latex(analysis))
             report = write_report(analysis, folder / "report.html")
             _write_bad(table, folder / "bad-rows.csv")
     if as_json:

@@ -79,10 +79,11 @@ def difference_plot(rows: Sequence[IntervalRow], prefix: str) -> str:
     values = [x for row in rows for x in (row.low, row.high, *_equality(row))]
     _value_axis(chart, values, "difference; thin: as if rows were independent")
     short_pairs = iter(pairs)
-    for y, row in enumerate(lines):
-        if isinstance(row, str):
-            write(chart, -8, y, shorts[row], anchor="end", weight="bold", name=row)
+    for y, line in enumerate(lines):
+        if isinstance(line, str):
+            write(chart, -8, y, shorts[line], anchor="end", weight="bold", name=line)
             continue
+        row = line
         write(chart, -8, y, next(short_pairs), anchor="end", name=f"{row.system} – {row.against}")
         reach = 1.96 * row.se_rows
         ends = (max(row.value - reach, chart.x.low), min(row.value + reach, chart.x.high))
