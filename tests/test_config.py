@@ -251,6 +251,34 @@ def test_an_empty_document_has_no_lines() -> None:
 
 
 @pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ("questions", "a study, which `palaver study serve` takes"),
+        ("title test systems judges", "an experiment, which `palaver evaluate` takes"),
+        ("systems", "systems, which `palaver generate --systems` takes"),
+        ("partners conversation", "a collection, which `palaver collect serve` takes"),
+        ("titel", ""),
+    ],
+)
+def test_a_file_of_another_kind_is_recognised(fields: str, says: str) -> None:
+    mistakes: list[tuple[Location, str]] = [((name,), "there is no such field") for name in fields.split()]
+    mistakes += [(("questions", 0, "scale"), "there is no such field"), (("conversation",), "is missing")]
+    assert says in config_error(Path("some.toml"), Lines(""), mistakes).hint
+    assert bool(config_error(Path("some.toml"), Lines(""), mistakes).hint) == bool(says)
+
+
+def test_a_table_is_not_taken_for_settings(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("item,rater,value\n")
+    with pytest.raises(ConfigError, match="not valid TOML") as caught:
+        read_toml(tmp_path / "people.csv")
+    assert caught.value.hint == "expected a file of settings, such as study.toml"
+    (tmp_path / "study.toml").write_text("")
+    with pytest.raises(DataError, match="is empty") as empty:
+        read_toml(tmp_path / "study.toml")
+    assert empty.value.hint == ""
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "a = ",

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from palaver.errors import ConfigError
+from palaver.errors import NO_FIELD, ConfigError
 from palaver.files import TextStream, as_path
 
 Location = tuple[str | int, ...]
@@ -151,19 +151,44 @@ def parse_toml(text: str, name: str | Path) -> tuple[dict[str, Any], Lines]:
     try:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits or 1,000 brackets in a row, too
-        raise ConfigError(f"{name} is not valid TOML: {error}") from None
+        raise ConfigError(f"{name} is not valid TOML: {error}", _settings_wanted(name)) from None
     return data, Lines(text.replace("\r\n", "\n"))
+
+
+def _settings_wanted(name: str | Path) -> str:
+    """The hint where a table or a text was given."""
+    return "" if Path(name).suffix in ("", ".toml") else "expected a file of settings, such as study.toml"
 
 
 def config_error(path: Path, lines: Lines, mistakes: Iterable[tuple[Location, str]]) -> ConfigError:
     """One error that names every mistake with its line and place, in the order of the file."""
+    mistakes = list(mistakes)
     placed = sorted({(lines.of(location) or 0, dotted(location), text) for location, text in mistakes})
     listed = [
         f"line {line}: {place}: {text}" if line else f"{place or 'the file'}: {text}"
         for line, place, text in placed
     ]
     count = "1 mistake" if len(listed) == 1 else f"{len(listed)} mistakes"
-    return ConfigError(f"{path} has {count}:", problems=listed)
+    return ConfigError(f"{path} has {count}:", _other_file(mistakes), listed)
+
+
+_FILES = (
+    ({"test", "systems"}, "an experiment", "palaver evaluate"),
+    ({"questions"}, "a study", "palaver study serve"),
+    ({"conversation"}, "a collection", "palaver collect serve"),
+    ({"preset", "data"}, "settings of a training", "palaver train responder"),
+    ({"systems"}, "systems", "palaver generate --systems"),
+)
+"""Fields of the files that Palaver knows: what they describe, and which command takes them."""
+
+
+def _other_file(mistakes: Iterable[tuple[Location, str]]) -> str:
+    """What a file with these unknown fields seems to be, and who reads it, in words."""
+    unknown = {str(place[0]) for place, text in mistakes if len(place) == 1 and text.startswith(NO_FIELD)}
+    for fields, noun, command in _FILES:
+        if fields <= unknown:
+            return f"it looks like {noun}, which `{command}` takes"
+    return ""
 
 
 def dotted(location: Location) -> str:

@@ -228,6 +228,7 @@ def count_of(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+NO_FIELD = "there is no such field"
 _EXPECTED = {
     "string_type": "expected a text",
     "string_too_short": "must not be empty",
@@ -256,7 +257,7 @@ def explain_mistake(mistake: Mapping[str, Any], known: Sequence[str] = ()) -> st
     if kind == "missing":
         return "is missing"
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
-        return f"there is no such field{nearest(str(mistake['loc'][-1]), known)}"
+        return f"{NO_FIELD}{nearest(str(mistake['loc'][-1]), known)}"
     if kind == "value_error":
         return str(mistake["ctx"]["error"])
     expected = _EXPECTED.get(kind, mistake["msg"]).format(**mistake.get("ctx", {}))

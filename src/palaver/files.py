@@ -84,7 +84,8 @@ def check_readable(path: Path) -> None:
             raise DataError(f"{path} is a pipe or a device", "save what comes out of it in a file first")
         with path.open("rb") as file:
             if not file.read(1):
-                raise DataError(f"{path} is empty", "expected a table with a header, or JSON lines")
+                table = "expected a table with a header, or JSON lines"
+                raise DataError(f"{path} is empty", "" if path.suffix == ".toml" else table)
     except OSError as error:
         raise DataError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from None
 

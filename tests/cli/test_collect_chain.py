@@ -124,6 +124,30 @@ def test_from_the_server_to_a_dataset(palaver: Palaver, collection: Path, tmp_pa
     assert "utterances              total              6" in shown.out
 
 
+def test_what_people_said_is_analysed_without_an_export(
+    palaver: Palaver, collection: Path, tmp_path: Path
+) -> None:
+    for named in (collection, collection.with_suffix(".db")):
+        analysed = json.loads(palaver("study", "analyse", named, "--json").out)
+        assert [one["criterion"] for one in analysed["criteria"]] == ["turn_rating", "rating"]
+    for verb in (["export", "--out", tmp_path / "answers.csv"], ["status"]):
+        refused = palaver("study", verb[0], collection, *verb[1:])
+        assert (refused.code, refused.out) == (1, "")
+        assert "holds a collection of conversations\nhint: try: palaver collect " in refused.err
+    said = palaver("collect", "ratings", collection, "--out", tmp_path / "ratings.csv").out
+    assert said.endswith(f"next: palaver study analyse {tmp_path / 'ratings.csv'}\n")
+
+
+def test_collected_conversations_go_into_other_commands(
+    palaver: Palaver, collection: Path, tmp_path: Path
+) -> None:
+    talks, study = tmp_path / "talks.jsonl", tmp_path / "study.toml"
+    assert palaver("collect", "conversations", collection, "--out", talks).code == 0
+    made = palaver("study", "new", "--from", talks, "--preset", "likert", "--out", study)
+    assert (made.code, made.err) == (0, "")
+    assert "1 item of 1 system" in made.out
+
+
 def test_the_owner_decides_by_command(palaver: Palaver, collection: Path, tmp_path: Path) -> None:
     wrong = palaver("collect", "decide", collection, "9", "accept")
     assert (wrong.code, "there is no conversation '9'" in wrong.err) == (1, True)

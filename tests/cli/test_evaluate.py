@@ -65,6 +65,16 @@ def test_what_fails_is_told_at_the_end(here: Path, palaver: Palaver) -> None:
     assert "lost: 6 of 6 replies are missing" in ran.err
 
 
+def test_an_address_leaves_the_name_of_its_model_to_say(here: Path, palaver: Palaver) -> None:
+    words = ("--system", "http://localhost:9/v1", "--contexts", "said.jsonl", "--by", "words")
+    drafted = palaver("init", *words)
+    assert drafted.out.endswith(
+        "next: put the models' names for NAME into it, then: palaver evaluate experiment.toml\n"
+    )
+    own = palaver("init", "--system", "said.jsonl", "--by", "words", "--force")
+    assert own.out.endswith("next: palaver evaluate experiment.toml\n")
+
+
 def test_wrong_words(here: Path, palaver: Palaver) -> None:
     assert palaver("evaluate", "experiment.toml", "--watch", "--dry-run").code == 2
     assert "there is no file experiment.toml" in palaver("evaluate", "experiment.toml").err

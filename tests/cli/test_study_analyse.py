@@ -33,7 +33,12 @@ def test_analyse_writes_everything_and_says_where(palaver: Palaver, ratings: Pat
     ran = palaver("study", "analyse", ratings, "--out", "out", "--replicates", 50)
     assert ran.code == 0
     assert ran.err == ""
-    assert {p.name for p in Path("out").iterdir()} == {"report.html", "results.json", "ratings.parquet"}
+    assert {p.name for p in Path("out").iterdir()} == {
+        "report.html",
+        "tables.tex",
+        "results.json",
+        "ratings.parquet",
+    }
     assert ran.out.rstrip().endswith("report: out/report.html")
     for word in ("alpha", "quality", "ICC(1,k)", "TrueSkill", "rater 0"):
         assert word in ran.out

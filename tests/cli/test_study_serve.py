@@ -378,7 +378,7 @@ def test_only_the_owner_can_read_the_database(
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
 def test_export(palaver: Palaver, served: Path, kind: str) -> None:
     ran = palaver("study", "export", served, "--out", f"r.{kind}")
-    assert ran.out == f"wrote 108 ratings to r.{kind}\n"
+    assert ran.out == f"wrote 108 ratings to r.{kind}\nnext: palaver study analyse r.{kind}\n"
     assert palaver("study", "export", served, "--out", f"r.{kind}").code == 1
     assert palaver("study", "export", served, "--out", f"r.{kind}", "--force").code == 0
 

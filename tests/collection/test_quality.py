@@ -68,6 +68,13 @@ def test_a_good_conversation_is_accepted(good: Talk) -> None:
     assert "1 accepted, 0 review, 0 rejected" in repr(quality)
 
 
+def test_sides_too_short_to_judge_are_counted(good: Talk) -> None:
+    talk = good()
+    brief = talk.model_copy(update={"turns": talk.turns[:7]})
+    *_, note = check_quality([as_conversation(brief)], NO_REPEATS).notes
+    assert note == "not judged by most checks, fewer than 4 messages: 1 side"
+
+
 @pytest.mark.parametrize(
     ("change", "measure", "value"),
     [

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.evaluation.forms import FILES
-from palaver.evaluation.latex import escape, render_latex
+from palaver.evaluation.latex import render_latex
 from palaver.evaluation.report import write_report
 from palaver.evaluation.results import ExperimentResult
+from palaver.reports.latex import escape
 
 from .test_report import NASTY, an_evaluation, verdict
 

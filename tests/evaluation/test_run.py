@@ -199,6 +199,10 @@ def test_a_study_that_is_served_is_read_from_its_database(experiment_file: Write
     assert (out / "study.toml").read_bytes() == study_text, "what is served is never written over"
     for number in range(2):
         work(state, come_in(state), random.Random(number))
+        if number == 0:
+            result = run_experiment(path, out, options=JSON)
+            export = f"palaver study export {out / 'study.toml'} --out {out / 'people.csv'}"
+            assert any(note.endswith(export) for note in result.notes), "they may be enough"
     database.close()
     result = run_experiment(path, out, options=JSON)
     assert result.waiting == ""

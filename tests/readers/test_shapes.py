@@ -260,12 +260,43 @@ def test_wrong_files_give_one_clear_error(read: Callable[[Path], Any], name: str
         (("id", "score", "low", "high", "system"), "scores, which `palaver compare rank`"),
         (("id", "turns", "labels"), "dialogues, which `palaver compare score`"),
         (("model", "prompt", "output"), "responses, which `palaver judge`"),
+        (("rater", "platform", "state", "checks_failed"), "raters without their ratings"),
+        (("id", "conversations", "exit", "pay"), "people without what they said"),
+        (("id", "dialogue", "participants", "ending"), "dialogues, which `palaver compare score`"),
+        (("palaver", "format", "version", "taken_at"), "a backup, which `palaver study restore`"),
         (("colour", "shape"), ""),
     ],
 )
 def test_other_files_are_recognised(columns: tuple[str, ...], says: str) -> None:
     assert says in other_file(columns)
     assert bool(other_file(columns)) == bool(says)
+
+
+@pytest.mark.parametrize(
+    "columns", ["item,output,system,rater,criterion,value", "item,rater,criterion,value"]
+)
+def test_ratings_are_no_responses(columns: str, tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text(columns + "\nt1" + "," * columns.count(",") + "\n")
+    for read in (read_responses, is_responses):
+        with pytest.raises(DataError, match="neither responses nor dialogues") as caught:
+            read(tmp_path / "people.csv")
+        assert "palaver study analyse" in str(caught.value.hint)
+
+
+def test_what_was_rated_may_stand_beside_its_rating(tmp_path: Path) -> None:
+    (tmp_path / "rated.csv").write_text(
+        "item,system,output,rater,criterion,value\nt1,a,Hello!,ann,quality,3\n"
+    )
+    (response,) = read_responses(tmp_path / "rated.csv")
+    assert response.response == "Hello!"
+
+
+def test_a_dialogue_beside_what_is_said_about_it(tmp_path: Path) -> None:
+    inner = {"id": "7", "turns": [{"speaker": "user", "text": "Hi."}], "labels": {"rating": 4}}
+    outer = {"id": "7", "dialogue": inner, "participants": [{"id": "secret"}], "ending": "complete"}
+    (tmp_path / "conversations.jsonl").write_text(json.dumps(outer) + "\n")
+    (dialogue,) = read_dialogues(tmp_path / "conversations.jsonl")
+    assert (dialogue.id, dialogue.turns[0].text, dialogue.labels) == ("7", "Hi.", {"rating": 4})
 
 
 @pytest.mark.parametrize(("rating", "expected"), [("4", 4), ("3.5", 3.5), ("good", "good"), (2, 2)])

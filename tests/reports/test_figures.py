@@ -16,6 +16,7 @@ from palaver.drawing import Canvas
 from palaver.reports import figures
 from palaver.reports.canvas import inline_svg
 from palaver.reports.render import render_report
+from palaver.studies.results import IntervalRow
 
 NAN = float("nan")
 
@@ -143,3 +144,24 @@ def test_a_report_is_drawn_without_a_plotting_library(
     for name in ("matplotlib", "PIL"):
         monkeypatch.setitem(sys.modules, name, None)  # to import it would be an error
     assert "<svg" in render_report(sample.one_system())
+
+
+def difference(criterion: str, system: str, against: str) -> IntervalRow:
+    return IntervalRow(
+        criterion=criterion, system=system, against=against, value=0.4, low=0.1, high=0.7, p=0.01,
+        adjusted_p=0.02, se=0.1, df=9, n=60, n_dialogues=20, n_raters=3, se_rows=0.1, dialogue_share=0.8,
+        rater_share=0.2, confidence=0.95,
+    )  # fmt: skip
+
+
+def test_differences_name_both_systems_and_the_criterion() -> None:
+    short = [difference(name, "reply", "server") for name in ("naturalness", "informativeness")]
+    shown = texts(figures.difference_plot(short, "f1"))
+    assert [t for t in shown if t in ("naturalness", "informativeness")] == ["naturalness", "informativeness"]
+    assert shown.count("reply – server") == 2
+    one = [difference("quality", "GPT", "DialoGPT-large")]
+    assert texts(figures.difference_plot(one, "f1"))[-1] == "GPT – DialoGPT-large", "there is room"
+    long = [difference("quality", "DialoGPT-medium-tuned", other) for other in ("BlenderBot-400M", "T5")]
+    *_, first, second = texts(figures.difference_plot(long, "f1"))
+    assert first.endswith("DialoG…ed – Blende…0M")
+    assert second.endswith("DialoG…ed – T5")

@@ -235,6 +235,21 @@ def test_training_is_explained_to_the_script(serve: Serve) -> None:
     assert client.get("/study/feedback/999").status_code == 404
 
 
+@pytest.mark.parametrize(("good", "is_asked"), [("1", True), ("5", False)])
+def test_the_explanation_shows_what_was_asked(serve: Serve, good: str, is_asked: bool) -> None:
+    question = """[[questions]]
+criterion = "why"
+text = "Why not?"
+scale = { kind = "text" }
+shown_if = { criterion = "good", at_most = 2 }
+
+"""
+    client = serve(FULL.replace("[[items]]", f"{question}[[items]]", 1))
+    page = press(client, press(client, client.get("/").text))
+    given = {**form(page), "answer:0:good": good, "answer:0:why": "It is rude."}
+    assert ("Why not?" in client.post("/study/answers", data=given).text) == is_asked
+
+
 def test_text_of_the_study_is_escaped(serve: Serve) -> None:
     client = serve(FULL)
     pages = [client.get("/").text]

@@ -92,6 +92,10 @@ def test_two_browsers_hold_and_annotate_a_conversation(
             expect(ann.locator("#line")).to_contain_text("The connection is lost")
             cable.is_cut = False
         expect(listener.locator(".message")).to_have_count(number + 1)
+        if number == 0:
+            speaker.locator("#text").press_sequentially("and")
+            expect(listener.locator("#typing")).to_have_text("Your partner is typing…")
+            speaker.fill("#text", "")
         if number == 1:
             expect(ann.locator("form.about").first).to_be_visible()
             for page in (ann, bob):

@@ -110,6 +110,16 @@ def test_several_judges_and_criteria_must_be_named() -> None:
         trust_ppi(ratings_from_frame(people()), ratings_from_frame(two))
 
 
+def test_without_a_name_the_criterion_is_one_that_both_rated() -> None:
+    relevance = people().with_columns(criterion=pl.lit("relevance"))
+    asked = ratings_from_frame(pl.concat([relevance, people()]))
+    judged = [judge().with_columns(criterion=pl.lit(name)) for name in ("words", "quality")]
+    table = ratings_from_frame(pl.concat(judged))
+    assert {row.criterion for row in trust_ppi(asked, table).rows} == {"quality"}
+    named = trust_ppi(asked, table, criterion="relevance", judge_criterion="words")
+    assert {row.criterion for row in named.rows} == {"relevance"}
+
+
 def test_a_judge_without_overlap_is_refused_with_both_sides_shown() -> None:
     elsewhere = judge().with_columns(item="x" + pl.col("item"))
     with pytest.raises(UserError, match="rated nothing that people rated") as error:

@@ -50,7 +50,8 @@ def new(
     options.refuse_existing(out, force)
     with write_atomically(out) as file:
         file.write(preset_text(preset))
-    typer.echo(f"wrote {out}; serve it with: palaver collect serve {out}")
+    typer.echo(f"wrote {out}")
+    typer.echo(f"next: change it as you like, then: palaver collect serve {out}")
 
 
 def serve(
@@ -161,7 +162,7 @@ def conversations(
         bool, typer.Option("--people", help="The people instead: how they left, and their pay (.jsonl).")
     ] = False,
     dialogues: Annotated[
-        bool, typer.Option("--only-dialogues", help="The dialogues alone, which every other command reads.")
+        bool, typer.Option("--only-dialogues", help="The dialogues alone, without who took part and when.")
     ] = False,
     all_endings: Annotated[
         bool, typer.Option("--all", help="Also conversations that are incomplete or go on.")
@@ -186,6 +187,7 @@ def conversations(
         write_conversations(held, out)
     left_out = "" if all_endings else " (incomplete ones are left out: --all takes them)"
     typer.echo(f"wrote {count_of(len(held), 'conversation')} to {out}{left_out}")
+    typer.echo(f"next: palaver compare score {out} --out scores.jsonl")
 
 
 def _write_people(people: list[Person], out: Path) -> None:
@@ -212,3 +214,4 @@ def ratings(collection: Served, out: options.Out, force: options.Force = False) 
         raise UserError("nobody has rated anything yet")
     n = write_ratings(rows, out)
     typer.echo(f"wrote {count_of(n, 'rating')} to {out}")
+    typer.echo(f"next: palaver study analyse {out}")

@@ -110,6 +110,11 @@ def check(
         lines.line(console, f"wrote {out}: review.csv and report.html to decide with, payout.csv to pay by")
         if not quality.counts["accepted"]:
             lines.line(console, "no conversation was accepted, so there is no accepted.jsonl")
+        if quality.counts["review"]:
+            decided = f"palaver collect check {conversations} --decisions {out / 'review.csv'} --out decided"
+            lines.line(console, f"next: decide in {out / 'review.csv'}, then: {decided}")
+        elif quality.counts["accepted"]:
+            lines.line(console, f"next: palaver collect split {out / 'accepted.jsonl'} --out split.jsonl")
 
 
 def _read_standards(conversations: str, standards: Path | None) -> Standards:

@@ -188,6 +188,7 @@ def split(
     )
     lines.line(console, f"seed {seed}; wrote {count_of(len(parted), 'conversation')} to {out}")
     lines.notes(console, notes)
+    lines.line(console, f"next: palaver collect export {out} --out release")
 
 
 def _parse_together(text: str) -> list[Together]:
@@ -269,6 +270,8 @@ def export(
     lines.line(console, f"wrote {count_of(sum(counts.values()), 'conversation')} to {out}: {shown}")
     for note in notes:
         lines.line(console, f"note: {note}")
+    if format == "topical-chat":
+        lines.line(console, f"next: palaver corpus show topical-chat --data {out}")
 
 
 def _release_notes(release: Release) -> list[str]:

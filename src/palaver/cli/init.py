@@ -44,7 +44,7 @@ def init(
 
     Example: palaver init --system bots:old --system bots:new --contexts questions.txt --by comparator
     """
-    from palaver.evaluation.draft import Answers, draft_experiment, responses_in, usual_judges
+    from palaver.evaluation.draft import NO_MODEL, Answers, draft_experiment, responses_in, usual_judges
     from palaver.evaluation.experiment import load_experiment
 
     target = out or _DEFAULT
@@ -79,7 +79,8 @@ def init(
         file.write(text)
     load_experiment(target)  # says what is still wrong, with lines
     typer.echo(f"wrote {target}")
-    typer.echo(f"next: palaver evaluate {target}")
+    todo = f"put the models' names for {NO_MODEL} into it, then: " if f'"{NO_MODEL}"' in text else ""
+    typer.echo(f"next: {todo}palaver evaluate {target}")
 
 
 def _ask(asks: bool, option: str, question: str) -> list[str]:

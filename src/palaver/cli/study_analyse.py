@@ -17,10 +17,11 @@ from palaver.cli.study_database import database_url, open_study
 from palaver.errors import count_of
 from palaver.files import check_readable, check_writable, write_atomically
 from palaver.judges import directions
-from palaver.readers.rating_files import ratings_of, write_ratings
+from palaver.readers.rating_files import ratings_frame, ratings_of, write_ratings
 from palaver.readers.rating_options import RatingOptions
 from palaver.readers.ratings import RatingReader, kinds_of
 from palaver.reports import lines, print_analysis, write_report
+from palaver.reports.latex import render_latex
 from palaver.schema import Study
 from palaver.statistics.correlation import METHODS
 from palaver.statistics.normalise import NORMALISATIONS
@@ -28,7 +29,7 @@ from palaver.studies import RatingTable, load_study, write_long
 from palaver.studies import analyse as run_analysis
 from palaver.studies.describe import describe as run_description
 from palaver.studies.ratings import count_bad, read_rating_table
-from palaver.tables import TableSource, open_table
+from palaver.tables import TableSource, open_frame, open_table
 
 
 def analyse(
@@ -79,9 +80,10 @@ def analyse(
 ) -> None:
     """Which system is better, do raters agree, and what is noise?
 
-    Writes report.html, results.json and ratings.parquet into --out, or else NAME-analysis, and prints the
-    tables. With --json it prints results.json, and writes files only where --out names a folder. Of a served
-    study (study.db, a database URL, or study.toml) the answers so far are taken, without excluded raters.
+    Writes report.html, tables.tex (LaTeX), results.json and ratings.parquet into --out, or else
+    NAME-analysis, and prints the tables. With --json it prints results.json, and writes files only where
+    --out names a folder. Of a served study (study.db, a database URL, or study.toml) the answers so far are
+    taken, without excluded raters; of a served collection what people said about their partners.
 
     Example: palaver study analyse ratings.csv --study study.toml --out results
     """
@@ -118,6 +120,8 @@ def analyse(
             with write_atomically(folder / "results.json") as file:
                 file.write(analysis.to_json())
             write_long(table, folder / "ratings.parquet", normalise=normalise)
+            with write_atomically(folder / "tables.tex") as file:
+                file.write(render_latex(analysis))
             report = write_report(analysis, folder / "report.html")
             _write_bad(table, folder / "bad-rows.csv")
     if as_json:
@@ -145,10 +149,14 @@ def rating_sources(named: list[str], include_excluded: bool) -> tuple[list[Path 
             sources.append(Path(name))
             check_readable(Path(name))
             continue
+        from palaver.server.chat_records import ratings_of_collection
         from palaver.server.decisions import count_decisions
         from palaver.server.export import Selection, read_answers, study_of
 
         with open_study(name) as database:
+            if collected := ratings_of_collection(database):
+                sources.append(open_frame(ratings_frame(collected), Path(name).stem))
+                continue
             if n_decisions := count_decisions(database):
                 text = f"{count_of(n_decisions, 'decision')} of admins stand beside the raters' answers"
                 typer.echo(f"{text} and are not counted: palaver study export --decisions", err=True)

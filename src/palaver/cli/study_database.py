@@ -64,7 +64,9 @@ def open_database(url: str, *, new: bool = False, read_only: bool = False) -> It
             except UserError as error:
                 raise UserError(error.message, "choose another place with --database sqlite:///…") from None
         elif not path.is_file():
-            raise UserError(f"there is no database {path}", "a study gets one when it is served")
+            raise UserError(
+                f"there is no database {path}", "serving the study or collection makes it, beside its file"
+            )
     try:
         database = Database(url, read_only=read_only)
         try:
@@ -99,6 +101,15 @@ def open_study(named: str) -> Iterator[Database]:
             migrate(database)
         StudyState(database)  # says so if there is no study in it
         yield database
+
+
+def refuse_collection(database: Database, instead: str) -> None:
+    """A collection of conversations looks like a study that nobody has answered; `instead` is its command."""
+    from palaver.server.chat_log import is_collection
+
+    with database.reading() as connection:
+        if is_collection(connection):
+            raise UserError("this database holds a collection of conversations", f"try: {instead}")
 
 
 def sqlite_file(url: str) -> Path | None:

@@ -25,6 +25,7 @@ from palaver.cli.study_database import (
     ServedStudy,
     open_database,
     open_study,
+    refuse_collection,
     url_beside,
 )
 from palaver.cli.study_folder import settings_of_several
@@ -137,6 +138,7 @@ def status(
                 raise UsageError("--public-url is missing", "this study was not served yet by this version")
             typer.echo(f"{address}/{sign_in(arm_token(database))}")
             return
+        refuse_collection(database, f"palaver collect status {study}")
         design = StudyState(database).study
         board = look(database, Live(database), wait=True)
         if as_json:
@@ -225,6 +227,7 @@ def export(
                 count = sum(bool(file.write(line)) for line in lines)
             typer.echo(f"wrote {count:,} {'decisions' if decisions else 'raters'} to {out}")
             return
+        refuse_collection(database, f"palaver collect ratings {study} --out {out}")
         chosen = Selection(
             all_screens=all_screens,
             excluded=not without_excluded,
@@ -234,6 +237,8 @@ def export(
         )
         count = write_export(database, out, chosen)
     typer.echo(f"wrote {count:,} ratings to {out}")
+    design = f" --study {study}" if study.endswith(".toml") else ""
+    typer.echo(f"next: palaver study analyse {out}{design}")
 
 
 def backup(

@@ -13,10 +13,10 @@ from statistics import median
 from typing import Any, TypeVar
 
 from palaver.collection.labels import grade_number
-from palaver.collection.measures import MEASURES, OF_ANNOTATIONS, WHOLE, Side, sides_of
+from palaver.collection.measures import FEWEST_TURNS, MEASURES, OF_ANNOTATIONS, WHOLE, Side, sides_of
 from palaver.collection.records import Conversation, Decision, Key, Person, Verdict
 from palaver.collection.standards import Check, Standards
-from palaver.errors import UserError
+from palaver.errors import UserError, count_of
 from palaver.tabular import Tabular, columns_of, show_number
 
 VERDICTS: tuple[Verdict, ...] = ("accepted", "review", "rejected")
@@ -156,6 +156,11 @@ def check_quality(
     unmeasured = [name for name in checks if not tally.values[name]]
     if unmeasured and over:
         notes.append(f"there was nothing to measure: {', '.join(unmeasured)}")
+    short = sum(len(side.turns) < FEWEST_TURNS for sides in all_sides for side in sides)
+    if short:
+        notes.append(
+            f"not judged by most checks, fewer than {FEWEST_TURNS} messages: {count_of(short, 'side')}"
+        )
     return Quality(tuple(results), tally.results(), tuple(notes))
 
 

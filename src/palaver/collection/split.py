@@ -155,7 +155,8 @@ def split_conversations(
             f"{count_of(len(held), 'conversation')} in {count_of(len(groups), 'group')} cannot be split so: "
             + (f"nothing is left for {', '.join(short)}" if short else "nothing is left for train"),
             f"what shares its {' or '.join(together) or 'nothing'} stays together (--together), and training "
-            f"must keep {least_seen} conversations with each entity of the frequent sets (--least-seen)",
+            f"must keep {least_seen} conversations with each entity of the frequent sets (--least-seen); "
+            "`palaver collect export` also takes conversations that are not split",
         )
     return [_labelled(dialogue, splits.get(dialogue.id, TRAIN)) for dialogue in held]
 

@@ -158,7 +158,7 @@ def _caveats(evaluation: ExperimentResult) -> Iterator[str]:
     if evaluation.is_simulated:
         yield "The people are simulated, to try the experiment out: this is no finding about the systems."
     if evaluation.waiting:
-        yield f"People have not answered yet: {evaluation.waiting}."
+        yield f"People are not done: {evaluation.waiting}."
     for error in evaluation.errors:
         yield f"{error.rstrip('.')}. The same command goes on."
     against = [verdict.title for verdict in evaluation.verdicts if verdict.stance == "disagrees"]

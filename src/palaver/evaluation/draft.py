@@ -20,6 +20,8 @@ from palaver.readers.responses import is_responses
 from palaver.registry import is_object_name
 
 STUDY, SIMULATE = "study", "simulate"
+NO_MODEL = "NAME"
+"""Stands where the name of a server's model belongs, which only its owner knows."""
 _LOOK = 2000
 """Responses of a file that are looked at for the names of its systems."""
 
@@ -119,7 +121,7 @@ def _system_lines(said: str, folder: Path) -> Iterator[str]:
     elif said.startswith(("http://", "https://")):
         host = urlsplit(said).hostname or "server"
         name = host.split(".")[-2] if "." in host and not host[-1].isdigit() else "server"
-        yield from _table(name, "openai", base_url=said, model="NAME")
+        yield from _table(name, "openai", base_url=said, model=NO_MODEL)
         lines = ['# api_key_env = "OPENAI_API_KEY"        # the variable that holds the key', ""]
         yield from lines
     elif is_object_name(said):

@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from palaver.config import Location, config_error, read_toml
 from palaver.corpora.catalogue import CORPORA
 from palaver.engine import parse_engine
-from palaver.errors import ConfigError, UserError, nearest
+from palaver.errors import NO_FIELD, ConfigError, UserError, nearest
 from palaver.generation.options import PythonOptions, Strict, explain
 from palaver.generation.systems_file import SystemSpec, find_system, parse_systems
 from palaver.judges.catalogue import JUDGES, judge_names
@@ -214,7 +214,7 @@ class _Reader:
         known = [*_Head.model_fields, *TABLES]
         for key in self.data:
             if key not in known:
-                self.mistakes.append(((key,), f"there is no such field{nearest(key, known)}"))
+                self.mistakes.append(((key,), f"{NO_FIELD}{nearest(key, known)}"))
         head = self._table(_Head, (), {key: self.data[key] for key in _Head.model_fields if key in self.data})
         systems = self._systems()
         if "test" not in self.data:

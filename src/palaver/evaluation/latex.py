@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from palaver.evaluation.results import AgreementWithPeople, ExperimentResult, Verdict
 from palaver.evaluation.verdict_view import VerdictView
 from palaver.reports import numbers
+from palaver.reports.latex import PREAMBLE, escape, latex_table
 from palaver.reports.names import clean
-
-_SPECIAL = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%",
-    "_": r"\_", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}",
-    ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}", "−": "$-$", "–": r"\textendash{}",
-    "…": r"\ldots{}",
-}  # fmt: skip
-_TRANSLATION = str.maketrans(_SPECIAL)
 
 
 def render_latex(evaluation: ExperimentResult) -> str:
@@ -24,18 +16,12 @@ def render_latex(evaluation: ExperimentResult) -> str:
     rankings = [verdict for verdict in evaluation.verdicts if verdict.ranking and verdict.ranking.groups]
     lines = [
         f"% {clean(str(evaluation.run))}",
-        r"% \usepackage[T1]{fontenc} and \usepackage{booktabs}",
-        "% Names in other scripts than the Latin one need XeLaTeX or LuaLaTeX.",
+        *PREAMBLE,
         *_ranking_table(evaluation, rankings),
     ]
     if evaluation.agreement:
         lines += ["", *_agreement_table(evaluation.agreement, evaluation.confidence)]
     return "\n".join(lines) + "\n"
-
-
-def escape(text: str) -> str:
-    """A text that LaTeX prints as it is."""
-    return re.sub("-(?=-)", "-{}", clean(text).translate(_TRANSLATION))  # two hyphens would be a dash
 
 
 def _ranking_table(evaluation: ExperimentResult, rankings: Sequence[Verdict]) -> list[str]:
@@ -44,7 +30,7 @@ def _ranking_table(evaluation: ExperimentResult, rankings: Sequence[Verdict]) ->
     if evaluation.is_simulated:
         told += " The people are simulated."
     heads = ["Judge", "Place", "System", "Score", f"{confidence} interval"]
-    return _table("lllrr", "tab:ranking", told, heads, [_ranking_rows(verdict) for verdict in rankings])
+    return latex_table("lllrr", "tab:ranking", told, heads, [_ranking_rows(verdict) for verdict in rankings])
 
 
 def _ranking_rows(verdict: Verdict) -> list[list[str]]:
@@ -78,28 +64,4 @@ def _agreement_table(agreement: Sequence[AgreementWithPeople], confidence: float
     )
     heads = ["Criterion", "Judge", "Spearman", f"{numbers.percent(confidence)} interval", "One person",
              "Pairs right"]  # fmt: skip
-    return _table("llrrrr", "tab:agreement", told, heads, list(groups.values()))
-
-
-def _table(
-    columns: str, label: str, caption: str, heads: Sequence[str], groups: Sequence[Sequence[Sequence[str]]]
-) -> list[str]:
-    """A floating table; a little space between groups of rows, whose cells are LaTeX already."""
-    lines = [
-        r"\begin{table}",
-        r"\centering",
-        rf"\caption{{{escape(caption)}}}",
-        rf"\label{{{label}}}",
-        rf"\begin{{tabular}}{{{columns}}}",
-        r"\toprule",
-        f"{' & '.join(map(escape, heads))} \\\\",
-        r"\midrule",
-    ]
-    for number, rows in enumerate(groups):
-        if number:
-            lines.append(r"\addlinespace")
-        for row in rows:
-            line = " & ".join(row)
-            guard = "{}" if line.startswith(("[", "*")) else ""  # or the end of the row before would take it
-            lines.append(f"{guard}{line} \\\\")
-    return [*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"]
+    return latex_table("llrrrr", "tab:agreement", told, heads, list(groups.values()))

@@ -144,8 +144,12 @@ def _studied(
     served = _served(database)
     if isinstance(served, ScreenCount):
         told = f"{served.done:,} of {served.target:,} screens are done"
+        notes = list(draft.notes)
+        if served.done:
+            export = f"palaver study export {path} --out {folder / _EXPORTS[0]}"
+            notes.append(f"with the answers so far it goes on after: {export}")
         return PeopleOutcome(
-            None, study, waiting=told, commands=(serve, command), notes=draft.notes, screens=served
+            None, study, waiting=told, commands=(serve, command), notes=tuple(notes), screens=served
         )
     return PeopleOutcome(_write(served, folder, study), study, notes=draft.notes)
 

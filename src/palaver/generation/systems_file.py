@@ -20,7 +20,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from palaver.config import Location, config_error, read_toml
-from palaver.errors import UserError, nearest, require
+from palaver.errors import NO_FIELD, UserError, nearest, require
 from palaver.generation.function import Opener, plugin_opener
 from palaver.generation.options import (
     KINDS,
@@ -120,7 +120,7 @@ def load_systems(path: str | Path) -> dict[str, SystemSpec]:
     path = Path(path)
     data, lines = read_toml(path)
     mistakes: list[tuple[Location, str]] = [
-        ((key,), f"there is no such field{nearest(key, ['systems'])}; systems stand under [systems.NAME]")
+        ((key,), f"{NO_FIELD}{nearest(key, ['systems'])}; systems stand under [systems.NAME]")
         for key in data
         if key != "systems"
     ]

@@ -5,6 +5,7 @@ A row is a whole dialogue or one turn of it:
 - `turns`, `messages`, `conversations` or another list of turns; a bare list of them; a `history` with a
   `response`. Turns have `speaker` and `text`, `role` and `content`, `from` and `value`, `s` and `t`, or `spk`
   and `text`.
+- a `dialogue` that is such a row, beside what else is known, as `palaver collect conversations` writes.
 - one turn a row: `dialogue, speaker, text`, the rows of a dialogue together; or `text` with `labels` as in
   ParlAI, up to the row that says `episode_done`.
 
@@ -136,6 +137,7 @@ class DialogueReader(RowReader, Iterable[Dialogue]):
         current: Draft | None = None
         for number, row in self._rows():
             try:
+                row = _opened(row)
                 if is_turn_row(row):
                     draft = add_turn(current, number, row)
                 elif is_exchange(row):
@@ -221,6 +223,12 @@ def _looks_ours(row: Any) -> bool:
     if not isinstance(row, dict) or not row.keys() <= _OWN or not isinstance(row.get("turns"), list):
         return False
     return not row["turns"] or (isinstance(row["turns"][0], dict) and "text" in row["turns"][0])
+
+
+def _opened(row: Any) -> Any:
+    """The dialogue in a row that holds it whole beside other fields, as collected conversations do."""
+    inner = row.get("dialogue") if isinstance(row, dict) else None
+    return inner if isinstance(inner, dict) else row
 
 
 def _unpacked(row: Fields) -> Fields:

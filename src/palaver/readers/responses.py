@@ -31,8 +31,10 @@ from palaver.readers.shapes import (
     Tally,
     as_name,
     first_of,
+    holds_ratings,
     json_list,
     labels_of,
+    other_file,
     take_prompt,
     turn_list,
     turns_of,
@@ -231,6 +233,8 @@ def _sample(file: RowFile) -> list[Fields]:
     """The first rows, to tell what the file holds."""
     rows = [row for _, row in islice(file.rows(), _LOOK) if isinstance(row, dict)]
     file.problems = Problems()
+    if rows and all(holds_ratings(row, NAMES["response"]) for row in rows):
+        raise DataError(f"{file.path} holds neither responses nor dialogues", other_file(rows[0]))
     return rows
 
 

@@ -43,6 +43,11 @@ TURN_LISTS = (
 """Where turns are looked for first; a list of turns is taken under any other name, too."""
 
 _OTHERS = (
+    ({"palaver", "format", "taken_at"}, "a backup", "palaver study restore"),
+    ({"rater", "state", "checks_failed"}, "a list of raters without their ratings", ""),
+    ({"id", "exit", "pay"}, "a list of people without what they said", ""),
+    ({"conversation", "verdict", "decision"}, "decisions", "palaver collect check --decisions"),
+    ({"dialogue", "participants"}, "dialogues", "palaver compare score"),
     ({"id", "score", "low", "high"}, "scores", "palaver compare rank"),
     ({"set", "original", "plus", "star"}, "triplets", "palaver probe run"),
     ({"rater", "value"}, "ratings", "palaver study analyse"),
@@ -57,7 +62,7 @@ _OTHERS = (
         for response in ("response", "output")
     ),
 )
-"""Columns of the other files that Palaver knows: what they hold, and which command takes them."""
+"""Columns of the other files that Palaver knows: what they hold, and the command that takes them, if any."""
 
 _ASSISTANTS = frozenset({"assistant", "gpt", "chatgpt", "model", "bot"})
 _INSTRUCTORS = frozenset({"system", "developer"})
@@ -70,8 +75,13 @@ def other_file(columns: Iterable[str]) -> str:
     names = set(columns)
     for known, noun, command in _OTHERS:
         if known <= names:
-            return f"it looks like {noun}, which `{command}` takes"
+            return f"it looks like {noun}" + (f", which `{command}` takes" if command else "")
     return ""
+
+
+def holds_ratings(row: Mapping[str, Any], texts: Iterable[str]) -> bool:
+    """Whether a row is a rating, and none of `texts`, the names of what was rated, stands in it."""
+    return {"rater", "criterion", "value"} <= row.keys() and not any(row.get(name) for name in texts)
 
 
 def known_label(labels: Mapping[str, Any], field: str) -> Any:

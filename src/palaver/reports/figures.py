@@ -64,19 +64,27 @@ def rank_plot(row: RankingRow, prefix: str) -> str:
 
 def difference_plot(rows: Sequence[IntervalRow], prefix: str) -> str:
     """Each pair's difference: a thick interval clustered by dialogue and rater, a thin one of rows alone."""
-    several = len({row.criterion for row in rows}) > 1
-    names = [
-        f"{row.criterion}: {row.system} – {row.against}" if several else f"{row.system} – {row.against}"
-        for row in rows
-    ]
-    shorts = short_names(dict.fromkeys(names), _NAME)
-    left, right, bottom = room(shorts.values()), 20, 40
-    chart = canvas(left, right, 4, bottom, 24 * len(rows))
-    chart.set_y(len(rows) - 0.5, -0.5)
+    by_criterion: dict[str, list[IntervalRow]] = {}
+    for row in rows:
+        by_criterion.setdefault(row.criterion, []).append(row)
+    rows = [row for own in by_criterion.values() for row in own]
+    lines: list[IntervalRow | str] = []
+    for criterion, own in by_criterion.items():
+        lines += [criterion, *own] if len(by_criterion) > 1 else own
+    pairs = _pair_names(rows)
+    shorts = short_names(by_criterion, _NAME)
+    left, right, bottom = room([*pairs, *shorts.values()]), 20, 40
+    chart = canvas(left, right, 4, bottom, 24 * len(lines))
+    chart.set_y(len(lines) - 0.5, -0.5)
     values = [x for row in rows for x in (row.low, row.high, *_equality(row))]
     _value_axis(chart, values, "difference; thin: as if rows were independent")
-    for y, (row, name) in enumerate(zip(rows, names, strict=True)):
-        write(chart, -8, y, shorts[name], anchor="end", name=name)
+    short_pairs = iter(pairs)
+    for y, line in enumerate(lines):
+        if isinstance(line, str):
+            write(chart, -8, y, shorts[line], anchor="end", weight="bold", name=line)
+            continue
+        row = line
+        write(chart, -8, y, next(short_pairs), anchor="end", name=f"{row.system} – {row.against}")
         reach = 1.96 * row.se_rows
         ends = (max(row.value - reach, chart.x.low), min(row.value + reach, chart.x.high))
         chart.line([(row.low, y), (row.high, y)], ACCENT, 2.2, cap="round")
@@ -90,6 +98,18 @@ def difference_plot(rows: Sequence[IntervalRow], prefix: str) -> str:
         for row in rows
     )
     return inline_svg(chart, prefix=prefix, label=f"Differences of systems: {spoken}")
+
+
+def _pair_names(rows: Sequence[IntervalRow]) -> list[str]:
+    """Both systems of each row in at most `_NAME` characters: neither is cut for the other's sake alone."""
+    systems = list(dict.fromkeys(name for row in rows for name in (row.system, row.against)))
+    names: list[str] = []
+    for width in range(_NAME, (_NAME - 3) // 2 - 1, -1):
+        shorts = short_names(systems, width)
+        names = [f"{shorts[row.system]} – {shorts[row.against]}" for row in rows]
+        if max(map(cell_len, names), default=0) <= _NAME:
+            break
+    return names
 
 
 def _equality(row: IntervalRow) -> tuple[float, ...]:

@@ -104,6 +104,11 @@ def read_collection(connection: Connection) -> Collection | None:
     return None if document is None else Collection.model_validate_json(document)
 
 
+def is_collection(connection: Connection) -> bool:
+    """Whether a database holds conversations; a study alone otherwise."""
+    return connection.execute(select(collection.c.id)).first() is not None
+
+
 def read_plan(database: Database, number: int) -> Dialogue:
     """What each side of a planned conversation reads."""
     with database.reading() as connection:

@@ -16,7 +16,7 @@ from palaver.collection.settings import Collection
 from palaver.errors import DataError
 from palaver.schema import Dialogue, Question, Rating, Turn
 from palaver.schema.response import USER
-from palaver.server.chat_log import read_collection, read_events
+from palaver.server.chat_log import is_collection, read_collection, read_events
 from palaver.server.database import Database
 from palaver.server.tables import plan, rater
 from palaver.server.words import LANGUAGE
@@ -238,6 +238,17 @@ def ratings_of(database: Database) -> Iterator[Rating]:
             for about, answers in given.items():
                 for criterion, value in answers.items():
                     yield _rating(source, room, person, criterion, value, about or _only_bot(room))
+
+
+def ratings_of_collection(database: Database) -> list[Rating]:
+    """The ratings of a collection that was served; none where the database holds a study alone."""
+    with database.reading() as connection:
+        if not is_collection(connection):
+            return []
+    ratings = list(ratings_of(database))
+    if not ratings:
+        raise DataError("nobody has rated a conversation yet", "`palaver collect status` says how far it is")
+    return ratings
 
 
 def _is_bot(room: Room, turn: Said) -> bool:

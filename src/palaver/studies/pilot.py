@@ -62,10 +62,13 @@ def pairs_of(people: People) -> list[Pair]:
 def variances_of(people: People, pair: Pair) -> DifferenceVariances:
     """Components of the difference of two systems, from the people and dialogues that have both."""
     differences = differences_of(people, people.judged.score, pair)
-    n = differences.value.size
-    if n < 4 or np.unique(differences.dialogue).size < 3:
+    n, n_dialogues = differences.value.size, np.unique(differences.dialogue).size
+    if n < 4 or n_dialogues < 3:
         names = " and ".join(people.judged.systems[k] for k in pair)
-        raise DataError(f"the pilot has too few dialogues in which one person rated both {names}")
+        raise DataError(
+            f"the pilot has too few dialogues in which one person rated both {names}",
+            f"at least 3 dialogues and 4 such judgements are needed, found {n_dialogues} and {n}",
+        )
     share = np.full(n, 1 / n)
     centred = share * (differences.value - differences.value.mean())
     parts = cluster_variance(centred, share, np.zeros(n, np.int64), differences.dialogue, differences.rater)

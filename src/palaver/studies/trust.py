@@ -129,9 +129,25 @@ def _has_scores(table: RatingTable, criterion: str) -> bool:
     return table.treatments[criterion].kind in ("number", "pair")
 
 
-def people_of(table: RatingTable, criterion: str | None = None) -> People:
-    """The ratings of people on `criterion`, or on the first that has numbers or pairs."""
+def shared_criteria(people: RatingTable, judges: RatingTable) -> list[str]:
+    """What people rated and a judge rated under the same name."""
+    return [name for name in criteria_of_people(people) if name in set(judges.names.values())]
+
+
+def people_of(
+    table: RatingTable,
+    criterion: str | None = None,
+    *,
+    judges: RatingTable | None = None,
+    judge_criterion: str | None = None,
+) -> People:
+    """The ratings of people on `criterion`, or on the first that has numbers or pairs.
+
+    Beside `judges` it is the first that they rated as well, unless their criterion is named.
+    """
     able = criteria_of_people(table)
+    if criterion is None and judges is not None and judge_criterion is None:
+        criterion = next(iter(shared_criteria(table, judges)), None)
     if criterion is not None and criterion not in able:
         raise UserError(
             f"people did not rate {criterion!r}{nearest(criterion, able)}", f"they rated {', '.join(able)}"

@@ -19,6 +19,7 @@ from palaver.studies.trust import (
     criteria_of_people,
     make_report,
     people_of,
+    shared_criteria,
     verdicts_of,
 )
 
@@ -79,12 +80,9 @@ def trust_alt_test(
     """Every criterion that people and the judge have in common, and all of them together."""
     if not 0 <= epsilon < 1:
         raise UserError(f"epsilon: expected a number from 0 to below 1, found {epsilon}")
-    names = [criterion] if criterion is not None else criteria_of_people(people_table)
-    shared = [name for name in names if name in set(judge_table.names.values())]
-    if criterion is None and judge_criterion is None and shared:
-        names = shared
-    elif criterion is None:
-        names = names[:1]
+    names = [criterion] if criterion is not None else criteria_of_people(people_table)[:1]
+    if criterion is None and judge_criterion is None:
+        names = shared_criteria(people_table, judge_table) or names
     parts: dict[str, _Rows] = {}
     for name in names:
         people = people_of(people_table, name)

@@ -68,7 +68,7 @@ def trust_calibrate(
     With `threshold` also the share of outputs that people would rate as high or higher, corrected for the
     judge's errors (Rogan & Gladen).
     """
-    people = people_of(people_table, criterion)
+    people = people_of(people_table, criterion, judges=judge_table, judge_criterion=judge_criterion)
     check_size(people, margin, "a margin")
     verdicts = verdicts_of(judge_table, people, judge=judge, criterion=judge_criterion)
     scores = verdicts.of_people(people)

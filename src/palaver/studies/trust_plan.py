@@ -119,7 +119,7 @@ def trust_plan(
         raise UserError(f"the price of a rating must be above 0, found {prices.rating:g}")
     if prices.judge < 0:
         raise UserError(f"the price of a judge call must be 0 or more, found {prices.judge:g}")
-    people = people_of(pilot, criterion)
+    people = people_of(pilot, criterion, judges=judges, judge_criterion=judge_criterion)
     check_size(people, reach, "a reach")
     check_size(people, difference, "a difference")
     if available < FEWEST_DIALOGUES:

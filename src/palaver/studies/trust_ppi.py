@@ -64,7 +64,7 @@ def trust_ppi(
     confidence: float = 0.95,
 ) -> TrustReport:
     """Every system and every pair of systems, by people and one judge together."""
-    people = people_of(people_table, criterion)
+    people = people_of(people_table, criterion, judges=judge_table, judge_criterion=judge_criterion)
     verdicts = verdicts_of(judge_table, people, judge=judge, criterion=judge_criterion)
     prediction = verdicts.of_people(people)
     rows: list[PpiRow] = []

@@ -86,7 +86,7 @@ def trust_sequence(
     confidence: float = 0.95,
 ) -> TrustReport:
     """Every two systems of a criterion, in the order in which the ratings stand in the file."""
-    people = people_of(table, criterion)
+    people = people_of(table, criterion, judges=judge_table, judge_criterion=judge_criterion)
     check_size(people, within, "a margin")
     if len(people.judged.systems) < 2:
         raise DataError("a sequence compares systems, and there is only one")

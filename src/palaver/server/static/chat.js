@@ -171,6 +171,7 @@ part("say").addEventListener("submit", (event) => {
   part("why").textContent = "";
   drawUnsettled(link.say(text, page.pasted), { text });
   page.pasted = 0;
+  page.typedAt = 0; // whoever goes on typing at once is seen to
   refresh();
 });
 part("text").addEventListener("keydown", (event) => {
