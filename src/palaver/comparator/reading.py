@@ -25,7 +25,7 @@ from palaver.readers.rating_files import iter_ratings
 from palaver.readers.responses import is_responses, read_responses
 from palaver.readers.roles import is_silent, with_roles, without_empty_turns
 from palaver.readers.rows import Problems, RowFile, Word
-from palaver.readers.shapes import known_label
+from palaver.readers.shapes import known_label, other_file
 from palaver.schema import Dialogue
 from palaver.schema.rating import pair_context
 
@@ -346,6 +346,8 @@ def read_pairs(
             votes.append(_Vote(*rows, comparison.label, comparison.rater))
     if file.problems:
         hint = 'expected one comparison a row: {"a": "d1", "b": "d2", "better": "a"}'
+        looks = other_file(first_row) if isinstance(first_row, dict) else ""
+        hint += f"\n{looks}" if looks else ""
         raise file.problems.error(file.path, "compared pair", file.word, hint)
     kept = votes if every_vote else _undisputed(votes, dropped)
     if not kept:
