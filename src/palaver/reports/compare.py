@@ -125,8 +125,13 @@ def write_cleaned(cleaning: Cleaning, rated: RatedDialogues, folder: Path, run: 
     kept = [i for i, row in enumerate(cleaning.ratings) if row.verdict == "keep"]
     if kept:
         write_dialogues(rated.take(kept).labelled(), folder / "kept.jsonl")
+    return page.write_page(clean_page(cleaning, run, notes_on(rated)), folder / "report.html")
+
+
+def notes_on(rated: RatedDialogues) -> list[str]:
+    """What was left out of rated dialogues and why, and what was changed, for a page."""
     left_out = [f"{numbers.some(n, 'dialogue')} left out: {reason}" for reason, n in rated.dropped.items()]
-    return page.write_page(clean_page(cleaning, run, [*left_out, *rated.notes]), folder / "report.html")
+    return [*left_out, *rated.notes]
 
 
 @dataclass(frozen=True)
@@ -193,19 +198,22 @@ def clean_page(cleaning: Cleaning, run: RunRecord, notes: Sequence[str] = ()) ->
     )
 
 
-def method_page(fitted: Fit, run: RunRecord) -> str:
-    """A training by the method `palaver`."""
+def method_page(fitted: Fit, run: RunRecord, notes: Sequence[str] = ()) -> str:
+    """A training by the method `palaver`. `notes` are about what was read."""
     facts = (
         numbers.some(len(fitted.held_out), "rated dialogue"),
         numbers.some(len(fitted.reliability.raters), "rater"),
     )
     rows = [
         ("ratings of raters it had not seen, within a sitting", fitted.on_ratings),
+        ("the same by a rule: the system that says more is better", fitted.longer_on_ratings),
         ("compared pairs, which fix the unit of the scores and no more", fitted.on_pairs),
     ]
     told = fitted.on_pairs or fitted.on_ratings
     sections = [Section("answer", "The answer", tables=[_agreement(rows)]), *_honesty(fitted.calibration)]
-    return compare_page(_HOW_GOOD, facts, _lead(told), sections, fitted.notes, ["palaver", "agreement"], run)
+    return compare_page(
+        _HOW_GOOD, facts, _lead(told), sections, [*notes, *fitted.notes], ["palaver", "agreement"], run
+    )
 
 
 def preset_page(result: PipelineResult, data: TrainingData, run: RunRecord) -> str:
