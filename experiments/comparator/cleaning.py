@@ -15,12 +15,10 @@ values need.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +27,13 @@ from numpy.typing import NDArray
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path[:0] = [str(HERE), str(ROOT / "src"), str(ROOT)]
+sys.path[:0] = [str(HERE), str(ROOT / "src")]
 
 import plain_kernels  # noqa: E402
 
 plain_kernels.use_where_needed()
 
-from benchmarks.harness import machine  # noqa: E402
+from record import head_of, parser_of  # noqa: E402
 
 from palaver.comparator.cleaning import clean  # noqa: E402
 from palaver.comparator.cmade.shapley import pair_values  # noqa: E402
@@ -230,22 +228,13 @@ def on_convai2(source: ConvAI2, seeds: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
+    parser = parser_of(__doc__)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--resamples", type=int, default=500)
     parser.add_argument("--first", type=int, help="dialogues of ConvAI2, for a trial")
     given = parser.parse_args()
     content = {
-        "command": "python experiments/comparator/cleaning.py --data DATA --work WORK "
-        "--out docs/results/comparator-cleaning.json",
-        "date": datetime.now(UTC).date().isoformat(),
-        "machine": machine(),
-        "seed": f"0 to {given.seeds - 1}",
+        **head_of(__file__, "comparator-cleaning.json", seed=f"0 to {given.seeds - 1}"),
         "reliable_eval": on_reliable_eval(given.data, given.work, given.resamples),
         "convai2": on_convai2(read_convai2(given.data, given.work, given.first), given.seeds),
     }

@@ -29,6 +29,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "src")]
 
 from language_model_data import CRITERIA, FOLDS, PARTS, SOURCES  # noqa: E402
+from record import TIERS  # noqa: E402
 
 from palaver.comparator.language_model import (  # noqa: E402
     SYSTEM,
@@ -39,8 +40,6 @@ from palaver.comparator.language_model import (  # noqa: E402
     pooled_states,
     save_adapter,
 )
-
-TIERS = ({"D", "D_p", "E", "E_p"}, {"A", "A_p", "B", "B_p", "C", "C_p"})
 
 
 @dataclass(frozen=True)

@@ -7,20 +7,18 @@ For a processor that has bfloat16. The scores are kept in WORK (scores-full.npz,
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
+sys.path[:0] = [str(ROOT / "src")]
 
-from benchmarks.harness import machine  # noqa: E402
+from record import head_of, parser_of  # noqa: E402
 
 from palaver.comparator.evaluation import evaluate_pairs  # noqa: E402
 from palaver.comparator.reading import read_pairs, read_rated  # noqa: E402
@@ -49,13 +47,7 @@ def score_parts(dialogues: RatedDialogues, kept: Path, half: bool) -> dict[str, 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args()
+    given = parser_of(__doc__).parse_args()
     folder = given.data / "rated"
     dialogues = read_rated(folder / "reliable_eval.dev_dialogues.jsonl.gz")
     pairs = read_pairs(folder / "reliable_eval.dev_pairs.jsonl.gz", dialogues.index)
@@ -82,11 +74,7 @@ def main() -> None:
             "mean_difference": round(float(off.mean()), 4),
         }
     record = {
-        "command": "python experiments/comparator/precision.py --data DATA --work WORK "
-        "--out docs/results/comparator-precision.json",
-        "date": datetime.now(UTC).date().isoformat(),
-        "machine": machine(),
-        "seed": None,
+        **head_of(__file__, "comparator-precision.json", seed=None),
         "n_dialogues": len(dialogues),
         "n_pairs": len(pairs),
         "unit_of_differences": "the spread of the scores in float32",

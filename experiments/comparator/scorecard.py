@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
 from benchmarks.harness import machine  # noqa: E402
+from record import TIERS  # noqa: E402
 
 from palaver.comparator.evaluation import evaluate_differences  # noqa: E402
 from palaver.comparator.left_out import left_out_scores  # noqa: E402
@@ -38,7 +39,6 @@ from palaver.comparator.training_data import Pairs, RatedDialogues, load_arrays 
 from palaver.schema import Dialogue  # noqa: E402
 from palaver.schema.run import plain, record_run  # noqa: E402
 
-TIERS = [["D", "D_p", "E", "E_p"], ["A", "A_p", "B", "B_p", "C", "C_p"]]
 GAP = 1.5
 """Ratings of ConvAI2, 1 to 5, that lie further apart than this make a pair."""
 

@@ -10,11 +10,9 @@ tier and all pairs count the same; the development pairs measure it, beside the 
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
+sys.path[:0] = [str(ROOT / "src")]
 
-from benchmarks.harness import machine  # noqa: E402
-from scorecard import TIERS  # noqa: E402
+from record import TIERS, head_of, parser_of  # noqa: E402
 
 from palaver.comparator.evaluation import evaluate_differences  # noqa: E402
 from palaver.comparator.method import (  # noqa: E402
@@ -73,13 +70,7 @@ def gain_over_raters(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args()
+    given = parser_of(__doc__).parse_args()
     folder = given.data / "rated"
     ratings = read_rated(folder / "reliable_eval.train.jsonl.gz")
     dev = read_rated(folder / "reliable_eval.dev_dialogues.jsonl.gz")
@@ -134,11 +125,7 @@ def main() -> None:
     before, after = right(of_dev, pairs), right(scores_of_dev[chosen], pairs)
     difference = scores_of_dev[chosen][pairs.first] - scores_of_dev[chosen][pairs.second]
     record = {
-        "command": "python experiments/comparator/within_tier.py --data DATA --work WORK "
-        "--out docs/results/comparator-within-tier.json",
-        "date": datetime.now(UTC).date().isoformat(),
-        "machine": machine(),
-        "seed": 0,
+        **head_of(__file__, "comparator-within-tier.json", seed=0),
         "n_held_out_pairs": len(own),
         "n_held_out_pairs_in_tier": int(own_tier.sum()),
         "tried": tried,

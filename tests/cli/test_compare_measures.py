@@ -34,6 +34,8 @@ def test_audit_of_the_comparator(palaver: Any, tmp_path: Path) -> None:
     page = (tmp_path / "audit.html").read_text(encoding="utf-8")
     assert "What does the judge notice?" in page
     assert "Pairs that it got wrong." in page
+    assert "without any opinion it would be right about" in page
+    assert "Where they differ first" in page
     ran = palaver("compare", "audit", "--out", "audit.html")
     assert ran.code == 1
     assert "--force" in ran.err
@@ -46,6 +48,7 @@ def test_audit_of_a_function_and_of_the_held_out_part(palaver: Any, tmp_path: Pa
     assert (result["judge"], result["part"], result["pairs"]) == ("diversity_1", "held out", [])
     assert len(result["kinds"]) == 12
     assert palaver("compare", "audit", "--by", "words", "--comparator", "x").code == 2
+    assert "palaver judge study.toml --by llm:NAME" in palaver("compare", "audit", "--by", "llm:any").err
     ran = palaver("compare", "audit", "--by", "unigram_f1")
     assert ran.code == 1
     assert "needs references" in ran.err

@@ -120,6 +120,7 @@ def test_silence_and_other_languages(palaver: Any, tmp_path: Path) -> None:
     ran = palaver("compare", "score", "a.jsonl", "--out", "s.jsonl")
     assert ran.code == 0, ran.err
     assert "do not look English: do not believe their scores (1)" in ran.out
+    assert re.search(r"mute +B +", ran.out), "two systems may have answered one context"
     assert "whose system says nothing: put at the bottom by rule (1)" in ran.out
     scores = read(tmp_path / "s.jsonl")
     assert (scores[0]["id"], scores[0]["score"], scores[0]["low"]) == ("mute", -5.0, None)
@@ -128,6 +129,9 @@ def test_silence_and_other_languages(palaver: Any, tmp_path: Path) -> None:
     assert ran.code == 0, ran.err
     assert "the system of A says nothing" in ran.out
     assert "B does not look English" in ran.out
+    better = palaver("compare", "pair", "a.jsonl#d0", "a.jsonl#mute").out
+    assert "d0 is better than mute with " in better
+    assert "100%" not in better
     assert "de is better than mute" in ran.out
     for file in ("a.jsonl", "s.jsonl"):
         ran = palaver("compare", "rank", file)
@@ -258,6 +262,10 @@ def test_clean_writes_verdicts_and_a_picture(palaver: Any, tmp_path: Path) -> No
     assert "<svg" in page
     assert "Which ratings can be kept?" in page
     assert not re.findall(r"(?:src|url)\W{1,2}http", page), "the page asks for nothing else"
+    kept = [row["id"] for row in judged if row["verdict"] == "keep"]
+    again = palaver("compare", "ratings", "cleaned/kept.jsonl", "--json")
+    assert json.loads(again.out)["distribution"]["n"] == len(kept) < 120
+    assert [row["id"] for row in read(tmp_path / "cleaned" / "kept.jsonl")] == kept
 
 
 def test_clean_and_presets_for_programs(palaver: Any, tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ SPELLINGS: dict[str, Callable[[str], str]] = {
     "curly quotes": curl,
     "spaces at the end": lambda text: f" {text}  ",
     "emoji": lambda text: f"{text} 😀",
+    "Markdown": lambda text: re.sub(r"\b(\w{4,})\b", r"**\1**", f"- {text}", count=1),
     "decomposed letters": lambda text: unicodedata.normalize("NFD", text),
 }
 

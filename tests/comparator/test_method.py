@@ -16,6 +16,8 @@ from palaver.comparator.scorer import SHIPPED, PalaverScorer, load_scorer
 from palaver.comparator.training import train_palaver
 from palaver.comparator.training_data import Pairs, RatedDialogue, RatedDialogues, TrainingData
 from palaver.errors import DataError, UserError
+from palaver.reports.compare import method_page
+from palaver.schema import record_run
 
 _spec = importlib.util.spec_from_file_location("method_sample", Path(__file__).with_name("method_sample.py"))
 assert _spec is not None
@@ -37,6 +39,11 @@ def test_held_out_scores_find_the_better_dialogue(fitted: tuple[RatedDialogues, 
     result = fitted[2]
     assert result.on_ratings is not None
     assert result.on_ratings.accuracy > 0.7
+    assert result.longer_on_ratings is not None
+    assert result.longer_on_ratings.n == result.on_ratings.n
+    page = method_page(result, record_run("palaver compare train"), ["3 dialogues left out: no rating"])
+    assert "the same by a rule" in page
+    assert "3 dialogues left out: no rating" in page
     assert result.effects.level_share > 0.2
 
 

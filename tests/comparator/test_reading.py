@@ -101,7 +101,7 @@ def test_what_cannot_be_used_is_counted(tmp_path: Path) -> None:
         "no rating": 1,
         "the same row again": 1,
     }
-    assert rated.notes == ("turns without text, left out (1)",)
+    assert rated.notes[0] == "turns without text, left out (1)"
 
 
 def test_all_problems_come_at_once_with_their_lines(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_all_problems_come_at_once_with_their_lines(tmp_path: Path) -> None:
         "{not json",
         "[1]",
         row("b", "four"),
-        row("c", True),
+        row("c", "True"),
         {"id": "d", "rating": 2},
         row("e") | {"turns": [{"spk": "user", "text": 3}, {"spk": "bot", "text": "x"}]},
         row("a", 2),
@@ -121,7 +121,7 @@ def test_all_problems_come_at_once_with_their_lines(tmp_path: Path) -> None:
     problems = caught.value.problems
     assert [int(p.split(":")[0].removeprefix("line ")) for p in problems] == list(range(2, 10))
     assert "already that of d.jsonl, line 1" in problems[6]
-    assert "expected a number, found 'four'" in problems[2]
+    assert "expected a number (or up or down), found 'four'" in problems[2]
 
 
 def test_many_problems_are_cut(tmp_path: Path) -> None:
@@ -165,10 +165,10 @@ def test_files_are_brought_onto_the_first_scale(tmp_path: Path) -> None:
     hundred = [{**row(n), "rating100": r} for n, r in (("a", 0.0), ("b", 57.5))]
     for one in hundred:
         del one["rating"]
-    paths = [write(tmp_path / "h.jsonl", hundred), write(tmp_path / "s.jsonl", [row("c", 1), row("d", 4)])]
+    paths = [write(tmp_path / "h.jsonl", hundred), write(tmp_path / "s.jsonl", [row("c", 1), row("d", 5)])]
     rated = read_rated(paths)
     assert rated.scale == (0.0, 100.0)
-    assert rated.values.tolist() == [0.0, 57.5, 0.0, 75.0]
+    assert rated.values.tolist() == [0.0, 57.5, 0.0, 100.0]
     assert rated.notes == ("s.jsonl: ratings from 1 to 5 brought onto 0 to 100",)
     with pytest.raises(DataError, match="the id 'c' is already that of s.jsonl, line 1"):
         read_rated([paths[1], write(tmp_path / "t.jsonl", [row("c", 2)])])
@@ -296,3 +296,45 @@ def test_the_real_files(shared_data: Path) -> None:
     files = [folder / f"{name}.jsonl.gz" for name in ("convai2017_humanbot", "convai2_rated")]
     # 3,498 by the count of those who say something or send an empty line; 3 of them do the latter only.
     assert len(read_rated(files, min_turns=6)) == 3495
+
+
+@pytest.mark.parametrize(
+    ("thumbs", "expected"),
+    [
+        (["up", "Down", None, "👍"], [1, 0, 1]),
+        ([True, False, None, True], [1, 0, 1]),
+        ([1, 0, None, 1], [1, 0, 1]),
+    ],
+)
+def test_thumbs_are_ratings(tmp_path: Path, thumbs: list[Any], expected: list[float]) -> None:
+    rows = [row(f"d{i}", thumb) for i, thumb in enumerate(thumbs)]
+    rated = read_rated(write(tmp_path / "d.jsonl", rows))
+    assert (rated.values.tolist(), rated.scale) == (expected, (0, 1))
+    assert rated.dropped == {"no rating": 1}
+
+
+def test_thumbs_and_stars_are_not_mixed(tmp_path: Path) -> None:
+    path = write(tmp_path / "d.jsonl", [row("a", 5), row("b", True), row("c", 3)])
+    with pytest.raises(DataError, match="some ratings are thumbs, others numbers"):
+        read_rated(path)
+
+
+def test_a_scale_that_was_guessed_is_doubted_where_its_top_is_empty(tmp_path: Path) -> None:
+    path = write(tmp_path / "d.jsonl", [row("a", 0), row("b", 5), row("c", 3)])
+    assert "no rating above 5, taken for a scale from 0 to 10" in read_rated(path).notes[-1]
+    assert not read_rated(path, scale=(0, 5)).notes
+
+
+def test_a_rating_in_the_last_row_is_that_of_the_dialogue(tmp_path: Path) -> None:
+    """Chat exports name the bot in its own rows only, and the stars where the talk ends."""
+    path = tmp_path / "t.csv"
+    path.write_text(
+        "dialogue,speaker,text,system,stars\n"
+        "a,user,Hi,,\na,bot,Ho,A,\na,user,Bye,,4\n"
+        "b,user,Hi,,2\nb,bot,Ho,B,\nb,user,Bye,,\n"
+        "c,user,Hi,,\nc,bot,Ho,B,1\nc,user,So?,,\nc,bot,No,B,5\n"
+    )
+    rated = read_rated(path)
+    assert [(r.rating, r.system) for r in rated.rows] == [(4, "A"), (2, "B")]
+    assert rated.dropped == {"no rating of the whole, only of turns": 1}
+    assert any("taken for the whole of it (2)" in note for note in rated.notes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ pytest.importorskip("sklearn")
 
 from palaver.comparator.scorecard import COLUMNS, Scorecard, evaluate_comparator
 from palaver.comparator.scorer import Scorer, Scores
-from palaver.comparator.training_data import Pairs, RatedDialogue, RatedDialogues
+from palaver.comparator.training_data import Pairs, RatedDialogue, RatedDialogues, dialogue_digest
 from palaver.errors import UserError
-from palaver.schema import Dialogue, Turn
+from palaver.reports.scorecard import scorecard_page
+from palaver.schema import Dialogue, Turn, record_run
 
 SYSTEMS = ("A", "A2", "B", "B2")
 STRENGTH = {"A": 2.0, "A2": 2.0, "B": 0.0, "B2": 0.0}
@@ -131,3 +133,24 @@ def test_one_rater_teaches_no_baseline() -> None:
     card = evaluate_comparator(Known(), dialogues, pairs)
     assert [row.method for row in card.rows] == ["comparator known", "longer wins"]
     assert any("one rater" in note for note in card.notes)
+
+
+def test_what_was_learnt_from_and_what_is_not_english_is_said() -> None:
+    dialogues, pairs = sample(12)
+    german = Turn(speaker="user", text="Ich habe heute nichts mit dir und mit den anderen zu tun.")
+    first = dialogues.rows[int(pairs.first[0])].dialogue
+    rows = [
+        replace(row, dialogue=row.dialogue.model_copy(update={"turns": (german, row.dialogue.turns[1])}))
+        if row.dialogue.id == first.id
+        else row
+        for row in dialogues.rows
+    ]
+    scorer = Known()
+    scorer.trained_on = frozenset(dialogue_digest(row.dialogue) for row in rows[4:])
+    card = evaluate_comparator(scorer, replace(dialogues, rows=tuple(rows)), pairs)
+    n_used = len(pairs.used)
+    assert any(f"of the {n_used} dialogues compared: on others it agrees less" in note for note in card.notes)
+    assert "dialogues that do not look English: do not believe their scores (1)" in card.notes
+    assert "; the best simple rule, " in scorecard_page(card, record_run("palaver compare evaluate"))
+    unseen = next(row for row in card.rows if row.method == "comparator known").reasons["unseen source"]
+    assert unseen.endswith("name them with --other-source")

@@ -114,3 +114,10 @@ def test_turns_before_those_that_are_looked_at_are_not_encoded() -> None:
         without, expected = represent_encoded([encoded.without(i)]), represent([shorter], encode)
         np.testing.assert_array_equal(without.features, expected.features)
         np.testing.assert_array_equal(without.vectors, expected.vectors)
+
+
+def test_no_turn_costs_where_each_helps(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    scorer = load_scorer(folder / "stage")
+    n_turns = sum(turn.speaker == "system" for turn in A.turns)
+    monkeypatch.setattr(scorer, "_scores_without", lambda d, p: (np.ones(1), np.zeros(n_turns)))
+    assert scorer.worst_turns([A]) == [None]

@@ -127,11 +127,14 @@ def test_the_comparator_marks_what_it_was_trained_on(monkeypatch: pytest.MonkeyP
     known = Dialogue(id="1", turns=turns, labels={"system": "a"})
     other = known.model_copy(update={"id": "2", "turns": (*turns[:1], Turn(speaker="system", text="No"))})
     scorer = SimpleNamespace(
-        about={"data": {"trained_on": [dialogue_digest(known)]}}, signature="c", notes=(),
+        trained_on={dialogue_digest(known)}, signature="c", notes=(),
         score=lambda dialogues: SimpleNamespace(score=np.zeros(len(dialogues))),
     )  # fmt: skip
     monkeypatch.setattr("palaver.judges.comparator.load_scorer", lambda which, device: scorer)
-    rows = list(ComparatorJudge(device="cpu").judge([known, other]))
+    judge = ComparatorJudge(device="cpu")
+    alone = known.model_copy(update={"id": "3", "turns": turns[:1]})  # nobody had the time to answer
+    rows = list(judge.judge([known, other, alone]))
+    assert judge.left_out == {"dialogues of one turn or none": 1}
     assert [(row.signature or "").endswith(SEEN) for row in rows] == [True, False]
 
 

@@ -155,6 +155,29 @@ def test_bare_lists_and_instructions(tmp_path: Path) -> None:
         assert any("without an id" in note for note in reader.notes)
 
 
+def test_what_tools_say_and_instructions_in_between_are_no_turns(tmp_path: Path) -> None:
+    talk = [
+        {"role": "system", "content": "Be kind."},
+        {"role": "user", "content": "Is it raining?"},
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]},
+        {"role": "tool", "content": '{"rain": false}'},
+        {"role": "developer", "content": "Be brief."},
+        {"role": "assistant", "content": "No."},
+        {"role": "user", "content": ""},
+    ]
+    path = tmp_path / "t.jsonl"
+    path.write_text(json.dumps({"id": 1, "messages": talk}))
+    reader = read_dialogues(path)
+    (only,) = reader
+    assert [(t.speaker, t.text) for t in only.turns] == [
+        ("user", "Is it raining?"),
+        ("assistant", "No."),
+        ("user", ""),
+    ]
+    assert only.labels == {"prompt": "Be kind.\nBe brief."}
+    assert "messages to and from tools, left out: 2" in reader.notes
+
+
 def test_who_is_called_system_beside_nobody_else_is_the_bot(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text(

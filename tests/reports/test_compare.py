@@ -6,14 +6,14 @@ import numpy as np
 
 from palaver.comparator.cleaning import Cleaning, RaterVerdict, RatingVerdict
 from palaver.comparator.cmade.removal import RemovalCurves, halves
-from palaver.comparator.evaluation import calibration
+from palaver.comparator.evaluation import PairResult, calibration
 from palaver.comparator.training_data import Pairs
 from palaver.reports.compare import clean_page
 from palaver.reports.compare_figures import rater_cloud, reliability_curve, removal_plot
 from palaver.schema.run import record_run
 
 
-def cleaned(name: str = "w1") -> Cleaning:
+def cleaned(name: str = "w1", low: float = 0.7) -> Cleaning:
     raters = (
         RaterVerdict(name, 6, 0.1, -0.2, 20.0, 50.0, 3.0, "drop", ("the rater <b>prefers</b> bad ones",)),
         RaterVerdict("w2", 12, 1.1, 0.6, 15.0, 40.0, 7.0, "keep", ()),
@@ -23,7 +23,8 @@ def cleaned(name: str = "w1") -> Cleaning:
         RatingVerdict("d2", "w2", 50.0, 40.0, "keep", (), 0.0),
     )
     counts = {"keep": 1, "suspicious": 0, "drop": 1}
-    return Cleaning(rows, raters, counts, {"because": 1}, 0.78, ("a note",))
+    agreement = PairResult(0.78, low, 0.9, 0.5, 0.1, 40)
+    return Cleaning(rows, raters, counts, {"because": 1}, agreement, ("a note",))
 
 
 def curves() -> RemovalCurves:
@@ -58,6 +59,15 @@ def test_the_page_escapes_what_people_typed() -> None:
     assert "<script>alert" not in page
     assert "&lt;script&gt;" in page
     assert "1 of 2 ratings can be kept" in page
+    assert "78% of 40 comparisons within a sitting (95%: 70% to 90%; a coin: 50%)" in page
+
+
+def test_nobody_is_dropped_by_a_coin() -> None:
+    notes = ["3 dialogues left out: no rating"]
+    page = clean_page(cleaned(low=0.45), record_run("palaver compare clean"), notes)
+    assert "should be dropped" not in page
+    assert "drop nobody for disagreeing with it" in page
+    assert notes[0] in page
 
 
 def test_pairs_are_halved_by_group_and_none_is_lost() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from palaver.comparator.cleaning import Cleaning, RaterVerdict, RatingVerdict
+from palaver.comparator.evaluation import PairResult
 from palaver.models.encoders.encoder import Encoder
 from palaver.probes.evaluate import evaluate
 from palaver.probes.probe import SAMPLE
@@ -42,7 +43,8 @@ def cleaned(sample: ModuleType, characters: Any) -> str:
     raters = tuple(RaterVerdict(f"w{n}", 6, 0.1, -0.2, 20.0, 50.0, 3.0, "drop", why) for n in range(30))
     rows = tuple(RatingVerdict(f"d{n}", f"w{n}", 50.0, 40.0, "drop", why, 0.9) for n in range(30))
     counts = {"keep": 0, "suspicious": 0, "drop": 30}
-    cleaning = Cleaning(rows, raters, counts, dict.fromkeys(why, 30), 0.78, ("a note",))
+    agreement = PairResult(0.78, 0.7, 0.9, 0.5, 0.1, 40)
+    cleaning = Cleaning(rows, raters, counts, dict.fromkeys(why, 30), agreement, ("a note",))
     return clean_page(cleaning, record_run("palaver compare clean"))
 
 

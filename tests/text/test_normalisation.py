@@ -22,6 +22,14 @@ PLAIN = "i do not know, it is fine!"
         "I don't know, it's fine! :)",
         "I ｄｏｎ't know, it's fine!",
         "I\u200b don't  know,\nit's fine!",
+        "I d\u200don't k\u200cnow, \u200eit's fine!\u200e",
+        "I don`t know, it′s fine!!!",
+        "**I don't know**, *it's* ~~fine~~!",
+        "## I don't know,\n- it's _fine_!",
+        "> I don't [know](https://example.org/a), `it's` fine!",
+        "<p>I don&#39;t know, it&rsquo;s <b>fine</b>!</p>",
+        "• I don't know → it's fine!".replace(" →", ",™"),
+        "I don't 🙂know, it's 1️⃣ 🇩🇪 👨‍👩‍👧 :smile: fine! (^_^)",
     ],
 )
 def test_spellings_of_one_sentence_are_one(text: str) -> None:
@@ -39,6 +47,12 @@ def test_spellings_of_one_sentence_are_one(text: str) -> None:
         ("Café — naïve", "cafe - naive"),
         ("👍", "thumbs up"),
         (":)", ":)"),
+        ("? 😀", "?"),
+        ("**✅ Done** <B>👍</B>", "done"),
+        ("**👍**", "thumbs up"),
+        ("2 * 3 * 4, snake_case, 5 > 4 & 3 < 4", "2 * 3 * 4, snake_case, 5 > 4 & 3 < 4"),
+        ("*sighs* <unk> [sic] a `b", "sighs <unk> [sic] a `b"),
+        ("**" * 20_000, "**" * 20_000),
         ("", ""),
     ],
 )
@@ -47,7 +61,7 @@ def test_what_becomes_of(text: str, expected: str) -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.text())
+@given(st.text() | st.text(alphabet="*_~`#>[](!)- \n&;lt<b>/:^3'sa"))
 def test_what_is_normalised_stays_so(text: str) -> None:
     once = normalise(text)
     assert normalise(once) == once

@@ -204,7 +204,7 @@ def _train_palaver(
     where = options.torch_device(device)
     from palaver.comparator.method import MethodSettings
     from palaver.comparator.training import train_palaver as run
-    from palaver.reports.compare import method_page
+    from palaver.reports.compare import method_page, notes_on
 
     with progress() as tell:
         trained = run(
@@ -216,6 +216,8 @@ def _train_palaver(
         typer.secho(note, fg="yellow")
     if fitted.on_ratings is not None:
         typer.echo(f"held-out ratings, within a sitting: {describe_result(fitted.on_ratings)}")
+    if fitted.longer_on_ratings is not None:
+        typer.echo(f"  the same if longer wins: {describe_result(fitted.longer_on_ratings)}")
     if fitted.on_pairs is not None:
         typer.echo(f"compared pairs (they fix the unit, no more): {describe_result(fitted.on_pairs)}")
     if fitted.calibration is not None:
@@ -223,7 +225,8 @@ def _train_palaver(
     run_record = record_comparator(
         "palaver compare train --method palaver", sources, seed, fitted.settings, encoder=encoder
     )
-    typer.echo(f"report: {write_page(method_page(fitted, run_record), Path(out) / 'report.html')}")
+    page = method_page(fitted, run_record, [*notes_on(sources.ratings), *sources.notes])
+    typer.echo(f"report: {write_page(page, Path(out) / 'report.html')}")
     typer.echo(f"comparator: {trained.folder}")
 
 

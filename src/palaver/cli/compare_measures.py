@@ -58,6 +58,10 @@ def audit(
 
     if by is not None and comparator != "default":
         raise UsageError("--by and --comparator name two judges", "give one of them")
+    if by is not None and by.startswith("llm:"):
+        raise UsageError(
+            "a language model answers a study, not the audit", "palaver judge study.toml --by llm:NAME"
+        )
     options.refuse_existing(out, force)
     name = by or ("comparator" if comparator == "default" else f"comparator={comparator}")
     parts: dict[AuditPart, Part] = {

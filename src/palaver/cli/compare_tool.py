@@ -141,7 +141,7 @@ def pair(
     probability = scorer.probability(first, second)
     a_is_better = probability >= 0.5
     same = first.turns == second.turns
-    undecided = same or probability == 0.5
+    undecided = same or abs(probability - 0.5) < 0.005  # it would be printed as 50%
     turn = None if undecided else scorer.worst_turns([second if a_is_better else first])[0]
     if as_json:
         sides = [
@@ -174,8 +174,10 @@ def pair(
         typer.secho("it cannot tell which is better", bold=True)
         return
     better, worse = names if a_is_better else reversed(names)
-    typer.secho(f"{better} is better than {worse} with {max(probability, 1 - probability):.0%}", bold=True)
-    if turn is not None and turn.gain > 0:
+    certainty = max(probability, 1 - probability)
+    percent = "more than 99%" if certainty > 0.99 else f"{certainty:.0%}"
+    typer.secho(f"{better} is better than {worse} with {percent}", bold=True)
+    if turn is not None:
         typer.echo(f"what costs {worse} most ({turn.gain:.2f}): turn {turn.turn}: {turn.text}")
 
 
@@ -251,7 +253,8 @@ def clean(
 
     A model learns from all other raters what a rater's dialogues are worth; who rates past that, gives
     everything the same or types the same again is found. Compared pairs add Shapley values of ratings and
-    raters. Writes ratings.jsonl, raters.jsonl and report.html; nothing is removed from your files.
+    raters. Writes ratings.jsonl, raters.jsonl, kept.jsonl (the dialogues whose ratings are kept) and
+    report.html; nothing is removed from your files.
 
     Example: palaver compare clean ratings.jsonl --out cleaned
     """
@@ -284,10 +287,12 @@ def clean(
     record = record_comparator(
         "palaver compare clean", TrainingData(rated, dev=dev, pairs=pairs), seed, settings, encoder=encoder
     )
-    report = write_cleaned(cleaned, out, record)
+    report = write_cleaned(cleaned, rated, out, record)
     if as_json:
         about = {"left_out": rated.dropped, "notes": [*rated.notes, *cleaned.notes], "report": report}
-        found = {name: getattr(cleaned, name) for name in ("counts", "reasons", "accuracy", "raters")}
+        found = {
+            name: getattr(cleaned, name) for name in ("counts", "reasons", "accuracy", "agreement", "raters")
+        }
         print_json({**found, **about})
         return
     print_cleaned(cleaned, Console())

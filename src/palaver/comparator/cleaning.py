@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palaver.comparator.cmade.shapley import pair_values
+from palaver.comparator.evaluation import PairResult
 from palaver.comparator.method import Fit, MethodSettings, fit
 from palaver.comparator.representation import NAMES, Representation
 from palaver.comparator.training_data import Pairs, RatedDialogues
@@ -89,9 +90,19 @@ class Cleaning:
     raters: tuple[RaterVerdict, ...]
     counts: dict[str, int]
     reasons: dict[str, int]
-    accuracy: float
+    agreement: PairResult | None
     """Of held-out scores on pairs within a sitting; how much there was to judge by."""
     notes: tuple[str, ...]
+
+    @property
+    def accuracy(self) -> float:
+        """The share of such pairs that the model gets right; a coin gets half."""
+        return float("nan") if self.agreement is None else self.agreement.accuracy
+
+    @property
+    def knows_nothing(self) -> bool:
+        """Whether the model that judges may be no better than a coin."""
+        return self.agreement is None or self.agreement.low <= 0.5
 
     @property
     def suspicion(self) -> Floats:
@@ -157,7 +168,7 @@ def clean(
         raters=tuple(raters),
         counts={name: sum(row.verdict == name for row in rows) for name in ("keep", "suspicious", "drop")},
         reasons=dict(reasons.most_common()),
-        accuracy=float("nan") if fitted.on_ratings is None else fitted.on_ratings.accuracy,
+        agreement=fitted.on_ratings,
         notes=tuple(notes),
     )
 

@@ -30,10 +30,11 @@ from palaver.comparator.evaluation import Calibration, PairResult, calibration, 
 from palaver.comparator.model import Head, Model, standardise
 from palaver.comparator.rater_effects import Effects, Reliability, effects, reliability, sittings
 from palaver.comparator.representation import Representation
-from palaver.comparator.training_data import Pairs, RatedDialogues
+from palaver.comparator.training_data import USER, Pairs, RatedDialogues
 from palaver.comparator.trees import fit_trees
 from palaver.errors import DataError, UserError
 from palaver.progress import Progress, no_progress
+from palaver.schema import Dialogue
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -86,6 +87,8 @@ class Fit:
     on_pairs: PairResult | None
     calibration: Calibration | None
     notes: tuple[str, ...] = ()
+    longer_on_ratings: PairResult | None = None
+    """What a rule reaches on the same pairs: the dialogue is better in which the system says more."""
 
     def describe(self) -> dict[str, Any]:
         """The figures of the fit, for a record."""
@@ -170,7 +173,13 @@ def fit(
         on_pairs,
         calibrated,
         tuple(notes),
+        evaluate_pairs([_said(dialogue) for dialogue in ratings.dialogues], own) if own is not None else None,
     )
+
+
+def _said(dialogue: Dialogue) -> int:
+    """Characters that the system says."""
+    return sum(len(turn.text) for turn in dialogue.turns if turn.speaker != USER)
 
 
 def fit_model(

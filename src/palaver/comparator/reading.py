@@ -25,21 +25,26 @@ from palaver.readers.rating_files import iter_ratings
 from palaver.readers.responses import is_responses, read_responses
 from palaver.readers.roles import is_silent, with_roles, without_empty_turns
 from palaver.readers.rows import Problems, RowFile, Word
-from palaver.readers.shapes import known_label
+from palaver.readers.shapes import known_label, other_file
 from palaver.schema import Dialogue
 from palaver.schema.rating import pair_context
 
 Scale = tuple[float, float]
 
-_HUNDRED = (0.0, 100.0)
-_SCALES = ((1.0, 5.0), (1.0, 7.0), (1.0, 10.0), (0.0, 10.0), _HUNDRED)
+_HUNDRED, _SCALE_OF_THUMBS = (0.0, 100.0), (0.0, 1.0)
+_SCALES = ((1.0, 5.0), (1.0, 7.0), (1.0, 10.0), _SCALE_OF_THUMBS, (0.0, 10.0), (-1.0, 1.0), _HUNDRED)
 """What an undeclared scale may be; the first that holds all ratings is taken."""
+_USED = 0.8
+"""Where all ratings lie below this part of an undeclared scale, it may well be another."""
+_THUMBS = dict.fromkeys(("up", "thumbs up", "thumbs_up", "like", "liked", "positive", "👍"), 1.0)
+_THUMBS |= dict.fromkeys(("down", "thumbs down", "thumbs_down", "dislike", "disliked", "negative", "👎"), 0.0)
 _SAY_SCALE = "say which scale it is with --scale LOW HIGH"
 _LARGEST = 1e12
 _UNDECIDED = frozenset({"tie", "equal", "same", "neither", "both", "cannot tell", "unsure", ""})
 _OUTCOMES: dict[Any, int | None] = {"win": 1, "tie": None, "loss": -1, 1.0: 1, 0.5: None, 0.0: -1}
 """What a person says of a pair, as words or as numbers."""
 SILENT_NOTE = "dialogues whose system says nothing: put at the bottom by rule"
+_THUMBS_NOTE = "thumbs, read as 1 (up) and 0 (down)"
 NOT_ENGLISH = "dialogues that do not look English: do not believe their scores"
 _COUNTED_HERE = ("turns without text", "dialogues with the id of an earlier one")
 """Notes of the reader about what has a note or a count of its own here."""
@@ -68,14 +73,21 @@ def read_rated(
     reader = RatedReader(min_turns=min_turns, need_rating=need_rating, keep_empty=keep_empty, columns=columns)
     rows: list[RatedDialogue] = []
     common_scale = scale
-    rescaled = []
+    of_scales = []
     for path in files:
+        n_thumbs = reader.notes[_THUMBS_NOTE]
         numbered = list(reader.read(path))
         own_rows = [row for _, row in numbered]
         own_scale = _scale_of(path, numbered, reader.word, scale)
+        if reader.notes[_THUMBS_NOTE] > n_thumbs and own_scale != _SCALE_OF_THUMBS:
+            raise DataError(
+                f"{path}: some ratings are thumbs, others numbers", "name a column with one of the two"
+            )
         common_scale = common_scale or own_scale
+        if need_rating and scale is None and own_scale is not None:
+            of_scales += _doubt(path, own_rows, own_scale)
         if own_scale is not None and common_scale is not None and own_scale != common_scale:
-            rescaled.append(
+            of_scales.append(
                 f"{path.name}: ratings from {_span(own_scale)} brought onto {_span(common_scale)}"
             )
             own_rows = [_rescale(row, own_scale, common_scale) for row in own_rows]
@@ -93,7 +105,7 @@ def read_rated(
             "is this the right column?",
         )
     notes = [f"{text} ({count})" for text, count in reader.notes.items()]
-    return RatedDialogues(tuple(rows), common_scale or (0.0, 1.0), dict(reader.dropped), (*notes, *rescaled))
+    return RatedDialogues(tuple(rows), common_scale or (0.0, 1.0), dict(reader.dropped), (*notes, *of_scales))
 
 
 class RatedReader:
@@ -176,9 +188,10 @@ class RatedReader:
         n_empty = n_turns - len(spoken.turns)
         if n_empty:
             self.notes["turns without text" if self.keep_empty else "turns without text, left out"] += n_empty
+        given = known_label(labels, "rating")
         row = RatedDialogue(
             spoken,
-            _rating(known_label(labels, "rating")),
+            _rating(given),
             rater=_name(known_label(labels, "rater")),
             group=_name(known_label(labels, "group")),
             system=_name(known_label(labels, "system")),
@@ -194,6 +207,8 @@ class RatedReader:
             return None
         if silent:
             self.notes[SILENT_NOTE] += 1
+        if row.rating is not None and isinstance(given, bool | str):
+            self.notes[_THUMBS_NOTE] += 1
         if self.keep_empty and n_empty:
             return dataclasses.replace(row, dialogue=with_roles(dialogue))
         return row
@@ -208,7 +223,8 @@ class RatedReader:
         if set(row.dialogue.speakers) != {USER, SYSTEM} and not silent:
             return "speakers that are not a user and a system"
         if self.need_rating and row.rating is None:
-            return "no rating"
+            of_turns = any(known_label(turn.labels, "rating") is not None for turn in row.dialogue.turns)
+            return "no rating of the whole, only of turns" if of_turns else "no rating"
         return None
 
 
@@ -219,10 +235,12 @@ def name_of(dialogue: Dialogue) -> str:
 
 
 def _rating(value: Any) -> float | None:
-    if value is None:
+    if value is None or (isinstance(value, str) and not value.strip()):
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LARGEST:
-        raise ValueError(f"rating: expected a number, found {value!r}")
+    if isinstance(value, str) and value.strip().lower() in _THUMBS:
+        return _THUMBS[value.strip().lower()]
+    if not isinstance(value, int | float) or not abs(value) <= _LARGEST:  # true and false are 1 and 0
+        raise ValueError(f"rating: expected a number (or up or down), found {value!r}")
     return float(value)
 
 
@@ -251,6 +269,16 @@ def _scale_of(
     if problems:
         raise problems.error(path, f"rating from {_span(scale)}", word, _SAY_SCALE)
     return scale
+
+
+def _doubt(path: Path, rows: Sequence[RatedDialogue], scale: Scale) -> list[str]:
+    """A note where nobody rates near the top of a scale that nobody declared."""
+    if any("rating100" in row.dialogue.labels for row in rows):
+        return []
+    highest = max(row.rating for row in rows if row.rating is not None)
+    if highest >= scale[0] + _USED * (scale[1] - scale[0]):
+        return []
+    return [f"{path.name}: no rating above {highest:g}, taken for a scale from {_span(scale)}: {_SAY_SCALE}"]
 
 
 def _rescale(row: RatedDialogue, own: Scale, onto: Scale) -> RatedDialogue:
@@ -318,6 +346,8 @@ def read_pairs(
             votes.append(_Vote(*rows, comparison.label, comparison.rater))
     if file.problems:
         hint = 'expected one comparison a row: {"a": "d1", "b": "d2", "better": "a"}'
+        looks = other_file(first_row) if isinstance(first_row, dict) else ""
+        hint += f"\n{looks}" if looks else ""
         raise file.problems.error(file.path, "compared pair", file.word, hint)
     kept = votes if every_vote else _undisputed(votes, dropped)
     if not kept:

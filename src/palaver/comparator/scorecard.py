@@ -28,12 +28,14 @@ from palaver.comparator.evaluation import (
     evaluate_differences,
 )
 from palaver.comparator.method import log_odds_unit
-from palaver.comparator.scorer import RATER_MODEL, JoinedScorer, Scorer
+from palaver.comparator.reading import NOT_ENGLISH
+from palaver.comparator.scorer import RATER_MODEL, JoinedScorer, Scorer, is_english
 from palaver.comparator.surface import read_turn, surface_features
-from palaver.comparator.training_data import USER, Pairs, RatedDialogues
+from palaver.comparator.training_data import USER, Pairs, RatedDialogues, dialogue_digest
 from palaver.errors import DataError, UserError, nearest, require
 from palaver.progress import Progress, no_progress
 from palaver.readers.roles import without_empty_turns
+from palaver.schema import Dialogue
 from palaver.tabular import Tabular, show_number
 from palaver.text.normalisation import normalise
 
@@ -49,6 +51,7 @@ _SURFACE = 0.01
 """Inverse of the ridge on the surface model's standardised features; fixed, not chosen on any pairs."""
 UNSEEN_SYSTEMS, UNSEEN_SOURCE = "unseen systems", "unseen source"
 COLUMNS = ("all pairs", "within a system", "within a tier", UNSEEN_SYSTEMS, UNSEEN_SOURCE)
+BY_SYSTEM, BY_SURFACE, BY_LENGTH = BASELINES = ("which system it is", "surface model", "longer wins")
 NESTED = "its weights chosen on other raters"
 _FEWEST_RATERS = 4
 """With fewer there are no halves to choose on."""
@@ -160,14 +163,14 @@ def evaluate_comparator(
         notes.append(f"{why}: no baseline can be learnt on some of them and measured on others")
     else:
         if len(names) > 1:
-            differences["which system it is"] = _held_out(by_system, pairs.label, folds, _STRENGTH)
-        differences["surface model"] = _held_out(by_surface, pairs.label, folds, _SURFACE)
+            differences[BY_SYSTEM] = _held_out(by_system, pairs.label, folds, _STRENGTH)
+        differences[BY_SURFACE] = _held_out(by_surface, pairs.label, folds, _SURFACE)
     length = np.array([_length(row) for row in dialogues.dialogues])
-    differences["longer wins"] = length[pairs.first] - length[pairs.second]
+    differences[BY_LENGTH] = length[pairs.first] - length[pairs.second]
     of_unseen = {
-        ("surface model", UNSEEN_SYSTEMS): _unseen_systems(by_surface, pairs.label, first, second, known),
-        ("longer wins", UNSEEN_SYSTEMS): np.where(known, differences["longer wins"], math.nan),
-        ("longer wins", UNSEEN_SOURCE): differences["longer wins"],
+        (BY_SURFACE, UNSEEN_SYSTEMS): _unseen_systems(by_surface, pairs.label, first, second, known),
+        (BY_LENGTH, UNSEEN_SYSTEMS): np.where(known, differences[BY_LENGTH], math.nan),
+        (BY_LENGTH, UNSEEN_SOURCE): differences[BY_LENGTH],
     }
     trained_anew = RATER_MODEL if isinstance(scorer, JoinedScorer) else this
     for column, scores in (unseen or {}).items():
@@ -190,6 +193,7 @@ def evaluate_comparator(
             else:
                 reasons[column] = _why_unmeasured(method, column)
         card.append(ScorecardRow(method, results, reasons))
+    notes += _doubts(scorer, [dialogues.dialogues[i] for i in pairs.used])
     difference = differences[this]
     return Scorecard(
         comparator=scorer.name,
@@ -203,6 +207,19 @@ def evaluate_comparator(
         left_out=dict(pairs.dropped),
         notes=tuple(notes),
     )
+
+
+def _doubts(scorer: Scorer, dialogues: Sequence[Dialogue]) -> list[str]:
+    """Notes on dialogues that the comparator has learnt from, and on those that it cannot read."""
+    n_seen = sum(dialogue_digest(one) in scorer.trained_on for one in dialogues)
+    n_foreign = sum(not is_english(one) for one in dialogues)
+    notes = []
+    if n_seen:
+        learnt = f"it was trained on {n_seen:,} of the {len(dialogues):,} dialogues compared"
+        notes.append(f"{learnt}: on others it agrees less")
+    if n_foreign:
+        notes.append(f"{NOT_ENGLISH} ({n_foreign:,})")
+    return notes
 
 
 def _differences_of(
@@ -225,14 +242,16 @@ def _differences_of(
 
 
 def _why_unmeasured(method: str, column: str) -> str:
-    if method == "which system it is":
+    if method == BY_SYSTEM:
         return "it knows nothing of a system that it has not seen"
-    if method == "surface model":
+    if method == BY_SURFACE:
         if column == UNSEEN_SOURCE:
             return "it is learnt from these pairs"
         return "there are too few systems"
-    if method == "longer wins":
+    if method == BY_LENGTH:
         return "there are too few systems"
+    if column == UNSEEN_SOURCE:
+        return "it would have to be trained anew on ratings from elsewhere: name them with --other-source"
     return "it would have to be trained anew without them: name its ratings with --trained-on"
 
 

@@ -97,6 +97,9 @@ class Scorer(Named, ABC):
     notes: tuple[str, ...] = ()
     """What a user should know of how it scores here."""
 
+    trained_on: frozenset[str] = frozenset()
+    """The digests of the dialogues that it has learnt from, where they are known."""
+
     @cached_property
     def signature(self) -> str:
         """Names the comparator by its content: the same weights have the same signature."""
@@ -133,9 +136,9 @@ class Scorer(Named, ABC):
 
     @without_collector()
     def worst_turns(self, dialogues: Sequence[Dialogue]) -> list[WorstTurn | None]:
-        """For each dialogue its costliest turn of the system; none where the system speaks only once.
+        """For each dialogue its costliest turn of the system, the one with the highest score without it.
 
-        It is the turn with the highest score without it, the first of equals.
+        None where the system speaks only once, or where the dialogue is worse without any of its turns.
         """
         spoken = [without_empty_turns(dialogue) for dialogue in dialogues]
         places = [_removable(dialogue) for dialogue in spoken]
@@ -147,6 +150,9 @@ class Scorer(Named, ABC):
                 worst.append(None)
                 continue
             best = int(np.argmax(scores))
+            if not scores[best] > score:
+                worst.append(None)
+                continue
             numbers = [number for number, turn in enumerate(dialogue.turns, start=1) if turn.text.strip()]
             number = numbers[place[best]]
             turn = dialogue.turns[number - 1]
@@ -175,6 +181,7 @@ class PalaverScorer(Scorer):
         device: str = "cpu",
     ) -> None:
         self.model, self.name, self.about, self.folder = model, name, about or {}, folder
+        self.trained_on = frozenset(self.about.get("data", {}).get("trained_on", ()))
         self.encode = remember(encode or turn_encoder(self.about.get("encoder") or None, device=device))
 
     def _score(self, dialogues: Sequence[Dialogue], progress: Progress) -> Scores:
@@ -239,6 +246,7 @@ class JoinedScorer(Scorer):
         name: str = DEFAULT,
     ) -> None:
         self.raters, self.weights, self.name, self.folder = raters, weights, name, raters.folder
+        self.trained_on = raters.trained_on
         self._open_language = language
 
     @cached_property

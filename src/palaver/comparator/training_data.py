@@ -57,6 +57,15 @@ class RatedDialogues:
     def dialogues(self) -> tuple[Dialogue, ...]:
         return tuple(row.dialogue for row in self.rows)
 
+    def labelled(self) -> list[Dialogue]:
+        """The dialogues with rating, rater, sitting and system among their labels, as they are written."""
+        dialogues = []
+        for row in self.rows:
+            known = {name: getattr(row, name) for name in ("rating", "rater", "group", "system")}
+            labels = {**row.dialogue.labels, **{k: v for k, v in known.items() if v is not None}}
+            dialogues.append(row.dialogue.model_copy(update={"labels": labels}))
+        return dialogues
+
     @cached_property
     def ids(self) -> tuple[str, ...]:
         return tuple(row.dialogue.id for row in self.rows)

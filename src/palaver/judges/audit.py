@@ -293,10 +293,11 @@ def _few_capitals(dialogue: Dialogue) -> float:
     return -sum(map(str.isupper, text)) / max(1, len(text))
 
 
+NO_OPINION = "no opinion"
 BASELINES: dict[str, Callable[[Dialogue], float]] = {
     "longer wins": lambda dialogue: float(len(_said(dialogue))),
     "fewer capitals win": _few_capitals,
-    "no opinion": lambda dialogue: 0.0,
+    NO_OPINION: lambda dialogue: 0.0,
 }
 """What needs no judge: a measure of what the system says, higher is better."""
 

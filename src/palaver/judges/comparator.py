@@ -40,8 +40,6 @@ class ComparatorJudge(Named):
         self.scorer = load_scorer(which, device=str(choose_device(device)))
         self.name = "comparator" if which == "default" else f"comparator={which}"
         self.signature = self.scorer.signature
-        raters = getattr(self.scorer, "raters", self.scorer)  # beside a language model
-        self._seen = frozenset(getattr(raters, "about", {}).get("data", {}).get("trained_on", ()))
         self.left_out: Counter[str] = Counter()
         self.notes: Counter[str] = Counter(dict.fromkeys(self.scorer.notes, 0))
 
@@ -54,7 +52,9 @@ class ComparatorJudge(Named):
         for dialogue in batch:
             if isinstance(dialogue, Dialogue):
                 sided = with_roles(without_empty_turns(dialogue))
-                if is_silent(dialogue):
+                if len(dialogue.turns) < 2:
+                    self.left_out["dialogues of one turn or none"] += 1
+                elif is_silent(dialogue):
                     conversations.append(with_roles(dialogue))
                     self.notes[SILENT_NOTE] += 1
                 elif set(sided.speakers) == {USER, SYSTEM}:
@@ -67,7 +67,7 @@ class ComparatorJudge(Named):
         scores = self.scorer.score(conversations).score
         for dialogue, score in zip(conversations, scores.tolist(), strict=True):
             if math.isfinite(score):
-                seen = dialogue_digest(dialogue) in self._seen
+                seen = dialogue_digest(dialogue) in self.scorer.trained_on
                 if seen:
                     self.notes[SEEN_NOTE] += 1
                 yield Rating(

@@ -149,10 +149,10 @@ class DialogueReader(RowReader, Iterable[Dialogue]):
                 self._mistake(number, str(error), row)
                 continue
             if current is not None and current is not draft:
-                yield current.closed()
+                yield current.closed(self._tally)
             current = draft
         if current is not None:
-            yield current.closed()
+            yield current.closed(self._tally)
 
     def _rows(self) -> Iterator[tuple[int, Any]]:
         """The rows of the file; an array of turns is one row."""
@@ -187,7 +187,7 @@ class DialogueReader(RowReader, Iterable[Dialogue]):
             raise ValueError(f"there are no turns{nearest('turns', list(row))}; found {names}")
         turns = turns_of(row[name], self._tally)
         taken = {name, "knowledge", "speakers", "source"}
-        turns, prompt = take_prompt(row[name], turns)
+        turns, prompt = take_prompt(row[name], turns, self._tally)
         if response is not None and isinstance(turns, list):
             turns = [*turns, {"speaker": _answerer(turns), "text": response}]
             taken.add("response")

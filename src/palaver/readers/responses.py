@@ -197,7 +197,7 @@ def _canonical(row: Fields, tally: Tally) -> Fields:
     if "context" in values:
         source = _unpacked(values["context"])
         turns = turns_of(source, tally)
-        fields["context"], prompt = take_prompt(source, turns)
+        fields["context"], prompt = take_prompt(source, turns, tally)
     if "reference" in values:
         fields["reference"] = _unpacked(values["reference"])
     if "knowledge" in values:

@@ -20,7 +20,7 @@ Tally = Counter[str]
 FIELDS = {
     "system": ("system", "model", "bot"),
     "rating": ("rating", "rating100", "score", "stars"),
-    "rater": ("rater", "worker", "user"),
+    "rater": ("rater", "worker", "user", "user_id"),
     "group": ("group", "hit", "sitting"),
 }
 """Labels that are understood everywhere, and the names they come under, the first present one counts."""
@@ -66,6 +66,8 @@ _OTHERS = (
 
 _ASSISTANTS = frozenset({"assistant", "gpt", "chatgpt", "model", "bot"})
 _INSTRUCTORS = frozenset({"system", "developer"})
+_TOOLS = frozenset({"tool", "function"})
+_CALLS = ("tool_calls", "function_call")
 PROMPT = "prompt"
 """The label under which the instructions of a chat model are kept: nobody said them."""
 
@@ -288,13 +290,25 @@ def _text(value: Any, tally: Tally) -> Any:
     return "\n".join(texts)
 
 
-def take_prompt(source: Any, turns: list[Any]) -> tuple[list[Any], str | None]:
-    """The turns without a chat model's instructions, and these: `system` is a role beside `assistant`."""
+def take_prompt(source: Any, turns: list[Any], tally: Tally) -> tuple[list[Any], str | None]:
+    """The turns that somebody says, and a chat model's instructions: `system` is a role beside `assistant`.
+
+    What tools answer, and messages that do nothing but call them, are left out and counted.
+    """
     if not isinstance(source, list) or not source or not isinstance(source[0], dict):
         return turns, None
     if "role" not in source[0] and "from" not in source[0]:
         return turns, None
     names = [turn.get("speaker") if isinstance(turn, dict) else None for turn in turns]
-    if names[0] not in _INSTRUCTORS or not _ASSISTANTS & set(names):
+    if not any(isinstance(name, str) and name in _ASSISTANTS for name in names):
         return turns, None
-    return turns[1:], turns[0].get("text")
+    spoken: list[Any] = []
+    prompts: list[str] = []
+    for message, turn, name in zip(source, turns, names, strict=True):
+        if name in _INSTRUCTORS:
+            prompts.append(str(turn.get("text")))
+        elif name in _TOOLS or (not turn.get("text") and any(message.get(call) for call in _CALLS)):
+            tally["messages to and from tools, left out"] += 1
+        else:
+            spoken.append(turn)
+    return spoken, "\n".join(prompts) if prompts else None

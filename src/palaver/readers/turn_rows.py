@@ -29,7 +29,7 @@ COLUMNS = ("dialogue", "turn", "speaker", "text", "knowledge", "labels", "source
 ABOUT = ("speakers", "labels", "knowledge")
 _DIALOGUE_KEYS = ("dialogue", *ID_KEYS[1:], "dialog", "conversation")
 _OF_DIALOGUES = (*FIELDS, "split")
-"""Further columns that say something about the whole dialogue, where all its rows agree."""
+"""Further columns about the whole dialogue, where all its rows that are not empty agree."""
 
 
 @dataclass
@@ -54,13 +54,18 @@ class Draft:
                 return self.places[turn]
         return self.places[0]
 
-    def closed(self) -> Draft:
+    def closed(self, tally: Tally) -> Draft:
         """Itself, when no more rows come: further columns become labels of the turns, or of the dialogue."""
         labels = {}
         for name in _OF_DIALOGUES:
-            values = [extra.get(name) for extra in self.extras]
-            if values and values[0] is not None and all(value == values[0] for value in values):
-                labels[name] = values[0]
+            values = [extra[name] for extra in self.extras if extra.get(name) is not None]
+            if not values or any(value != values[0] for value in values):
+                continue
+            if name == "rating" and len(values) < len(self.extras):
+                if not self._rated_at_an_end(len(values)):
+                    continue
+                tally["ratings in one row of a dialogue, taken for the whole of it"] += 1
+            labels[name] = values[0]
         for extra, turn in zip(self.extras, self.fields["turns"], strict=False):
             own = {name: value for name, value in extra.items() if name not in labels}
             if own:
@@ -68,6 +73,11 @@ class Draft:
         if labels:
             self.fields["labels"] = {**labels, **self.fields.get("labels", {})}
         return self
+
+    def _rated_at_an_end(self, n_rated: int) -> bool:
+        """Whether a rating stands in the first or the last row alone; elsewhere it is about a turn."""
+        first_and_last = (self.extras[0], self.extras[-1])
+        return n_rated == 1 and any(extra.get("rating") is not None for extra in first_and_last)
 
 
 def is_turn_row(row: Any) -> bool:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+from textwrap import shorten
+
 from rich.console import Console
 from rich.text import Text
 
-from palaver.judges.audit import BASELINES, AuditResult, KindResult
+from palaver.judges.audit import BASELINES, NO_OPINION, AuditPair, AuditResult, KindResult, read_audit_pairs
 from palaver.reports import lines, numbers
 from palaver.reports.compare import Grid, Section, compare_page
 from palaver.reports.names import clean
@@ -29,22 +32,39 @@ def audit_page(result: AuditResult) -> str:
     rows = [(row.kind, row.differ, *_cells(row)) for row in _rows(result)]
     grid = Grid(f"The {result.part} part of the pairs.", ["Kind", "The dialogues differ"], _HEADS, rows)
     sections = [Section("answer", "The answer", tables=[grid])]
+    texts = {pair.id: _difference(pair) for pair in read_audit_pairs()}
     wrong = [
-        (pair.id, pair.better, numbers.number(pair.probability)) for pair in result.pairs if pair.right < 1
+        (pair.id, pair.better, numbers.number(pair.probability), texts[pair.id])
+        for pair in result.pairs
+        if pair.right < 1
     ]
     if wrong:
-        text = "The probability is that a is better. The pairs are in the package: judges/audit_pairs.jsonl."
-        grid = Grid("Pairs that it got wrong.", ["Pair", "Better"], ["Probability of a"], wrong)
+        text = (
+            "The probability is that a is better. The whole dialogues are in the package: "
+            "judges/audit_pairs.jsonl."
+        )
+        heads = ["Pair", "Better"]
+        grid = Grid("Pairs that it got wrong.", heads, ["Probability of a"], wrong, "Where they differ first")
         sections.append(Section("wrong", "Where it is wrong", text, tables=[grid]))
     overall = result.overall
     lead = (
         f"{result.judge} is right about {numbers.percent(overall.accuracy)} of {overall.n} pairs "
-        f"(95%: {numbers.percent(overall.low)} to {numbers.percent(overall.high)})."
+        f"(95%: {numbers.percent(overall.low)} to {numbers.percent(overall.high)}); "
+        f"without any opinion it would be right about {numbers.percent(overall.baselines[NO_OPINION])}."
     )
     facts = (f"judge {result.judge}", f"{overall.n} pairs", f"{result.part} part")
     return compare_page(
         "What does the judge notice?", facts, lead, sections, result.notes, ["audit"], result.run
     )
+
+
+def _difference(pair: AuditPair) -> str:
+    """The first turn that the two dialogues do not share."""
+    for a, b in zip_longest(pair.a.turns, pair.b.turns):
+        if a != b:
+            said = [shorten(turn.text, 160, placeholder=" …") if turn else "nothing" for turn in (a, b)]
+            return f"a: {said[0] or 'nothing'} — b: {said[1] or 'nothing'}"
+    return ""
 
 
 def _rows(result: AuditResult) -> list[KindResult]:

@@ -20,6 +20,7 @@ from palaver.comparator.evaluation import Calibration, PairResult, calibration
 from palaver.comparator.file_scores import Summary
 from palaver.comparator.method import Fit
 from palaver.files import write_atomically
+from palaver.readers.dialogues import write_dialogues
 from palaver.reports import lines, names, numbers, page
 from palaver.reports.methods import methods_of
 from palaver.schema import RunRecord
@@ -27,7 +28,7 @@ from palaver.schema.run import plain
 
 if TYPE_CHECKING:  # what needs torch
     from palaver.comparator.cmade.pipeline import PipelineResult
-    from palaver.comparator.training_data import TrainingData
+    from palaver.comparator.training_data import RatedDialogues, TrainingData
 
 _SHOWN = 12
 STYLES = {"keep": "", "suspicious": "yellow", "drop": "red"}
@@ -39,14 +40,21 @@ _MOST = 20_000
 def print_scores(summary: Summary, console: Console) -> None:
     """How many and how fast, and the worst dialogues with the turn that costs most."""
     lines.heading(console, "Worst dialogues", "a score of 0 is average; differences of scores are log-odds")
-    table = lines.table(("dialogue", "the turn that costs most"), ("score", "95%"))
+    named = any(row.system is not None for row in summary.lowest)
+    heads = (
+        ("dialogue", "system", "the turn that costs most")
+        if named
+        else ("dialogue", "the turn that costs most")
+    )
+    table = lines.table(heads, ("score", "95%"))
     for row in summary.lowest:
         worst = row.worst_turn
         said = (
             f"{worst.turn}: {lines.shorten_on_terminal(console, worst.text, 60)}" if worst else numbers.DASH
         )
         between = numbers.interval(row.low, row.high) or numbers.DASH
-        table.add_row(lines.name_cell(row.id), Text(said), numbers.number(row.score), between)
+        system = [lines.name_cell(row.system or numbers.DASH)] if named else []
+        table.add_row(lines.name_cell(row.id), *system, Text(said), numbers.number(row.score), between)
     lines.print_table(console, table)
     lines.left_out(console, list(summary.dropped.items()))
     rate = f"{summary.per_second:,.0f}" if summary.per_second >= 10 else f"{summary.per_second:.1f}"
@@ -83,21 +91,47 @@ def print_cleaned(cleaning: Cleaning, console: Console) -> None:
                 numbers.number(rater.trust),
             )
         lines.print_table(console, table)
-    share = numbers.percent(cleaning.accuracy)
-    basis = "judged by a model that saw none of the rater’s own ratings: it agrees with"
     console.print()
-    lines.line(console, f"{basis} {share} of comparisons within a sitting", "dim")
+    lines.line(console, _basis(cleaning), "yellow" if cleaning.knows_nothing else "dim")
     for note in cleaning.notes:
         lines.line(console, names.clean(note), "yellow")
 
 
-def write_cleaned(cleaning: Cleaning, folder: Path, run: RunRecord) -> Path:
-    """`ratings.jsonl` (every rating), `raters.jsonl` and `report.html` with the picture."""
+def _basis(cleaning: Cleaning) -> str:
+    """How much the model that judged knows of these ratings, and what follows where it knows nothing."""
+    result = cleaning.agreement
+    if result is None:
+        return (
+            "No two ratings could be compared, so nothing says whether the model that judged knows anything."
+        )
+    within = "within a sitting" if cleaning.raters else "of ratings"
+    low, high = numbers.percent(result.low), numbers.percent(result.high)
+    text = (
+        f"Judged by a model that saw none of the rater’s own ratings: it agrees with "
+        f"{numbers.percent(result.accuracy)} of {numbers.some(result.n, 'comparison')} {within} "
+        f"(95%: {low} to {high}; a coin: 50%)."
+    )
+    if cleaning.knows_nothing:
+        text += " It may be no better than a coin: drop nobody for disagreeing with it."
+    return text
+
+
+def write_cleaned(cleaning: Cleaning, rated: RatedDialogues, folder: Path, run: RunRecord) -> Path:
+    """`ratings.jsonl` (every rating), `raters.jsonl`, `kept.jsonl` (the dialogues) and `report.html`."""
     for name, rows in (("ratings", cleaning.ratings), ("raters", cleaning.raters)):
         with write_atomically(folder / f"{name}.jsonl") as file:
             for row in rows:
                 file.write(json.dumps(plain(row), ensure_ascii=False) + "\n")
-    return page.write_page(clean_page(cleaning, run), folder / "report.html")
+    kept = [i for i, row in enumerate(cleaning.ratings) if row.verdict == "keep"]
+    if kept:
+        write_dialogues(rated.take(kept).labelled(), folder / "kept.jsonl")
+    return page.write_page(clean_page(cleaning, run, notes_on(rated)), folder / "report.html")
+
+
+def notes_on(rated: RatedDialogues) -> list[str]:
+    """What was left out of rated dialogues and why, and what was changed, for a page."""
+    left_out = [f"{numbers.some(n, 'dialogue')} left out: {reason}" for reason, n in rated.dropped.items()]
+    return [*left_out, *rated.notes]
 
 
 @dataclass(frozen=True)
@@ -120,13 +154,15 @@ class Section:
     tables: Sequence[Grid] = ()
 
 
-def clean_page(cleaning: Cleaning, run: RunRecord) -> str:
-    """Which ratings can be kept, and why not."""
+def clean_page(cleaning: Cleaning, run: RunRecord, notes: Sequence[str] = ()) -> str:
+    """Which ratings can be kept, and why not. `notes` are about what was read."""
     from palaver.reports import compare_figures
 
     kept, dropped, doubtful = (numbers.count(cleaning.counts[k]) for k in ("keep", "drop", "suspicious"))
     whole = numbers.some(len(cleaning.ratings), "rating")
     lead = f"{kept} of {whole} can be kept; {dropped} should be dropped and {doubtful} looked at."
+    if cleaning.knows_nothing:
+        lead = f"{kept} of {whole} look sound, but the model that judged may be no better than a coin."
     figures = []
     if cleaning.raters:
         caption = (
@@ -144,7 +180,7 @@ def clean_page(cleaning: Cleaning, run: RunRecord) -> str:
         for rater in doubted
     ]  # fmt: skip
     reasons = [(reason, numbers.count(n)) for reason, n in cleaning.reasons.items()]
-    sections = [Section("answer", "The answer", figures=figures)]
+    sections = [Section("answer", "The answer", _basis(cleaning), figures)]
     if reasons:
         grid = Grid("A rating may have several.", ["Reason"], ["Ratings"], reasons)
         sections.append(Section("reasons", "Reasons", tables=[grid]))
@@ -152,26 +188,32 @@ def clean_page(cleaning: Cleaning, run: RunRecord) -> str:
         measures = ["Ratings", "Trust", "Correlation", "Spread"]
         grid = Grid("Raters to drop or to look at.", ["Rater", "Verdict"], measures, rows, "Why")
         text = (
-            "Least trusted first; those who are kept are in raters.jsonl, every rating is in ratings.jsonl."
+            "Least trusted first; those who are kept are in raters.jsonl, every rating is in ratings.jsonl, "
+            "the dialogues whose ratings are kept in kept.jsonl."
         )
         sections.append(Section("raters", "Raters", text, tables=[grid]))
     facts = (whole, numbers.some(len(cleaning.raters), "rater"))
-    return compare_page("Which ratings can be kept?", facts, lead, sections, cleaning.notes, ["trust"], run)
+    return compare_page(
+        "Which ratings can be kept?", facts, lead, sections, [*notes, *cleaning.notes], ["trust"], run
+    )
 
 
-def method_page(fitted: Fit, run: RunRecord) -> str:
-    """A training by the method `palaver`."""
+def method_page(fitted: Fit, run: RunRecord, notes: Sequence[str] = ()) -> str:
+    """A training by the method `palaver`. `notes` are about what was read."""
     facts = (
         numbers.some(len(fitted.held_out), "rated dialogue"),
         numbers.some(len(fitted.reliability.raters), "rater"),
     )
     rows = [
         ("ratings of raters it had not seen, within a sitting", fitted.on_ratings),
+        ("the same by a rule: the system that says more is better", fitted.longer_on_ratings),
         ("compared pairs, which fix the unit of the scores and no more", fitted.on_pairs),
     ]
     told = fitted.on_pairs or fitted.on_ratings
     sections = [Section("answer", "The answer", tables=[_agreement(rows)]), *_honesty(fitted.calibration)]
-    return compare_page(_HOW_GOOD, facts, _lead(told), sections, fitted.notes, ["palaver", "agreement"], run)
+    return compare_page(
+        _HOW_GOOD, facts, _lead(told), sections, [*notes, *fitted.notes], ["palaver", "agreement"], run
+    )
 
 
 def preset_page(result: PipelineResult, data: TrainingData, run: RunRecord) -> str:

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from palaver.comparator.evaluation import PairResult
-from palaver.comparator.scorecard import COLUMNS, Scorecard
+from palaver.comparator.scorecard import BASELINES, COLUMNS, Scorecard
 from palaver.reports import lines, numbers
 from palaver.reports.compare import Grid, Section, compare_page
 from palaver.reports.names import clean
@@ -52,13 +52,22 @@ def scorecard_page(card: Scorecard, run: RunRecord) -> str:
     result = card.rows[0].results[COLUMNS[0]]
     lead = (
         f"It agrees with {numbers.percent(result.accuracy)} of {numbers.some(result.n, 'comparison')} "
-        f"(95%: {numbers.percent(result.low)} to {numbers.percent(result.high)})."
+        f"(95%: {numbers.percent(result.low)} to {numbers.percent(result.high)}){_beside(card)}."
     )
     who = numbers.some(card.n_raters, "rater") if card.n_raters else "raters not known"
     facts = (f"comparator {card.comparator}", numbers.some(card.n_pairs, "pair"), who)
-    left_out = [f"{numbers.count(n)} pairs left out: {reason}" for reason, n in card.left_out.items()]
+    left_out = [f"{numbers.some(n, 'pair')} left out: {reason}" for reason, n in card.left_out.items()]
     notes = [*card.notes, *left_out]
     return compare_page("How far can it be believed?", facts, lead, sections, notes, ["agreement"], run)
+
+
+def _beside(card: Scorecard) -> str:
+    """What the best of the simple things reaches on the same pairs."""
+    simple = [row for row in card.rows if row.method in BASELINES and COLUMNS[0] in row.results]
+    if not simple:
+        return ""
+    best = max(simple, key=lambda row: row.results[COLUMNS[0]].accuracy)
+    return f"; the best simple rule, {best.method}, with {numbers.percent(best.results[COLUMNS[0]].accuracy)}"
 
 
 def _rows(card: Scorecard, column: str) -> list[tuple[str, tuple[str, ...]]]:

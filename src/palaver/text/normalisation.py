@@ -1,21 +1,43 @@
 """One spelling for texts that say the same: what a comparator reads instead of what was typed.
 
-Case, accents, curly quotes, Unicode's other forms of a letter, spaces and the ways to write a contraction
-("don't", "dont", "do n't") leave no trace. An emoji or emoticon beside words is left out; a turn that is
-nothing but emoji becomes their names. Punctuation stays, without the spaces before it.
+Case, accents, curly quotes, Unicode's other forms of a letter, spaces, characters of no width, the signs of
+Markdown and HTML and the ways to write a contraction ("don't", "dont", "do n't") leave no trace. An emoji or
+emoticon beside words or marks is left out; a turn that is nothing but emoji becomes their names. Punctuation
+stays, without the spaces before it; "!!!" is "!".
 """
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 
 from palaver.text.words import EMOJI, STRAIGHT
 
-_EMOJI = re.compile(f"(?:{EMOJI}|[\\ufe0f\\u200d\\U0001f3fb-\\U0001f3ff])+")
-_EMOTICON = re.compile(r"(?<![\w:;=])(?:[:;=][-^']?[()\[\]dp/|*o3]+|\^_*\^|<3+|xd+)(?!\w)")
+_SIGNS = "\u00a9\u00ae\u2022\u2023\u2043\u2122\u2190-\u21ff\u25a0-\u25ff"  # ©, ®, bullets, ™, arrows, squares
+_EMOJI = re.compile(f"(?:{EMOJI}|[\\ufe0f\\u200d\\U0001f3fb-\\U0001f3ff{_SIGNS}])+")
+_EMOTICON = re.compile(
+    r"(?<![\w:;=])(?:[:;=][-^']?[()\[\]dp/|*o3]+|\(?\^_*\^\)?|<3+|xd+|:[a-z][a-z0-9_+-]+:)(?!\w)"
+)
+_NO_WIDTH = re.compile("[\u00ad\u034f\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+_MARKUP = re.compile(r"[*_~`#>\[<&]|^[-+]\s", re.MULTILINE)
+"""A text without these has neither Markdown nor HTML in it."""
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z]{2,8});", re.IGNORECASE)
+_TAG = re.compile(
+    r"</?(?:a|b|i|u|s|p|em|strong|br|hr|div|span|ul|ol|li|code|pre|blockquote|h[1-6])(?:\s[^<>]{0,300})?/?>",
+    re.IGNORECASE,
+)
+_LINK = re.compile(r"!?\[([^\[\]]{1,300})\]\([^()\s]{1,2000}\)")
+_FENCE = re.compile(r"^[ \t]*```[A-Za-z+-]*[ \t]*$", re.MULTILINE)
+_LINE_START = re.compile(r"^[ \t]*(?:(?:#{1,6}|[-*+]|>)[ \t]+)+(?=\S)", re.MULTILINE)
+_EMPHASIS = re.compile(
+    r"(?<![\w*_~`])(\*{1,3}|_{1,3}|~~|`{1,2})(?=[^\s*_~`])(.{1,500}?)(?<=\S)\1(?![\w*_~`])"
+)
+_TICK = re.compile(r"(?<=\w)`(?=\w)")
+_AGAIN = re.compile(r"([!?])\1+")
 _MARKS = re.compile("[\u0300-\u036f]")
-_DASHES = str.maketrans(dict.fromkeys("‐‑‒–—―", "-") | {"ı": "i"})  # the dotless i has a dot as a capital
+# The dotless i has a dot as a capital.
+_DASHES = str.maketrans(dict.fromkeys("‐‑‒–—―", "-") | {"′": "'", "ı": "i"})
 _NAME_NOISE = re.compile(
     r"\b(?:emoji|modifier|fitzpatrick|type|variation|selector|joiner|sign|symbol|face)\b|-?\d+"
 )
@@ -57,27 +79,47 @@ _SPACES = re.compile(r"\s+")
 
 def normalise(text: str) -> str:
     """The text in lower case and in one spelling; equal for texts that differ in spelling alone."""
+    plain = _normalise(text)
+    while _MARKUP.search(plain) and (again := _normalise(plain)) != plain:
+        plain = again  # marks within marks
+    return plain
+
+
+def _normalise(text: str) -> str:
+    if "&" in text:
+        text = _ENTITY.sub(lambda entity: html.unescape(entity[0]), text)
+    if _MARKUP.search(text):
+        text = _without_markup(text)
     if not text.isascii():
         text = _plain_letters(text)
     text = text.lower()
+    text = " ".join(text.split())
     without = _EMOTICON.sub(" ", text)
-    if any(map(str.isalnum, without)):
+    if _says_something(without):
         text = without
     if _MAY_CONTRACT.search(text):
         for needed, pattern, expanded in _CONTRACTIONS:
             if needed in text:
                 text = pattern.sub(expanded, text)
-    return _SPACE_BEFORE.sub(r"\1", _SPACES.sub(" ", text)).strip()
+    text = _SPACE_BEFORE.sub(r"\1", _SPACES.sub(" ", text)).strip()
+    return _AGAIN.sub(r"\1", text)
+
+
+def _says_something(text: str) -> bool:
+    return any(character.isalnum() or character in ".,?!" for character in text)
+
+
+def _without_markup(text: str) -> str:
+    """What a page of Markdown or HTML shows of it."""
+    text = _LINE_START.sub("", _FENCE.sub("", _TAG.sub(" ", text)))
+    return _EMPHASIS.sub(r"\2", _LINK.sub(r"\1", _TICK.sub("'", text)))
 
 
 def _plain_letters(text: str) -> str:
-    """Straight quotes and dashes, letters without accents, no emoji beside words."""
-    text = text.translate(STRAIGHT).translate(_DASHES)
+    """Straight quotes and dashes, letters without accents, no emoji beside anything else."""
+    text = _NO_WIDTH.sub("", text).translate(STRAIGHT).translate(_DASHES)
     spoken = _EMOJI.sub(" ", text)
-    if any(map(str.isalnum, spoken)):
-        text = spoken
-    else:
-        text = _EMOJI.sub(lambda emoji: f" {_names(emoji[0])} ", text)
+    text = spoken if _says_something(spoken) else _EMOJI.sub(lambda emoji: f" {_names(emoji[0])} ", text)
     parts = unicodedata.normalize("NFKD", text)
     return unicodedata.normalize("NFC", _MARKS.sub("", parts))
 

@@ -1,0 +1,36 @@
+"""What scripts of this folder share: their options, the head of a results file, the tiers of bots."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+TIERS = (("D", "D_p", "E", "E_p"), ("A", "A_p", "B", "B_p", "C", "C_p"))
+"""The bots of Reliable-Eval that are of like quality."""
+
+
+def parser_of(about: str | None) -> argparse.ArgumentParser:
+    """`--data`, `--work` and `--out`; `about` is the script's own description."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in ("--data", "--work", "--out"):
+        parser.add_argument(name, type=Path, required=True)
+    return parser
+
+
+def head_of(script: str, results: str, *, seed: Any) -> dict[str, Any]:
+    """How a results file came to be: the command, when, where, from which seed."""
+    if str(ROOT) not in sys.path:
+        sys.path.insert(0, str(ROOT))
+    from benchmarks.harness import machine
+
+    return {
+        "command": f"python experiments/comparator/{Path(script).name} --data DATA --work WORK "
+        f"--out docs/results/{results}",
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": machine(),
+        "seed": seed,
+    }
