@@ -221,6 +221,8 @@ def test_what_is_wrong_is_said(responses: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="something is missing") as caught:
         score_files(write(tmp_path / "bare.jsonl", [row]), ["bleu", "copy_rate"])
     assert caught.value.problems == ("bleu needs references", "copy_rate needs knowledge")
+    assert "in a column: knowledge, reference" in caught.value.hint
+    assert "--reference FILE" in caught.value.hint
     with pytest.raises(UserError, match="did you mean 'bleu'"):
         score_files(responses, ["blue"])
     with pytest.raises(UserError, match="both hold responses of 'a'"):

@@ -42,7 +42,7 @@ from palaver.tabular import Tabular, columns_of, few, show_number
 ALL_RESPONSES = "(all responses)"
 """The item of a figure about everything a system said."""
 UNANSWERED = "responses that the system did not give"
-CUT = "could not be read whole by the model; its beginning was scored"
+CUT = "could not be read whole by the model; the beginning was scored"
 _BUFFER = 20_000
 """Responses whose texts are held at a time."""
 
