@@ -17,7 +17,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from palaver.config import dotted
-from palaver.errors import DataError, nearest
+from palaver.errors import DataError, explain_mistake, nearest
 from palaver.files import Encoding, TextStream, as_path, check_readable, detect_format
 from palaver.readers.shapes import Tally, other_file
 
@@ -203,7 +203,7 @@ class RowReader:
         """Everything that the check of the noun found wrong in a row."""
         for mistake in error.errors():
             what = dotted(mistake["loc"]) or self.noun
-            self._mistake(place_of(mistake["loc"]), f"{what}: {mistake['msg']}", row)
+            self._mistake(place_of(mistake["loc"]), f"{what}: {explain_mistake(mistake)}", row)
 
     def _is_hopeless(self, n_good: int) -> bool:
         return not n_good and len(self.problems) >= _TOO_MANY
