@@ -101,9 +101,11 @@ def judge(
             systems=systems, device=device, columns=options.parse_columns(columns), out=out, as_json=as_json,
         )  # fmt: skip
         return
+    if not by:
+        raise UsageError("no judge was named", "name at least one: --by unigram_f1; --list shows all")
     with progress() as tell:
         result = rate(
-            file, by or [], columns=options.parse_columns(columns), device=device, engine=engine or "local",
+            file, by, columns=options.parse_columns(columns), device=device, engine=engine or "local",
             progress=tell,
         )  # fmt: skip
     if out is not None:
