@@ -242,3 +242,19 @@ def test_a_function_of_ones_own_is_a_metric_of_a_file(
     monkeypatch.syspath_prepend(str(tmp_path))
     result = score_files(responses, ["metrics_of_a_file:spaces"], n_replicates=20)
     assert {row.value for row in result.scores} == {7.0}
+
+
+def test_ids_are_a_list_of_texts() -> None:
+    texts = ["c1", "", "ฉัน", "\ud800", "c1"]
+    ids, same = blocks.Ids(), blocks.Ids()
+    for text in texts:
+        ids.append(text)
+        same.append(text)
+    assert list(ids) == texts
+    assert ids == same
+    assert ids[-1] == "c1"
+    assert ids[-5] == "c1"
+    assert ids[1:3] == ["", "ฉัน"]
+    same.append("c1")
+    assert ids != same
+    assert ids != range(5)

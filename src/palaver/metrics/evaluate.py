@@ -8,7 +8,7 @@ compared on the same replicates.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations, pairwise
 from typing import Any
@@ -150,7 +150,7 @@ def choose_metrics(
     return chosen
 
 
-def _where_from(needs: set[str]) -> str:
+def _where_from(needs: Collection[str]) -> str:
     """How a user gives what metrics need."""
     names = [need.removesuffix("s") for need in sorted(needs)]
     hint = f"a file has it in a column: {', '.join(names)} (--column {names[0]}=NAME for another name)"
