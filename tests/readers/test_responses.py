@@ -145,6 +145,16 @@ def test_columns_of_other_names(tmp_path: Path) -> None:
         read_responses(path, columns={"system": "were"})
 
 
+def test_samples_of_lm_eval(tmp_path: Path) -> None:
+    row = {"doc_id": 3, "doc": {"question": "2 + 2?"}, "target": "4", "resps": [["It is 4."]]}
+    path = put(tmp_path / "samples.jsonl", [{**row, "filtered_resps": ["4"]}])
+    for name, said in (("resps", "It is 4."), ("filtered_resps", "4")):
+        (only,) = read_responses(path, columns={"id": "doc_id", "response": name})
+        assert (only.id, only.response, only.reference) == ("3", said, "4")
+    with pytest.raises(DataError, match="expected a text, found"):
+        list(read_responses(put(tmp_path / "two.jsonl", [{**row, "response": ["a", "b"]}])))
+
+
 def test_wrong_rows_are_named(tmp_path: Path) -> None:
     rows = [generated(), {"id": "c", "system": "A", "respons": "x"}, [1], generated(id="d", ocean=["x"]), {}]
     with pytest.raises(DataError) as caught:

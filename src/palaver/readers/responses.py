@@ -191,6 +191,8 @@ def _canonical(row: Fields, tally: Tally) -> Fields:
         field: as_name(values[field]) for field in ("id", "system", "speaker") if field in values
     }
     fields |= {field: values[field] for field in ("response", "logprob") if field in values}
+    while isinstance(fields.get("response"), list) and len(fields["response"]) == 1:
+        (fields["response"],) = fields["response"]  # lm-eval lists what it asked for once
     prompt = None
     if "context" in values:
         source = _unpacked(values["context"])
