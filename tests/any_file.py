@@ -387,7 +387,7 @@ WRONG_CALLS = (
     WrongCall("compare score turns.jsonl", "--out", 2),
     WrongCall("generate --contexts turns.jsonl --out new.jsonl", "--system", 2),
     WrongCall("judge", "name the file to judge", 2),
-    WrongCall("judge turns.jsonl", "no judge was named"),
+    WrongCall("judge turns.jsonl", "no judge was named", 2),
     WrongCall("corpus convert turns.jsonl", "missing", 2),
     WrongCall("compare score turns.jsonl --out taken.jsonl", "taken.jsonl is there already"),
     WrongCall("compare score turns.jsonl --out turns.jsonl --force", "--out", 2),

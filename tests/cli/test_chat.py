@@ -183,7 +183,14 @@ def test_the_same_seed_says_the_same(palaver: Palaver, typed: Typed, checkpoints
 
 def test_retry_that_cannot_differ_says_so(palaver: Palaver, typed: Typed, checkpoints: Path) -> None:
     typed("hello", "/retry")
-    assert "the same again" in palaver("chat", checkpoints / "plain", "--method", "greedy").err
+    assert "the same again; --method" in palaver("chat", checkpoints / "plain", "--method", "greedy").err
+
+
+def test_retry_names_no_option_that_has_no_effect(palaver: Palaver, typed: Typed, log: None) -> None:
+    typed("hello", "/retry")
+    ran = palaver("chat", "one")
+    assert ran.code == 0, ran.err
+    assert "(the same again)" in ran.err
 
 
 def test_speakers(palaver: Palaver, typed: Typed, checkpoints: Path) -> None:

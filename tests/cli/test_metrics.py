@@ -122,3 +122,19 @@ def test_the_metrics_are_listed(palaver: Palaver) -> None:
     listed = palaver("metrics", "--list").out.split()
     assert {"bleu", "chrf", "rouge_l", "knowledge_f1"} <= set(listed)
     assert json.loads(palaver("metrics", "--list", "--json").out) == listed
+
+
+def test_notes_name_the_systems_they_are_about(tmp_path: Path, palaver: Palaver) -> None:
+    said = {"a": ["yes, I like it", "no, I do not", "well"], "b": ["", "it is", ""], "c": ["I am here"] * 3}
+    rows = [
+        {"id": str(i), "system": name, "response": text}
+        for name, texts in said.items()
+        for i, text in enumerate(texts)
+    ]
+    path = tmp_path / "said.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ran = palaver("metrics", path, "--by", "diversity_2", "--by", "empty")
+    assert ran.code == 0, ran.err
+    assert "diversity_2: responses without a score: 1 of a, 2 of b" in ran.out
+    assert "diversity_2 of c, empty of a and c: all replicates are equal" in ran.out
+    assert "diversity_2 of b: an interval needs two responses" in ran.out

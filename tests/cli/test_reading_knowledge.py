@@ -99,11 +99,13 @@ def test_another_selector_does_not_go_on(palaver: Palaver, talks: Path) -> None:
         (("--selector", "tfidf", "--knowledge", "talks.jsonl"), "both given", 2),
         (("--selector", "tfidf", "--contexts", "lines.txt"), "there is no sentence in the reading sets", 1),
         (("--selector", "tfidf", "--contexts", "empty.jsonl"), "there is no sentence in the reading sets", 1),
+        (("--selector", "tfidf", "--contexts", "silent.jsonl"), "a dialogue needs a turn with text", 1),
     ],
 )
 def test_mistakes(words: tuple[str, ...], message: str, code: int, palaver: Palaver, talks: Path) -> None:
     (talks.parent / "lines.txt").write_text("Do you play the piano?\n")
     (talks.parent / "empty.jsonl").write_text(json.dumps(dialogue("bare", {"a": [], "b": []})))
+    (talks.parent / "silent.jsonl").write_text(json.dumps({**dialogue("t", FACTS), "turns": []}))
     ran = run(palaver, talks, *words)
     assert ran.code == code, ran.err
     assert message in ran.err

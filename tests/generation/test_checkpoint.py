@@ -140,7 +140,13 @@ def test_a_hundred_thousand_words(checkpoints: Path, talk: Talk) -> None:
     assert one.text == same.text
     many = talk(*["hello there"] * 5_000)
     assert system.reply([Request(many)])[0].n_tokens
-    assert list(system.notes) == ["plain reads the last 50 tokens of a history, not those before"]
+    assert list(system.notes) == [
+        "plain reads the last 50 tokens of a history, not those before",
+        "plain stops a reply after 12 tokens, whole or not",
+    ]
+    short = CheckpointSystem(checkpoints / "plain", decoding=Decoding(max_length=2, min_length=2))
+    short.reply([Request(talk("hi"))])
+    assert "after 2 tokens, whole or not; a larger max_length lets it go on" in next(iter(short.notes))
 
 
 @pytest.mark.parametrize("text", ["日本語 中文", "😀😀", "\u2028 \x00", "zxqw vbnm", "</s> <pad>"])

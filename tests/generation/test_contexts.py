@@ -186,3 +186,11 @@ def test_contexts_of_responses(tmp_path: Path) -> None:
     ]
     assert contexts.survey().count == 2
     assert not Contexts(path, every_turn=True).of_responses, "each turn of a context with its response"
+
+
+def test_contexts_of_responses_with_columns_of_other_names(tmp_path: Path) -> None:
+    path = tmp_path / "said.csv"
+    path.write_text("nr,who,asked,said\n7,a,Hi.,Hello!\n", encoding="utf-8")
+    columns = {"id": "nr", "system": "who", "context": "asked", "response": "said"}
+    (context,) = Contexts(path, columns=columns)
+    assert (context.id, context.dialogue.turns[0].text) == ("7", "Hi.")

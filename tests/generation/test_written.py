@@ -197,3 +197,19 @@ def test_no_written_line_is_a_held_out_prompt() -> None:
     for prompt in (line for row in rows if row["part"] == "held-out" for line in row["lines"]):
         own = trigrams(prompt)
         assert max(len(own & other) / len(own | other) for other in written) < 0.7, prompt
+
+
+def test_an_exchange_is_as_near_as_its_two_nearest_lines(system: WrittenSystem) -> None:
+    text = "I lost my job"
+    vector = system._encode([text])[0]
+    expected = []
+    for exchange in (one for one in parse_exchanges(TEXT, "test") if one.lines != [ANY]):
+        asks = [0.1 * ("?" in line) for line in exchange.lines]
+        cosines = sorted(system._encode(exchange.lines) @ vector - asks, reverse=True)
+        second = cosines[1] if len(cosines) > 1 else cosines[0] - 0.15
+        expected.append((0.65 * cosines[0] + 0.35 * second, exchange.lines[0]))
+    found = [(nearness, exchange.lines[0]) for nearness, exchange in system._line(text, vector).nearest]
+    assert [line for _, line in found] == [line for _, line in sorted(expected, key=lambda one: -one[0])]
+    assert [nearness for nearness, _ in found] == pytest.approx(
+        sorted((n for n, _ in expected), reverse=True)
+    )

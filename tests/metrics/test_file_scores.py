@@ -221,6 +221,8 @@ def test_what_is_wrong_is_said(responses: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="something is missing") as caught:
         score_files(write(tmp_path / "bare.jsonl", [row]), ["bleu", "copy_rate"])
     assert caught.value.problems == ("bleu needs references", "copy_rate needs knowledge")
+    assert "in a column: knowledge, reference" in caught.value.hint
+    assert "--reference FILE" in caught.value.hint
     with pytest.raises(UserError, match="did you mean 'bleu'"):
         score_files(responses, ["blue"])
     with pytest.raises(UserError, match="both hold responses of 'a'"):
@@ -240,3 +242,19 @@ def test_a_function_of_ones_own_is_a_metric_of_a_file(
     monkeypatch.syspath_prepend(str(tmp_path))
     result = score_files(responses, ["metrics_of_a_file:spaces"], n_replicates=20)
     assert {row.value for row in result.scores} == {7.0}
+
+
+def test_ids_are_a_list_of_texts() -> None:
+    texts = ["c1", "", "ฉัน", "\ud800", "c1"]
+    ids, same = blocks.Ids(), blocks.Ids()
+    for text in texts:
+        ids.append(text)
+        same.append(text)
+    assert list(ids) == texts
+    assert ids == same
+    assert ids[-1] == "c1"
+    assert ids[-5] == "c1"
+    assert ids[1:3] == ["", "ฉัน"]
+    same.append("c1")
+    assert ids != same
+    assert ids != range(5)

@@ -83,6 +83,9 @@ def test_missing_parts(tmp_path: Path) -> None:
         load(tmp_path / "nothing")
     with pytest.raises(DataError, match="is not a checkpoint"):
         load(tmp_path)
+    saved(tmp_path / "best")
+    with pytest.raises(DataError, match=r"it is a run: .*best is one"):
+        load(tmp_path)
     saved(tmp_path)
     (tmp_path / "model.safetensors").unlink()
     with pytest.raises(DataError, match="no weights in"):

@@ -30,4 +30,4 @@ def test_an_example_is_read(noun: str, ending: str, text: str, tmp_path: Path) -
 
 
 def test_there_are_examples() -> None:
-    assert len(EXAMPLES) == 13
+    assert len(EXAMPLES) == 14

@@ -145,13 +145,32 @@ def test_columns_of_other_names(tmp_path: Path) -> None:
         read_responses(path, columns={"system": "were"})
 
 
+def test_samples_of_lm_eval(tmp_path: Path) -> None:
+    row = {"doc_id": 3, "doc": {"question": "2 + 2?"}, "target": "4", "resps": [["It is 4."]]}
+    path = put(tmp_path / "samples.jsonl", [{**row, "filtered_resps": ["4"]}])
+    for name, said in (("resps", "It is 4."), ("filtered_resps", "4")):
+        (only,) = read_responses(path, columns={"id": "doc_id", "response": name})
+        assert (only.id, only.response, only.reference) == ("3", said, "4")
+    with pytest.raises(DataError, match="expected a text, found"):
+        list(read_responses(put(tmp_path / "two.jsonl", [{**row, "response": ["a", "b"]}])))
+
+
 def test_wrong_rows_are_named(tmp_path: Path) -> None:
     rows = [generated(), {"id": "c", "system": "A", "respons": "x"}, [1], generated(id="d", ocean=["x"]), {}]
     with pytest.raises(DataError) as caught:
         list(read_responses(put(tmp_path / "r.jsonl", rows)))
     assert [p.split(": ")[0] for p in caught.value.problems] == [f"line {n}" for n in (2, 3, 4, 5)]
     assert "did you mean 'respons'" in caught.value.problems[0]
+    assert caught.value.problems[2].startswith("line 4: ocean[1]: expected a number, found 'x'")
     assert caught.value.hint.startswith("expected one response a row")
+    odd = [generated(response=7, reference=5), generated(id="e", reference=["a", 5])]
+    with pytest.raises(DataError) as caught:
+        list(read_responses(put(tmp_path / "odd.jsonl", odd)))
+    assert caught.value.problems == (
+        "line 1: response: expected a text, found 7",
+        "line 1: reference: expected a text or a list of texts, found 5",
+        "line 2: reference: expected a text or a list of texts, found ['a', 5]",
+    )
 
 
 @pytest.mark.parametrize("name", ["r.jsonl", "r.csv", "r.parquet"])

@@ -168,7 +168,9 @@ class _Session:
         before = [dialogue.turns[-1].text for dialogue in self.conversation.dialogues()]
         replies = self._hear(self.conversation.retry)
         if before == [said.reply.text for said in replies]:
-            self.screen.say("(the same again; --method sample or a higher --temperature gives others)")
+            decodes = any(hasattr(system, "decoding") for system in self.conversation.systems)
+            others = "; --method sample or a higher --temperature gives others" if decodes else ""
+            self.screen.say(f"(the same again{others})")
 
     def _hear(self, ask: Callable[..., list[SystemReply]]) -> list[SystemReply]:
         """Show replies: of one system while they come, of several side by side."""

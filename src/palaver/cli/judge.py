@@ -111,9 +111,11 @@ def judge(
                 )
         _show_answers(study, results, out, as_json)
         return
+    if not by:
+        raise UsageError("no judge was named", "name at least one: --by unigram_f1; --list shows all")
     with progress() as tell:
         result = rate(
-            file, by or [], columns=options.parse_columns(columns), device=device, engine=engine or "local",
+            file, by, columns=options.parse_columns(columns), device=device, engine=engine or "local",
             progress=tell,
         )  # fmt: skip
     if out is not None:

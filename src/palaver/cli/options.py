@@ -105,7 +105,7 @@ Selector = Annotated[
     str | None,
     typer.Option(
         "--selector",
-        metavar="oracle|tfidf|bm25|encoder|trained|MODULE:FUNCTION",
+        metavar="oracle|tfidf|bm25|encoder|trained|trained-encoder|MODULE:FUNCTION",
         help="Choose each reply's sentence from the reading set of its speaker.",
         autocompletion=completion.selectors,
     ),

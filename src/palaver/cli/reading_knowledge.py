@@ -30,8 +30,8 @@ class ReadingKnowledge:
         if not sentences:
             raise UserError(
                 f"--selector {name}: there is no sentence in the reading sets of {contexts.source}",
-                "it takes dialogues with reading sets, such as topical-chat or what "
-                "`palaver knowledge reading-sets` writes; --knowledge FILE chooses from a text",
+                "it takes conversations with reading sets, such as topical-chat or what `palaver collect "
+                "export` writes; --knowledge FILE chooses from a text",
             )
         self._knowledge = ReplyKnowledge(_open(name, sentences, device))
         digest = hashlib.sha256("\n".join(sentences).encode()).hexdigest()[:16]

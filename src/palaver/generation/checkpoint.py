@@ -23,6 +23,7 @@ from palaver.generation.system import (
     check_ocean,
     check_speaker,
     check_takes,
+    cut_note,
     request_key,
 )
 from palaver.models.devices import choose_device, choose_dtype
@@ -127,6 +128,9 @@ class CheckpointSystem(Named):
             )
             for i, one in zip(rows, decoded, strict=True):
                 replies[i] = one
+        longest = min(self.decoding.max_length, self.config.max_response)
+        if any(len(one.tokens) == longest for one in replies):
+            self.notes.add("cut", cut_note(self.name, longest, can_grow=longest < self.config.max_response))
         each = [tuple(one.tokens) for one in replies]
         distinct = list(dict.fromkeys(each))  # dull models say the same thing over and over
         texts = dict(zip(distinct, self.vocabulary.decode_batch(distinct), strict=True))

@@ -112,7 +112,12 @@ class Contexts:
             digest.update(json.dumps(said).encode())
         if not count:
             why = f" with split {self.split!r}" if self.split else ""
-            raise DataError(f"there are no contexts in {self.source}{why}")
+            needed = "two turns, the second as reference" if self.every_turn else "a turn with text"
+            raise DataError(
+                f"there are no contexts in {self.source}{why}",
+                f"a dialogue needs {needed}",
+                [f"{n:,} left out: {reason}" for reason, n in self._skipped.items()],
+            )
         return Survey(count, digest.hexdigest()[:16], dict(self._skipped))
 
     def dialogues(self) -> Iterator[Dialogue]:
@@ -131,7 +136,7 @@ class Contexts:
 
     def _from_responses(self) -> Iterator[Context]:
         ids: set[str] = set()
-        for response in read_responses(self.source, skip_repeats=True):
+        for response in read_responses(self.source, columns=self._columns, skip_repeats=True):
             if response.id in ids:
                 continue
             ids.add(response.id)

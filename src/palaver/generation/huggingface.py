@@ -21,7 +21,14 @@ from palaver.generation.decode import Decoding
 from palaver.generation.messages import BEGINNING, Message, chat_messages, prompt_fields, system_prompt
 from palaver.generation.options import HuggingFaceOptions
 from palaver.generation.streaming import TokenPieces
-from palaver.generation.system import Notes, check_context, check_takes, request_key, stable_key
+from palaver.generation.system import (
+    Notes,
+    check_context,
+    check_takes,
+    cut_note,
+    request_key,
+    stable_key,
+)
 from palaver.models.causal_base import SMOLLM2, base_folder
 from palaver.models.devices import choose_device, choose_dtype
 from palaver.registry import Named
@@ -227,7 +234,10 @@ class HuggingFaceSystem(Named):
         new = out.sequences[:, out.sequences.shape[1] - scores.shape[1] :]  # (B, T)
         ends = self.model.generation_config.eos_token_id
         ended = {ends} if isinstance(ends, int) else set(ends or ())
-        return [self._reply(*row) for row in _cut(new, scores, ended)]
+        replies = [self._reply(*row) for row in _cut(new, scores, ended)]
+        if any(reply.n_tokens == d.max_length for reply in replies):
+            self.notes.add("cut", cut_note(self.name, d.max_length))
+        return replies
 
     def _reply(self, ids: list[int], scores: list[float]) -> Reply:
         text = self._text(ids)

@@ -45,7 +45,10 @@ def system_prompt(template: str, request: Request, name: str) -> str:
     fields = prompt_fields(template)
     for condition, what in (("speaker", "a speaker"), ("ocean", "OCEAN scores")):
         if condition in fields and getattr(request, condition) is None:
-            raise UserError(f"{name} needs {what}: its system prompt asks for {{{condition}}}")
+            raise UserError(
+                f"{name} needs {what}: its system prompt asks for {{{condition}}}",
+                f"give --{condition}, or {condition} in the systems file",
+            )
     scores = zip(TRAITS, request.ocean or (), strict=False)
     return template.format_map(
         {

@@ -44,6 +44,12 @@ class Notes:
         return len(self._said)
 
 
+def cut_note(name: str, longest: int, *, can_grow: bool = True) -> str:
+    """What is said when a reply had no end yet where it had to stop."""
+    raised = "; a larger max_length lets it go on" if can_grow else ""
+    return f"{name} stops a reply after {longest} tokens, whole or not{raised}"
+
+
 def takes(system: System) -> frozenset[str]:
     """Which conditions the system understands; a system that does not say is asked with any."""
     return getattr(system, "takes", frozenset(CONDITIONS))

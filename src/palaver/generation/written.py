@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from palaver.artefacts import digest
 from palaver.errors import DataError
@@ -170,7 +171,7 @@ class _Line:
     vector: Vectors
     is_question: bool
     nearest: list[tuple[float, Exchange]]
-    """The exchanges with their nearness, the nearest first."""
+    """The nearest exchanges with their nearness, the nearest first."""
 
 
 class WrittenSystem(Named):
@@ -188,7 +189,7 @@ class WrittenSystem(Named):
             (line, child) for one in self._exchanges for child in one.follow_ups for line in child.lines
         ]
         lines = [line for one in self._exchanges for line in one.lines]
-        self._begins = np.cumsum([0, *(len(one.lines) for one in self._exchanges)])[:-1].tolist()
+        self._places = _places_of_lines(self._exchanges)  # (n, most lines of an exchange)
         self._asks = np.array([_is_question(line) for line in lines])
         self._by_reply: dict[str, list[Exchange]] = {}
         self._signals = {kind: one.signals for kind, one in self._general.items()}
@@ -196,6 +197,7 @@ class WrittenSystem(Named):
             later = [reply for child in one.follow_ups for reply in child.replies if FURTHER not in reply]
             for reply in (*one.replies, *later):  # what may follow a reply may follow later, too
                 self._by_reply.setdefault(reply, []).append(one)
+        self._reply_lengths = sorted({len(reply) for reply in self._by_reply})
         vectors = self._kept_vectors([*lines, *(line for line, _ in nested)])
         self._vectors = vectors[: len(lines)]  # (n, d), each of length 1
         self._children: dict[int, list[tuple[Vectors, Exchange]]] = {}
@@ -264,13 +266,14 @@ class WrittenSystem(Named):
     def _line(self, text: str, vector: Vectors) -> _Line:
         """The line with the exchanges in the order of their nearness, by the two nearest lines of each."""
         asks = _is_question(text)
-        cosines = self._vectors @ vector - _OTHER_FORM * (self._asks != asks)  # (n,)
-        nearest = []
-        for begin, exchange in zip(self._begins, self._exchanges, strict=True):
-            of_lines = sorted(cosines[begin : begin + len(exchange.lines)].tolist(), reverse=True)
-            second = of_lines[1] if len(of_lines) > 1 else of_lines[0] - _ONLY_LINE
-            nearest.append(((1 - _SECOND_LINE) * of_lines[0] + _SECOND_LINE * second, exchange))
-        return _Line(text, vector, asks, sorted(nearest, key=lambda pair: -pair[0]))
+        cosines = self._vectors @ vector - _OTHER_FORM * (self._asks != asks)  # (lines,)
+        padded = np.append(cosines.astype(np.float64), -np.inf)
+        of_lines = np.sort(padded[self._places], axis=1)  # (n, most lines)
+        first, second = of_lines[:, -1], of_lines[:, -2]
+        second = np.where(np.isinf(second), first - _ONLY_LINE, second)
+        nearness = (1 - _SECOND_LINE) * first + _SECOND_LINE * second
+        places = np.argsort(-nearness, kind="stable")[: max(_CANDIDATES, _NEIGHBOURS)].tolist()
+        return _Line(text, vector, asks, [(float(nearness[at]), self._exchanges[at]) for at in places])
 
     def _follow_ups(self, reply: str, vector: Vectors) -> Iterator[tuple[float, Exchange, Exchange | None]]:
         """What may be said to the last reply, as far as it is near."""
@@ -300,9 +303,9 @@ class WrittenSystem(Named):
 
     def _said_by(self, reply: str) -> Iterator[Exchange]:
         """The exchanges that a reply belongs to; there may be words before it: "Another one: "."""
-        for text, exchanges in self._by_reply.items():
-            if reply.endswith(text):
-                yield from exchanges
+        for length in self._reply_lengths:
+            if length <= len(reply):
+                yield from self._by_reply.get(reply[-length:], ())
 
     def _signalled(self, line: _Line) -> str:
         """The first kind that words of the line speak for."""
@@ -331,6 +334,13 @@ class WrittenSystem(Named):
         with write_atomically(path, "wb") as file:
             np.save(file, vectors.astype(np.float16))
         return vectors.astype(np.float16).astype(np.float32)  # the same as what is read the next time
+
+
+def _places_of_lines(exchanges: Sequence[Exchange]) -> npt.NDArray[np.int64]:
+    """A row an exchange: where its lines stand among all lines; -1 fills the rows up, two places at least."""
+    begins = np.cumsum([0, *(len(one.lines) for one in exchanges)])
+    places = begins[:-1, None] + np.arange(max([2, *(len(one.lines) for one in exchanges)]))
+    return np.where(places < begins[1:, None], places, -1)
 
 
 def _unsaid(

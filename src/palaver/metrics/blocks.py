@@ -7,9 +7,10 @@ Chunk numbers and what adds up over responses lie in memory up to `HELD` bytes e
 from __future__ import annotations
 
 import threading
+from array import array
 from collections.abc import Iterator, Sequence
 from tempfile import SpooledTemporaryFile
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,8 +53,8 @@ class Blocks:
         arrays.append(examples.reference_starts)
         self._places.append(_Place(self._end, tuple(a.dtype for a in arrays), tuple(a.size for a in arrays)))
         self._file.seek(self._end)
-        for array in arrays:
-            self._end += self._file.write(np.ascontiguousarray(array).tobytes())
+        for numbers in arrays:
+            self._end += self._file.write(np.ascontiguousarray(numbers).tobytes())
 
     def __iter__(self) -> Iterator[Examples]:
         for place in self._places:
@@ -66,6 +67,35 @@ class Blocks:
                 Texts(self._vocabulary, Tokens(arrays[i], arrays[i + 1])) for i in (0, 2, 4)
             )
             yield Examples(predictions, references, arrays[6], knowledge)
+
+
+class Ids(Sequence[str]):
+    """Texts that grow by one, as the bytes they have."""
+
+    def __init__(self) -> None:
+        self._content = bytearray()
+        self._ends = array("q")
+
+    def append(self, text: str) -> None:
+        self._content += text.encode(errors="surrogatepass")
+        self._ends.append(len(self._content))
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return [self[one] for one in range(*place.indices(len(self)))]
+        end = self._ends[place]
+        begin = self._ends[place - 1] if place % len(self) else 0
+        return self._content[begin:end].decode(errors="surrogatepass")
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Ids):
+            return self._ends == other._ends and self._content == other._content
+        return list(self) == other
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 class RowTable:

@@ -8,7 +8,7 @@ compared on the same replicates.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations, pairwise
 from typing import Any
@@ -145,8 +145,16 @@ def choose_metrics(
     chosen = list({m if isinstance(m, str) else m.name: open_metric(m, device) for m in metrics}.values())
     problems = [f"{m.name} needs {need}" for m in chosen for need in m.needs if need not in columns]
     if problems:
-        raise UserError("something is missing for these metrics:", problems=problems)
+        needs = {need for m in chosen for need in m.needs} - columns
+        raise UserError("something is missing for these metrics:", _where_from(needs), problems)
     return chosen
+
+
+def _where_from(needs: Collection[str]) -> str:
+    """How a user gives what metrics need."""
+    names = [need.removesuffix("s") for need in sorted(needs)]
+    hint = f"a file has it in a column: {', '.join(names)} (--column {names[0]}=NAME for another name)"
+    return f"{hint}; for .txt files: --reference FILE" if "references" in needs else hint
 
 
 @dataclass(eq=False)

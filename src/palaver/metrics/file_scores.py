@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from palaver.errors import DataError, UserError, count_of
-from palaver.metrics.blocks import Blocks
+from palaver.metrics.blocks import Blocks, Ids
 from palaver.metrics.evaluate import (
     MetricDifference,
     MetricResult,
@@ -42,7 +42,7 @@ from palaver.tabular import Tabular, columns_of, few, show_number
 ALL_RESPONSES = "(all responses)"
 """The item of a figure about everything a system said."""
 UNANSWERED = "responses that the system did not give"
-CUT = "could not be read whole by the model; its beginning was scored"
+CUT = "could not be read whole by the model; the beginning was scored"
 _BUFFER = 20_000
 """Responses whose texts are held at a time."""
 
@@ -133,7 +133,7 @@ class _System:
 
     path: Path
     blocks: list[Examples] | Blocks
-    items: list[str] = field(default_factory=list)
+    items: Ids = field(default_factory=Ids)
     """Their ids; left empty where the number of the line is the id."""
     n_responses: int = 0
     waiting: list[Example] = field(default_factory=list)

@@ -336,7 +336,10 @@ def read_config(folder: Path) -> dict[str, Any]:
         siblings = [p.name for p in folder.parent.iterdir()] if folder.parent.is_dir() else []
         raise DataError(f"there is no checkpoint folder {folder}{nearest(folder.name, siblings)}")
     if not path.is_file():
-        raise DataError(f"{folder} is not a checkpoint", "expected config.json and model.safetensors in it")
+        best = folder / "best"
+        is_run = (best / "config.json").is_file()
+        hint = f"it is a run: {best} is one" if is_run else "expected config.json and model.safetensors in it"
+        raise DataError(f"{folder} is not a checkpoint", hint)
     _check_access(path)
     try:
         config = json.loads(path.read_text(encoding="utf-8"))

@@ -24,7 +24,7 @@ from pydantic import ValidationError
 
 from palaver.errors import DataError, nearest
 from palaver.files import TextStream
-from palaver.readers.rows import Problems, RowFile, RowReader, file_stem
+from palaver.readers.rows import FirstRows, Problems, RowFile, RowReader, file_stem
 from palaver.readers.shapes import (
     FIELDS,
     PROMPT,
@@ -97,7 +97,7 @@ class ResponseReader(RowReader, Iterable[Response]):
     def _start(self) -> None:
         super()._start()
         self.n_responses = 0
-        self._rows: dict[int, int] = {}
+        self._first_rows = FirstRows()
         self._contexts: dict[bytes, str] = {}
         self._repeats: Tally = Tally()
 
@@ -158,7 +158,7 @@ class ResponseReader(RowReader, Iterable[Response]):
             self._mistakes(error, row, lambda _: number)
             return None
         key = (response.id, response.system, response.speaker)
-        first = self._rows.setdefault(hash(key), number)
+        first = self._first_rows.of(hash(key), number)
         if first != number and self.skip_repeats:
             self._tally[REPEATED] += 1
             return None
@@ -193,6 +193,8 @@ def _canonical(row: Fields, tally: Tally) -> Fields:
         field: as_name(values[field]) for field in ("id", "system", "speaker") if field in values
     }
     fields |= {field: values[field] for field in ("response", "logprob") if field in values}
+    while isinstance(fields.get("response"), list) and len(fields["response"]) == 1:
+        (fields["response"],) = fields["response"]  # lm-eval lists what it asked for once
     prompt = None
     if "context" in values:
         source = _unpacked(values["context"])

@@ -201,11 +201,18 @@ def is_turns(value: Any) -> bool:
     """Whether it is a list of turns: objects, texts, or pairs of texts."""
     if not isinstance(value, list) or not value:
         return False
-    return is_turn(value[0]) or isinstance(value[0], str) or _is_pair(value[0])
+    return is_turn(value[0]) or isinstance(value[0], str) or _is_pair(value[0]) or _is_parley(value[0])
 
 
 def _is_pair(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 2 and all(isinstance(v, str | None) for v in value)
+
+
+def _is_parley(value: Any) -> bool:
+    """Whether it is what ParlAI's logs hold: the acts of an exchange, each with the agent's id and a text."""
+    if not isinstance(value, list) or not value:
+        return False
+    return all(isinstance(act, dict) and "id" in act and "text" in act for act in value)
 
 
 def turn_list(row: Mapping[str, Any]) -> str | None:
@@ -233,6 +240,8 @@ def turns_of(value: Any, tally: Tally) -> Any:
     if all(_is_pair(turn) for turn in value):
         pairs = [zip((USER, SYSTEM), pair, strict=True) for pair in value]
         return [{"speaker": who, "text": text} for pair in pairs for who, text in pair if text is not None]
+    if all(_is_parley(turn) for turn in value):
+        value = [{"speaker": act["id"], "text": act["text"]} for parley in value for act in parley]
     first = value[0] if isinstance(value[0], dict) else {}
     speaker = first_key(first, SPEAKER_KEYS) or "speaker"
     text = first_key(first, TEXT_KEYS) or "text"

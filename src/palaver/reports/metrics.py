@@ -38,15 +38,30 @@ def print_scores(result: FileScores, console: Console) -> None:
         lines.print_table(console, pairs)
     for reason, count in result.left_out.items():
         lines.line(console, f"left out {count:,}: {clean(reason)}", "yellow")
-    undefined = {(row.name, row.n_undefined) for row in result.scores if row.n_undefined}
-    for name, count in sorted(undefined):
-        lines.line(console, f"{name}: {count:,} of a system's responses have no score", "yellow")
-    reasons: dict[str, list[str]] = {}
-    for row in result.scores:
-        if row.reason and row.name not in reasons.setdefault(row.reason, []):
-            reasons[row.reason].append(row.name)
-    notes = [f"{', '.join(names)}: {reason}" for reason, names in reasons.items()]
-    lines.notes(console, [*result.notes, *notes])
+    for name, text in _without_score(result).items():
+        lines.line(console, f"{name}: responses without a score: {text}", "yellow")
+    lines.notes(console, [*result.notes, *_reasons(result)])
     lines.heading(console, "Signatures")
     for signature in dict.fromkeys(row.signature for row in result.scores):
         lines.indented(console, clean(signature), "dim")
+
+
+def _without_score(result: FileScores) -> dict[str, str]:
+    """Of each metric that left responses out: how many of which system."""
+    counts: dict[str, list[str]] = {}
+    for row in result.scores:
+        if row.n_undefined:
+            counts.setdefault(row.name, []).append(f"{row.n_undefined:,} of {clean(row.system)}")
+    return {name: ", ".join(of_systems) for name, of_systems in counts.items()}
+
+
+def _reasons(result: FileScores) -> list[str]:
+    """Why figures or intervals are missing or without width; the systems are named where it is not all."""
+    of_metrics: dict[str, dict[str, None]] = {}
+    for metric in dict.fromkeys(row.name for row in result.scores):
+        rows = [row for row in result.scores if row.name == metric]
+        for reason in dict.fromkeys(row.reason for row in rows if row.reason):
+            systems = [clean(row.system) for row in rows if row.reason == reason]
+            named = f"{metric} of {' and '.join(systems)}" if len(systems) < len(rows) else metric
+            of_metrics.setdefault(reason, {})[named] = None
+    return [f"{', '.join(names)}: {reason}" for reason, names in of_metrics.items()]

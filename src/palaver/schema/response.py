@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import Field, field_serializer, field_validator
 
+from palaver.errors import short_repr
 from palaver.schema.base import FrozenDict, Labels, Name, Noun, Text
 from palaver.schema.dialogue import Dialogue, Turn
 
@@ -42,6 +43,14 @@ class Response(Noun):
         if isinstance(context, str):
             return (Turn(speaker=USER, text=context),)
         return context
+
+    @field_validator("reference", mode="before")
+    @classmethod
+    def _one_text_or_several(cls, reference: object) -> object:
+        texts = reference if isinstance(reference, list | tuple) else [reference]
+        if reference is not None and not all(isinstance(text, str) for text in texts):
+            raise ValueError(f"expected a text or a list of texts, found {short_repr(reference)}")
+        return reference
 
     @field_serializer("context", when_used="json")
     def _short_turns(self, context: Sequence[Turn]) -> list[dict[str, Any]]:
