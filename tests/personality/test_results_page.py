@@ -14,6 +14,7 @@ PAGE = read_page("personality")
 AUDIT = read_results("recogniser")
 MEASURED = read_results("personality")
 ON_SMOLLM = read_results("personality-smollm")
+GUIDED = read_results("personality-guidance")
 MODELS = tuple(name for name in MEASURED["models"]["Friends"] if name != "transcripts")
 PERSONALITY = tuple(name for name in MODELS if "personality" in name)
 
@@ -245,6 +246,34 @@ def test_what_the_text_says_about_smollm() -> None:
     assert f"held-out turns is {epochs[-1]['valid_ppl_word']:.1f}" in text
 
 
+def test_what_guidance_does() -> None:
+    speakers = [
+        [
+            f"{row['guidance']:g}",
+            *(decimals(row[key]) for key in ("f1", "pseudo", "by_group", "pseudo_by_group")),
+            *(f"{row['nats_per_token']:.2f}", f"{row['words']:.1f}", decimals(row["distinct"])),
+        ]
+        for row in GUIDED["default-speaker"]
+    ]
+    assert table_rows(PAGE, "| guidance | F1 |") == speakers
+    personalities = []
+    for row in GUIDED["default-personality"]:
+        labels, others = row["default"], row["self-report"]
+        slopes = [sum(judge["slope"].values()) / len(TRAITS) for judge in (labels, others)]
+        cells = [decimals(labels["mean_r"]), decimals(slopes[0])]
+        cells += [decimals(others["mean_r"]), decimals(others["mean_other"]), decimals(slopes[1])]
+        cells += [f"{row['nats_per_token']:.2f}", f"{row['words']:.1f}"]
+        personalities.append([f"{row['guidance']:g}", *cells])
+    assert table_rows(PAGE, "| guidance | r, `default` |") == personalities
+    plain, guided = GUIDED["default-speaker"][0], GUIDED["default-speaker"][2]
+    assert guided["guidance"] == 1
+    claim = (
+        f"by {decimals(guided['by_group'])} on unseen contexts in place of {decimals(plain['by_group'])}**"
+    )
+    cost = guided["nats_per_token"] - plain["nats_per_token"]
+    assert f"{claim}, for {decimals(cost)} nats a token" in " ".join(PAGE.split())
+
+
 def test_what_the_text_says_about_types_and_fidelity() -> None:
     text = " ".join(PAGE.split())
     for recogniser in ("default", "self-report"):
@@ -259,7 +288,7 @@ def test_what_the_text_says_about_types_and_fidelity() -> None:
 
 
 def test_the_files_say_how_they_were_made() -> None:
-    for name in ("personality", "personality-smollm", "recogniser", "comparator"):
+    for name in ("personality", "personality-smollm", "personality-guidance", "recogniser", "comparator"):
         results = read_results(name)
         assert {"command", "date", "machine", "data"} <= set(results)
         assert (RESULTS / f"{name}.json").stat().st_size < 200_000
