@@ -48,6 +48,9 @@ def test_spellings_of_one_sentence_are_one(text: str) -> None:
         ("👍", "thumbs up"),
         (":)", ":)"),
         ("? 😀", "?"),
+        ('"Yes, of course."', "yes, of course."),
+        ("“Yes” and “no”", '"yes" and "no"'),
+        ('""', '""'),
         ("**✅ Done** <B>👍</B>", "done"),
         ("**👍**", "thumbs up"),
         ("2 * 3 * 4, snake_case, 5 > 4 & 3 < 4", "2 * 3 * 4, snake_case, 5 > 4 & 3 < 4"),
@@ -61,7 +64,7 @@ def test_what_becomes_of(text: str, expected: str) -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.text() | st.text(alphabet="*_~`#>[](!)- \n&;lt<b>/:^3'sa"))
+@given(st.text() | st.text(alphabet="*_~`#>[](!)- \n&;lt<b>/:^3'\"sa"))
 def test_what_is_normalised_stays_so(text: str) -> None:
     once = normalise(text)
     assert normalise(once) == once

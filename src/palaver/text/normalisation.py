@@ -1,9 +1,9 @@
 """One spelling for texts that say the same: what a comparator reads instead of what was typed.
 
 Case, accents, curly quotes, Unicode's other forms of a letter, spaces, characters of no width, the signs of
-Markdown and HTML and the ways to write a contraction ("don't", "dont", "do n't") leave no trace. An emoji or
-emoticon beside words or marks is left out; a turn that is nothing but emoji becomes their names. Punctuation
-stays, without the spaces before it; "!!!" is "!".
+Markdown and HTML, quotation marks around a whole text and the ways to write a contraction ("don't", "dont",
+"do n't") leave no trace. An emoji or emoticon beside words or marks is left out; a turn that is nothing but
+emoji becomes their names. Punctuation stays, without the spaces before it; "!!!" is "!".
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ _EMPHASIS = re.compile(
 )
 _TICK = re.compile(r"(?<=\w)`(?=\w)")
 _AGAIN = re.compile(r"([!?])\1+")
+_QUOTED = re.compile(r'"([^"]*[^\W_][^"]*)"')
+"""A whole text in quotation marks, as some logs keep turns."""
 _MARKS = re.compile("[\u0300-\u036f]")
 # The dotless i has a dot as a capital.
 _DASHES = str.maketrans(dict.fromkeys("‐‑‒–—―", "-") | {"′": "'", "ı": "i"})
@@ -102,7 +104,9 @@ def _normalise(text: str) -> str:
             if needed in text:
                 text = pattern.sub(expanded, text)
     text = _SPACE_BEFORE.sub(r"\1", _SPACES.sub(" ", text)).strip()
-    return _AGAIN.sub(r"\1", text)
+    text = _AGAIN.sub(r"\1", text)
+    quoted = _QUOTED.fullmatch(text)
+    return quoted[1].strip() if quoted else text
 
 
 def _says_something(text: str) -> bool:
