@@ -13,6 +13,7 @@ import os
 import random
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -75,6 +76,7 @@ class JsonServer:
             timeout=self._limits.timeout,
             limits=self._httpx.Limits(max_connections=self._limits.connections),
         )
+        weakref.finalize(self, self._client.close)  # of a system that nobody closes
 
     def __getstate__(self) -> dict[str, Any]:
         raise TypeError("an open connection and its key cannot be pickled")

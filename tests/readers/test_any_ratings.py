@@ -18,7 +18,7 @@ from palaver.readers.rating_options import RatingOptions, parse_labels
 from palaver.studies import RatingTable, read_ratings
 from palaver.studies.ratings import read_rating_table
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = pytest.mark.filterwarnings("error", "ignore::pytest.PytestUnraisableExceptionWarning")
 
 FOLDER = Path(__file__).parents[1] / "data" / "ratings-shapes"
 SHAPES = tomllib.loads((FOLDER / "files.toml").read_text(encoding="utf-8"))

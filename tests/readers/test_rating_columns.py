@@ -13,7 +13,7 @@ from palaver.readers.rating_columns import ALIASES, FIELDS, REQUIRED, Layout, fi
 from palaver.readers.rating_options import Labels, RatingOptions
 from palaver.text_columns import ROW
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = pytest.mark.filterwarnings("error", "ignore::pytest.PytestUnraisableExceptionWarning")
 
 FILE = Path("ratings.csv")
 

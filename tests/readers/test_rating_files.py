@@ -18,7 +18,7 @@ from palaver.readers.rating_files import iter_ratings, write_frames, write_ratin
 from palaver.schema import Rating
 from palaver.studies import read_ratings
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = pytest.mark.filterwarnings("error", "ignore::pytest.PytestUnraisableExceptionWarning")
 
 FORMATS = ("csv", "jsonl", "parquet")
 

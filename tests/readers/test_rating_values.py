@@ -15,7 +15,7 @@ from palaver.schema import Item, Likert, Output, Question, Study
 from palaver.studies import RatingTable, ratings_from_frame, read_ratings
 from palaver.studies.ratings import read_rating_table
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = pytest.mark.filterwarnings("error", "ignore::pytest.PytestUnraisableExceptionWarning")
 
 LONG = "item,system,rater,criterion,value\n"
 

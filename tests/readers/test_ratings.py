@@ -20,7 +20,7 @@ from palaver.readers.ratings import RatingFrame, read_rating_frame
 from palaver.schema import Rating
 from palaver.tables import open_frame, open_table
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = pytest.mark.filterwarnings("error", "ignore::pytest.PytestUnraisableExceptionWarning")
 
 HEAD = "item,system,rater,criterion,value"
 WHOLE = {"item": ["1", "1", "2"], "system": ["a", "b", "a"], "rater": ["r", "s", "r"]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
+import weakref
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -68,6 +69,8 @@ class Guest:
         self.token = self._csrf(reply.text)
         self.socket: ClientConnection | None = None
         self._open = ExitStack()
+        for close in (self.http.close, self._open.close):
+            weakref.finalize(self, close)
         self.room = self.turns = 0
         self.said: list[str] = []
         """What this page has been sent, in order."""
