@@ -68,7 +68,7 @@ JOBS = [
         "systems",  # what the joined comparator is worth on systems it has not seen
         "comparator/language_model.py",
         language_model("systems"),
-        "--steps 2",
+        "--steps 2 --processes 1",
         ("*.json", "*.npz"),
     ),
     Job(
@@ -105,7 +105,7 @@ JOBS = [
         "seeds",  # the adapter that ships, three times, and each quarter of raters held out
         "comparator/language_model.py",
         language_model("final"),
-        "--steps 2",
+        "--steps 2 --processes 1",
         ("*.json", "*.npz", "*.safetensors"),
         after="systems",
     ),
