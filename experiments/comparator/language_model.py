@@ -380,6 +380,10 @@ def main() -> None:
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
+    if not given.worker:
+        for taken in given.out.glob("*.taken"):
+            if not taken.with_suffix(".json").is_file():
+                taken.unlink()  # by a call that was cut off
     n_others = 0 if given.worker else given.processes - 1
     others = [subprocess.Popen([sys.executable, *sys.argv, "--worker"]) for _ in range(n_others)]
     train(given)
