@@ -32,8 +32,8 @@ EXPERIMENTS = ROOT / "experiments"
 PART = 10_000_000
 """Bytes of a part."""
 PACKED_EVERY = 30
-PACKAGES = ("pydantic", "gguf", "peft")
-"""Beside torch, transformers, accelerate, safetensors, scikit-learn and SciPy."""
+PACKAGES = (["pydantic"], ["--no-deps", "gguf", "peft"])
+"""Beside torch, transformers, accelerate, safetensors, scikit-learn, SciPy; pydantic with what it needs."""
 
 
 @dataclass(frozen=True)
@@ -163,9 +163,8 @@ def fetch_packages(folder: Path, python: str) -> None:
     wheels = folder.with_name("wheels")
     options = ["--quiet", "--disable-pip-version-check", "--only-binary=:all:", "--python-version", python]
     pip = [sys.executable, "-m", "pip", "download", *options, "--dest", str(wheels)]
-    subprocess.run([*pip, "--no-deps", *PACKAGES], check=True)
-    needed = ["pydantic"]  # brings a compiled part of just the right version
-    subprocess.run([*pip, *needed], check=True)
+    for packages in PACKAGES:
+        subprocess.run([*pip, *packages], check=True)
     for wheel in wheels.glob("*.whl"):
         shutil.unpack_archive(wheel, folder, "zip")
     remove(wheels)

@@ -24,18 +24,17 @@ from typing import Any
 import measure  # type: ignore[import-not-found]
 import prepare  # type: ignore[import-not-found]
 
-from palaver.generation.decode import Decoding, decode
+from palaver.generation.checkpoint import CheckpointSystem
+from palaver.generation.decode import Decoding
 from palaver.models.likelihood import Reply, open_language_model
-from palaver.models.pretrained import load
 from palaver.models.shipped import shipped_checkpoint
-from palaver.models.turns import encode_turns, join_turns
 from palaver.personality.fidelity import measure_fidelity
 from palaver.personality.pools import Choice
 from palaver.personality.protocol import run_protocol
 from palaver.personality.recogniser import load_recogniser
 from palaver.personality.sources import read_pools
 from palaver.reproduce.personality import DROPPED
-from palaver.schema.dialogue import Turn
+from palaver.schema import Dialogue, Request, Turn
 from palaver.text.words import count_words
 
 STRENGTHS = (0.0, 0.5, 1.0, 2.0, 4.0)
@@ -46,26 +45,21 @@ N_SCORED = 300
 
 def answer(name: str, texts: Sequence[str], guidance: float, path: Path) -> list[dict[str, Any]]:
     """Replies of everybody to every text, as a file and as rows."""
-    model, vocabulary = load(shipped_checkpoint(name))
-    c = model.config
-    contexts = [join_turns([t], c.max_context, c.frame).tokens for t in encode_turns(vocabulary, texts)]
-    is_personal = c.conditioning == "personality"
-    asked = prepare.requests(c.ocean) if is_personal else {}
-    people = list(asked) if is_personal else list(c.speakers)
-    jobs = [(i, k) for i in range(len(texts)) for k in range(len(people))]
-    who: dict[str, Any] = {"speaker": [k for _, k in jobs]}
-    if is_personal:
-        who = {"ocean": [asked[people[k]] for _, k in jobs]}
     how = Decoding(method="stochastic-greedy", k=5, max_length=40, guidance=guidance)
-    keys = [1000 * i + k for i, k in jobs]
-    decoded = decode(model, [contexts[i] for i, _ in jobs], how, keys=keys, **who)
-    said = vocabulary.decode_batch([one.tokens for one in decoded])
-    rows = []
-    for (i, k), text in zip(jobs, said, strict=True):
-        row: dict[str, Any] = {"id": str(i + 1), "system": name, "speaker": people[k], "response": text}
-        if is_personal:
-            row["ocean"] = [round(score, 3) for score in asked[people[k]]]
-        rows.append(row)
+    system = CheckpointSystem(shipped_checkpoint(name), device="cpu", decoding=how)
+    asked = prepare.requests(system.config.ocean) if "ocean" in system.takes else {}
+    requests, rows = [], []
+    for i, text in enumerate(texts):
+        dialogue = Dialogue(id=str(i + 1), turns=(Turn(speaker="user", text=text),))
+        for k, person in enumerate(asked or system.speakers):
+            who = {"ocean": asked[person]} if asked else {"speaker": person}
+            requests.append(Request(dialogue, key=1000 * i + k, **who))
+            row: dict[str, Any] = {"id": dialogue.id, "system": name, "speaker": person}
+            if asked:
+                row["ocean"] = [round(score, 3) for score in asked[person]]
+            rows.append(row)
+    for row, reply in zip(rows, system.reply(requests), strict=True):
+        row["response"] = reply.text
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
     return rows
 

@@ -318,12 +318,15 @@ def answer_as_characters(checkpoint: Path, name: str, out: Path, limit: int) -> 
     encoded = [join_turns([t], c.max_context, c.frame).tokens for t in encode_turns(vocabulary, texts)]
     is_personal = c.conditioning == "personality"
 
+    def system_of(guided: float) -> str:
+        return f"smollm-{name}-guided-{guided:g}" if guided else f"smollm-{name}"
+
     def write(
         path: Path, guided: float, n: int, who: Sequence[str], scores: Sequence[Sequence[float]] | None
     ) -> None:
         began = time.perf_counter()
         how = Decoding(method="stochastic-greedy", k=5, max_length=40, seed=0, guidance=guided)
-        system = f"smollm-{name}" + (f"-guided-{guided:g}" if guided else "")
+        system = system_of(guided)
         jobs = [(i, k) for i in range(n) for k in range(len(who))]
         options: dict[str, Any] = {"speaker": [k for _, k in jobs]}
         if is_personal:
@@ -347,7 +350,7 @@ def answer_as_characters(checkpoint: Path, name: str, out: Path, limit: int) -> 
     for path in kept.values() if is_personal else ():
         path.unlink(missing_ok=True)
     for guided in GUIDANCE:
-        path = out / f"smollm-{name}{f'-guided-{guided:g}' if guided else ''}.jsonl.gz"
+        path = out / f"{system_of(guided)}.jsonl.gz"
         path.unlink(missing_ok=True)
         write(path, guided, len(texts), people, None)
         if is_personal:

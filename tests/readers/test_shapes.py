@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 from palaver.errors import DataError
 from palaver.readers import is_responses, read_dialogues, read_responses
 from palaver.readers.roles import with_roles
-from palaver.readers.shapes import known_label, labels_of, other_file
+from palaver.readers.shapes import known_label, labels_of, other_file, take_prompt
 
 TALKS: list[tuple[str, list[tuple[str, str]], dict[str, Any]]] = [
     ("7", [("user", "Hi!"), ("assistant", "Hello, you."), ("user", "")], {"system": "A", "rating": 4}),
@@ -325,3 +326,9 @@ def test_a_dialogue_beside_what_is_said_about_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("rating", "expected"), [("4", 4), ("3.5", 3.5), ("good", "good"), (2, 2)])
 def test_a_rating_is_a_number_wherever_it_can_be(rating: Any, expected: Any) -> None:
     assert labels_of({"stars": rating}, set()) == {"rating": expected}
+
+
+def test_instructions_without_a_text_say_nothing() -> None:
+    source = [{"role": "system", "content": None}, {"role": "assistant", "content": "Hi!"}]
+    turns = [{"speaker": "system", "text": None}, {"speaker": "assistant", "text": "Hi!"}]
+    assert take_prompt(source, turns, Counter()) == (turns[1:], "")

@@ -79,8 +79,8 @@ def init(
         file.write(text)
     load_experiment(target)  # says what is still wrong, with lines
     typer.echo(f"wrote {target}")
-    todo = f"put the models' names for {NO_MODEL} into it, then: " if f'"{NO_MODEL}"' in text else ""
-    typer.echo(f"next: {todo}palaver evaluate {target}")
+    first = f"put the models' names for {NO_MODEL} into it, then: " if f'"{NO_MODEL}"' in text else ""
+    typer.echo(f"next: {first}palaver evaluate {target}")
 
 
 def _ask(asks: bool, option: str, question: str) -> list[str]:

@@ -107,17 +107,20 @@ def decode(
     seeds = np.arange(n) if keys is None else np.array([choose.as_signed(k) for k in keys], dtype=np.int64)
     told = zip(contexts, knowledge or [()] * n, strict=True)
     most = model.rows_at_once(max((len(context) + len(fact) for context, fact in told), default=0))
-    rows_each = decoding.beam_size if decoding.method == "beam" else 2 if decoding.guidance else 1
+    has_beams = decoding.method == "beam"
+    is_guided = decoding.guidance > 0 and not has_beams
+    rows_each = decoding.beam_size if has_beams else 1
+    if is_guided:
+        rows_each = 2  # each row is decoded twice, told and not told
     size = batch_size or max(1, most // rows_each)
     for batch in _by_length(contexts, knowledge, size):
         # No name is given to the first state here: it would be kept until the batch is done.
-        start = partial(_start, model, batch, contexts, knowledge, speaker, ocean)
-        if decoding.method == "beam":
+        start = partial(_start, model, batch, contexts, knowledge, speaker, ocean, is_guided=is_guided)
+        if has_beams:
             words, scores = search(model, start().own, len(batch), decoding, longest)
         else:
             own = torch.from_numpy(seeds[batch]).to(model.device)
-            is_guided = decoding.guidance > 0
-            words, scores = _sample(model, start(is_guided=is_guided), own, decoding, longest, hear)
+            words, scores = _sample(model, start(), own, decoding, longest, hear)
         tokens[batch], logprobs[batch] = words, scores
     ended = tokens == EOS
     ends = np.where(ended.any(1), ended.argmax(1), longest)
@@ -145,7 +148,7 @@ def _start(
     speaker: Sequence[int] | None,
     ocean: Sequence[Sequence[float]] | None,
     *,
-    is_guided: bool = False,
+    is_guided: bool,
 ) -> States:
     """The decoder's first state for a batch; what several rows share is encoded once."""
     places: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}

@@ -315,7 +315,7 @@ def take_prompt(source: Any, turns: list[Any], tally: Tally) -> tuple[list[Any],
     prompts: list[str] = []
     for message, turn, name in zip(source, turns, names, strict=True):
         if name in _INSTRUCTORS:
-            prompts.append(str(turn.get("text")))
+            prompts.append(str(turn.get("text") or ""))
         elif name in _TOOLS or (not turn.get("text") and any(message.get(call) for call in _CALLS)):
             tally["messages to and from tools, left out"] += 1
         else:

@@ -62,8 +62,8 @@ def _difference(pair: AuditPair) -> str:
     """The first turn that the two dialogues do not share."""
     for a, b in zip_longest(pair.a.turns, pair.b.turns):
         if a != b:
-            said = [shorten(turn.text, 160, placeholder=" …") if turn else "nothing" for turn in (a, b)]
-            return f"a: {said[0] or 'nothing'} — b: {said[1] or 'nothing'}"
+            said_a, said_b = (shorten(turn.text if turn else "", 160, placeholder=" …") for turn in (a, b))
+            return f"a: {said_a or 'nothing'} — b: {said_b or 'nothing'}"
     return ""
 
 
