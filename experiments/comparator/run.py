@@ -3,8 +3,9 @@
     python experiments/comparator/run.py --data DATA --encoder MINILM --out runs/comparator --minutes 9
 
 DATA holds the folder `rated`; without --encoder the installed package of MiniLM is used. Several
-rows run at once; rows that begin alike share what they have in common. Whatever is done is kept: called again
-with the same options it goes on, and prints the table when nothing is left.
+rows run at once (--jobs 0: one after the other in this process, for a machine without a GPU, where --set
+frozen_layers=4 saves most of the time); rows that begin alike share what they have in common. Whatever is
+done is kept: called again with the same options it goes on, and prints the table when nothing is left.
 
 For a machine that has torch, transformers, scipy, scikit-learn and pydantic and little else (no polars), what
 is read can be carried: --prepare FILE here, --prepared FILE there. Open only files that you made yourself.
@@ -117,7 +118,13 @@ def load_sources(given: argparse.Namespace, seed: int) -> Any:
 
 
 def run_one(given: argparse.Namespace) -> None:
-    """One row with one seed, in this process."""
+    """One row with one seed."""
+    result = run_here(given, [find_preset(given.one).name], given.seeds[0])[-1]
+    print(json.dumps(result["on_test"] or result["on_pairs"]), flush=True)
+
+
+def run_here(given: argparse.Namespace, rows: list[str], seed: int) -> list[dict[str, Any]]:
+    """These rows with one seed, one after the other in this process."""
     import plain_kernels
 
     plain_kernels.use_where_needed()
@@ -127,19 +134,21 @@ def run_one(given: argparse.Namespace) -> None:
 
     if given.device == "cpu" or not torch.cuda.is_available():
         torch.set_num_threads(2)
-    seed = given.seeds[0]
-    out = given.out / f"seed-{seed}"
-    result = run_pipeline(
-        find_preset(given.one),
-        load_sources(given, seed),
-        out,
-        settings_of(given),
-        seed=seed,
-        device=given.device,
-        say=lambda text: print(text, flush=True),
-    )
-    figures = result.to_json()
-    print(json.dumps(figures["on_test"] or figures["on_pairs"]), flush=True)
+    sources, known = load_sources(given, seed), {}
+    results = []
+    for name in rows:
+        result = run_pipeline(
+            find_preset(name),
+            sources,
+            given.out / f"seed-{seed}",
+            settings_of(given),
+            seed=seed,
+            device=given.device,
+            known=known,
+            say=lambda text: print(text, flush=True),
+        )
+        results.append(result.to_json())
+    return results
 
 
 def result_of(given: argparse.Namespace, name: str, seed: int) -> dict[str, Any] | None:
@@ -303,7 +312,7 @@ def main() -> None:
     parser.add_argument("--encoder", default="", help="folder of MiniLM, or of another encoder")
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2])
     parser.add_argument("--rows", nargs="*", default=list(PRESETS), help="names or numbers of rows")
-    parser.add_argument("--jobs", type=int, default=6, help="runs at once on the one GPU")
+    parser.add_argument("--jobs", type=int, default=6, help="runs at once; 0: in this process")
     parser.add_argument("--minutes", type=float, default=1e9)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--dev", choices=["half", "all"], default="half")
@@ -321,7 +330,11 @@ def main() -> None:
         return
     settings_of(given)
     check_same(given)
-    run_all(given)
+    if given.jobs:
+        run_all(given)
+    else:
+        for seed in given.seeds:
+            run_here(given, given.rows, seed)
     table(given)
 
 

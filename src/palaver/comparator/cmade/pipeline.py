@@ -17,7 +17,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,12 @@ from numpy.typing import NDArray
 from palaver.artefacts import can_go_on, make_record, read_fields, write_record
 from palaver.comparator.cmade.anomalies import spoil
 from palaver.comparator.cmade.inputs import Inputs
-from palaver.comparator.cmade.network import ComparatorNetwork, apply_network, build_network
+from palaver.comparator.cmade.network import (
+    ComparatorNetwork,
+    apply_network,
+    build_network,
+    keep_frozen_states,
+)
 from palaver.comparator.cmade.presets import Preset, Settings, StageName
 from palaver.comparator.cmade.shapley import pair_values
 from palaver.comparator.cmade.smoothing import smooth
@@ -49,7 +54,7 @@ from palaver.models.devices import choose_device
 from palaver.models.encoders import Places
 from palaver.models.encoders.transformer import find_transformer, open_transformer
 from palaver.progress import Progress, no_progress
-from palaver.schema import RunRecord
+from palaver.schema import Dialogue, RunRecord
 
 ARRAYS, NETWORK = "arrays.npz", "network"
 """What lies in a stage's folder beside its record."""
@@ -125,10 +130,14 @@ def run_pipeline(
     seed: int = 0,
     device: str = "auto",
     fresh: bool = False,
+    known: dict[str, Inputs] | None = None,
     progress: Progress = no_progress,
     say: Say = lambda text: None,
 ) -> PipelineResult:
-    """All stages of `preset`, those that `out` holds already left as they are."""
+    """All stages of `preset`, those that `out` holds already left as they are.
+
+    Presets that run one after the other on the same data and settings may share `known`: what was read once.
+    """
     settings = (settings or Settings()).check()
     if preset.needs_pairs and (data.dev is None or data.pairs is None or not len(data.pairs)):
         raise UserError(
@@ -137,6 +146,7 @@ def run_pipeline(
         )
     check_writable(Path(out))
     run = _Pipeline(preset, data, Path(out), settings, seed, _own_device(device), progress, say)
+    run.inputs_of = {} if known is None else known
     stages = run.run(fresh)
     measured = _evaluate(data, stages[-1].arrays.get("dev_scores"))
     notes = (*data.notes, *run.notes)
@@ -167,7 +177,8 @@ class _Pipeline:
     progress: Progress
     say: Say
     notes: list[str] = field(default_factory=list)
-    _inputs: dict[str, Inputs] = field(default_factory=dict)
+    inputs_of: dict[str, Inputs] = field(default_factory=dict)
+    """The rated and the development dialogues as the network reads them, once they have been read."""
     _network: ComparatorNetwork | None = None
 
     # Folders and records ---------------------------------------------------------------------------------
@@ -242,7 +253,7 @@ class _Pipeline:
             "device": torch.cuda.get_device_name(self.device) if cuda else "cpu",
             "n_train": len(self.data.ratings),
             **work.about,
-            "n_cut": {which: inputs.n_cut for which, inputs in self._inputs.items()},
+            "n_cut": {which: inputs.n_cut for which, inputs in self.inputs_of.items()},
             "history": dataclasses.asdict(work.history),
         }
         if is_first_process():
@@ -267,23 +278,27 @@ class _Pipeline:
             pooling=s.pooling,
             max_tokens=s.max_tokens,
             centres=tuple(centres),
+            frozen_layers=s.frozen_layers,
             seed=self.seed,
             device=self.device,
         )
         return self._network
 
     def _tokens(self, network: ComparatorNetwork, which: str) -> Inputs:
-        if which not in self._inputs:
+        if which not in self.inputs_of:
             source = self.data.ratings if which == "train" else self.data.dev
             assert source is not None
-            inputs = network.inputs(source.dialogues)
-            self._inputs[which] = inputs
+            inputs = self._read(network, source.dialogues)
+            self.inputs_of[which] = inputs
             if inputs.n_cut:
                 self._note(
                     f"{inputs.n_cut} of {len(inputs)} {which} dialogues are longer than "
                     f"{network.config.max_tokens} tokens: their end is kept"
                 )
-        return self._inputs[which]
+        return self.inputs_of[which]
+
+    def _read(self, network: ComparatorNetwork, dialogues: Sequence[Dialogue]) -> Inputs:
+        return keep_frozen_states(network, network.inputs(dialogues), progress=self.progress)
 
     def _measure(self, network: ComparatorNetwork) -> Arrays:
         arrays: Arrays = {}
@@ -361,7 +376,7 @@ class _Pipeline:
         known = set(self.data.dev.ids) if self.data.dev is not None else set()
         real = [*self.data.ratings.dialogues, *(d for d in more if d.id not in known)]
         spoilt = spoil(real, seed=seed)
-        inputs = network.inputs([*real, *spoilt.dialogues])
+        inputs = self._read(network, [*real, *spoilt.dialogues])
         examples = Examples.anomalies(len(real), spoilt.real)
         history = self._fit(network, inputs, examples, seed, "flow", self.settings.flow_epochs)
         scores, _ = apply_network(network, inputs)

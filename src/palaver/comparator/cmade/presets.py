@@ -23,7 +23,7 @@ _STAGE_SETTINGS: dict[StageName, tuple[str, ...]] = {
 _LEAST = {
     2: ("max_tokens", "classes"),
     1: ("k", "rounds", "epochs", "flow_epochs", "graph_tokens"),
-    0: ("batch_size", "weight_decay"),
+    0: ("batch_size", "weight_decay", "frozen_layers"),
 }
 
 
@@ -52,6 +52,8 @@ class Settings:
     encoder: str = "minilm"
     pooling: Literal["auto", "cls", "mean"] = "auto"
     max_tokens: int = 512
+    frozen_layers: int = 0
+    """Lower layers of the encoder that stay as they are, which saves most of the time without a GPU."""
     k: int = 50
     """Neighbours, in stage 2 and in stage 3."""
     rounds: int = 1
@@ -87,7 +89,7 @@ class Settings:
     def of_stage(self, stage: StageName) -> dict[str, Any]:
         """The settings that matter to a stage: changing any other leaves it as it is."""
         names = [f.name for f in dataclasses.fields(Training) if f.name not in ("epochs", "graph_tokens")]
-        names += ["pooling", "max_tokens", *_STAGE_SETTINGS[stage]]
+        names += ["pooling", "max_tokens", "frozen_layers", *_STAGE_SETTINGS[stage]]
         values = self._flat()
         return {name: values[name] for name in names}
 
