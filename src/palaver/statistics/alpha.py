@@ -163,6 +163,8 @@ def _alpha(
     if not resampling.n_replicates:
         return result
     boot = percentile_interval(parts.resample(resampling), resampling.confidence)
+    undefined = notes_of({"replicates in which all ratings are equal, left out": boot.n_undefined})
+    result = replace(result, notes=result.notes + undefined)
     if parts.observed == 0:
         return replace(result, boot=boot, reason=_NO_DISAGREEMENT)
     return replace(result, boot=boot, low=boot.low, high=boot.high)

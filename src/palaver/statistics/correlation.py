@@ -110,6 +110,16 @@ def correlate(
     )
 
 
+def coefficient(x: ArrayLike, y: ArrayLike, method: Method) -> float:
+    """The value of `correlate` alone; nan where it is undefined."""
+    a, b, _ = _complete_pairs(x, y)
+    if _why_undefined(a, b):
+        return math.nan
+    if method == "kendall":
+        return _kendall(a, b)[0]
+    return _r(_mid_ranks(a), _mid_ranks(b)) if method == "spearman" else _r(a, b)
+
+
 def _complete_pairs(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats, int]:
     a, b = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if a.ndim != 1 or a.shape != b.shape:
@@ -135,10 +145,14 @@ def _standardise(values: Floats) -> Floats:
     return np.asarray(centred / np.sqrt(centred @ centred))
 
 
+def _r(a: Floats, b: Floats) -> float:
+    return float(np.clip(_standardise(a) @ _standardise(b), -1.0, 1.0))
+
+
 def _pearson(a: Floats, b: Floats) -> tuple[float, float]:
     from scipy.special import betainc
 
-    r = float(np.clip(_standardise(a) @ _standardise(b), -1.0, 1.0))
+    r = _r(a, b)
     if a.size < 3:
         return r, math.nan
     if abs(r) > _PERFECT:
