@@ -14,6 +14,7 @@ from palaver import ratings_from_frame
 from palaver.errors import DataError, UserError
 from palaver.judges.labels import SEEN
 from palaver.judges.meta import meta_evaluate
+from palaver.reports import numbers
 from palaver.reports.meta import meta_page
 from palaver.statistics.alpha import krippendorff_alpha
 
@@ -232,6 +233,13 @@ def test_other_items_no_judges_no_people(world: dict[str, np.ndarray]) -> None:
         meta_evaluate(ratings_from_frame(pl.DataFrame(people)))
     with pytest.raises(DataError, match="nobody's ratings are people's"):
         meta_evaluate(ratings_from_frame(pl.DataFrame(strangers)))
+
+
+def test_few_systems_say_little_and_the_page_says_so(result: Any) -> None:
+    page = meta_page(result)
+    assert "There are 4 systems: of judges that guess, one in 24 puts all in people" in page
+    row = result.of("overall", "poor")["systems", "spearman"]
+    assert numbers.interval(row.low, row.high) in page
 
 
 def test_a_judge_trained_on_these_ratings_is_refused(world: dict[str, np.ndarray]) -> None:
