@@ -105,7 +105,7 @@ def _rows_with_items(judged: Judgements, resampling: Resampling) -> Iterator[Agr
     if not 2 < n_dialogues < pairs or judged.score.size > MOST_RATINGS:
         yield from _rows(judged, resampling)
         return
-    group = deletion_groups(judged.dialogue, np.random.default_rng(0))
+    group = deletion_groups(judged.dialogue.astype(np.int64), np.random.default_rng(0))
     plain = replace(resampling, n_replicates=0, rng=np.random.default_rng(0))
     without = [_rows(judged.only(group != number), plain) for number in range(int(group.max()) + 1)]
     # one row at a time: who wants the first only need not wait for the others

@@ -37,6 +37,11 @@ from palaver.studies.results import (
 )
 from palaver.tabular import Tabular
 
+_TICKS = (
+    "ticks are taken for independent; those of one item or rater are not, so p is smaller than it should be"
+)
+FEW_ITEMS = 20
+"""With fewer a bootstrap over items errs more often than it says."""
 PACKAGES = ("palaver", "numpy", "scipy", "numba", "polars")
 
 
@@ -242,7 +247,7 @@ def _box_tests(judged: Judgements) -> Iterator[TestRow]:
         effect=result.cramers_v,
         n=int(result.n),
         reason=result.reason,
-        notes=result.notes,
+        notes=(*result.notes, _TICKS),
     )
 
 
@@ -251,6 +256,9 @@ def _warnings(table: RatingTable, judged: Sequence[Judgements], study: Study | N
     people = {name for j in judged if table.kinds[j.criterion] in ASKED for name in j.raters}
     if len(people) == 1:
         yield "there is only one rater: agreement cannot be measured, and the ranking is one person's opinion"
+    few = sorted(j.criterion for j in judged if 1 < np.unique(j.dialogue).size < FEW_ITEMS)
+    if few and any(len(j.systems) > 1 for j in judged):
+        yield f"{', '.join(few)}: fewer than {FEW_ITEMS} items, so rankings are too sure of themselves"
     for j in judged:
         if len(j.items) == 1:
             yield f"{j.criterion}: there is only one item, so the ranking may not hold on another"
@@ -260,7 +268,8 @@ def _warnings(table: RatingTable, judged: Sequence[Judgements], study: Study | N
         if j.score.size > MOST_RATINGS and table.kinds[j.criterion] in ASKED:
             yield (
                 f"{j.criterion}: more than {MOST_RATINGS:,} ratings, so intervals clustered by dialogue and "
-                "rater are left to `palaver trust interval`"
+                "rater are left to `palaver trust interval`, and those of agreement and correlation take "
+                "outputs for independent"
             )
         if len(j.systems) == 1:
             yield f"{j.criterion}: there is only one system, so there is nothing to rank"

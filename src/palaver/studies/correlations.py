@@ -103,7 +103,8 @@ def _means(place: Ints, score: Floats, n_cells: int) -> Callable[[_Kept], Floats
     def mean(kept: _Kept) -> Floats:
         count = np.bincount(place[kept], minlength=n_cells)
         total = np.bincount(place[kept], score[kept], minlength=n_cells)
-        return np.divide(total, count, out=np.full(n_cells, np.nan), where=count > 0)
+        means: Floats = np.divide(total, count, out=np.full(n_cells, np.nan), where=count > 0)
+        return means
 
     return mean
 
