@@ -32,14 +32,11 @@ def unsure_orders(analysis: Analysis, criterion: str) -> str:
     if not rows or not rows[0].groups:
         return ""
     place = {system: number for number, group in enumerate(rows[0].groups) for system in group}
+    compared = [row for row in analysis.intervals if row.criterion == criterion and row.against]
     pairs = [
         f"{clean(row.system)} and {clean(row.against)}"
-        for row in map(first_ahead, analysis.intervals)
-        if row.criterion == criterion
-        and row.against
-        and not row.reason
-        and not row.excludes_equality
-        and place.get(row.system) != place.get(row.against)
+        for row in map(first_ahead, compared)
+        if not row.reason and not row.excludes_equality and place.get(row.system) != place.get(row.against)
     ]
     if not pairs:
         return ""
