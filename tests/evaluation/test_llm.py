@@ -33,7 +33,7 @@ def test_a_model_rates_and_is_asked_once(
 ) -> None:
     table = f'[systems.mini]\nkind = "openai"\nbase_url = "{server.url}"\nmodel = "scripted-1"\nretries = 0\n'
     (bots_folder / "systems.toml").write_text(table)
-    llm = '[[judges.llm]]\nname = "mini"\npreset = "likert"\nsample = 3\ntoken_prices = [1.0, 2.0]'
+    llm = '[[judges.llm]]\nname = "mini"\npreset = "likert"\nsample = 5\ntoken_prices = [1.0, 2.0]'
     path = experiment_file("good", "bad", more=llm)
     out = bots_folder / "out"
     result = run_experiment(path, out, options=JSON)

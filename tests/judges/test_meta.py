@@ -14,6 +14,7 @@ from palaver import ratings_from_frame
 from palaver.errors import DataError, UserError
 from palaver.judges.labels import SEEN
 from palaver.judges.meta import meta_evaluate
+from palaver.reports import numbers
 from palaver.reports.meta import meta_page
 from palaver.statistics.alpha import krippendorff_alpha
 
@@ -78,7 +79,11 @@ def test_the_better_judge_comes_first_and_the_test_says_so(result: Any) -> None:
     assert (swap.a, swap.b) == ("good", "poor")
     assert swap.difference > 0
     assert swap.p <= swap.p_holm < 0.05
-    assert {test.test for test in result.tests} == {"permutation", "williams"}
+    assert {test.test for test in result.tests} == {"permutation"}  # Williams' takes outputs for independent
+    of_pearson = next(test for test in result.tests if test.measure == "pearson")
+    figures = [result.of("overall", judge)["outputs", "pearson"].value for judge in ("good", "poor")]
+    assert of_pearson.difference == pytest.approx(figures[0] - figures[1])
+    assert of_pearson.p < 0.05
 
 
 def test_one_person_is_measured_beside_the_others(world: dict[str, np.ndarray], result: Any) -> None:
@@ -88,6 +93,24 @@ def test_one_person_is_measured_beside_the_others(world: dict[str, np.ndarray], 
     levels = (people - others).mean(axis=(1, 2), keepdims=True)
     assert ceiling.value == pytest.approx(np.corrcoef((people - levels).ravel(), others.ravel())[0, 1])
     assert ceiling.n == people.size
+
+
+@pytest.mark.parametrize("each", [1, 3])
+def test_a_person_who_rated_little_does_not_agree_with_the_others_by_it(each: int) -> None:
+    """Of 200 outputs, each with three ratings; a rating and the mean of two others correlate by 0.58."""
+    rng = np.random.default_rng(0)
+    quality, raters = rng.normal(size=200), rng.permutation(600) // each
+    rows = [
+        {"item": f"i{i}", "system": "a", "rater": f"r{raters[3 * i + k]}", "criterion": "q", "kind": "human",
+         "value": float(quality[i] + rng.normal()), "signature": ""}
+        for i in range(200)
+        for k in range(3)
+    ]  # fmt: skip
+    rows += rows_of(quality[:, None], "judge", "judge", "model")
+    found = meta_evaluate(ratings_from_frame(pl.DataFrame(rows)), n_permutations=1, n_disagreements=0)
+    ceiling = found.ceiling_of("q")["outputs", "pearson"]
+    assert ceiling.low < 1 / math.sqrt(2 * 1.5) < ceiling.high
+    assert ceiling.value == pytest.approx(1 / math.sqrt(2 * 1.5), abs=0.06)
 
 
 def test_alpha_with_the_judge_is_that_of_one_more_rater(world: dict[str, np.ndarray], result: Any) -> None:
@@ -210,6 +233,13 @@ def test_other_items_no_judges_no_people(world: dict[str, np.ndarray]) -> None:
         meta_evaluate(ratings_from_frame(pl.DataFrame(people)))
     with pytest.raises(DataError, match="nobody's ratings are people's"):
         meta_evaluate(ratings_from_frame(pl.DataFrame(strangers)))
+
+
+def test_few_systems_say_little_and_the_page_says_so(result: Any) -> None:
+    page = meta_page(result)
+    assert "There are 4 systems: of judges that guess, one in 24 puts all in people" in page
+    row = result.of("overall", "poor")["systems", "spearman"]
+    assert numbers.interval(row.low, row.high) in page
 
 
 def test_a_judge_trained_on_these_ratings_is_refused(world: dict[str, np.ndarray]) -> None:

@@ -90,6 +90,20 @@ def test_the_paired_bootstrap_is_that_of_sacrebleu(responses: Path) -> None:
     assert (ours.high - ours.low) / 2 == pytest.approx(theirs.ci, rel=0.1)
 
 
+def test_three_responses_prove_nothing(tmp_path: Path) -> None:
+    """Three coins fall on one side in a quarter of all throws; so do those among many that do not differ."""
+    rows = [
+        {"id": str(i), "system": system, "response": said, "reference": "the cat sat"}
+        for i in range(40)
+        for system, said in (("a", "the cat sat"), ("b", "no" if i < 3 else "the cat sat"))
+    ]
+    for n in (3, 40):
+        path = write(tmp_path / f"{n}.jsonl", rows[: 2 * n])
+        [pair] = score_files([path], metrics=["unigram_f1"]).differences
+        assert pair.n == n
+        assert pair.p >= 0.25
+
+
 def test_a_pair_is_compared_on_what_both_answered(tmp_path: Path) -> None:
     rows = [
         {"id": str(i), "system": system, "response": said, "reference": "cats like the sun"}

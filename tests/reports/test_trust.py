@@ -13,7 +13,7 @@ from palaver import analyse, ratings_from_frame
 from palaver.reports.render import render_report
 from palaver.reports.terminal import print_analysis
 from palaver.reports.trust import print_trust
-from palaver.reports.trust_words import first_ahead, trust_sentences, widening
+from palaver.reports.trust_words import first_ahead, trust_sentences, unsure_orders, widening
 from palaver.studies.trust import trust_interval
 
 
@@ -50,6 +50,27 @@ def test_the_report_has_a_section_with_words_a_picture_and_a_table() -> None:
     assert "&lt;b&gt;good" in section
     assert "<b>good" not in section
     assert "Intervals clustered by dialogue and rater" in html  # among the methods
+
+
+def test_an_order_that_other_raters_may_not_find_is_cautioned_of() -> None:
+    """Each item says the same because the same four people judged it; they do not say the same."""
+    rng = np.random.default_rng(0)
+    rows = [
+        {"item": f"i{i}", "system": system, "rater": f"r{r}", "criterion": "quality",
+         "value": float(liking * (system == "a") + 0.5 * rng.standard_normal())}
+        for i in range(30)
+        for system in "ab"
+        for r, liking in enumerate((3.0, 1.5, -1.5, 0.2))
+    ]  # fmt: skip
+    analysis = analyse(pl.DataFrame(rows), n_replicates=200)
+    assert analysis.ranking[0].groups == (("a",), ("b",))
+    said = "The ranking is by these raters. With others a and b would not surely be told apart."
+    assert unsure_orders(analysis, "quality") == said
+    assert said in render_report(analysis)
+    assert said in " ".join(shown(print_analysis, analysis).split())
+    sure = analyse(ratings(), n_replicates=200)
+    assert not unsure_orders(sure, "quality")
+    assert "by these raters" not in render_report(sure)
 
 
 def test_without_crossed_raters_there_is_no_section() -> None:

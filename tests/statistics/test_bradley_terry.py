@@ -419,3 +419,14 @@ def test_by_must_name_an_item_for_each_comparison(by):
         bradley_terry_bootstrap(data, ["a", "b"], by=by, rng=0)
     with pytest.raises(ValueError, match="comparisons must be given"):
         bradley_terry_bootstrap(win_matrix(data, 2), ["a", "b"], by=[0, 1, 2], rng=0)
+
+
+def test_no_interval_where_too_many_replicates_have_no_bound():
+    """Of 20 items one was lost: 36% of the draws miss it, and say that a never loses."""
+    outcome = np.ones(20, dtype=int)
+    outcome[0] = -1
+    data = as_comparisons(np.zeros(20, dtype=int), np.ones(20, dtype=int), outcome)
+    result = bradley_terry_bootstrap(data, ["a", "b"], by=np.arange(20), n_replicates=400, rng=0)
+    assert 0.3 < result.n_undefined / 400 < 0.45
+    assert np.isnan([(interval.low, interval.high) for interval in result.intervals]).all()
+    assert len(result.groups) == 2

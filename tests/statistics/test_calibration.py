@@ -36,12 +36,37 @@ def test_a_dialogue_is_calibrated_by_others() -> None:
 def test_rogan_gladen_by_hand() -> None:
     found = rogan_gladen(positive=40, n=100, true_positive=45, n_good=50, true_negative=40, n_bad=50)
     assert found.value == pytest.approx((0.4 + 0.8 - 1) / (0.9 + 0.8 - 1))
-    value = found.value
-    variance = (0.4 * 0.6 / 100 + value**2 * 0.9 * 0.1 / 50 + (1 - value) ** 2 * 0.8 * 0.2 / 50) / 0.7**2
-    assert found.interval.high - value == pytest.approx(1.959964 * math.sqrt(variance), rel=1e-5)
+    z = 1.959964
+    n, good, bad = 100 + z**2, 46 / 52, 41 / 52
+    share, youden = (40 + z**2 / 2) / n, good + bad - 1
+    value = (share + bad - 1) / youden
+    of_good, of_bad = good * (1 - good) / 52, bad * (1 - bad) / 52
+    centre = value + 2 * z**2 * (value * of_good - (1 - value) * of_bad)
+    variance = share * (1 - share) / n + value**2 * of_good + (1 - value) ** 2 * of_bad
+    assert found.interval.low == pytest.approx(centre - z * math.sqrt(variance) / youden, rel=1e-5)
+    assert found.interval.high == pytest.approx(centre + z * math.sqrt(variance) / youden, rel=1e-5)
     useless = rogan_gladen(positive=40, n=100, true_positive=25, n_good=50, true_negative=25, n_bad=50)
     assert math.isnan(useless.value)
     assert "nothing can be corrected" in useless.reason
+
+
+@pytest.mark.parametrize(
+    ("n_good", "n_bad", "truth", "right"), [(8, 40, 0.8, 0.9), (10, 10, 0.1, 0.95), (30, 30, 0.1, 0.92)]
+)
+def test_the_corrected_share_is_covered_with_few_known_outputs(
+    n_good: int, n_bad: int, truth: float, right: float
+) -> None:
+    """The delta method covers 63% to 90% of these: a judge right about all of eight looks perfect."""
+    rng = np.random.default_rng(0)
+    covered = 0
+    for _ in range(300):
+        found = rogan_gladen(
+            positive=rng.binomial(300, truth * right + (1 - truth) * (1 - right)), n=300,
+            true_positive=rng.binomial(n_good, right), n_good=n_good,
+            true_negative=rng.binomial(n_bad, right), n_bad=n_bad,
+        )  # fmt: skip
+        covered += found.interval.low <= truth <= found.interval.high
+    assert covered / 300 > 0.93
 
 
 def test_a_perfect_judge_needs_no_correction() -> None:

@@ -1,45 +1,13 @@
-"""Tests between two judges: Williams by formula and simulation, swaps beside listing all of them."""
+"""Tests between two judges: swaps beside listing all of them."""
 
 from __future__ import annotations
 
-import math
 from itertools import product
 
 import numpy as np
 import pytest
-from scipy.stats import t as student
 
-from palaver.statistics.dependent_correlations import swap_tests, williams_test
-
-
-def test_williams_by_the_formula():
-    a, b, between, n = 0.5, 0.4, 0.6, 100
-    k = 1 - a**2 - b**2 - between**2 + 2 * a * b * between
-    statistic = (a - b) * math.sqrt(
-        ((n - 1) * (1 + between)) / (2 * k * (n - 1) / (n - 3) + ((a + b) ** 2 / 4) * (1 - between) ** 3)
-    )
-    result = williams_test(a, b, between, n)
-    assert result.statistic == pytest.approx(statistic)
-    assert result.p == pytest.approx(2 * student.sf(abs(statistic), n - 3))
-
-
-def test_williams_rejects_as_often_as_it_says():
-    rng = np.random.default_rng(0)
-    rejected = 0
-    for _ in range(600):
-        people = rng.normal(size=40)
-        a, b = people + rng.normal(size=40), people + rng.normal(size=40)
-        r = np.corrcoef([people, a, b])
-        rejected += williams_test(r[0, 1], r[0, 2], r[1, 2], 40).p < 0.05
-    assert 0.03 < rejected / 600 < 0.075
-
-
-def test_williams_says_why_it_cannot():
-    assert "4 items" in williams_test(0.1, 0.2, 0.3, 3).reason
-    assert "undefined" in williams_test(math.nan, 0.2, 0.3, 30).reason
-    same = williams_test(0.5, 0.5, 1.0, 30)
-    assert same.p == 1.0
-    assert same.reason
+from palaver.statistics.dependent_correlations import swap_tests
 
 
 def test_swaps_are_those_of_whole_items():

@@ -59,6 +59,14 @@ def test_shared_items_are_drawn_together() -> None:
     assert apart.low < 0 < apart.high
 
 
+def test_four_items_prove_nothing() -> None:
+    rng = np.random.default_rng(5)
+    truth = 3 * rng.normal(size=12)
+    result = compare_icc(design(truth, 0.1, rng), design(0 * truth, 1.0, rng), n_replicates=999, rng=0)[1]
+    assert result.n_shared < 5
+    assert result.p >= 2 / 2**result.n_shared
+
+
 def test_what_cannot_be_measured_has_a_reason() -> None:
     rng = np.random.default_rng(1)
     good = design(rng.normal(size=60), 1.0, rng)

@@ -57,6 +57,18 @@ def test_no_position_is_not_rejected_too_often() -> None:
     assert rejected / 120 < 0.11
 
 
+def test_few_items_with_habits_of_their_own_are_not_a_pull() -> None:
+    """Each item pulls to one place or the other; with normal quantiles one study in eight finds a pull."""
+    rng = np.random.default_rng(0)
+    first, second, _, item, _ = play(4, 0.0)
+    rejected = 0
+    for _ in range(150):
+        pull = rng.normal(size=4)[item]
+        wins = (rng.random(item.size) < 1 / (1 + np.exp(-pull))).astype(float)
+        rejected += fit_order(first, second, wins, item).effects["position"].p < 0.05
+    assert rejected / 150 < 0.08
+
+
 def test_a_judge_that_always_says_first_is_told() -> None:
     first, second, _, item, _ = play(30, 0.0)
     fit = fit_order(first, second, np.ones(first.size), item)

@@ -79,6 +79,38 @@ def test_equal_means_are_ordered_by_name():
     assert rank_groups([1, 1, 1], half, ["c", "a", "b"])[0].systems == ("a", "b", "c")
 
 
+@pytest.mark.parametrize("n", [2, 3, 4, 5])
+def test_few_items_separate_nobody(n):
+    """One of two equal systems is ahead on all n items as often as a coin falls on one side n times."""
+    scores = np.column_stack([np.arange(n) + 1.0, np.arange(n)])
+    result = paired_bootstrap(scores, ["a", "b"], n_replicates=100, rng=0)
+    assert result.wins[0, 1] == 1 - 0.5**n
+    assert len(result.groups) == (2 if n == 5 else 1)
+
+
+def test_a_system_with_few_items_is_not_separated_from_one_with_many():
+    scores = np.column_stack([np.full(50, 3.0) + np.arange(50) / 100, np.full(50, np.nan)])
+    scores[:3, 1] = [1, 1.1, 1.2]
+    result = paired_bootstrap(scores, ["many", "few"], n_replicates=100, rng=0)
+    assert result.wins[0, 1] == 1 - 0.5**3
+
+
+def test_items_of_one_group_are_drawn_together():
+    """Each of ten items four times is ten items, not forty."""
+    rng = np.random.default_rng(0)
+    one = rng.normal(size=(10, 2))
+    alone = paired_bootstrap(one, ["a", "b"], n_replicates=4000, rng=1)
+    repeated = np.repeat(one, 4, axis=0)
+    together = paired_bootstrap(
+        repeated, ["a", "b"], by=np.repeat(np.arange(10), 4) * 7, n_replicates=4000, rng=1
+    )
+    apart = paired_bootstrap(repeated, ["a", "b"], n_replicates=4000, rng=1)
+    assert together.n_items == 10
+    np.testing.assert_allclose(together.means, alone.means)
+    np.testing.assert_allclose(together.samples.std(axis=0), alone.samples.std(axis=0), rtol=0.05)
+    np.testing.assert_allclose(apart.samples.std(axis=0), alone.samples.std(axis=0) / 2, rtol=0.05)
+
+
 def test_wrong_arguments_of_rank_groups():
     with pytest.raises(ValueError, match="confidence"):
         rank_groups([1.0], [[0.5]], ["a"], 1.0)

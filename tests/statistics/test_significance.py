@@ -196,11 +196,21 @@ def test_paired_bootstrap_undefined(a, b):
     assert "at least 2 pairs" in result.reason
 
 
+@pytest.mark.parametrize("n", [2, 3, 5, 8])
+def test_bootstrap_of_few_pairs_finds_no_more_than_a_sign_test_can(n):
+    rng = np.random.default_rng(n)
+    a = rng.normal(size=n)
+    ahead = paired_bootstrap_test(a + 10, a + rng.normal(size=n) / 10, 999, 0)
+    assert ahead.p == permutation_test(a + 10, a, paired=True, rng=0).p == 2 / 2**n
+    most_are_equal = paired_bootstrap_test([*a, *np.arange(50)], [*(a - 1), *np.arange(50)], 999, 0)
+    assert most_are_equal.p >= 2 / 2**n
+
+
 def test_paired_bootstrap_of_equal_differences():
     none = paired_bootstrap_test([1, 2, 3], [1, 2, 3], 99, 0)
     assert (none.p, none.low, none.high) == (1.0, 0.0, 0.0)
     one = paired_bootstrap_test([2, 3, 4], [1, 2, 3], 99, 0)
-    assert one.p == 1 / 100
+    assert one.p == 1 / 4  # as often three coins fall on one side
     assert "no uncertainty" in one.notes[0]
 
 

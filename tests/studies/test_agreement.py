@@ -9,6 +9,7 @@ from pathlib import Path
 
 import krippendorff
 import numpy as np
+import polars as pl
 import pytest
 import slow_analysis as slow
 from hypothesis import given, settings
@@ -22,6 +23,7 @@ from palaver.statistics.kappa import cohen_kappa
 from palaver.studies import read_ratings
 from palaver.studies.agreement import agree
 from palaver.studies.judgements import Judgements, judgements_of
+from palaver.studies.ratings import as_rating_table
 from palaver.studies.results import AgreementRow
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -217,3 +219,43 @@ def test_undefined_is_nan_with_a_reason(rows: list[Row], words: str, tmp_path: P
     assert icc.reason
     assert all(row.reason for row in found.values() if math.isnan(row.value))
     assert re.search(words, icc.reason), icc.reason
+
+
+def shared_items(n_items: int, seed: int) -> list[Row]:
+    """Outputs of three systems that are nearly as good as their item makes them."""
+    rng = np.random.default_rng(seed)
+    quality = 1.2 * rng.normal(size=(n_items, 1)) + 0.4 * rng.normal(size=(n_items, 3))
+    ratings = quality[..., None] + rng.normal(size=(n_items, 3, 3))
+    return [
+        {"item": f"i{i}", "system": f"s{s}", "rater": f"r{r}", "criterion": "q", "value": float(value)}
+        for (i, s, r), value in np.ndenumerate(ratings)
+    ]
+
+
+@pytest.mark.parametrize("scale", ["likert", "binary"])
+def test_outputs_of_one_item_are_one_observation(scale: str, tmp_path: Path) -> None:
+    """Ratings copied to four systems are no more evidence than before."""
+    rng = np.random.default_rng(0)
+    quality, noise = rng.normal(size=(15, 1)), 0.7 * rng.normal(size=(15, 2))
+    values = (quality + noise > 0) + 0 if scale == "binary" else np.clip(np.rint(3 + quality + noise), 1, 5)
+    once, copied = (
+        [
+            {"item": f"i{i}", "system": f"s{s}", "rater": f"r{r}", "criterion": "q", "value": int(value)}
+            for s in range(n)
+            for (i, r), value in np.ndenumerate(values)
+        ]
+        for n in (1, 4)
+    )
+    alone = measures(judge(once, tmp_path, scale), 400)
+    together = measures(judge(copied, tmp_path, scale), 400)
+    assert len(together) == len(alone) >= 3
+    for name, row in together.items():
+        assert row.interval.endswith("jackknife over items where that is wider")
+        assert row.high - row.low > 0.8 * (alone[name].high - alone[name].low), name
+
+
+def test_outputs_of_items_of_their_own_have_the_usual_intervals() -> None:
+    rows = [{**row, "item": f"{row['item']} {row['system']}"} for row in shared_items(10, 0)]
+    judged = judgements_of(as_rating_table(pl.DataFrame(rows)), "q", "raw")
+    ways = {row.interval for row in measures(judged).values()}
+    assert not any("jackknife" in way for way in ways)

@@ -418,7 +418,7 @@ def test_one_replicate_is_enough_to_run(tmp_path: Path) -> None:
 def test_notes_and_reasons_name_their_criterion(tmp_path: Path) -> None:
     rows = rectangle(5, 2, 3, lambda i, s, r: 3) + rectangle(5, 2, 3, lambda i, s, r: 1 + (i + r) % 5, "p")
     found = run(rows, tmp_path, study=None)
-    assert all(note.startswith("q: ") for note in found.notes)
+    assert all(note.startswith(("q: ", "p, q: fewer than 20 items")) for note in found.notes)
     assert {row.reason for row in found.correlation} == {"all values of q are equal"}
 
 
@@ -652,3 +652,10 @@ def test_the_record_has_the_design_and_not_the_texts() -> None:
         assert text not in json.dumps(analysis.run.model_dump(mode="json"))
     other = Study.model_validate({**document, "items": items})
     assert analyse(table, study=other, n_replicates=10).run.signature != analysis.run.signature
+
+
+def test_few_items_are_warned_of(tmp_path: Path) -> None:
+    few = run(rectangle(6, 2, 3, lambda i, s, r: 1 + (i + s + r) % 5), tmp_path, study=None)
+    assert any("fewer than 20 items" in note for note in few.notes)
+    many = run(rectangle(20, 2, 3, lambda i, s, r: 1 + (i + s + r) % 5), tmp_path, study=None)
+    assert not any("fewer than 20 items" in note for note in many.notes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -249,3 +250,38 @@ def test_one_item_and_items_that_say_the_same_show_nothing_about_others(tmp_path
     rows = ranking(judged_from("\n".join([head, *copies]), tmp_path))
     assert {*reasons(rows["q bradley-terry"]).values()} == {f"all items say the same: {UNSURE}"}
     assert {*reasons(rows["q bootstrap"]).values()} == {f"the same mean on every item: {UNSURE}"}
+
+
+def test_items_of_one_context_are_drawn_together(tmp_path: Path) -> None:
+    """Comparisons of which four copies are items of one context are no more evidence than before."""
+    outcomes = ["win", "win", "loss", "win", "tie", "win", "loss", "win", "win", "loss"]
+    head = "item,context,system,against,rater,criterion,value"
+
+    def rank(n_copies: int, context: str) -> dict[str, RankingRow]:
+        rows = [
+            f"i{i}.{copy},{context.format(i)},a,b,r{copy},q,{outcome}"
+            for i, outcome in enumerate(outcomes)
+            for copy in range(n_copies)
+        ]
+        return ranking(judged_from("\n".join([head, *rows]), tmp_path), n_replicates=1000)
+
+    once, together, apart = rank(1, "c{}"), rank(4, "c{}"), rank(4, "")
+    assert {row.n_items for row in together.values()} == {10}
+    assert {row.n_items for row in apart.values()} == {40}
+    for method in ("bootstrap", "bradley-terry"):
+        widths = [
+            sum(score.high - score.low for score in rows[f"q {method}"].scores)
+            for rows in (once, together, apart)
+        ]
+        assert widths[1] == pytest.approx(widths[0], rel=0.15)
+        assert widths[2] < 0.65 * widths[0]
+
+
+def test_an_interval_that_would_need_a_bound_says_so(tmp_path: Path) -> None:
+    head = "item,system,rater,criterion,value"
+    rows = [
+        f"i{i},{s},r,q,{v}" for i in range(20) for s, v in zip("ab", (1, 2) if i else (2, 1), strict=True)
+    ]
+    row = ranking(judged_from("\n".join([head, *rows]), tmp_path))["q bradley-terry"]
+    assert all(math.isnan(score.low) for score in row.scores)
+    assert all(re.match(r"no bound in \d\d% of the draws", reason) for reason in reasons(row).values())

@@ -173,6 +173,18 @@ def test_a_judge_is_calibrated_here_and_refused_elsewhere() -> None:
     assert "corrected for its errors" in report.words[2]
 
 
+def test_a_judge_of_noise_passes_on_average_and_the_words_do_not_praise_it() -> None:
+    people, judge = tables(n=300)
+    rng = np.random.default_rng(0)
+    noise = judge.with_columns(value=pl.Series(rng.normal(size=judge.height)))
+    report = trust_calibrate(ratings_from_frame(people), ratings_from_frame(noise), margin=0.5)
+    [row] = report.rows
+    assert row.verdict == "PASS"
+    assert abs(row.correlation) < 0.2
+    assert f"correlation with single ratings is {row.correlation:.2f}" in report.words[0]
+    assert "small for any judge" in report.words[0]
+
+
 def test_what_cannot_be_calibrated_is_refused() -> None:
     people, judge = tables()
     flat = judge.with_columns(value=pl.lit(50.5))

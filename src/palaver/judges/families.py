@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 
-from palaver.statistics.order_effects import Effect, normal_effect
+from palaver.statistics.order_effects import Effect, effect_of
 
 UNKNOWN = Effect(name="", value=math.nan, low=math.nan, high=math.nan, p=math.nan)
 _FAMILY = re.compile(r"[a-z]+")
@@ -63,7 +64,9 @@ def own_family(
     if sums.size < 2:
         return UNKNOWN, "needs comparisons on at least two items"
     error = math.sqrt(sums.size / (sums.size - 1) * float(((sums - value * sizes) ** 2).sum())) / sizes.sum()
-    return normal_effect("own", value, error**2, confidence), ""
+    if not error > 0:
+        return replace(UNKNOWN, value=value), "the same on every item, which does not show how sure this is"
+    return effect_of("own", value, error**2, sums.size - 1, confidence), ""
 
 
 def _family_wins(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,10 @@ from palaver.judges.meta_measures import (
     SYSTEMS,
     WITHIN,
     Measurements,
-    correlations,
     measure,
     of_means,
 )
+from palaver.judges.meta_person import one_person
 from palaver.judges.meta_results import Disagreement, JoinRow, JudgeTest, MetaEvaluation, MetaRow
 from palaver.judges.meta_scores import (
     Floats,
@@ -38,7 +39,7 @@ from palaver.readers.responses import read_responses
 from palaver.schema import Response, record_run
 from palaver.schema.judge import Direction
 from palaver.statistics.alpha import alpha_long
-from palaver.statistics.dependent_correlations import swap_tests, williams_test
+from palaver.statistics.dependent_correlations import swap_tests
 from palaver.statistics.icc import icc_long
 from palaver.statistics.significance import holm
 from palaver.studies.analyse import check_settings
@@ -253,7 +254,7 @@ def _why_undefined(value: float, level: str, measured: Measurements, k: int) -> 
 def _tests(
     people: PeopleScores, judges: Sequence[JudgeScores], book: ScoreBook, n_permutations: int, seed: int
 ) -> Iterator[JudgeTest]:
-    """Every two judges on the outputs that all rated: Spearman by permutation, Pearson by Williams."""
+    """Every two judges on the outputs that all rated: Spearman and Pearson, by permutation of whole items."""
     h = people.means(*book.shape)
     rated = np.isfinite(h)
     judges = [judge for judge in judges if (rated & np.isfinite(judge.scores)).sum() > 1]
@@ -268,23 +269,17 @@ def _tests(
     scores = np.array([judge.scores[shared] for judge in judges])
     ranks = np.array([rankdata(row) for row in scores])
     items = np.unique(np.nonzero(shared)[0], return_inverse=True)[1]
-    difference, p = swap_tests(
-        rankdata(h[shared]), ranks, items, n_permutations=n_permutations, rng=np.random.default_rng(seed)
-    )
-    r = correlations(h[shared], scores)
-    n = int(shared.sum())
-    for a in range(len(judges)):
-        between = correlations(scores[a], scores)
-        for b in range(a + 1, len(judges)):
-            both = {"a": judges[a].name, "b": judges[b].name, "criterion": people.criterion, "level": OUTPUTS}
+    sides = {"spearman": (rankdata(h[shared]), ranks), "pearson": (h[shared], scores)}
+    tested = {
+        name: swap_tests(*both, items, n_permutations=n_permutations, rng=np.random.default_rng(seed))
+        for name, both in sides.items()
+    }
+    for a, b in combinations(range(len(judges)), 2):
+        for name, (difference, p) in tested.items():
             yield JudgeTest(
-                **both, test="permutation", measure="spearman", difference=float(difference[a, b]),
-                p=float(p[a, b]), p_holm=math.nan, n=n,
-            )  # fmt: skip
-            result = williams_test(float(r[a]), float(r[b]), float(between[b]), n)
-            yield JudgeTest(
-                **both, test="williams", measure="pearson", difference=result.difference, p=result.p,
-                p_holm=math.nan, n=n, reason=result.reason,
+                a=judges[a].name, b=judges[b].name, criterion=people.criterion, level=OUTPUTS,
+                test="permutation", measure=name, difference=float(difference[a, b]), p=float(p[a, b]),
+                p_holm=math.nan, n=int(shared.sum()),
             )  # fmt: skip
 
 
@@ -298,33 +293,14 @@ def _corrected(tests: Sequence[JudgeTest]) -> Iterator[JudgeTest]:
 
 
 def _ceiling(people: PeopleScores, book: ScoreBook, confidence: float, seed: int) -> Iterator[MetaRow]:
-    """Each rating beside the mean of the other people's ratings of the same output.
-
-    Each person's level is taken out first: a judge has one level, too, and it does not count against it.
-    """
-    n_items, n_systems = book.shape
-    known = np.isfinite(people.score)
-    people = people.keep(known)
-    cell = people.item * n_systems + people.system
-    counts = np.bincount(cell, minlength=n_items * n_systems)
-    sums = np.bincount(cell, weights=people.score, minlength=n_items * n_systems)
-    several = counts[cell] > 1
-    if several.sum() < 2:
+    """Each rating beside the mean of the other people's ratings of the same output."""
+    person = one_person(people, book)
+    if person is None:
         return
-    people, cell = people.keep(several), cell[several]
-    others = (sums[cell] - people.score) / (counts[cell] - 1)
-    levels = np.bincount(people.rater, weights=people.score - others) / np.maximum(
-        np.bincount(people.rater), 1
-    )
-    # a row for what one person said about one item: pairs within it are that person's
-    n_raters = int(people.rater.max()) + 1
-    row_names, row = np.unique(people.item * n_raters + people.rater, return_inverse=True)
-    shape = (row_names.size, n_systems)
-    own = np.full(shape, np.nan)
-    own[row, people.system] = people.score - levels[people.rater]
-    target = PeopleScores(people.criterion, row, people.system, people.rater, others, people.level)
-    dialogue = row_names // n_raters
-    measured = measure(target, own[None], shape, confidence=confidence, seed=seed, dialogue=dialogue)
+    measured = measure(
+        person.others, person.own[None], person.own.shape, confidence=confidence, seed=seed,
+        dialogue=person.dialogue,
+    )  # fmt: skip
     for meta_row in _rows(people.criterion, [ONE_PERSON], measured):
         if (meta_row.level, meta_row.measure) in MEASURES and meta_row.level != SYSTEMS:
             yield meta_row

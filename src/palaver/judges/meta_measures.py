@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 
 from palaver.judges.meta_scores import Floats, Ints, PeopleScores
 from palaver.statistics.bootstrap import percentile_interval
-from palaver.statistics.jackknife import Deletions, Scale, jackknife_interval
+from palaver.statistics.jackknife import (
+    N_GROUPS,
+    Deletions,
+    Scale,
+    deletion_groups,
+    jackknife_interval,
+)
 from palaver.statistics.pairs import (
     calibrate_ties,
     draw_signs,
@@ -32,7 +38,6 @@ MEASURES: dict[tuple[str, str], Scale] = {
 """Level and measure -> the scale on which its interval is symmetric."""
 OF_SYSTEMS = ("pearson", "spearman", "kendall", "accuracy")
 """Measures of systems' means. They jump from order to order, so their intervals come from a bootstrap."""
-N_GROUPS = 20
 _FOLDS = 5
 _SAMPLE = 1000
 """Outputs on which intervals are found; of more, whole items are drawn and the variance is scaled."""
@@ -87,7 +92,7 @@ def measure(
     h, judges = h[np.ix_(rows, columns)], judges[:, rows][:, :, columns]
     people = _recoded(people, known, rows, columns)
     dialogue = rows if dialogue is None else dialogue[rows]
-    fold = _groups(dialogue, np.random.default_rng([seed, 1])) % _FOLDS
+    fold = deletion_groups(dialogue, np.random.default_rng([seed, 1])) % _FOLDS
     ties = _map(lambda scores: calibrate_ties(h, scores, fold=fold), judges)
     tie_of_item = np.array(
         [np.array(t.thresholds)[fold] if len(t.thresholds) == fold.max() + 1 else 0.0 * fold for t in ties]
@@ -233,7 +238,7 @@ def _intervals(
         people = people.keep(place[people.item] >= 0)
         people = replace(people, item=place[people.item])
         h, judges, ties = h[drawn], judges[:, drawn], ties[:, drawn]
-    groups = _groups(dialogue[drawn], rng)
+    groups = deletion_groups(dialogue[drawn], rng)
     kept = [groups != number for number in range(int(groups.max()) + 1)]
     without_items = _map(lambda rows: _values(h[rows], judges[:, rows], ties[:, rows]), kept)
 
@@ -295,18 +300,12 @@ def _system_replicates(people: PeopleScores, judges: Floats, seed: int) -> Value
     return _joined(_map(lambda part: of_means(people_means[part], of_judges[part]), parts))
 
 
-def _groups(codes: Ints, rng: np.random.Generator) -> Ints:
-    """Each code's group of at most `N_GROUPS`, dealt out at random."""
-    distinct, place = np.unique(codes, return_inverse=True)
-    return (rng.permutation(distinct.size) % N_GROUPS)[place]
-
-
 def _without(
     people: PeopleScores, cluster: Ints, shape: tuple[int, int], rng: np.random.Generator
 ) -> Iterator[Floats]:
     """People's means without each group of clusters, if there are at least three clusters."""
     if np.unique(cluster).size < 3:
         return
-    groups = _groups(cluster, rng)
+    groups = deletion_groups(cluster, rng)
     for number in range(int(groups.max()) + 1):
         yield people.keep(groups != number).means(*shape)

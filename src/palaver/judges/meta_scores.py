@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from palaver.errors import DataError, UserError, nearest
 from palaver.schema.judge import Direction
 from palaver.schema.rating import Kind
-from palaver.studies.analyse import comparable_judgements, shares_won
+from palaver.studies.correlations import comparable_judgements, shares_won
 from palaver.studies.judgements import Judgements, judgements_of
 from palaver.studies.ratings import ASKED, RatingTable, names_in_files
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from palaver.metrics.tokens import Ints
 from palaver.progress import Progress, no_progress
 from palaver.schema.dialogue import Turn
 from palaver.schema.response import USER
-from palaver.statistics.bootstrap import Resampling, percentile_interval, resample_rows
+from palaver.statistics.bootstrap import Resampling, least_p, percentile_interval, resample_rows
 from palaver.statistics.significance import holm
 from palaver.tabular import Tabular, columns_of, few, show_number
 
@@ -62,7 +62,7 @@ class MetricDifference:
     low: float
     high: float
     p: float
-    """Two-sided, of the paired bootstrap under the shifted null."""
+    """Two-sided, of the paired bootstrap under the shifted null; few items bound it (`least_p`)."""
     p_holm: float
     """Corrected for all pairs of this metric."""
     n: int
@@ -320,23 +320,31 @@ def _differences(
             totals = [table[:].sum(axis=0) for table in tables]
         for place, metric in enumerate(metrics):
             columns = pair[0].columns[place]
-            n = _n_of_both(tables, columns.stop - 1)
+            shared_items = _n_of_both(tables, columns)
             of_metric = [sums[:, columns] for sums in of_pair]
-            totals_of_metric = [total[columns] for total in totals]
-            rows[place].append(_difference(metric, pair, n, totals_of_metric, of_metric, resampling))
+            whole = [total[columns] for total in totals]
+            rows[place].append(_difference(metric, pair, shared_items, whole, of_metric, resampling))
     for of_metric_rows in rows:
         adjusted = holm([row.p for row in of_metric_rows]).adjusted
         for row, p in zip(of_metric_rows, adjusted, strict=True):
             yield replace(row, p_holm=float(p))
 
 
-def _n_of_both(tables: Sequence[RowTable | Floats], column: int) -> int:
-    """Items for which both have a score."""
-    n = 0
+class _Shared(NamedTuple):
+    """Items for which both have a score, and those on which they differ."""
+
+    n: int
+    n_different: int
+
+
+def _n_of_both(tables: Sequence[RowTable | Floats], columns: slice) -> _Shared:
+    n = n_different = 0
     for begin in range(0, len(tables[0]), ROWS):
-        one, other = (table[begin : begin + ROWS][:, column] for table in tables)
-        n += int((one * other).sum())
-    return n
+        one, other = (table[begin : begin + ROWS][:, columns] for table in tables)
+        both = one[:, -1] * other[:, -1] > 0
+        n += int(both.sum())
+        n_different += int((both & (one != other).any(axis=1)).sum())
+    return _Shared(n, n_different)
 
 
 def _common_rows(one: SystemResponses, other: SystemResponses) -> tuple[Ints, Ints]:
@@ -350,7 +358,7 @@ def _common_rows(one: SystemResponses, other: SystemResponses) -> tuple[Ints, In
 def _difference(
     metric: Metric,
     pair: Sequence[SystemResponses],
-    n: int,
+    shared: _Shared,
     totals: Sequence[Floats],
     replicates: Sequence[Floats],
     resampling: Resampling,
@@ -358,14 +366,15 @@ def _difference(
     values = [float(_values(metric, total)) if total[-1] else math.nan for total in totals]
     difference = values[0] - values[1]
     low = high = p = math.nan
-    if n >= 2:
+    if shared.n >= 2:
         drawn = _values(metric, replicates[0]) - _values(metric, replicates[1])
         drawn = drawn[np.isfinite(drawn)]
         interval = percentile_interval(drawn, resampling.confidence)
         low, high = interval.low, interval.high
         n_as_large = int((np.abs(drawn - difference) >= abs(difference) - _TIE).sum())
-        p = (1 + n_as_large) / (1 + drawn.size)
-    return MetricDifference(metric.name, pair[0].name, pair[1].name, difference, low, high, p, math.nan, n)
+        p = max((1 + n_as_large) / (1 + drawn.size), least_p(shared.n_different))
+    names = (metric.name, pair[0].name, pair[1].name)
+    return MetricDifference(*names, difference, low, high, p, math.nan, shared.n)
 
 
 def _check_lengths(predictions: Sequence[str], given: dict[str, Any]) -> None:

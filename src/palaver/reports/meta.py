@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from rich.console import Console
@@ -27,11 +28,14 @@ _HEADS = ("Spearman", "interval", *list(COLUMNS)[1:])
 _LEGEND = (
     "Spearman, Pearson, tau-b: all outputs; within items: Spearman with each item's mean taken out; "
     "pairs right: of two systems on one item, ties included, thresholds cross-fitted; "
-    "systems: Spearman of their means; soft: soft pairwise accuracy"
+    "systems: Spearman of their means, with an interval for these systems, not for others; "
+    "soft: soft pairwise accuracy"
 )
 _MOST_SHOWN = 5
 _MOST_TESTS = 20
 _TEXT = 70
+_FEW_SYSTEMS = 5
+"""With more, a judge that guesses hardly ever puts all of them in order."""
 
 
 def print_meta(result: MetaEvaluation, console: Console) -> None:
@@ -128,7 +132,12 @@ def _cells(rows: Mapping[tuple[str, str], MetaRow]) -> tuple[str, ...]:
     first = rows.get(COLUMNS["Spearman"])
     interval = numbers.interval(first.low, first.high) if first is not None else ""
     values = [rows[key].value if key in rows else float("nan") for key in COLUMNS.values()]
-    return (numbers.number(values[0]), interval, *(numbers.number(value) for value in values[1:]))
+    cells = [numbers.number(value) for value in values]
+    systems = rows.get(COLUMNS["systems"])
+    if systems is not None:
+        place = list(COLUMNS).index("systems")
+        cells[place] = f"{cells[place]} {numbers.interval(systems.low, systems.high)}".rstrip()
+    return (cells[0], interval, *cells[1:])
 
 
 def _sentences(result: MetaEvaluation, criterion: str) -> list[str]:
@@ -146,5 +155,11 @@ def _sentences(result: MetaEvaluation, criterion: str) -> list[str]:
                 f"{best.judge} is closer to people than {len(behind)} of {len(tests)} others "
                 "(permutation test, Holm over all)."
             )
+    n_systems = max((row.n for row in result.ranked(criterion, SYSTEMS)), default=0)
+    if 1 < n_systems <= _FEW_SYSTEMS:
+        texts.append(
+            f"There are {n_systems} systems: of judges that guess, one in {math.factorial(n_systems)} puts "
+            "all in people's order, so a high figure of systems says little."
+        )
     reasons = {f"{row.judge}: {row.reason}" for row in result.ranked(criterion) if row.reason}
     return [*texts, *sorted(reasons)]

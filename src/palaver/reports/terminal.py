@@ -79,6 +79,9 @@ def print_ranking(analysis: Analysis, console: Console) -> None:
         headline = wording.headline_of(analysis, criterion)
         if headline is not None:
             _named(console, "agreement", wording.agreement_sentence(headline))
+        unsure = trust_words.unsure_orders(analysis, criterion)
+        if unsure:
+            lines.indented(console, f"Caution: {unsure}", "yellow")
         warning = wording.disagreement(rows)
         if warning:
             lines.indented(console, f"Caution: {warning}", "yellow")
@@ -116,7 +119,7 @@ def _print_trust(analysis: Analysis, console: Console) -> None:
     rows = [row for row in analysis.intervals if row.against]
     if not rows:
         return
-    remark = "intervals clustered by dialogue and rater; p corrected for all pairs (Holm)"
+    remark = "intervals clustered by dialogue and rater; p corrected for all pairs of a criterion (Holm)"
     lines.heading(console, "How far to trust this", remark)
     interval = f"{numbers.percent(analysis.confidence)} interval"
     names, figures = ("criterion", "ahead", "behind"), ("difference", interval, "p", "rows alone")

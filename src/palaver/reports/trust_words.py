@@ -26,6 +26,26 @@ def widening(row: IntervalRow) -> str:
     return f"× {number(row.se / row.se_rows, 1)}"
 
 
+def unsure_orders(analysis: Analysis, criterion: str) -> str:
+    """Pairs that the ranking over items separates, and that other raters and dialogues might not."""
+    rows = [row for row in analysis.ranking if row.criterion == criterion and row.method == "bootstrap"]
+    if not rows or not rows[0].groups:
+        return ""
+    place = {system: number for number, group in enumerate(rows[0].groups) for system in group}
+    compared = [row for row in analysis.intervals if row.criterion == criterion and row.against]
+    pairs = [
+        f"{clean(row.system)} and {clean(row.against)}"
+        for row in map(first_ahead, compared)
+        if not row.reason and not row.excludes_equality and place.get(row.system) != place.get(row.against)
+    ]
+    if not pairs:
+        return ""
+    named = " or ".join(pairs)
+    if len(pairs) > 2:
+        named = f"{', '.join(pairs[:2])} or {some(len(pairs) - 2, 'more pair')}"
+    return f"The ranking is by these raters. With others {named} would not surely be told apart."
+
+
 def trust_sentences(analysis: Analysis) -> list[str]:
     """What the clustered intervals say about each criterion, and what would make them shorter."""
     sentences = []

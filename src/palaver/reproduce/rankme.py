@@ -29,7 +29,8 @@ from palaver.statistics.icc import IccForm, icc_long
 from palaver.statistics.influence import leave_one_out
 from palaver.statistics.ranking import RankGroup, format_groups, paired_bootstrap
 from palaver.statistics.trueskill import trueskill_groups
-from palaver.studies.analyse import PACKAGES, correlate_criteria
+from palaver.studies.analyse import PACKAGES
+from palaver.studies.correlations import correlate_criteria
 from palaver.studies.judgements import Floats, Judgements, judgements_of
 from palaver.studies.rankings import STATIC, compare_within_screens, item_means
 from palaver.studies.ratings import RatingTable, read_ratings

@@ -46,6 +46,7 @@ from palaver.statistics.codes import dense_codes, distinct_values
 
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
 LEVELS: tuple[Level, ...] = get_args(Level)
+_NO_DISAGREEMENT = "no interval: raters never differ on an item, which does not show how sure this is"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -162,6 +163,10 @@ def _alpha(
     if not resampling.n_replicates:
         return result
     boot = percentile_interval(parts.resample(resampling), resampling.confidence)
+    undefined = notes_of({"replicates in which all ratings are equal, left out": boot.n_undefined})
+    result = replace(result, notes=result.notes + undefined)
+    if parts.observed == 0:
+        return replace(result, boot=boot, reason=_NO_DISAGREEMENT)
     return replace(result, boot=boot, low=boot.low, high=boot.high)
 
 

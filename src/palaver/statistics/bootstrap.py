@@ -217,6 +217,17 @@ def _resample_in_parts(table: Rows, n_replicates: int, rng: np.random.Generator)
     return sums
 
 
+def least_p(n_items: int) -> float:
+    """The smallest two-sided p that so many items can give: that of n coins which all fall on one side.
+
+    A bootstrap of few items knows no such bound: two items on which one side is ahead make all draws say so.
+
+    >>> least_p(2), least_p(5)
+    (0.5, 0.0625)
+    """
+    return float(0.5 ** max(0, n_items - 1))
+
+
 def percentile_interval(samples: ArrayLike, confidence: float = 0.95) -> Interval:
     """The central interval of bootstrap `samples`; undefined (nan) samples are counted and left out."""
     values = np.asarray(samples, dtype=np.float64)

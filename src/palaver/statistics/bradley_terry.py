@@ -13,7 +13,7 @@ two, each part has beaten (or tied with) the other: Ford (1957).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any, Literal, get_args
 
@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from palaver.statistics.bootstrap import (
     Floats,
     Interval,
+    Ints,
     Rng,
     check_fraction,
     check_replicates,
@@ -37,6 +38,8 @@ from palaver.statistics.ranking import (
     Ranking,
     WinMatrix,
     counts_by_item,
+    items_of_systems,
+    limit_wins,
     number_pairs,
     win_fractions,
     win_matrix,
@@ -185,7 +188,8 @@ def bradley_terry_bootstrap(
     Without `by` the comparisons are drawn with replacement, which is a multinomial draw over the cells
     of the win matrix and takes comparisons for independent. Where several belong together, `by` gives
     the item's code of each comparison, and items are drawn with all of theirs. A replicate without a
-    finite estimate is counted in `n_undefined` and left out.
+    finite estimate is counted in `n_undefined` and left out; where these are more than a tail of the
+    interval, there is none.
     """
     check_replicates(n_replicates)
     matrix, names = _input(data, None, systems)
@@ -195,6 +199,9 @@ def bradley_terry_bootstrap(
     samples = np.full((n_replicates, matrix.n_systems), np.nan)
     n_items = int(estimate.n_comparisons) if by is None else dense_codes("by", np.asarray(by))[1]
     reason = estimate.reason
+    n_met: Floats | Ints = matrix.games
+    if by is not None and isinstance(data, Comparisons):
+        n_met = items_of_systems(data, dense_codes("by", np.asarray(by))[0], matrix.n_systems)
     if not reason and by is not None and n_items < 2:  # every replicate would be the data
         reason = "one item: there is nothing to resample"
     if not reason:
@@ -209,11 +216,11 @@ def bradley_terry_bootstrap(
     notes = estimate.notes
     if n_undefined and not reason:
         notes = (*notes, f"{n_undefined} of {n_replicates} replicates without a finite estimate, left out")
-    return BradleyTerryBootstrap.from_samples(
+    result = BradleyTerryBootstrap.from_samples(
         samples,
         estimate.strength,
         names,
-        wins=win_fractions(samples),
+        wins=limit_wins(win_fractions(samples), n_met),
         confidence=confidence,
         estimate=estimate,
         n_items=n_items,
@@ -221,6 +228,11 @@ def bradley_terry_bootstrap(
         reason=reason,
         notes=notes,
     )
+    if n_undefined <= (1 - confidence) / 2 * n_replicates:
+        return result
+    # what was left out lies beyond every number: with so much of it an end of the interval would be made up
+    open_ended = tuple(replace(interval, low=np.nan, high=np.nan) for interval in result.intervals)
+    return replace(result, intervals=open_ended)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

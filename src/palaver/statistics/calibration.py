@@ -4,7 +4,8 @@
   Ayer et al. 1955). Cross-fitted: a dialogue's calibrated score comes from the other folds, so that what is
   measured with it is not what it was fitted to.
 - `rogan_gladen`: the true share of good outputs behind the share that a judge of known sensitivity and
-  specificity calls good (Rogan & Gladen 1978), with the delta method's interval.
+  specificity calls good (Rogan & Gladen 1978). The interval is that of Lang & Reiczigel (2014), which adds
+  two outputs of each kind: a judge that was right about all of eight may still be wrong about others.
 - `audit_transfer`: does a calibration hold in another place? PASS, FAIL or INCONCLUSIVE by the interval of
   the mean error there, clustered by dialogue and rater, against a margin.
 """
@@ -140,19 +141,36 @@ def rogan_gladen(
     nan = math.nan
     if youden <= 0:
         reason = "the judge says good of bad outputs as often as of good ones: nothing can be corrected"
-        empty = Interval(nan, nan, confidence, "delta")
+        empty = Interval(nan, nan, confidence, "Lang & Reiczigel")
         return RoganGladen(
             value=nan, interval=empty, sensitivity=sensitivity, specificity=specificity, observed=share,
             reason=reason,
         )  # fmt: skip
     value = min(1.0, max(0.0, (share + specificity - 1) / youden))
-    variance = (
-        share * (1 - share) / n
-        + value**2 * sensitivity * (1 - sensitivity) / n_good
-        + (1 - value) ** 2 * specificity * (1 - specificity) / n_bad
-    ) / youden**2
-    reach = float(ndtri((1 + confidence) / 2)) * math.sqrt(variance)
-    ends = Interval(max(0.0, value - reach), min(1.0, value + reach), confidence, "delta")
+    z2 = float(ndtri((1 + confidence) / 2)) ** 2
+    low, high = _rogan_gladen_interval(
+        (positive + z2 / 2, n + z2), (true_positive + 1, n_good + 2), (true_negative + 1, n_bad + 2), z2
+    )
+    ends = Interval(min(value, low), max(value, high), confidence, "Lang & Reiczigel")
     return RoganGladen(
         value=value, interval=ends, sensitivity=sensitivity, specificity=specificity, observed=share
     )
+
+
+def _rogan_gladen_interval(
+    positive: tuple[float, float], right_good: tuple[float, float], right_bad: tuple[float, float], z2: float
+) -> tuple[float, float]:
+    """From counts and what they are of, with what is added to them."""
+    (share, n), (sensitivity, n_good), (specificity, n_bad) = (
+        (count / total, total) for count, total in (positive, right_good, right_bad)
+    )
+    youden = sensitivity + specificity - 1
+    if youden <= 0:
+        return 0.0, 1.0
+    value = min(1.0, max(0.0, (share + specificity - 1) / youden))
+    of_good = value * sensitivity * (1 - sensitivity) / n_good
+    of_bad = (1 - value) * specificity * (1 - specificity) / n_bad
+    centre = value + 2 * z2 * (of_good - of_bad)
+    variance = share * (1 - share) / n + value * of_good + (1 - value) * of_bad
+    reach = math.sqrt(z2 * variance) / youden
+    return max(0.0, centre - reach), min(1.0, centre + reach)

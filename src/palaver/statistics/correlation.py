@@ -2,17 +2,20 @@
 
 p: Student's t with n - 2 degrees for r and rho; for tau-b SciPy's, which is that of the exact null
 distribution (Kendall 1938) when there are no ties and n <= 33, else of the normal approximation with
-Kendall's (1970) tie correction.
+Kendall's (1970) tie correction. Student's t knows no bound: it gives 0 to a correlation of 1, which three
+pairs in random order have one time in six. So rho of at most 8 pairs is set beside all their orders, ties
+and all, and so is r where it is 1 or -1.
 
 Intervals: Fisher's z. Its variance is 1 / (n - 3) for r (Fisher 1921), (1 + rho^2 / 2) / (n - 3) for rho
-(Bonett & Wright 2000) and 0.437 / (n - 4) for tau (Fieller, Hartley & Pearson 1957). At |r| = 1 the
-interval is that single point.
+(Bonett & Wright 2000) and 0.437 / (n - 4) for tau (Fieller, Hartley & Pearson 1957). At |r| = 1 z is
+infinite, and there is no interval.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -32,6 +35,8 @@ from palaver.tabular import Tabular, columns_of
 Method = Literal["pearson", "spearman", "kendall"]
 METHODS: tuple[Method, ...] = get_args(Method)
 
+_MOST_ORDERED = 8  # pairs whose orders are all looked at: 8! = 40,320
+_PERFECT = 1 - 1e-12  # beyond it a correlation differs from 1 by rounding only
 _NO_VARIANCE = 1e-12  # share of a replicate's sum of squares below which its variance is rounding error
 
 
@@ -88,6 +93,8 @@ def correlate(
     low, high = _fisher_interval(value, a.size, method, confidence)
     if math.isnan(low) and not reason:
         reason = f"the interval needs at least {_least_for_interval(method)} pairs, found {a.size}"
+        if abs(value) > _PERFECT and a.size >= _least_for_interval(method):
+            reason = f"no interval: a correlation of {value:.0f} does not show how sure it is"
     return CorrelationResult(
         method=method,
         value=value,
@@ -101,6 +108,16 @@ def correlate(
         reason=reason,
         boot=_bootstrap(a, b, method, resampling) if n_replicates else None,
     )
+
+
+def coefficient(x: ArrayLike, y: ArrayLike, method: Method) -> float:
+    """The value of `correlate` alone; nan where it is undefined."""
+    a, b, _ = _complete_pairs(x, y)
+    if _why_undefined(a, b):
+        return math.nan
+    if method == "kendall":
+        return _kendall(a, b)[0]
+    return _r(_mid_ranks(a), _mid_ranks(b)) if method == "spearman" else _r(a, b)
 
 
 def _complete_pairs(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats, int]:
@@ -128,18 +145,38 @@ def _standardise(values: Floats) -> Floats:
     return np.asarray(centred / np.sqrt(centred @ centred))
 
 
+def _r(a: Floats, b: Floats) -> float:
+    return float(np.clip(_standardise(a) @ _standardise(b), -1.0, 1.0))
+
+
 def _pearson(a: Floats, b: Floats) -> tuple[float, float]:
     from scipy.special import betainc
 
-    r = float(np.clip(_standardise(a) @ _standardise(b), -1.0, 1.0))
+    r = _r(a, b)
     if a.size < 3:
         return r, math.nan
-    # equals 2 * P(T > |t|) for t = r * sqrt((n - 2) / (1 - r^2)), without dividing by zero at |r| = 1
+    if abs(r) > _PERFECT:
+        return math.copysign(1.0, r), _order_p(a, b, r)
+    # equals 2 * P(T > |t|) for t = r * sqrt((n - 2) / (1 - r^2))
     return r, float(betainc(a.size / 2 - 1, 0.5, (1 - r) * (1 + r)))
 
 
 def _spearman(a: Floats, b: Floats) -> tuple[float, float]:
-    return _pearson(_mid_ranks(a), _mid_ranks(b))
+    ranks_a, ranks_b = _mid_ranks(a), _mid_ranks(b)
+    rho, p = _pearson(ranks_a, ranks_b)
+    return rho, _order_p(ranks_a, ranks_b, rho) if 3 <= a.size <= _MOST_ORDERED else p
+
+
+def _order_p(a: Floats, b: Floats, r: float) -> float:
+    """The share of all orders of `b` in which the correlation is as large; of many pairs only if it is 1."""
+    if a.size <= _MOST_ORDERED:
+        orders = np.array(list(permutations(range(a.size))))
+        drawn = _standardise(b)[orders] @ _standardise(a)
+        return float((np.abs(drawn) >= abs(r) - 1e-9).mean())
+    # equal values may change places, and all orders may be turned round
+    _, times = np.unique(b, return_counts=True)
+    log_share = sum(math.lgamma(n + 1) for n in times.tolist()) - math.lgamma(b.size + 1)
+    return min(1.0, 2 * math.exp(log_share))
 
 
 def _mid_ranks(values: Floats) -> Floats:
@@ -166,8 +203,8 @@ def _fisher_interval(value: float, n: int, method: Method, confidence: float) ->
 
     if math.isnan(value) or n < _least_for_interval(method):
         return math.nan, math.nan
-    if abs(value) == 1:
-        return value, value
+    if abs(value) > _PERFECT:
+        return math.nan, math.nan
     if method == "pearson":
         variance = 1 / (n - 3)
     elif method == "spearman":

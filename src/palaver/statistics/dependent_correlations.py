@@ -1,16 +1,14 @@
 """Is one judge closer to people than another? Two correlations that share a variable and their items.
 
-Williams' test (1959; Steiger 1980) is for Pearson's r of independent items. The permutation test lets the two
-judges change places in whole items, as often as not (PERM-BOTH of Deutsch, Dror & Roth 2021), so items may
-hold several outputs; scores are brought to one scale first, ranks for Spearman's rho.
+The permutation test lets the two judges change places in whole items, as often as not (PERM-BOTH of Deutsch,
+Dror & Roth 2021), so items may hold several outputs; scores are brought to one scale first, ranks for
+Spearman's rho. (Williams' test, which is usual, takes outputs for independent. Several outputs of an item are
+not, and it then finds differences between equal judges far too often.)
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,44 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from palaver.statistics.bootstrap import Floats, Rng
 
 _LEAST_ROOM = 1e-12
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CorrelationTest:
-    """`difference` is the first judge's correlation with people minus the second's; p is two-sided."""
-
-    test: Literal["williams", "permutation"]
-    difference: float
-    statistic: float
-    p: float
-    n: int
-    reason: str = ""
-
-
-def williams_test(with_a: float, with_b: float, between: float, n: int) -> CorrelationTest:
-    """From people's correlation with judge a, with judge b, and that of the judges, over `n` items.
-
-    >>> round(williams_test(0.5, 0.4, 0.6, 100).p, 3)
-    0.206
-    """
-    from scipy.special import stdtr
-
-    def result(statistic: float, p: float, reason: str = "") -> CorrelationTest:
-        return CorrelationTest(
-            test="williams", difference=with_a - with_b, statistic=statistic, p=p, n=n, reason=reason
-        )
-
-    if n < 4:
-        return result(math.nan, math.nan, f"Williams' test needs at least 4 items, found {n}")
-    if not all(map(math.isfinite, (with_a, with_b, between))):
-        return result(math.nan, math.nan, "a correlation is undefined")
-    determinant = 1 - with_a**2 - with_b**2 - between**2 + 2 * with_a * with_b * between
-    mean = (with_a + with_b) / 2
-    room = 2 * max(determinant, 0.0) * (n - 1) / (n - 3) + mean**2 * (1 - between) ** 3
-    if 1 - between < _LEAST_ROOM or room <= 0:
-        return result(0.0, 1.0, "the two judges say the same")
-    statistic = (with_a - with_b) * math.sqrt((n - 1) * (1 + between) / room)
-    return result(statistic, min(1.0, 2 * float(stdtr(n - 3, -abs(statistic)))))
 
 
 def swap_tests(

@@ -30,6 +30,7 @@ FORMS = ("ICC(1,1)", "ICC(2,1)", "ICC(3,1)", "ICC(1,k)", "ICC(2,k)", "ICC(3,k)")
 _LEAST_DF = 0.01
 _NO_BOUND = 1e-8  # share of its terms below which the divisor of a bound is as good as zero
 _ROUNDING = 1e-13  # share of its terms below which a difference of mean squares is rounding error
+_NO_NOISE = "no interval: raters never differ on an item, which does not show how sure this is"
 _SLOTS = "raters are not crossed with items: a two-way form needs the same raters on every item"
 
 
@@ -175,6 +176,8 @@ def _consistency_forms(number: str, anova: Anova, confidence: float) -> list[Icc
 
     k, f = anova.k, _f_ratio(anova)
     tail = 0.5 + confidence / 2
+    if f == math.inf:
+        f = math.nan  # F has no quantile that could tell how far this is from chance
     low_f = f / float(fdtri(anova.df1, anova.df2, tail))
     high_f = f * float(fdtri(anova.df2, anova.df1, tail))
     bounds = (
@@ -213,7 +216,7 @@ def _absolute_bounds(anova: Anova, value: float, tail: float) -> tuple[tuple[flo
     n, k = anova.n_items, anova.k
     between, raters, error = anova.between, anova.raters, anova.noise
     if raters == 0 and error == 0:
-        return (value, value), (value, value)
+        return (math.nan, math.nan), (math.nan, math.nan)
     a = k * value * raters
     b = (n * (1 + (k - 1) * value) - k * value) * error
     parts = a**2 / (k - 1) + b**2 / ((n - 1) * (k - 1))
@@ -283,7 +286,7 @@ def _forms(
     from scipy.special import fdtrc
 
     f = _f_ratio(anova)
-    p = 0.0 if f == math.inf else float(fdtrc(anova.df1, anova.df2, f))
+    p = math.nan if f == math.inf else float(fdtrc(anova.df1, anova.df2, f))
     forms = []
     for i, form in enumerate(facts):
         form = replace(form, value=float(values[i]), f=f, df1=anova.df1, df2=anova.df2, p=p)
@@ -292,12 +295,13 @@ def _forms(
             form = replace(form, reason=_why_undefined(anova))
         else:
             unbounded = math.isnan(low) or math.isnan(high)
+            why = "no interval: mean squares like these leave it unbounded"
             form = replace(
                 form,
                 low=low,
                 high=high,
                 boot=percentile_interval(samples[i], form.confidence) if samples else None,
-                reason="no interval: mean squares like these leave it unbounded" if unbounded else "",
+                reason=(_NO_NOISE if form.value == 1 else why) if unbounded else "",
             )
         forms.append(form)
     return forms

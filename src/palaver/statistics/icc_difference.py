@@ -27,6 +27,7 @@ from palaver.statistics.bootstrap import (
     Resampling,
     Rng,
     check_replicates,
+    least_p,
     percentile_interval,
     resample_sums,
 )
@@ -134,6 +135,7 @@ def _difference(facts: IccDifference, samples: Floats, resampling: Resampling) -
     defined = samples[np.isfinite(samples)]
     against = min((defined <= 0).sum(), (defined >= 0).sum())
     p = min(1.0, 2 * (1 + int(against)) / (1 + defined.size))
+    p = max(p, least_p(min(facts.n_items_a, facts.n_items_b)))
     return replace(facts, low=interval.low, high=interval.high, p=p)
 
 

@@ -16,10 +16,18 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from palaver.statistics.bootstrap import Floats, Interval
+from palaver.statistics.bootstrap import Floats, Interval, Ints
 
-Scale = Literal["plain", "correlation", "share"]
+Scale = Literal["plain", "correlation", "share", "agreement"]
+N_GROUPS = 20
+"""Of more clusters, some are left out together."""
 _NEAR_ONE = 1 - 1e-9
+
+
+def deletion_groups(codes: Ints, rng: np.random.Generator) -> Ints:
+    """Each cluster's group of at most `N_GROUPS`, dealt out at random."""
+    distinct, place = np.unique(codes, return_inverse=True)
+    return np.asarray((rng.permutation(distinct.size) % N_GROUPS)[place])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +44,34 @@ def jackknife_interval(
 ) -> Interval:
     """The interval around `value`.
 
-    A correlation is taken on Fisher's z, a share (of 0 to 1) on the arcsine scale. `share` says which part
+    A correlation is taken on Fisher's z, a share (of 0 to 1) on the arcsine scale, an agreement (1 minus what
+    raters differ by) on the logarithm of what is missing to 1. `share` says which part
     of the dialogues the deletions are of: of a tenth of them the variance is ten times that of all.
     """
-    turn, back = _SCALES[scale]
+    from scipy.special import stdtrit
+
+    _, back = _SCALES[scale]
+    centre, variance, df = _spread(value, without, scale, share)
+    if not (math.isfinite(variance) and math.isfinite(centre)):
+        return Interval(math.nan, math.nan, confidence, "jackknife")
+    reach = float(stdtrit(df, 0.5 + confidence / 2)) * math.sqrt(variance)
+    low, high = np.sort(back(np.array([centre - reach, centre + reach])))
+    return Interval(float(low), float(high), confidence, "jackknife")
+
+
+def jackknife_p(value: float, without: Deletions, *, scale: Scale = "plain") -> float:
+    """Two-sided p of the hypothesis that the statistic is 0; nan where the deletions do not tell."""
+    from scipy.special import stdtr
+
+    centre, variance, df = _spread(value, without, scale, 1.0)
+    if not (math.isfinite(variance) and math.isfinite(centre) and variance > 0):
+        return math.nan
+    return 2 * float(stdtr(df, -abs(centre) / math.sqrt(variance)))
+
+
+def _spread(value: float, without: Deletions, scale: Scale, share: float) -> tuple[float, float, float]:
+    """The value on its scale, its variance there, and the degrees of freedom of that."""
+    turn, _ = _SCALES[scale]
     parts = {"dialogues": _variance(turn(without.dialogues), share)}
     for name, values in (("raters", without.raters), ("crossings", without.crossings)):
         if values is not None:
@@ -53,15 +85,9 @@ def jackknife_interval(
     both = dialogues.variance + raters.variance - crossings.variance
     variance = max(dialogues.variance, raters.variance, both)
     centre = float(turn(np.array([value]))[0])
-    if not (math.isfinite(variance) and math.isfinite(centre)):
-        return Interval(math.nan, math.nan, confidence, "jackknife")
-    from scipy.special import stdtrit
-
     spread = sum(p.variance**2 / p.df for p in (dialogues, raters) if p.df and p.variance > 0)
     df = (dialogues.variance + raters.variance) ** 2 / spread if spread else math.inf
-    reach = float(stdtrit(min(df, 1e6), 0.5 + confidence / 2)) * math.sqrt(variance)
-    low, high = back(np.array([centre - reach, centre + reach]))
-    return Interval(float(low), float(high), confidence, "jackknife")
+    return centre, variance, min(df, 1e6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +131,18 @@ def _correlation(z: Floats) -> Floats:
     return np.tanh(z)
 
 
+def _missing(values: Floats) -> Floats:
+    return np.log(np.maximum(1 - values, 1 - _NEAR_ONE))
+
+
+def _agreement(logs: Floats) -> Floats:
+    return 1 - np.exp(logs)
+
+
 _Turn = Callable[[Floats], Floats]
 _SCALES: dict[Scale, tuple[_Turn, _Turn]] = {
     "plain": (_same, _same),
     "correlation": (_fisher, _correlation),
     "share": (_arcsine, _share),
+    "agreement": (_missing, _agreement),
 }

@@ -2,7 +2,8 @@
 
 logit P(first wins) = strength of the first - strength of the second + position + covariates (Davidson &
 Beaver 1977, with a tie as half a win). Standard errors are clustered by item (sandwich), so both orders of
-one item and its repeats count as one observation where they say the same.
+one item and its repeats count as one observation where they say the same. Quantiles are those of Student's t
+with one degree of freedom less than there are items.
 """
 
 from __future__ import annotations
@@ -108,11 +109,10 @@ def fit_order(
     if np.abs(y - _chance(design @ weights)).max() < _FORETOLD:
         reason = "every verdict follows from place and system without exception: no effect has an estimate"
         return OrderFit(strengths=strengths, effects=missing, n=y.size, reason=reason)
+    variances = np.diag(covariance)
     effects = {
-        name: normal_effect(
-            name, weights[n_systems + k], covariance[n_systems + k, n_systems + k], confidence
-        )
-        for k, name in enumerate(names)
+        name: effect_of(name, weights[k], variances[k], int(cluster.max()), confidence)
+        for k, name in enumerate(names, start=n_systems)
     }
     return OrderFit(strengths=strengths, effects=effects, n=y.size)
 
@@ -166,11 +166,13 @@ def _logistic(design: Floats, y: Floats, cluster: Ints) -> tuple[Floats, Floats]
     return weights, covariance
 
 
-def normal_effect(name: str, value: float, variance: float, confidence: float) -> Effect:
-    """A value with its normal interval and p."""
-    from scipy.special import ndtr, ndtri
+def effect_of(name: str, value: float, variance: float, df: int, confidence: float) -> Effect:
+    """A value with its t interval and p."""
+    from scipy.special import stdtr, stdtrit
 
     error = math.sqrt(max(variance, 0.0))
-    reach = float(ndtri(0.5 + confidence / 2)) * error
-    p = 2 * float(ndtr(-abs(value) / error)) if error > 0 else math.nan
+    if not error > 0:
+        return Effect(name=name, value=float(value), low=math.nan, high=math.nan, p=math.nan)
+    reach = float(stdtrit(df, 0.5 + confidence / 2)) * error
+    p = 2 * float(stdtr(df, -abs(value) / error))
     return Effect(name=name, value=float(value), low=float(value - reach), high=float(value + reach), p=p)

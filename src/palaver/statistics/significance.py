@@ -26,6 +26,7 @@ from palaver.statistics.bootstrap import (
     Rng,
     check_fraction,
     check_replicates,
+    least_p,
     percentile_interval,
     resample_sums,
 )
@@ -204,7 +205,10 @@ def compare_means(
 def paired_bootstrap_test(
     a: ArrayLike, b: ArrayLike, n_replicates: int, rng: Rng, *, confidence: float = 0.95
 ) -> BootstrapTest:
-    """Is the mean of a - b over paired items different from 0? Items are resampled."""
+    """Is the mean of a - b over paired items different from 0? Items are resampled.
+
+    p is never below that of a sign test in which all items that differ point one way (`least_p`).
+    """
     check_fraction("confidence", confidence)
     check_replicates(n_replicates)
     d, dropped, notes = _differences(a, b)
@@ -224,7 +228,7 @@ def paired_bootstrap_test(
     mean = result.mean_difference
     shifts = resample_sums((d - mean)[:, None], n_replicates, np.random.default_rng(rng))[:, 0] / d.size
     as_large = np.abs(shifts) >= abs(mean) - _TIE * np.abs(d).max()
-    p = (1 + int(as_large.sum())) / (1 + n_replicates)
+    p = max((1 + int(as_large.sum())) / (1 + n_replicates), least_p(int(np.count_nonzero(d))))
     interval = percentile_interval(mean + shifts, confidence)
     return replace(result, p=p, low=interval.low, high=interval.high, notes=notes)
 

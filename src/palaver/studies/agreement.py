@@ -11,6 +11,7 @@ from palaver.schema.scale import Level
 from palaver.statistics.alpha import AlphaResult, alpha_long
 from palaver.statistics.bootstrap import Resampling
 from palaver.statistics.icc import IccForm, icc_long
+from palaver.statistics.jackknife import Deletions, Scale, deletion_groups, jackknife_interval
 from palaver.statistics.kappa import (
     KappaResult,
     PairwiseKappa,
@@ -19,11 +20,13 @@ from palaver.statistics.kappa import (
     fleiss_kappa_long,
     pairwise_kappa,
 )
+from palaver.studies.intervals import MOST_RATINGS
 from palaver.studies.judgements import Floats, Judgements
 from palaver.studies.raters import busiest_raters
 from palaver.studies.results import AgreementRow
 
 _BOOTSTRAP = "bootstrap over items"
+_JACKKNIFE = "jackknife over items where that is wider"
 _NORMAL = "normal approximation of atanh"
 _NEARLY_ALL = 0.9
 """Raters are crossed if each of them judged at least this share of what was judged."""
@@ -76,10 +79,13 @@ def agree(judged: Judgements, resampling: Resampling) -> Iterator[AgreementRow]:
     Which row is the headline follows the design. Of numbers it is the reliability of the mean over raters:
     ICC(2,k) where raters are crossed, ICC(1,k) where they differ from item to item. Of choices it is Cohen's
     kappa for two crossed raters, and otherwise Krippendorff's alpha.
+
+    The intervals of these measures take outputs for independent. Outputs of one item are not, so where items
+    have several the intervals also come from leaving out groups of items, and the wider ones are shown.
     """
     design = RaterDesign.of(judged)
     is_number = judged.treatment.kind == "number" and judged.treatment.level != "nominal"
-    for row in _rows(judged, resampling):
+    for row in _rows_with_items(judged, resampling):
         if is_number:
             quoted = row.form == ("ICC(2,k)" if design.is_crossed else "ICC(1,k)")
         elif design.is_crossed and design.n_raters == 2:
@@ -91,6 +97,33 @@ def agree(judged: Judgements, resampling: Resampling) -> Iterator[AgreementRow]:
             name = row.form if is_number else row.measure
             row = replace(row, headline=True, headline_reason=f"{design}{order}, so {name} is quoted")
         yield row
+
+
+def _rows_with_items(judged: Judgements, resampling: Resampling) -> Iterator[AgreementRow]:
+    pairs = np.unique(judged.dialogue.astype(np.int64) * judged.n_units + judged.unit).size
+    n_dialogues = np.unique(judged.dialogue).size
+    if not 2 < n_dialogues < pairs or judged.score.size > MOST_RATINGS:
+        yield from _rows(judged, resampling)
+        return
+    group = deletion_groups(judged.dialogue.astype(np.int64), np.random.default_rng(0))
+    plain = replace(resampling, n_replicates=0, rng=np.random.default_rng(0))
+    without = [_rows(judged.only(group != number), plain) for number in range(int(group.max()) + 1)]
+    # one row at a time: who wants the first only need not wait for the others
+    for row, *others in zip(_rows(judged, resampling), *without, strict=True):
+        yield _widened(row, np.array([other.value for other in others]), resampling.confidence)
+
+
+def _widened(row: AgreementRow, without: Floats, confidence: float) -> AgreementRow:
+    scale: Scale = "correlation" if "kappa" in row.measure else "agreement"
+    interval = jackknife_interval(row.value, Deletions(dialogues=without), scale=scale, confidence=confidence)
+    if np.isnan(row.low) or np.isnan(interval.low):
+        return row
+    return replace(
+        row,
+        low=min(row.low, interval.low),
+        high=max(row.high, interval.high),
+        interval=f"{row.interval}, {_JACKKNIFE}",
+    )
 
 
 def _rows(judged: Judgements, resampling: Resampling) -> Iterator[AgreementRow]:

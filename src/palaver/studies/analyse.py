@@ -5,12 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
-import polars as pl
 
 from palaver.errors import UserError, nearest
 from palaver.progress import Progress, no_progress
@@ -18,20 +16,20 @@ from palaver.schema import Study, record_run
 from palaver.schema.judge import Direction
 from palaver.statistics.bootstrap import Resampling
 from palaver.statistics.contingency import chi_square
-from palaver.statistics.correlation import Method, correlate
+from palaver.statistics.correlation import Method
 from palaver.statistics.normalise import NORMALISATIONS
 from palaver.studies.agreement import agree
+from palaver.studies.correlations import comparable_judgements, correlate_criteria
 from palaver.studies.distributions import summarise
 from palaver.studies.influence import find_influence
 from palaver.studies.intervals import MOST_RATINGS, crossed_intervals
-from palaver.studies.judgements import Judgements, Key, cell_means, judgements_of
+from palaver.studies.judgements import Judgements, judgements_of
 from palaver.studies.rankings import rank_systems
 from palaver.studies.raters import describe_raters, rater_matrix
 from palaver.studies.ratings import ASKED, TEXTS, RatingTable, as_rating_table
 from palaver.studies.results import (
     AgreementRow,
     Analysis,
-    CorrelationRow,
     InfluenceRow,
     RankingRow,
     TestRow,
@@ -39,6 +37,11 @@ from palaver.studies.results import (
 )
 from palaver.tabular import Tabular
 
+_TICKS = (
+    "ticks are taken for independent; those of one item or rater are not, so p is smaller than it should be"
+)
+FEW_ITEMS = 20
+"""With fewer a bootstrap over items errs more often than it says."""
 PACKAGES = ("palaver", "numpy", "scipy", "numba", "polars")
 
 
@@ -224,89 +227,6 @@ def _title(table: RatingTable) -> str:
     return f"Analysis of {', '.join(names)}"
 
 
-_OVER: dict[str, tuple[Key, ...]] = {
-    "item means": ("item", "system"),
-    "single ratings": ("item", "system", "rater"),
-}
-
-
-def correlate_criteria(
-    judged: Sequence[Judgements], method: Method, confidence: float
-) -> Iterator[CorrelationRow]:
-    """Every two criteria, over the outputs' means and, where one rater gave both, over single ratings."""
-    if len(judged) < 2:
-        return
-    for over, keys in _OVER.items():
-        means = cell_means(judged, keys)
-        for (a, left), (b, right) in combinations(zip(judged, means, strict=True), 2):
-            shared, at_left, at_right = np.intersect1d(
-                left.cell, right.cell, assume_unique=True, return_indices=True
-            )
-            if over == "single ratings" and shared.size < 3:
-                continue
-            result = correlate(left.mean[at_left], right.mean[at_right], method=method, confidence=confidence)
-            lonely = left.cell.size + right.cell.size - 2 * shared.size
-            yield CorrelationRow(
-                a=a.criterion,
-                b=b.criterion,
-                method=method,
-                over=over,
-                value=result.value,
-                p=result.p,
-                low=result.low,
-                high=result.high,
-                n=result.n,
-                dropped=result.dropped + (lonely if over == "item means" else 0),
-                reason=_named_reason(result.reason, a.criterion, b.criterion),
-            )
-
-
-def _named_reason(reason: str, a: str, b: str) -> str:
-    """What a correlation calls x and y has names here."""
-    constant = {"x": [a], "y": [b], "x and of y": [a, b]}
-    for letters, names in constant.items():
-        if reason == f"all values of {letters} are equal":
-            return f"all values of {' and of '.join(names)} are equal"
-    return reason
-
-
-def comparable_judgements(table: RatingTable, judged: Sequence[Judgements]) -> Iterator[Judgements]:
-    """What criteria can be correlated by: scores of outputs, items under their contexts where they have one.
-
-    Of a pairwise criterion whose items have contexts it is the share of comparisons that an output won.
-    """
-    contexts = _contexts(table)
-    for j in judged:
-        kind = j.treatment.kind
-        if kind == "pair" and contexts and j.items.is_in(list(contexts)).any():
-            j = shares_won(j)
-        elif kind != "number":
-            continue
-        if contexts:
-            j = replace(j, items=j.items.replace(contexts))
-        yield j
-
-
-def shares_won(judged: Judgements) -> Judgements:
-    """Comparisons as scores of outputs: 1, 0.5 or 0 for each of the two."""
-    return replace(
-        judged,
-        item=np.r_[judged.item, judged.item],
-        system=np.r_[judged.system, judged.against],
-        rater=np.r_[judged.rater, judged.rater],
-        score=np.r_[judged.value, 1 - judged.value],
-    )
-
-
-def _contexts(table: RatingTable) -> dict[str, str]:
-    """Item -> its context, for the items that have one."""
-    frame = table.frame
-    if frame["context"].null_count() == frame.height:
-        return {}
-    pairs = frame.filter(pl.col("context").is_not_null()).select("item", "context").unique()
-    return dict(pairs.cast(pl.String).iter_rows())
-
-
 def _box_tests(judged: Judgements) -> Iterator[TestRow]:
     """Do systems differ in what is ticked? (RankME, section 3: added against missed information.)"""
     if judged.treatment.kind != "boxes" or len(judged.systems) < 2:
@@ -327,7 +247,7 @@ def _box_tests(judged: Judgements) -> Iterator[TestRow]:
         effect=result.cramers_v,
         n=int(result.n),
         reason=result.reason,
-        notes=result.notes,
+        notes=(*result.notes, _TICKS),
     )
 
 
@@ -336,6 +256,9 @@ def _warnings(table: RatingTable, judged: Sequence[Judgements], study: Study | N
     people = {name for j in judged if table.kinds[j.criterion] in ASKED for name in j.raters}
     if len(people) == 1:
         yield "there is only one rater: agreement cannot be measured, and the ranking is one person's opinion"
+    few = sorted(j.criterion for j in judged if 1 < np.unique(j.dialogue).size < FEW_ITEMS)
+    if few and any(len(j.systems) > 1 for j in judged):
+        yield f"{', '.join(few)}: fewer than {FEW_ITEMS} items, so rankings are too sure of themselves"
     for j in judged:
         if len(j.items) == 1:
             yield f"{j.criterion}: there is only one item, so the ranking may not hold on another"
@@ -345,7 +268,8 @@ def _warnings(table: RatingTable, judged: Sequence[Judgements], study: Study | N
         if j.score.size > MOST_RATINGS and table.kinds[j.criterion] in ASKED:
             yield (
                 f"{j.criterion}: more than {MOST_RATINGS:,} ratings, so intervals clustered by dialogue and "
-                "rater are left to `palaver trust interval`"
+                "rater are left to `palaver trust interval`, and those of agreement and correlation take "
+                "outputs for independent"
             )
         if len(j.systems) == 1:
             yield f"{j.criterion}: there is only one system, so there is nothing to rank"

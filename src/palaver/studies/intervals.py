@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from palaver.schema.judge import Direction
@@ -24,18 +23,6 @@ from palaver.studies.results import IntervalRow
 
 MOST_RATINGS = 50_000
 """Of one criterion; with more, an analysis leaves these intervals to `palaver trust interval`."""
-
-
-def dialogue_codes(table: RatingTable, judged: Judgements) -> Ints:
-    """For each judgement a code of its dialogue: the context of its item, or the item itself."""
-    frame = table.frame
-    if frame["context"].null_count() == frame.height:
-        return judged.item.astype(np.int64)
-    pairs = frame.filter(pl.col("context").is_not_null()).select("item", "context").unique("item")
-    contexts = dict(pairs.cast(pl.String).iter_rows())
-    names = judged.items.replace(contexts)
-    codes = names.rank("dense").to_numpy().astype(np.int64) - 1
-    return np.asarray(codes[judged.item])
 
 
 def raters_cross_dialogues(dialogue: Ints, rater: Codes) -> bool:
@@ -66,7 +53,7 @@ def crossed_intervals(
         or direction == "neither"
     ):
         return ()
-    dialogue = dialogue_codes(table, judged)
+    dialogue = judged.dialogue.astype(np.int64)
     if judged.sampling is None and not raters_cross_dialogues(dialogue, judged.rater):
         return ()
     return clustered_intervals(judged, dialogue, confidence, -1.0 if direction == "lower" else 1.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -36,6 +36,8 @@ class Judgements:
     against: Codes
     """-1 where there is no other system."""
     rater: Codes
+    dialogue: Codes
+    """What items may share: the context, or the item itself where it has none. Drawn and left out as one."""
     unit: Codes
     """What was judged: an output (item x system), or an unordered pair of outputs."""
     value: Floats
@@ -57,18 +59,16 @@ class Judgements:
     def n_units(self) -> int:
         return int(self.unit.max()) + 1 if self.unit.size else 0
 
+    def only(self, kept: NDArray[np.bool_]) -> Judgements:
+        """Some of the judgements; codes and names stay."""
+        names = ("item", "system", "against", "rater", "dialogue", "unit", "value", "score", "seconds")
+        rows = {name: getattr(self, name)[kept] for name in names}
+        return replace(self, **rows, sampling=None if self.sampling is None else self.sampling[kept])
+
     def ticked(self, option: str) -> NDArray[np.bool_]:
         """For boxes: whether `option` is ticked in each judgement."""
         holds = np.array([option in text.split("|") for text in self.texts])
         return holds[self.value.astype(np.int64)]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CellMeans:
-    """Mean scores of combinations of names. Codes ascend and mean the same in all criteria."""
-
-    cell: Ints
-    mean: Floats
 
 
 def judgements_of(table: RatingTable, criterion: str, normalisation: str = "auto") -> Judgements:
@@ -108,6 +108,7 @@ def judgements_of(table: RatingTable, criterion: str, normalisation: str = "auto
         system=system,
         against=against,
         rater=rater,
+        dialogue=_dialogues(table, item, items),
         unit=unit,
         value=value,
         score=score,
@@ -128,6 +129,23 @@ def _sampling(column: pl.Series) -> Floats | None:
     return np.asarray(column.fill_null(1.0).cast(pl.Float64).to_numpy())
 
 
+def contexts_of(table: RatingTable) -> dict[str, str]:
+    """Item -> its context, for the items that have one."""
+    frame = table.frame
+    if frame["context"].null_count() == frame.height:
+        return {}
+    pairs = frame.filter(pl.col("context").is_not_null()).select("item", "context").unique("item")
+    return dict(pairs.cast(pl.String).iter_rows())
+
+
+def _dialogues(table: RatingTable, item: Codes, items: pl.Series) -> Codes:
+    contexts = contexts_of(table)
+    if not contexts:
+        return item
+    codes = items.replace(contexts).rank("dense").to_numpy().astype(np.int32) - 1
+    return np.asarray(codes[item])
+
+
 def normalisation_of(treatment: Treatment, normalisation: str) -> str:
     """The normalisation that a criterion gets when `normalisation` is asked for.
 
@@ -145,21 +163,6 @@ def shared_codes(judged: Sequence[Judgements], key: Key) -> tuple[list[Ints], in
         return [np.arange(len(names[0]))], len(names[0])
     union = pl.concat(names).unique().sort()
     return [union.search_sorted(own).to_numpy().astype(np.int64) for own in names], len(union)
-
-
-def cell_means(judged: Sequence[Judgements], keys: Sequence[Key]) -> list[CellMeans]:
-    """Mean scores of each combination of `keys` in each criterion."""
-    combined = [np.zeros(j.item.size, dtype=np.int64) for j in judged]
-    for key in keys:
-        places, n = shared_codes(judged, key)
-        for i, j in enumerate(judged):
-            combined[i] = combined[i] * n + places[i][getattr(j, key)]
-    means = []
-    for j, codes in zip(judged, combined, strict=True):
-        known = np.isfinite(j.score)
-        cells, where = np.unique(codes[known], return_inverse=True)
-        means.append(CellMeans(cells, np.bincount(where, j.score[known]) / np.bincount(where)))
-    return means
 
 
 def _codes(*columns: pl.Series) -> tuple[list[Codes], pl.Series]:

@@ -47,8 +47,9 @@ def rank_systems(judged: Judgements, resampling: Resampling) -> Iterator[Ranking
     else:
         yield _bootstrap_row(judged, judged.score, judged.criterion, unit_of(judged), resampling)
         compared, item = compare_within_screens(judged)
-    yield _trueskill_row(judged, compared, item, resampling)
-    yield _bradley_terry_row(judged, compared, item, resampling)
+    dialogue = _dialogue_of_item(judged)[item]
+    yield _trueskill_row(judged, compared, dialogue, resampling)
+    yield _bradley_terry_row(judged, compared, dialogue, resampling)
 
 
 def compare_within_screens(judged: Judgements) -> tuple[Comparisons, Codes]:
@@ -131,6 +132,7 @@ def _bootstrap_row(
     result = paired_bootstrap(
         table,
         judged.systems,
+        by=_dialogue_of_item(judged),
         n_replicates=resampling.n_replicates,
         confidence=resampling.confidence,
         rng=resampling.rng,
@@ -140,6 +142,13 @@ def _bootstrap_row(
     pair = judged.treatment.kind == "pair"
     reasons = [_reason_of_mean(table[:, i], score, system == i, pair) for i in range(len(judged.systems))]
     return _row(criterion, "bootstrap", unit, result, result.means, counts, reasons)
+
+
+def _dialogue_of_item(judged: Judgements) -> Ints:
+    """Items of one dialogue are drawn together."""
+    dialogue = np.arange(len(judged.items)) + int(judged.dialogue.max(initial=-1)) + 1  # of nobody's item
+    dialogue[judged.item] = judged.dialogue
+    return dialogue
 
 
 def _reason_of_mean(item_means: Floats, score: Floats, own: NDArray[np.bool_], pair: bool) -> str:
@@ -177,12 +186,12 @@ def _reasons_of_games(matrix: WinMatrix) -> list[str]:
 
 
 def _trueskill_row(
-    judged: Judgements, compared: Comparisons, item: Codes, resampling: Resampling
+    judged: Judgements, compared: Comparisons, dialogue: Ints, resampling: Resampling
 ) -> RankingRow:
     result = trueskill_groups(
         compared,
         judged.systems,
-        by=item,
+        by=dialogue,
         n_replicates=resampling.n_replicates,
         confidence=resampling.confidence,
         settings=STATIC,
@@ -196,12 +205,12 @@ def _trueskill_row(
 
 
 def _bradley_terry_row(
-    judged: Judgements, compared: Comparisons, item: Codes, resampling: Resampling
+    judged: Judgements, compared: Comparisons, dialogue: Ints, resampling: Resampling
 ) -> RankingRow:
     result = bradley_terry_bootstrap(
         compared,
         judged.systems,
-        by=item,
+        by=dialogue,
         n_replicates=resampling.n_replicates,
         confidence=resampling.confidence,
         rng=resampling.rng,
@@ -217,6 +226,9 @@ def _reason_of_width(result: Ranking, i: int) -> str:
     low, high = result.intervals[i].low, result.intervals[i].high
     if result.n_items < 2:
         return _ONE_ITEM
+    if np.isnan(low) and result.intervals[i].n_undefined < result.n_replicates:
+        share = result.intervals[i].n_undefined / result.n_replicates
+        return f"no bound in {share:.0%} of the draws of items: too few decided otherwise for an interval"
     if result.n_replicates > 1 and high - low <= _NO_WIDTH * max(1.0, abs(high)):
         return f"all items say the same: {_UNSURE}"
     return ""

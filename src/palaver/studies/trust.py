@@ -19,8 +19,8 @@ from palaver.errors import DataError, UserError, nearest
 from palaver.schema import RunRecord, record_run
 from palaver.schema.judge import Direction
 from palaver.schema.run import plain
-from palaver.studies.intervals import clustered_intervals, dialogue_codes
-from palaver.studies.judgements import Floats, Ints, Judgements, judgements_of
+from palaver.studies.intervals import clustered_intervals
+from palaver.studies.judgements import Floats, Ints, Judgements, contexts_of, judgements_of
 from palaver.studies.ratings import ASKED, RatingTable
 from palaver.studies.results import IntervalRow
 from palaver.tabular import Tabular, columns_of
@@ -153,19 +153,15 @@ def people_of(
             f"people did not rate {criterion!r}{nearest(criterion, able)}", f"they rated {', '.join(able)}"
         )
     judged = judgements_of(table, criterion or able[0])
-    codes = dialogue_codes(table, judged)
+    codes = judged.dialogue.astype(np.int64)
     names = _names_of(table, judged, codes)
     return People(judged, codes, names)
 
 
 def _names_of(table: RatingTable, judged: Judgements, codes: Ints) -> tuple[str, ...]:
     """The name of each dialogue code: its context, or its item where it has none."""
-    rows = table.frame
     names: list[str] = [""] * (int(codes.max()) + 1)
-    contexts: dict[str, str] = {}
-    if rows["context"].null_count() < rows.height:
-        pairs = rows.filter(pl.col("context").is_not_null()).select("item", "context").unique("item")
-        contexts = dict(pairs.cast(pl.String).iter_rows())
+    contexts = contexts_of(table)
     items = judged.items.to_list()
     first = np.unique(judged.item, return_index=True)
     for item, at in zip(*first, strict=True):
@@ -311,7 +307,7 @@ def read_verdicts(
         )
     name = judge or raters[0]
     own = judged.rater == raters.index(name)
-    codes = dialogue_codes(table, judged)
+    codes = judged.dialogue.astype(np.int64)
     dialogues = _names_of(table, judged, codes)
     sums: dict[tuple[str, ...], list[float]] = {}
     said: dict[tuple[str, ...], list[float]] = {}

@@ -145,11 +145,16 @@ def _describe(row: CalibrationRow) -> str:
         return f"{row.verdict}: nothing is known of {row.judge} {where} ({row.reason})"
     error = f"people minus {row.judge} is {row.error:+.2f} [{row.low:+.2f}, {row.high:+.2f}] {where}"
     meaning = {
-        "PASS": f"within ±{row.margin:g}, so its calibrated scores may be used",
+        "PASS": f"within ±{row.margin:g} on average, so means of its calibrated scores may be used",
         "FAIL": f"more than ±{row.margin:g}: its scores must not be used here",
         "INCONCLUSIVE": f"too few ratings to say whether it is within ±{row.margin:g}",
     }[row.verdict]
-    return f"{row.verdict}: {error}, {meaning}"
+    single = f"its correlation with single ratings is {row.correlation:.2f}"
+    if math.isnan(row.correlation):
+        single = "of single ratings it says nothing, as one side does not vary"
+    if row.place == "here":
+        single += " (look at this, too: calibration makes the mean error small for any judge)"
+    return f"{row.verdict}: {error}, {meaning}; {single}"
 
 
 def _corrected(
@@ -182,5 +187,5 @@ def _corrected(
     return (
         f"{corrected.observed:.0%} of {all_good.size:,} outputs reach {threshold:g} by {verdicts.judge}; "
         f"corrected for its errors (sensitivity {corrected.sensitivity:.2f}, specificity "
-        f"{corrected.specificity:.2f}) it is {corrected.value:.2f} {ends}"
+        f"{corrected.specificity:.2f}) it is {corrected.value:.2f} {ends}, outputs taken for independent"
     )
