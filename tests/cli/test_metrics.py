@@ -136,5 +136,7 @@ def test_notes_name_the_systems_they_are_about(tmp_path: Path, palaver: Palaver)
     ran = palaver("metrics", path, "--by", "diversity_2", "--by", "empty")
     assert ran.code == 0, ran.err
     assert "diversity_2: responses without a score: 1 of a, 2 of b" in ran.out
-    assert "diversity_2 of c, empty of a and c: all replicates are equal" in ran.out
+    assert "diversity_2 of a and c, empty of a and c: all replicates are equal" in ran.out
     assert "diversity_2 of b: an interval needs two responses" in ran.out
+    assert "differences by diversity_2 (a minus c), empty (a minus c): all replicates are equal" in ran.out
+    assert "diversity_2 (a minus b, b minus c): a test needs two items" in ran.out
