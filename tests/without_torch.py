@@ -40,7 +40,7 @@ NEEDS_MODELS = (
     "probe run minilm --triplets triplets.jsonl",
     "train responder experiment.toml",
     "train show tiny",
-    "train keys",
+    "train fields",
     "train status folder",
     "reproduce personality",
     "reproduce probes",

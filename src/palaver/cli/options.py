@@ -225,7 +225,7 @@ NewKeys = Annotated[
 Qr = Annotated[bool, typer.Option("--qr/--no-qr", help="Print the link for people as a QR code.")]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Replace a key of the experiment; repeat it for more."),
+    typer.Option("--set", metavar="FIELD=VALUE", help="Replace a field of the experiment; repeat it."),
 ]
 
 
