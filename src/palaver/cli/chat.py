@@ -26,6 +26,7 @@ from palaver.generation.options import DecodingOptions
 from palaver.generation.system import notes, parse_ocean
 from palaver.generation.systems_file import best_system, find_system
 from palaver.readers import write_dialogues
+from palaver.tabular import show_fixed
 
 DEFAULTS: dict[str, Any] = {"method": "sample", "temperature": 0.8, "top_p": 0.9, "no_repeat_ngram": 3}
 """How replies are drawn in a chat unless the systems file or an option says otherwise."""
@@ -323,7 +324,7 @@ class _Screen:
         if self.verbose:
             for said in replies:
                 used = f"; knowledge: {said.knowledge}" if said.knowledge else ""
-                lnp = "" if said.reply.logprob is None else f"; ln p {said.reply.logprob:.2f}"
+                lnp = "" if said.reply.logprob is None else f"; ln p {show_fixed(said.reply.logprob)}"
                 if used or lnp:
                     self.say(f"{said.system}{lnp}{used}", error=True)
 
