@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -31,6 +32,7 @@ from palaver.tabular import show_fixed
 DEFAULTS: dict[str, Any] = {"method": "sample", "temperature": 0.8, "top_p": 0.9, "no_repeat_ngram": 3}
 """How replies are drawn in a chat unless the systems file or an option says otherwise."""
 
+_SAME_AS_COMMAND = re.compile(r"--(speaker|ocean|knowledge)\b")
 COMMANDS = {
     "/help": "what can be typed",
     "/speaker NAME": "speak as NAME; off: as nobody in particular",
@@ -104,6 +106,12 @@ def chat(
     session.run()
 
 
+def _in_chat(error: UserError) -> UserError:
+    """The same error with the commands of the chat in place of the options that do the same."""
+    message, hint = (_SAME_AS_COMMAND.sub(r"/\1", text) for text in (error.message, error.hint or ""))
+    return UserError(message, hint, error.problems)
+
+
 class _Session:
     """The loop: lines in, replies out."""
 
@@ -122,7 +130,7 @@ class _Session:
             except UserError as error:
                 if not self.screen.interactive:
                     raise
-                show_error(error)
+                show_error(_in_chat(error))
             except KeyboardInterrupt:
                 if not self.screen.interactive:
                     raise
