@@ -48,8 +48,9 @@ from sacrebleu.significance import Result, _paired_bs_test
 from benchmarks.harness import Table, best_of, machine, run_palaver
 from palaver.corpora.catalogue import read_corpus
 from palaver.metrics.bleu import bleu, bleu_statistics
-from palaver.metrics.evaluate import SystemResponses, choose_metrics, evaluate, measure
+from palaver.metrics.evaluate import choose_metrics, evaluate, measure
 from palaver.metrics.examples import Example, Examples
+from palaver.metrics.systems import SystemResponses
 from palaver.statistics.bootstrap import Resampling
 from palaver.text.words import words
 

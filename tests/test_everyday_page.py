@@ -12,7 +12,7 @@ from palaver.artefacts import digest
 from palaver.files import sha256_of
 from palaver.generation.systems_file import CHAT, EVERYDAY, find_system
 from palaver.generation.written import SHIPPED, read_exchanges
-from palaver.models.shipped import shipped_checkpoint
+from palaver.models.catalogue import shipped_checkpoint
 
 PAGE = read_page("everyday")
 

@@ -15,7 +15,7 @@ import pytest
 from hatchling.builders.wheel import WheelBuilder
 
 from palaver import __version__
-from palaver.models.shipped import IN_DATA, SHELVES
+from palaver.models.catalogue import IN_DATA, SHELVES
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "palaver"
@@ -111,7 +111,7 @@ FIND = """
 import json
 import palaver
 from palaver.errors import UserError
-from palaver.models.shipped import SHELVES, models_on, shipped_checkpoint
+from palaver.models.catalogue import SHELVES, models_on, shipped_checkpoint
 
 try:
     missing = str(shipped_checkpoint("default-personality") and "")

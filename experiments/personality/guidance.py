@@ -26,8 +26,8 @@ import prepare  # type: ignore[import-not-found]
 
 from palaver.generation.checkpoint import CheckpointSystem
 from palaver.generation.decode import Decoding
+from palaver.models.catalogue import shipped_checkpoint
 from palaver.models.likelihood import Reply, open_language_model
-from palaver.models.shipped import shipped_checkpoint
 from palaver.personality.fidelity import measure_fidelity
 from palaver.personality.pools import Choice
 from palaver.personality.protocol import run_protocol

@@ -23,8 +23,8 @@ from palaver.files import sha256_of
 from palaver.generation.conversation import Conversation
 from palaver.generation.system import settings
 from palaver.generation.systems_file import CHAT, EVERYDAY, open_system
+from palaver.models.catalogue import shipped_checkpoint
 from palaver.models.packages import PACKAGES
-from palaver.models.shipped import shipped_checkpoint
 
 PROMPTS = {
     "Hi, how are you?": "I'm good, thanks for asking.",

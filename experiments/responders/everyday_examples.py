@@ -75,7 +75,7 @@ def reply(part: str) -> list[dict[str, Any]]:
     from palaver.generation.checkpoint import CheckpointSystem
     from palaver.generation.decode import Decoding, decode
     from palaver.generation.systems_file import CHAT, find_system
-    from palaver.models.shipped import shipped_checkpoint
+    from palaver.models.catalogue import shipped_checkpoint
     from palaver.models.turns import encode_turns, join_turns
 
     torch.set_num_threads(1)

@@ -52,8 +52,8 @@ def prepare(given: argparse.Namespace) -> None:
     from palaver.corpora.catalogue import read_corpus
     from palaver.knowledge.candidates import reading_sentences
     from palaver.knowledge.features import FeatureTable
+    from palaver.knowledge.ranker import shipped_ranker
     from palaver.knowledge.selector import OracleSelector
-    from palaver.knowledge.trained import shipped_ranker
     from palaver.knowledge.trained_encoder import ALL_FEATURES, WEIGHTS
     from palaver.text.tfidf import Tfidf
 

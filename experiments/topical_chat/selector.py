@@ -37,8 +37,8 @@ from palaver.knowledge.candidates import reading_sentences
 from palaver.knowledge.corpus import shares_of
 from palaver.knowledge.encoder import UnitVectors
 from palaver.knowledge.features import FeatureTable, Priors, hash_of
+from palaver.knowledge.ranker import Ranker, TrainedSelector, load_ranker
 from palaver.knowledge.selector import Group, OracleSelector, Query, Selector, first_best, make_selector
-from palaver.knowledge.trained import Ranker, TrainedSelector, load_ranker
 from palaver.knowledge.trained_encoder import ALL_FEATURES, TrainedEncoderSelector, with_meanings
 from palaver.models.encoders import Places, open_encoder
 from palaver.probes.vectors import encode_texts

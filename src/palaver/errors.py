@@ -243,10 +243,10 @@ _EXPECTED = {
     **dict.fromkeys(("dict_type", "model_type", "mapping_type"), "expected a table"),
     "scale_type": 'expected a table such as {{ kind = "likert" }}',
     "literal_error": "expected {expected}",
-    "greater_than": "expected more than {gt:g}",
-    "greater_than_equal": "expected at least {ge:g}",
-    "less_than": "expected less than {lt:g}",
-    "less_than_equal": "expected at most {le:g}",
+    "greater_than": "expected more than {gt:.15g}",
+    "greater_than_equal": "expected at least {ge:.15g}",
+    "less_than": "expected less than {lt:.15g}",
+    "less_than_equal": "expected at most {le:.15g}",
 }
 """Pydantic's types of error; it speaks of tuples and dictionaries, a TOML file of lists and tables."""
 
@@ -261,7 +261,8 @@ def explain_mistake(mistake: Mapping[str, Any], known: Sequence[str] = ()) -> st
     if kind == "value_error":
         return str(mistake["ctx"]["error"])
     expected = _EXPECTED.get(kind, mistake["msg"]).format(**mistake.get("ctx", {}))
-    return f"{expected}, found {short_repr(mistake['input'])}"
+    choices = re.findall("'([^']+)'", expected) if kind == "literal_error" else []
+    return f"{expected}, found {short_repr(mistake['input'])}{nearest(str(mistake['input']), choices)}"
 
 
 def short_repr(value: object) -> str:

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 20
 """Rows that a notebook shows; a frame has them all."""
+DASH = "–"
+"""What is undefined."""
+MINUS = "−"
+_LARGE = 1e7
+"""From here on a number of fixed decimals is written with an exponent."""
 _MOST_NAMES = 4
 _MOST_LETTERS = 120
 
@@ -114,13 +119,42 @@ def show_value(value: object) -> str:
 def show_number(value: float) -> str:
     """`0.123`, `12.3`, `12,346`; an undefined one is a dash."""
     if math.isnan(value):
-        return "–"
+        return DASH
     size = abs(value)
     if math.isinf(value) or 0 < size < 0.0005:
-        return f"{value:.2g}"
+        return _with_minus(f"{value:.2g}")
     if size >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.{3 if size < 10 else 2 if size < 100 else 1}f}"
+        return _with_minus(f"{value:,.0f}")
+    return show_fixed(value, 3 if size < 10 else 2 if size < 100 else 1)
+
+
+def show_fixed(value: float, digits: int = 2) -> str:
+    """A number with a fixed count of decimals and a real minus sign; a dash when it is not finite.
+
+    >>> show_fixed(-0.004), show_fixed(1234.5, 1), show_fixed(float("nan"))
+    ('0.00', '1,234.5', '–')
+    """
+    if not math.isfinite(value):
+        return DASH
+    if abs(value) >= _LARGE:
+        return f"{value:.{max(digits, 2)}e}".replace("-", MINUS)
+    text = f"{value:,.{digits}f}"
+    return _with_minus(text) if text.strip("-0.,") else text.lstrip("-")  # what rounds to 0 has no sign
+
+
+def _with_minus(text: str) -> str:
+    return MINUS + text[1:] if text.startswith("-") else text
+
+
+def show_signed(value: float, digits: int = 2) -> str:
+    """The same with a plus sign for what is above nothing."""
+    text = show_fixed(value, digits)
+    return f"+{text}" if value > 0 and text.strip("0.,") else text
+
+
+def show_interval(low: float, high: float, digits: int = 2) -> str:
+    """`[0.12, 0.34]`."""
+    return f"[{show_fixed(low, digits)}, {show_fixed(high, digits)}]"
 
 
 def _is_empty(column: pl.Series) -> bool:

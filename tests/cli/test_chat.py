@@ -193,6 +193,15 @@ def test_retry_names_no_option_that_has_no_effect(palaver: Palaver, typed: Typed
     assert "(the same again)" in ran.err
 
 
+def test_a_hint_inside_a_chat_names_the_command(palaver: Palaver, typed: Typed, checkpoints: Path) -> None:
+    typed("hello", "/speaker Joey", "hello", terminal=True)
+    ran = palaver("chat", checkpoints / "friends")
+    assert "/speaker is one of Joey, Ross" in ran.err
+    assert "--speaker" not in ran.err
+    typed("hello")
+    assert "--speaker is one of Joey, Ross" in palaver("chat", checkpoints / "friends").err
+
+
 def test_speakers(palaver: Palaver, typed: Typed, checkpoints: Path) -> None:
     friends = checkpoints / "friends"
     typed("hello")

@@ -59,7 +59,7 @@ def test_names(names: completion.Complete, some: set[str]) -> None:
 
 
 def test_a_model_that_is_not_installed_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("palaver.models.shipped.models_on", lambda shelf: {})
+    monkeypatch.setattr("palaver.models.catalogue.models_on", lambda shelf: {})
     ((name, word),) = completion.systems("default-pers")
     assert name == "default-personality"
     assert word.startswith("not installed")

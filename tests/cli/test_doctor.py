@@ -71,7 +71,7 @@ def test_models_of_the_data_package(monkeypatch: pytest.MonkeyPatch, cache: Path
     lines = ['palaver-data==1.0.0; extra == "data"']
     monkeypatch.setattr(importlib.metadata, "requires", lambda name: lines)
     assert list(doctor._missing_of("data")) == []
-    monkeypatch.setattr("palaver.models.shipped.models_on", lambda shelf: {})
+    monkeypatch.setattr("palaver.models.catalogue.models_on", lambda shelf: {})
     assert list(doctor._missing_of("data")) == ["palaver-data"]
 
 

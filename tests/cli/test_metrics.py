@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,26 @@ def test_what_is_wrong_is_said(
     assert said in ran.err
 
 
+@pytest.mark.parametrize("verb", ["metrics", "judge"])
+def test_where_to_write_is_looked_at_before_the_work(
+    verb: str, responses: Path, tmp_path: Path, palaver: Palaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by = ("--by", "nowhere:at_all")  # not looked for: the name of the file is wrong already
+    wrong = palaver(verb, responses, *by, "--out", tmp_path / "scores.doc")
+    assert (wrong.code, "cannot tell the format of 'scores.doc'" in wrong.err) == (1, True)
+    assert ".xlsx" in wrong.err
+    monkeypatch.setitem(sys.modules, "xlsxwriter", None)
+    missing = palaver(verb, responses, *by, "--out", tmp_path / "scores.xlsx")
+    assert (missing.code, "[sheets]" in missing.err) == (1, True)
+
+
+def test_scores_as_a_sheet_are_what_analyse_reads(responses: Path, tmp_path: Path, palaver: Palaver) -> None:
+    out = tmp_path / "scores.xlsx"
+    assert palaver("metrics", responses, "--by", "words", "--by", "chrf", "--out", out).code == 0
+    judged = palaver("study", "describe", out, "--json")
+    assert judged.code == 0, judged.err
+
+
 def test_the_metrics_are_listed(palaver: Palaver) -> None:
     listed = palaver("metrics", "--list").out.split()
     assert {"bleu", "chrf", "rouge_l", "knowledge_f1"} <= set(listed)
@@ -136,5 +157,7 @@ def test_notes_name_the_systems_they_are_about(tmp_path: Path, palaver: Palaver)
     ran = palaver("metrics", path, "--by", "diversity_2", "--by", "empty")
     assert ran.code == 0, ran.err
     assert "diversity_2: responses without a score: 1 of a, 2 of b" in ran.out
-    assert "diversity_2 of c, empty of a and c: all replicates are equal" in ran.out
+    assert "diversity_2 of a and c, empty of a and c: all replicates are equal" in ran.out
     assert "diversity_2 of b: an interval needs two responses" in ran.out
+    assert "differences by diversity_2 (a minus c), empty (a minus c): all replicates are equal" in ran.out
+    assert "diversity_2 (a minus b, b minus c): a test needs two items" in ran.out

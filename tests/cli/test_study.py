@@ -249,7 +249,7 @@ def test_simulate_with_a_truth_of_ones_own(palaver: Palaver) -> None:
     truth = ["--truth", "system-A=0", "--truth", "system-B=2.5"]
     ran = palaver("study", "simulate", "--systems", 2, "--items", 3, "--out", "r.csv", *truth)
     assert ran.code == 0
-    assert "truth, quality: system-B +0.94 > system-A -0.94" in ran.out
+    assert "truth, quality: system-B +0.94 > system-A −0.94" in ran.out
 
 
 def test_simulated_truth_has_no_negative_zero(palaver: Palaver) -> None:

@@ -423,6 +423,7 @@ def test_what_may_be_published(palaver: Palaver, served: Path, tmp_path: Path) -
 
 
 def test_spreadsheets_run_nothing(palaver: Palaver, served: Path, tmp_path: Path) -> None:
+    from palaver.readers.rating_files import iter_ratings
     from palaver.server.database import Database, sqlite_url
     from palaver.server.tables import answer
 
@@ -444,6 +445,12 @@ def test_spreadsheets_run_nothing(palaver: Palaver, served: Path, tmp_path: Path
         "'=cmd|' /C calc'!A0", "'+1+1", "-2", "'@SUM(1)", "'\tx", "plain", "-1.5e3", "'-a"
     ]  # fmt: skip
     assert palaver("study", "export", served, "--excel", "--out", "e.jsonl").code == 2
+    ran = palaver("study", "export", served, "--out", "e.xlsx")
+    assert ran.code == 0, ran.err
+    assert "next: palaver study analyse e.xlsx" in ran.out
+    assert [r.system for r in iter_ratings(tmp_path / "e.xlsx")][: len(texts)] == [t.strip() for t in texts]
+    refused = palaver("study", "export", served, "--excel", "--out", "f.xlsx")
+    assert (refused.code, "without --excel" in refused.err) == (2, True)
 
 
 def test_new_keys_end_every_session(serve: Callable[..., Server], study: Path) -> None:

@@ -124,8 +124,8 @@ def test_mistakes_are_named(palaver: Palaver, trial: Path) -> None:
     assert "there is no file nowhere.toml" in palaver("train", "responder", "nowhere.toml").err
     wrong = palaver("train", "responder", trial, "--set", "optimiser.epoch=3")
     assert wrong.code == 1
-    assert "optimiser.epoch: there is no such key (did you mean 'epochs'?)" in wrong.err
-    assert "expected KEY=VALUE" in palaver("train", "responder", trial, "--set", "nonsense").err
+    assert "optimiser.epoch: there is no such field (did you mean 'epochs'?)" in wrong.err
+    assert "expected FIELD=VALUE" in palaver("train", "responder", trial, "--set", "nonsense").err
     if not torch.cuda.is_available():
         gpu = palaver("train", "responder", trial, "--device", "cuda")
         assert gpu.code == 1
@@ -207,14 +207,14 @@ def test_examples_are_sound(path: Path, monkeypatch: pytest.MonkeyPatch, tmp_pat
     load_experiment(path)
 
 
-def test_the_reference_has_every_key() -> None:
+def test_the_reference_has_every_field() -> None:
     from palaver.training.experiment_file import reference
 
     parts = []
-    for title, keys in reference():
+    for title, fields in reference():
         heading = f"`{title}`" if title.startswith("[") else title[0].upper() + title[1:]
-        parts += [f"## {heading}\n", "| key | default | |", "|---|---|---|"]
-        for name, default, meaning in keys:
+        parts += [f"## {heading}\n", "| field | default | |", "|---|---|---|"]
+        for name, default, meaning in fields:
             parts.append(f"| `{name}` | {f'`{default}`' if default else ''} | {meaning} |")
         parts.append("")
     page = (ROOT / "docs" / "reference" / "experiment-file.md").read_text(encoding="utf-8")

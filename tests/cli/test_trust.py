@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -134,3 +135,53 @@ def test_plans_sequences_and_what_they_refuse(palaver: Palaver, tmp_path: Path) 
     assert (wide.code, "as large as the scale" in wide.err) == (1, True)
     alone = palaver("trust", "plan", people, "--budget", "5", "--study-for-plan", tmp_path / "p.toml")
     assert alone.code == 2
+
+
+@pytest.fixture
+def below_zero(tmp_path: Path) -> tuple[Path, Path]:
+    """People and a judge on a scale around 0; system a is behind."""
+    rows, verdicts = [HEAD], [f"{HEAD},kind"]
+    for i in range(40):
+        for s, system in enumerate("ab"):
+            quality = (i + 2 * s * i + i * i // 5) % 3 + 2 * s - 4
+            verdicts.append(f"i{i},{system},scorer,quality,{quality},llm")
+            rows += [f"i{i},{system},r{r},quality,{quality + (i + r) % 2}" for r in range(3 if i < 20 else 0)]
+    files = (tmp_path / "people.csv", tmp_path / "judge.csv")
+    for path, lines in zip(files, (rows, verdicts), strict=True):
+        path.write_text("\n".join(lines) + "\n")
+    return files
+
+
+@pytest.mark.parametrize(
+    ("verb", "words", "next_verb"),
+    [
+        ("interval", [], r"trust plan PEOPLE --reach 0\.\d+"),
+        ("ppi", [], r"trust plan PEOPLE JUDGE --reach 0\.\d+"),
+        ("alt-test", ["--replicates", "20"], "trust ppi PEOPLE JUDGE"),
+        ("sequence", [], "study analyse PEOPLE"),
+        ("plan", ["--reach", "0.5"],
+         "trust plan PEOPLE JUDGE --reach 0.5 --study study.toml --study-for-plan plan.toml"),
+        ("calibrate", [], "trust ppi PEOPLE JUDGE"),
+    ],
+)  # fmt: skip
+def test_minus_signs_are_real_and_the_next_step_is_named(
+    verb: str, words: list[str], next_verb: str, palaver: Palaver, below_zero: tuple[Path, Path]
+) -> None:
+    people, judge = below_zero
+    files = [people] if verb in ("interval", "sequence") else [people, judge]
+    ran = palaver("trust", verb, *files, *words)
+    assert ran.code == 0, ran.err
+    *told, last = ran.out.rstrip().splitlines()
+    assert not re.search(r"(?<![\w/.-])-\d", "\n".join(told)), ran.out
+    assert "−" in ran.out or verb in ("alt-test", "plan", "calibrate")
+    assert "−0.00 " not in ran.out
+    wanted = next_verb.replace("PEOPLE", str(people)).replace("JUDGE", str(judge))
+    assert re.fullmatch(f"next: palaver {wanted}", last), last
+    assert "next:" not in palaver("trust", verb, *files, *words, "--json").out
+
+
+def test_the_better_system_is_not_told_with_a_negative_figure_of_its_own(
+    palaver: Palaver, below_zero: tuple[Path, Path]
+) -> None:
+    ran = palaver("trust", "sequence", below_zero[0])
+    assert re.search(r"b is better than a \(a against b: −\d\.\d\d \[−", ran.out), ran.out

@@ -16,9 +16,9 @@ import pytest
 
 from palaver.errors import ConfigError, DataError, UserError
 from palaver.evaluation.experiment import load_experiment
-from palaver.evaluation.finished import is_finished
 from palaver.evaluation.plan import plan_run
 from palaver.evaluation.run import Options, run_experiment
+from palaver.evaluation.run_record import is_finished
 from palaver.evaluation.store import Store
 
 from ..server.sham import come_in, work

@@ -371,3 +371,36 @@ def test_events_that_break_off(server: Server, talk: Talk, monkeypatch: pytest.M
             api.stream(Request(talk("hi")), said.append)
     assert said == ["fine", "be", "be"]
     assert len(server.asked) == 5
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    ("decoding", "said"),
+    [
+        (
+            {"max_length": 7},
+            "api stops a reply after 7 tokens, whole or not; a larger max_length lets it go on",
+        ),
+        ({}, "api: the server stopped a reply before its end; a larger max_length may let it go on"),
+    ],
+)
+def test_a_reply_that_was_cut_is_said_as_that_of_a_checkpoint(
+    decoding: dict[str, Any], said: str, streamed: bool, server: Server, talk: Talk
+) -> None:
+    events = b"".join(
+        b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n"
+        for choice in (
+            {"delta": {"content": "it goes"}, "finish_reason": None},
+            {"delta": {}, "finish_reason": "length"},
+        )
+    )
+    whole = completion("it goes", finish_reason="length")
+    server.script = [(200, events if streamed else whole, {}), (200, completion(finish_reason="stop"), {})]
+    api = system(server, decoding=decoding)
+    request = Request(talk("hi"))
+    reply = api.stream(request, lambda piece: None) if streamed else api.reply([request])[0]
+    assert reply.text == "it goes"
+    assert tuple(api.notes) == (said,)
+    whole_one = system(server, decoding=decoding)
+    whole_one.reply([request])
+    assert not len(whole_one.notes)

@@ -228,12 +228,12 @@ def test_systems_toml_of_the_folder_is_found(tmp_path: Path, monkeypatch: pytest
 def test_shipped_checkpoints(checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "default").mkdir()  # a folder of that name does not hide the shipped one
-    monkeypatch.setattr("palaver.models.shipped.shipped", dict)
+    monkeypatch.setattr("palaver.models.catalogue.shipped", dict)
     with pytest.raises(UserError, match="no shipped checkpoint 'default'") as caught:
         find_system("default")
     assert "no checkpoints at all" in caught.value.hint
     there = {"default": checkpoints / "plain", "default-speaker": checkpoints / "speaker"}
-    monkeypatch.setattr("palaver.models.shipped.shipped", lambda: there)
+    monkeypatch.setattr("palaver.models.catalogue.shipped", lambda: there)
     assert find_system("default")().name == "default"
     with pytest.raises(UserError, match="did you mean 'default-speaker'"):
         find_system("default-speker")

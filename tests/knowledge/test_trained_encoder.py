@@ -14,8 +14,8 @@ from tests.knowledge.conftest import HISTORY, SENTENCES
 from palaver.errors import DataError, MissingExtra
 from palaver.knowledge.encoder import UnitVectors
 from palaver.knowledge.features import FEATURES
+from palaver.knowledge.ranker import load_ranker, shipped_ranker
 from palaver.knowledge.selector import Group, Query, make_selector
-from palaver.knowledge.trained import load_ranker, shipped_ranker
 from palaver.knowledge.trained_encoder import (
     ALL_FEATURES,
     MEANINGS,

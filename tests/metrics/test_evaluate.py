@@ -11,10 +11,11 @@ import pytest
 
 from palaver.errors import UserError
 from palaver.metrics.diversity import distinct_n
-from palaver.metrics.evaluate import SystemResponses, choose_metrics, evaluate, measure
+from palaver.metrics.evaluate import choose_metrics, evaluate, measure
 from palaver.metrics.examples import Example, Examples
 from palaver.metrics.metric import METRICS, text_metric
 from palaver.metrics.overlap import unigram_f1
+from palaver.metrics.systems import SystemResponses
 from palaver.statistics.bootstrap import Resampling
 
 PREDICTIONS = ["I like cats a lot", "no idea", "", "cats cats cats"]

@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 
 from palaver import http
 from palaver.errors import DataError, UserError
+from palaver.models.catalogue import models_on
 from palaver.models.encoders import ENCODERS, Encoder, Places, networks, open_encoder, open_encoders
 from palaver.models.encoders.averages import POWERS, power_mean, read_vectors
 from palaver.models.encoders.encoder import checked
 from palaver.models.encoders.transformer import MeanPooling, load_transformer, trained_pooling
 from palaver.models.sentence import InferSent, InferSentConfig, Words
-from palaver.models.shipped import models_on
 
 torch.set_num_threads(1)
 VECTORS = {"the": [1.0, 0.0, 2.0], "man": [0.0, -3.0, 1.0], "bites": [2.0, 2.0, -2.0], "n't": [5.0, 1.0, 1.0]}

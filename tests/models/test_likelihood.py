@@ -20,6 +20,7 @@ from transformers import (
 )
 
 from palaver.errors import UserError
+from palaver.models.catalogue import shipped_checkpoint
 from palaver.models.likelihood import (
     CheckpointModel,
     HuggingFaceModel,
@@ -28,7 +29,6 @@ from palaver.models.likelihood import (
     open_language_model,
 )
 from palaver.models.pretrained import build, load
-from palaver.models.shipped import shipped_checkpoint
 from palaver.schema import Turn
 from palaver.text.vocabulary import EOS, Vocabulary
 

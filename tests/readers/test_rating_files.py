@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -13,14 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from study_strategies import ratings
 
-from palaver.errors import DataError, UserError
-from palaver.readers.rating_files import iter_ratings, write_frames, write_ratings
+from palaver import sheets
+from palaver.errors import DataError, MissingExtra, UserError
+from palaver.readers.rating_files import iter_ratings, ratings_frame, write_frames, write_ratings
 from palaver.schema import Rating
 from palaver.studies import read_ratings
 
 pytestmark = pytest.mark.filterwarnings("error", "ignore::pytest.PytestUnraisableExceptionWarning")
 
-FORMATS = ("csv", "jsonl", "parquet")
+FORMATS = ("csv", "jsonl", "parquet", "xlsx")
 
 
 def rating(**fields: object) -> Rating:
@@ -36,7 +38,13 @@ def as_stored(given: Rating) -> Rating:
     return given.model_copy(update={"given_at": moment})
 
 
-@pytest.mark.parametrize("ending", FORMATS)
+def as_in_a_sheet(given: Rating) -> dict[str, object]:
+    """Numbers of cells are written with 16 digits and read with nine decimals."""
+    fields = as_stored(given).model_dump()
+    return {n: pytest.approx(v, 1e-9, 1e-9) if isinstance(v, float) else v for n, v in fields.items()}
+
+
+@pytest.mark.parametrize("ending", [ending for ending in FORMATS if ending != "xlsx"])
 @given(many=st.lists(ratings, min_size=1, max_size=5))
 @settings(max_examples=60, deadline=None)
 def test_what_is_written_is_read(
@@ -45,6 +53,16 @@ def test_what_is_written_is_read(
     path = tmp_path_factory.mktemp("r") / f"ratings.{ending}"
     assert write_ratings(many, path) == len(many)
     assert list(iter_ratings(path)) == [as_stored(r) for r in many]
+
+
+@given(many=st.lists(ratings, min_size=1, max_size=5))
+@settings(max_examples=12, deadline=None)
+def test_what_is_written_into_a_sheet_is_read(
+    tmp_path_factory: pytest.TempPathFactory, many: list[Rating]
+) -> None:
+    path = tmp_path_factory.mktemp("r") / "ratings.xlsx"
+    assert write_ratings(many, path) == len(many)
+    assert [r.model_dump() for r in iter_ratings(path)] == [as_in_a_sheet(r) for r in many]
 
 
 @pytest.mark.parametrize("ending", FORMATS)
@@ -140,7 +158,7 @@ def test_a_failure_half_way_leaves_the_old_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("name", ["r.xlsx", "r", "r.txt"])
+@pytest.mark.parametrize("name", ["r.ods", "r", "r.txt"])
 def test_a_name_that_says_no_format(name: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot tell the format"):
         write_ratings([rating()], tmp_path / name)
@@ -206,3 +224,63 @@ def test_the_first_rating_comes_without_reading_the_rest(tmp_path: Path) -> None
     first = next(iter_ratings(path))
     assert first.value == 1.0
     assert not math.isnan(first.value)
+
+
+def cells_of(path: Path) -> list[list[tuple[str, object]]]:
+    """The cells of a sheet as (type, value), as another program sees them."""
+    import zipfile
+    from xml.etree import ElementTree
+
+    space = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+    with zipfile.ZipFile(path) as archive:
+        sheet = ElementTree.fromstring(archive.read("xl/worksheets/sheet1.xml"))
+    return [
+        [(cell.get("t", "n"), "".join(cell.itertext())) for cell in row.iter(f"{space}c")]
+        for row in sheet.iter(f"{space}row")
+    ]
+
+
+def test_a_sheet_has_numbers_to_compute_with_and_no_formula(tmp_path: Path) -> None:
+    path = tmp_path / "r.xlsx"
+    evil = '=HYPERLINK("http://x","y")'
+    many = [rating(item="007", system=evil, value=4.5), rating(item="1", value=3)]
+    write_ratings(many, path)
+    head, first, _ = cells_of(path)
+    assert all(kind == "inlineStr" for kind, _ in head)
+    assert ("inlineStr", "007") in first
+    assert ("inlineStr", evil) in first
+    assert ("n", "4.5") in first
+    assert next(iter(iter_ratings(path))).system == evil
+    write_ratings(many, tmp_path / "s.xlsx")
+    assert path.read_bytes() == (tmp_path / "s.xlsx").read_bytes()
+
+
+def test_a_free_text_that_looks_like_a_number_stays_a_text(tmp_path: Path) -> None:
+    path = tmp_path / "r.xlsx"
+    frame = ratings_frame([rating(criterion="why", value="12"), rating(criterion="quality", value=12)])
+    write_frames([frame], path, texts=["why"])
+    kinds = [kind for row in cells_of(path)[1:] for kind, text in row if text == "12"]
+    assert kinds == ["inlineStr", "n"]
+
+
+def test_what_a_sheet_cannot_hold_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "r.xlsx"
+    with pytest.raises(DataError, match=r"(?s)32,767 characters.*\.csv or \.parquet"):
+        write_ratings([rating(criterion="why", value="x" * 40_000)], path)
+    monkeypatch.setattr(sheets, "MOST_ROWS", 3)
+    assert write_ratings([rating(item=str(i)) for i in range(2)], path) == 2
+    before = path.read_bytes()
+    with pytest.raises(DataError, match=r"(?s)3 rows with its header.*\.csv or \.parquet"):
+        write_ratings([rating(item=str(i)) for i in range(3)], path)
+    assert path.read_bytes() == before
+    with pytest.raises(UserError, match="packed already"):
+        write_ratings([rating()], tmp_path / "r.xlsx.gz")
+    with pytest.raises(UserError, match=r"\.xlsx"):
+        write_ratings([rating()], tmp_path / "r.ods")
+
+
+def test_without_the_extra_no_sheet_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xlsxwriter", None)
+    with pytest.raises(MissingExtra, match=r"(?s)r.xlsx.*\[sheets\].*\.csv"):
+        write_ratings([rating()], tmp_path / "r.xlsx")
+    assert not list(tmp_path.iterdir())

@@ -124,7 +124,7 @@ def test_the_vectors_of_speakers_can_learn_faster(sample: Path, base: Path, tmp_
 def test_settings_that_do_not_go_together_are_told(sample: Path, base: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="tied follows from the language model"):
         experiment(sample, base, tmp_path, "model.tied=true")
-    with pytest.raises(ConfigError, match="there is no such key .*lora_rank"):
+    with pytest.raises(ConfigError, match="there is no such field .*lora_rank"):
         experiment(sample, base, tmp_path, "model.lora_rnk=2")
 
 

@@ -1,1 +1,1 @@
-"""Trained models for Palaver. There is no code here: `palaver.models.shipped` finds the folders."""
+"""Trained models for Palaver. There is no code here: `palaver.models.catalogue` finds the folders."""

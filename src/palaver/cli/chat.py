@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -26,10 +27,12 @@ from palaver.generation.options import DecodingOptions
 from palaver.generation.system import notes, parse_ocean
 from palaver.generation.systems_file import best_system, find_system
 from palaver.readers import write_dialogues
+from palaver.tabular import show_fixed
 
 DEFAULTS: dict[str, Any] = {"method": "sample", "temperature": 0.8, "top_p": 0.9, "no_repeat_ngram": 3}
 """How replies are drawn in a chat unless the systems file or an option says otherwise."""
 
+_SAME_AS_COMMAND = re.compile(r"--(speaker|ocean|knowledge)\b")
 COMMANDS = {
     "/help": "what can be typed",
     "/speaker NAME": "speak as NAME; off: as nobody in particular",
@@ -103,6 +106,12 @@ def chat(
     session.run()
 
 
+def _in_chat(error: UserError) -> UserError:
+    """The same error with the commands of the chat in place of the options that do the same."""
+    message, hint = (_SAME_AS_COMMAND.sub(r"/\1", text) for text in (error.message, error.hint or ""))
+    return UserError(message, hint, error.problems)
+
+
 class _Session:
     """The loop: lines in, replies out."""
 
@@ -121,7 +130,7 @@ class _Session:
             except UserError as error:
                 if not self.screen.interactive:
                     raise
-                show_error(error)
+                show_error(_in_chat(error))
             except KeyboardInterrupt:
                 if not self.screen.interactive:
                     raise
@@ -323,7 +332,7 @@ class _Screen:
         if self.verbose:
             for said in replies:
                 used = f"; knowledge: {said.knowledge}" if said.knowledge else ""
-                lnp = "" if said.reply.logprob is None else f"; ln p {said.reply.logprob:.2f}"
+                lnp = "" if said.reply.logprob is None else f"; ln p {show_fixed(said.reply.logprob)}"
                 if used or lnp:
                     self.say(f"{said.system}{lnp}{used}", error=True)
 

@@ -207,7 +207,7 @@ def ratings(collection: Served, out: options.Out, force: options.Force = False) 
 
     Example: palaver collect ratings collection.toml --out ratings.csv
     """
-    options.refuse_existing(out, force)
+    options.claim_ratings(out, force)
     with open_study(collection) as database:
         rows = list(ratings_of(database))
     if not rows:

@@ -15,6 +15,7 @@ from palaver.comparator.cmade.presets import PRESETS, Settings, Training, find_p
 from palaver.errors import require
 from palaver.reports.page import write_page
 from palaver.schema import RunRecord, record_run
+from palaver.tabular import show_fixed
 
 if TYPE_CHECKING:  # what needs torch is imported in the functions
     from palaver.comparator.evaluation import PairResult
@@ -190,7 +191,7 @@ def describe_result(result: PairResult) -> str:
     """One line: accuracy with its interval, kappa with its error."""
     return (
         f"accuracy {result.accuracy:.3f} (95% {result.low:.3f} to {result.high:.3f}), "
-        f"kappa {result.kappa:.3f} ± {result.kappa_se:.3f}, {result.n:,} pairs"
+        f"kappa {show_fixed(result.kappa, 3)} ± {result.kappa_se:.3f}, {result.n:,} pairs"
     )
 
 

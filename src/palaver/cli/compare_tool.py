@@ -21,6 +21,7 @@ from palaver.judges.ranking import rank_systems, read_scores
 from palaver.readers.roles import is_silent
 from palaver.reports.compare import print_cleaned, print_scores, write_cleaned
 from palaver.reports.judges import print_ranking
+from palaver.tabular import show_fixed
 
 if TYPE_CHECKING:  # what needs torch is imported in the functions
     from palaver.comparator.training_data import RatedDialogues
@@ -163,8 +164,10 @@ def pair(
         return
     for letter, name, dialogue, i in (("A", names[0], first, 0), ("B", names[1], second, 1)):
         low, high = scores.low[i], scores.high[i]
-        between = f" (95% {low:.2f} to {high:.2f})" if low == low else ""
-        typer.echo(f"{letter}  {name}: score {scores.score[i]:.2f}{between}, {len(dialogue.turns)} turns")
+        between = f" (95% {show_fixed(low)} to {show_fixed(high)})" if low == low else ""
+        typer.echo(
+            f"{letter}  {name}: score {show_fixed(scores.score[i])}{between}, {len(dialogue.turns)} turns"
+        )
     for note in notes:
         typer.secho(note, fg="yellow")
     if same:
@@ -178,7 +181,7 @@ def pair(
     percent = "more than 99%" if certainty > 0.99 else f"{certainty:.0%}"
     typer.secho(f"{better} is better than {worse} with {percent}", bold=True)
     if turn is not None:
-        typer.echo(f"what costs {worse} most ({turn.gain:.2f}): turn {turn.turn}: {turn.text}")
+        typer.echo(f"what costs {worse} most ({show_fixed(turn.gain)}): turn {turn.turn}: {turn.text}")
 
 
 def rank(

@@ -34,7 +34,7 @@ def names_from(target: str, shelf: Any = None) -> Complete:
 
 
 def _not_installed(shelf: Any) -> list[str]:
-    from palaver.models.shipped import not_installed
+    from palaver.models.catalogue import not_installed
 
     return not_installed(shelf)
 

@@ -138,7 +138,7 @@ def _missing_of(extra: str) -> Iterator[str]:
     """The requirements of an extra that are not there, or too old."""
     from packaging.requirements import Requirement
 
-    from palaver.models.shipped import SHELVES, not_installed
+    from palaver.models.catalogue import SHELVES, not_installed
 
     if extra == "data" and not any(map(not_installed, SHELVES)):
         return  # a checkout has what palaver-data holds

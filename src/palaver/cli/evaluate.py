@@ -57,7 +57,7 @@ def evaluate(
         return
     report = folder / FILES[form]
     if not force and not dry_run:
-        from palaver.evaluation.finished import is_finished
+        from palaver.evaluation.run_record import is_finished
 
         if is_finished(folder, file, report.name):
             _tell_finished(folder, report, as_json)

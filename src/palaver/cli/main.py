@@ -134,7 +134,7 @@ COMMANDS: dict[str, Noun | str] = {
             "presets": "palaver.cli.train:presets",
             "show": "palaver.cli.train:show",
             "status": "palaver.cli.train:status",
-            "keys": "palaver.cli.train:keys",
+            "fields": "palaver.cli.train:fields",
             "new": "palaver.cli.train:new",
         },
     ),

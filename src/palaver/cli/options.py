@@ -15,6 +15,7 @@ from palaver.engine.engine import Engine as MapEngine
 from palaver.engine.engine import parse_engine
 from palaver.errors import MissingExtra, UsageError, UserError, nearest, require
 from palaver.files import check_writable
+from palaver.readers.rating_files import rating_format
 from palaver.readers.rating_options import SHAPES, RatingOptions, parse_labels
 
 _OUT: Any = typer.Option("--out", help="File or folder to write; one that exists needs --force.")
@@ -225,7 +226,7 @@ NewKeys = Annotated[
 Qr = Annotated[bool, typer.Option("--qr/--no-qr", help="Print the link for people as a QR code.")]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Replace a key of the experiment; repeat it for more."),
+    typer.Option("--set", metavar="FIELD=VALUE", help="Replace a field of the experiment; repeat it."),
 ]
 
 
@@ -351,6 +352,13 @@ def refuse_existing(out: Path | None, force: bool) -> None:
     if out is None or force or not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
     raise UserError(f"{out} is there already", "choose another name, or add --force to replace it")
+
+
+def claim_ratings(out: Path | None, force: bool) -> None:
+    """Find out before the work that `--out` is free, and that ratings can be written in its format."""
+    refuse_existing(out, force)
+    if out is not None:
+        rating_format(out)
 
 
 def claim_folder(out: Path | None, force: bool) -> None:

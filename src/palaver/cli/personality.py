@@ -26,6 +26,7 @@ from palaver.personality.norms import read_norms
 from palaver.personality.recogniser import load_recogniser, score_texts
 from palaver.readers.texts import Text, is_plain_text, read_texts
 from palaver.reports import lines
+from palaver.tabular import show_fixed
 
 _FEW_WORDS = 100
 _WIDTH = 37
@@ -263,7 +264,10 @@ def fit(
         return
     typer.echo(f"{count_of(fitted.n_texts, 'text')}, {folds} folds; held out:")
     for i, trait in enumerate(TRAITS):
-        typer.echo(f"  {trait:<18} r = {fitted.correlations[i]:.3f}   mean error {fitted.mean_errors[i]:.3f}")
+        typer.echo(
+            f"  {trait:<18} r = {show_fixed(fitted.correlations[i], 3)}   "
+            f"mean error {fitted.mean_errors[i]:.3f}"
+        )
     for note in words.notes:
         typer.secho(note, fg="yellow")
     typer.echo(f"wrote {out}; use it with: palaver personality score FILE --recogniser {out}")

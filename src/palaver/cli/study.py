@@ -16,7 +16,7 @@ from palaver.cli import options
 from palaver.cli.fields import Fields
 from palaver.cli.messages import print_json
 from palaver.cli.progress import progress
-from palaver.cli.trust import finish, read_people
+from palaver.cli.trust import TrustInputs, finish, read_people
 from palaver.errors import UsageError, count_of, nearest
 from palaver.files import write_atomically
 from palaver.readers.rating_files import write_frames
@@ -33,6 +33,7 @@ from palaver.studies.screens import plan_screens
 from palaver.studies.simulate import Habits, difference_of_points, example_study, power_draw
 from palaver.studies.simulate import simulate as run_simulation
 from palaver.studies.trust_plan import best_difference, trust_plan
+from palaver.tabular import show_signed
 
 Preset = Annotated[str, typer.Option(help="Which kind of study.", **options.choices(PRESETS))]
 Layout = Annotated[
@@ -179,13 +180,13 @@ def simulate(
 ) -> None:
     """Let simulated raters with known truth answer a study.
 
-    The ratings are written in the long format: .csv, .jsonl or .parquet.
+    The ratings are written in the long format: .csv, .jsonl, .parquet or .xlsx.
 
     Example: palaver study simulate --preset rankme --systems 5 --items 100 --out ratings.csv
     """
     if study_out == out:
         raise UsageError(f"--out and --study-out both name {out}")
-    options.refuse_existing(out, force)
+    options.claim_ratings(out, force)
     options.refuse_existing(study_out, force)
     design = _design(study, preset, layout, systems, items, raters_per_item)
     with _usage_errors():
@@ -210,7 +211,7 @@ def simulate(
     typer.echo(f"wrote {simulation.frame.height:,} ratings by {raters} raters to {out} (seed {seed})")
     for criterion, by_system in simulation.truth.items():
         order = sorted(by_system, key=lambda s: -by_system[s])
-        shown = (f"{s} {round(by_system[s], 2) + 0.0:+.2f}" for s in order)  # + 0.0: no “-0.00”
+        shown = (f"{s} {show_signed(by_system[s])}" for s in order)
         typer.echo(f"  truth, {criterion}: {' > '.join(shown)}")
     if simulation.careless:
         typer.echo(f"  careless: {', '.join(simulation.careless)}")
@@ -301,7 +302,8 @@ def power(
             table, prices=Prices(rating=1.0), available=1000, criterion=criterion, difference=wanted,
             power=target,
         )  # fmt: skip
-        finish(report, None, as_json)
+        inputs = TrustInputs(str(pilot), study=study, criteria=[criterion] if criterion else None)
+        finish(report, None, as_json, inputs.study_file("--points", f"{wanted:.3g}"))
         return
     if study is not None or column:
         raise UsageError(f"{'--study' if study else '--column'} is about a pilot", "give it with --from")

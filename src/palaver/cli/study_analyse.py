@@ -241,7 +241,7 @@ def describe(
 
 def convert(
     source: Annotated[Path, typer.Argument(help="A rating file of any shape, as `analyse` takes it.")],
-    target: Annotated[Path, typer.Argument(help="Where to: .csv, .jsonl or .parquet, long format.")],
+    target: Annotated[Path, typer.Argument(help="Where to: .csv, .jsonl, .parquet or .xlsx, long format.")],
     file_options: options.RatingFile = RatingOptions(),
     kind: options.Kinds = None,
     force: options.Force = False,
@@ -252,7 +252,7 @@ def convert(
 
     Example: palaver study convert screens.csv ratings.parquet
     """
-    options.refuse_existing(target, force)
+    options.claim_ratings(target, force)
     reader = RatingReader(source, file_options)
     (rated_by,) = kinds_of([reader.table], options.parse_kinds(kind))
     count = write_ratings(ratings_of(reader, kind=rated_by), target)

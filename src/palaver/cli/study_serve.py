@@ -30,7 +30,8 @@ from palaver.cli.study_database import (
 )
 from palaver.cli.study_folder import settings_of_several
 from palaver.errors import DataError, UsageError
-from palaver.files import format_by_name, write_atomically
+from palaver.files import write_atomically
+from palaver.readers.rating_files import rating_format
 from palaver.reports import lines, numbers, wording
 from palaver.schema import Study
 from palaver.server.backup import backup as write_backup
@@ -201,20 +202,20 @@ def export(
 ) -> None:
     """Write the answers of a served study, while it is running or not.
 
-    They are written in the long format: .csv, .jsonl or .parquet.
+    They are written in the long format: .csv, .jsonl, .parquet or .xlsx.
 
     Example: palaver study export study.toml --out ratings.csv
     """
     if comments and not share:
         raise UsageError("--comments goes with --share", "without it, all that raters wrote is there")
-    if excel and (raters or format_by_name(out) != "csv"):
-        raise UsageError("--excel is for CSV", "end the name in .csv")
-    if (raters or decisions) and format_by_name(out) != "jsonl":
+    if excel and (raters or rating_format(out) != "csv"):
+        raise UsageError("--excel is for CSV", "end the name in .csv, or in .xlsx without --excel")
+    if (raters or decisions) and rating_format(out) != "jsonl":
         what = "decisions" if decisions else "raters"
         raise UsageError(f"{what} can only be written as JSON lines", "end the name in .jsonl")
     if raters and decisions:
         raise UsageError("--raters and --decisions are two files", "write one after the other")
-    options.refuse_existing(out, force)
+    options.claim_ratings(out, force)
     with open_study(study) as database:
         if raters or decisions:
             if decisions:

@@ -56,10 +56,10 @@ def responder(
         import torch
 
         torch.cuda.set_device(int(number))
-    keys = list(settings or [])
+    assignments = list(settings or [])
     if max_steps is not None:
-        keys.append(f"optimiser.max_steps={max_steps}")
-    plan = load_experiment(experiment, keys)
+        assignments.append(f"optimiser.max_steps={max_steps}")
+    plan = load_experiment(experiment, assignments)
     if out is not None:
         plan = plan.model_copy(update={"out": out})
     with watching(plan.folder, tensorboard=plan.log.tensorboard) as watcher:
@@ -103,7 +103,7 @@ def show(
     settings: options.Settings = None,
     as_json: options.Json = False,
 ) -> None:
-    """Print a preset as an experiment file with every key.
+    """Print a preset as an experiment file with every field.
 
     Example: palaver train show xing2018-speaker
     """
@@ -132,14 +132,14 @@ def status(
         typer.echo(line)
 
 
-def keys(as_json: options.Json = False) -> None:
-    """List every key of an experiment file, with its default.
+def fields(as_json: options.Json = False) -> None:
+    """List every field of an experiment file, with its default.
 
-    Example: palaver train keys
+    Example: palaver train fields
     """
     _require_models()
     if as_json:
-        names = ("key", "default", "about")
+        names = ("field", "default", "about")
         print_json(
             {title: [dict(zip(names, row, strict=True)) for row in rows] for title, rows in reference()}
         )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -47,6 +49,38 @@ JudgeCriterion = Annotated[
 StudyFile = Annotated[Path | None, typer.Option("--study", help="The study file: scales, permitted values.")]
 
 
+@dataclass(frozen=True)
+class TrustInputs:
+    """What was asked about, so that the next command asks about the same."""
+
+    people: str
+    judges: Sequence[Path] = ()
+    judge: str | None = None
+    judge_criterion: str | None = None
+    study: Path | None = None
+    criteria: Sequence[str] | None = None
+
+    def command(self, verb: str, *more: str) -> str:
+        """Another `palaver trust` of the same."""
+        named = {"--judge": self.judge, "--judge-criterion": self.judge_criterion, "--study": self.study}
+        words = ["palaver", "trust", verb, self.people, *map(str, self.judges), *more]
+        words += [word for name, value in named.items() if value for word in (name, str(value))]
+        if self.criteria:
+            words += ["--criteria", self.criteria[0]]
+        return shlex.join(words)
+
+    def study_file(self, *goal: str) -> str:
+        """The same plan once more, as a study file."""
+        design = [] if self.study else ["--study", "study.toml"]
+        return self.command("plan", *goal, *design, "--study-for-plan", "plan.toml")
+
+    def surer_plan(self, report: TrustReport) -> str:
+        """The plan of a study twice as sure of the first criterion's differences, if there are any."""
+        rows = [row for row in report.rows if row.against and row.criterion == report.rows[0].criterion]
+        reaches = [(row.high - row.low) / 2 for row in rows if row.high > row.low]
+        return self.command("plan", "--reach", f"{max(reaches) / 2:.2g}") if reaches else ""
+
+
 def interval(
     people: PeopleFile,
     study: StudyFile = None,
@@ -65,7 +99,9 @@ def interval(
     """
     options.refuse_existing(out, force)
     table = read_people(people, study, file_options)
-    finish(trust_interval(table, confidence=confidence, directions=directions(table.criteria)), out, as_json)
+    report = trust_interval(table, confidence=confidence, directions=directions(table.criteria))
+    inputs = TrustInputs(people, study=study, criteria=file_options.criteria)
+    finish(report, out, as_json, inputs.surer_plan(report))
 
 
 def ppi(
@@ -98,7 +134,8 @@ def ppi(
         judge_criterion=judge_criterion,
         confidence=confidence,
     )
-    finish(report, out, as_json)
+    inputs = TrustInputs(people, judges, judge, judge_criterion, study, file_options.criteria)
+    finish(report, out, as_json, inputs.surer_plan(report))
 
 
 def alt_test(
@@ -147,7 +184,8 @@ def alt_test(
         n_replicates=replicates or 1000,
         seed=seed,
     )
-    finish(report, out, as_json)
+    inputs = TrustInputs(people, judges, judge, judge_criterion, study, file_options.criteria)
+    finish(report, out, as_json, inputs.command("ppi"))
 
 
 def sequence(
@@ -196,7 +234,9 @@ def sequence(
         method=method,
         confidence=confidence,
     )
-    finish(report, out, as_json)
+    is_open = any(row.decision == "go on" for row in report.rows)
+    analysis = shlex.join(["palaver", "study", "analyse", people])
+    finish(report, out, as_json, "collect more ratings, then the same command again" if is_open else analysis)
 
 
 def one_criterion(file_options: RatingOptions) -> str | None:
@@ -222,8 +262,8 @@ def read_judges(named: list[Path], file_options: RatingOptions) -> RatingTable:
     return read_rating_table(list(named), replace(file_options, criteria=None, sheet=None))
 
 
-def finish(report: TrustReport, out: Path | None, as_json: bool) -> None:
-    """Write the report where --out says, as a page (.html) or for programs, and print it."""
+def finish(report: TrustReport, out: Path | None, as_json: bool, next_step: str) -> None:
+    """Write the report where --out says, as a page (.html) or for programs; print it and the next step."""
     if out is not None and out.suffix.lower() in (".html", ".htm"):
         from palaver.reports.trust_page import trust_page
 
@@ -237,3 +277,5 @@ def finish(report: TrustReport, out: Path | None, as_json: bool) -> None:
     print_trust(report, Console())
     if out is not None:
         typer.echo(f"wrote {out}")
+    if next_step:
+        typer.echo(f"next: {next_step}")

@@ -15,6 +15,7 @@ from palaver.cli.trust import (
     JudgeName,
     PeopleFile,
     StudyFile,
+    TrustInputs,
     finish,
     one_criterion,
     read_judges,
@@ -102,9 +103,14 @@ def plan(
             planned = planned.model_copy(update={"stop_judge": named})
         with write_atomically(study_for_plan) as file:
             file.write(study_toml(planned))
-    finish(report, out, as_json)
     if study_for_plan is not None:
-        typer.echo(f"wrote {study_for_plan}; next: palaver study serve {study_for_plan}", err=as_json)
+        typer.echo(f"wrote {study_for_plan}", err=as_json)
+        finish(report, out, as_json, f"palaver study serve {study_for_plan}")
+        return
+    goals = {"--reach": reach, "--budget": budget, "--points": points}
+    goal = [word for name, value in goals.items() if value is not None for word in (name, f"{value:g}")]
+    inputs = TrustInputs(people, judges or (), judge, judge_criterion, study, file_options.criteria)
+    finish(report, out, as_json, inputs.study_file(*goal))
 
 
 def _stop_judge(file: Path, study_file: Path, report: TrustReport, criterion: str | None) -> StopJudge:
@@ -154,4 +160,5 @@ def calibrate(
         confidence=confidence,
         seed=seed,
     )
-    finish(report, out, as_json)
+    inputs = TrustInputs(people, judges, judge, judge_criterion, study, file_options.criteria)
+    finish(report, out, as_json, inputs.command("ppi"))

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 from palaver.config import toml_value
 from palaver.errors import UserError
 from palaver.generation.systems_file import EVERYDAY
+from palaver.models.catalogue import PREFIX
 from palaver.models.causal_base import SMOLLM2
-from palaver.models.shipped import PREFIX
 from palaver.readers import read_responses
 from palaver.readers.responses import is_responses
 from palaver.registry import is_object_name

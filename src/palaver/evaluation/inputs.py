@@ -8,10 +8,10 @@ from pathlib import Path
 
 from palaver.artefacts import digest_files, make_record
 from palaver.evaluation.experiment import Experiment
-from palaver.evaluation.finished import PACKAGES
 from palaver.evaluation.replies import read_contexts
+from palaver.evaluation.run_record import PACKAGES
 from palaver.generation.options import CheckpointOptions, HuggingFaceOptions, PythonOptions, ReplayOptions
-from palaver.models.shipped import PREFIX, shipped_checkpoint
+from palaver.models.catalogue import PREFIX, shipped_checkpoint
 from palaver.registry import is_object_name
 from palaver.schema import RunRecord
 

@@ -17,7 +17,6 @@ from palaver.engine import Engine
 from palaver.errors import DataError, UserError
 from palaver.evaluation.conclusion import Material, conclude, worst_turns
 from palaver.evaluation.experiment import Experiment, load_experiment
-from palaver.evaluation.finished import finish, unfinish
 from palaver.evaluation.forms import Form
 from palaver.evaluation.inputs import RATINGS, RESPONSES, RESULTS, input_files, record_of
 from palaver.evaluation.judging import (
@@ -46,6 +45,7 @@ from palaver.evaluation.replies import (
 )
 from palaver.evaluation.report import write_report
 from palaver.evaluation.results import ExperimentResult
+from palaver.evaluation.run_record import finish, unfinish
 from palaver.evaluation.store import FILE, Store
 from palaver.files import write_atomically
 from palaver.generation.contexts import Contexts

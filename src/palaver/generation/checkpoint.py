@@ -26,10 +26,10 @@ from palaver.generation.system import (
     cut_note,
     request_key,
 )
+from palaver.models.catalogue import PREFIX, shipped_checkpoint
 from palaver.models.devices import choose_device, choose_dtype
 from palaver.models.int16 import round_weights
 from palaver.models.pretrained import load
-from palaver.models.shipped import PREFIX, shipped_checkpoint
 from palaver.models.turns import encode_knowledge, encode_turns, first_turn_seen, join_turns
 from palaver.registry import Named
 from palaver.schema import Dialogue, Reply, Request, Say

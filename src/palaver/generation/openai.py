@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from palaver.generation.messages import chat_messages, prompt_fields
 from palaver.generation.options import OpenAIOptions
 from palaver.generation.streaming import Pieces
-from palaver.generation.system import Notes, check_context, check_takes, request_key
+from palaver.generation.system import Notes, check_context, check_takes, cut_note, request_key
 from palaver.http import JsonServer, Limits, TryAgain
 from palaver.schema import Reply, Request, Say
 
@@ -57,13 +57,27 @@ class OpenAISystem:
     def reply(self, requests: Sequence[Request]) -> list[Reply]:
         """One reply per request, several under way at once; if one cannot be had, the others are given up."""
         bodies = [self._body(request) for request in requests]
-        return self._server.post_all("chat/completions", bodies, _reply_in)
+        return self._server.post_all("chat/completions", bodies, self._reply_in)
 
     def stream(self, request: Request, say: Say) -> Reply:
         """The reply to one request as server-sent events; `say` is told each piece when it comes."""
-        events = _Events(say)
+        events = _Events(say, self._reply_in, self._heed_end)
         body = {**self._body(request), "stream": True}
         return self._server.post("chat/completions", body, events.reply, events.hear)
+
+    def _reply_in(self, answer: bytes) -> Reply:
+        choice, reply = _read_answer(answer)
+        self._heed_end(choice)
+        return reply
+
+    def _heed_end(self, choice: Mapping[str, Any]) -> None:
+        """Say that a reply was cut, as checkpoints do."""
+        if choice.get("finish_reason") != "length":
+            return
+        longest = self._sampling.get("max_tokens")
+        own_limit = f"{self.name}: the server stopped a reply before its end"
+        own_limit += "; a larger max_length may let it go on"
+        self.notes.add("cut", own_limit if longest is None else cut_note(self.name, longest))
 
     def _body(self, request: Request) -> dict[str, Any]:
         check_takes(self, request)
@@ -104,8 +118,11 @@ class OpenAISystem:
 class _Events:
     """Puts an answer together that comes as `data:` lines, each with the next piece of the message."""
 
-    def __init__(self, say: Say) -> None:
+    def __init__(
+        self, say: Say, read_whole: Callable[[bytes], Reply], heed_end: Callable[[Mapping[str, Any]], None]
+    ) -> None:
         self._pieces = Pieces(say)
+        self._read_whole, self._heed_end = read_whole, heed_end
         self._rest = b""
         self._text = ""
         self._scores: list[float] = []
@@ -134,6 +151,7 @@ class _Events:
                 delta = choice.get("delta", {})
                 self._text += delta.get("content") or delta.get("refusal") or ""
                 self._scores += _logprobs(choice)
+                self._heed_end(choice)
         except (ValueError, RecursionError, TypeError, AttributeError):
             raise TryAgain("an event is not part of a chat completion") from None
         self._pieces.grow(_readable(self._text))
@@ -146,7 +164,7 @@ class _Events:
             n_tokens = len(scores) or self._n_tokens
             reply = Reply(_readable(self._text), sum(scores) if scores else None, n_tokens)
         else:
-            reply = _reply_in(answer)
+            reply = self._read_whole(answer)
         self._pieces.finish(reply.text)
         return reply
 
@@ -156,7 +174,8 @@ def _readable(text: str) -> str:
     return text.encode(errors="replace").decode().strip()
 
 
-def _reply_in(answer: bytes) -> Reply:
+def _read_answer(answer: bytes) -> tuple[dict[str, Any], Reply]:
+    """The first choice of an answer, and the reply in it."""
     try:
         data = json.loads(answer)
         choice = data["choices"][0]
@@ -181,7 +200,7 @@ def _reply_in(answer: bytes) -> Reply:
         n_tokens = len(scores)
     elif not isinstance(n_tokens, int):
         n_tokens = None
-    return Reply(_readable(content), sum(scores) if scores else None, n_tokens)
+    return choice, Reply(_readable(content), sum(scores) if scores else None, n_tokens)
 
 
 def _logprobs(choice: dict[str, Any]) -> list[float]:

@@ -35,8 +35,8 @@ from palaver.generation.options import (
     layered,
 )
 from palaver.generation.system import Conditioned, check_ocean
+from palaver.models.catalogue import PREFIX, shipped, shipped_checkpoint
 from palaver.models.causal_base import SMOLLM2
-from palaver.models.shipped import PREFIX, shipped, shipped_checkpoint
 from palaver.registry import Registry, is_object_name
 from palaver.schema import System
 

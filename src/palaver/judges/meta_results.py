@@ -9,7 +9,7 @@ from typing import Any
 from palaver.errors import count_of
 from palaver.schema.run import RunRecord, RunResult
 from palaver.studies.results import Reading
-from palaver.tabular import columns_of, few
+from palaver.tabular import columns_of, few, show_fixed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ class MetaEvaluation(RunResult):
 
     def _headline(self) -> str:
         best = [self.best(criterion) for criterion in self.criteria]
-        told = [f"{row.criterion}: {row.judge} {row.value:.2f}" for row in best if row is not None]
+        told = [f"{row.criterion}: {row.judge} {show_fixed(row.value)}" for row in best if row is not None]
         return f"{count_of(len(self.judges), 'judge')} beside people; best by Spearman: {few(told)}"
 
     def _tables(self) -> dict[str, Any]:

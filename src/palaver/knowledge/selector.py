@@ -240,7 +240,7 @@ SELECTORS: Registry[type[Selector]] = Registry(
         "tfidf": TfidfSelector,
         "bm25": Bm25Selector,
         "encoder": "palaver.knowledge.encoder:EncoderSelector",
-        "trained": "palaver.knowledge.trained:TrainedSelector",
+        "trained": "palaver.knowledge.ranker:TrainedSelector",
         "trained-encoder": "palaver.knowledge.trained_encoder:TrainedEncoderSelector",
         "none": NoSelector,
     },

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from palaver.knowledge.encoder import UnitVectors
 from palaver.knowledge.features import FADING, FEATURES, beside
+from palaver.knowledge.ranker import Ranker, TrainedSelector, shipped_ranker
 from palaver.knowledge.selector import Group
-from palaver.knowledge.trained import Ranker, TrainedSelector, shipped_ranker
 
 Floats = NDArray[np.float32]
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palaver.metrics.tokens import Ids, Ints
+from palaver.statistics._random_kernels import STEP, mix
 
 Bytes = NDArray[np.uint8]
 Hashes = NDArray[np.uint64]
@@ -116,10 +117,7 @@ def number_chunks(
 @numba.njit(cache=True, inline="always")
 def _mix(key: np.uint64, token: int) -> np.uint64:
     """The key of a text that goes on with `token`: splitmix64's finaliser after each token."""
-    z = (key ^ np.uint64(token + 1)) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    return mix((key ^ np.uint64(token + 1)) * STEP)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -7,9 +7,11 @@ are turned into numbers as they are read and not kept, and the numbers of a larg
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from pathlib import Path
 from typing import Any, get_args
 
@@ -18,15 +20,11 @@ import polars as pl
 
 from palaver.errors import DataError, UserError, count_of
 from palaver.metrics.blocks import Blocks, Ids
-from palaver.metrics.evaluate import (
-    MetricDifference,
-    MetricResult,
-    SystemResponses,
-    choose_metrics,
-    measure,
-)
+from palaver.metrics.differences import ALPHA, MetricDifference
+from palaver.metrics.evaluate import MetricResult, choose_metrics, measure
 from palaver.metrics.examples import Example, Examples
 from palaver.metrics.metric import Metric
+from palaver.metrics.systems import SystemResponses
 from palaver.metrics.tokens import Vocabulary
 from palaver.progress import Progress, no_progress
 from palaver.readers.rating_columns import SCHEMA
@@ -182,8 +180,12 @@ def score_files(
     systems = reading.systems()
     chosen = choose_metrics(named, {need for need in get_args(Need) if reading.has[need]})
     scores, differences = measure(systems, chosen, resampling, tell)
-    notes = (*reading.notes, *_notes_of_cuts(systems, chosen))
-    return FileScores(scores, differences, tuple(systems), tuple(chosen), dict(reading.left_out), notes)
+    notes = [*reading.notes, *_notes_of_cuts(systems, chosen)]
+    if n_replicates and any(metric.has_scores for metric in chosen):
+        notes += _notes_of_pairs(systems, differences, n_replicates)
+    return FileScores(
+        scores, differences, tuple(systems), tuple(chosen), dict(reading.left_out), tuple(notes)
+    )
 
 
 def _notes_of_cuts(systems: Sequence[SystemResponses], metrics: Sequence[Metric]) -> Iterator[str]:
@@ -195,6 +197,25 @@ def _notes_of_cuts(systems: Sequence[SystemResponses], metrics: Sequence[Metric]
                 names.setdefault((system.name, n), []).append(metric.name)
     for (name, n), of_metrics in names.items():
         yield f"{', '.join(of_metrics)}: {count_of(n, 'response')} of {name} {CUT}"
+
+
+def _notes_of_pairs(
+    systems: Sequence[SystemResponses], differences: Sequence[MetricDifference], n_replicates: int
+) -> Iterator[str]:
+    """The pairs that have no item in common, and whether there are too many pairs for so few replicates."""
+    compared = {(row.system, row.other) for row in differences}
+    pairs = combinations([system.name for system in systems], 2)
+    apart = [f"{one} and {other}" for one, other in pairs if (one, other) not in compared]
+    if apart:
+        yield f"not compared, for they share no item: {few(apart)}"
+    n_pairs = len(compared)
+    least = n_pairs / (1 + n_replicates)
+    if least >= ALPHA:
+        needed = math.ceil(n_pairs / ALPHA)
+        yield (
+            f"{count_of(n_replicates, 'replicate')} cannot give a p (Holm) below {least:.2g} "
+            f"with {count_of(n_pairs, 'pair')}: --replicates {needed} or more"
+        )
 
 
 class _Reading:

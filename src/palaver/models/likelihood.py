@@ -30,11 +30,11 @@ from torch.nn import functional as F
 
 from palaver.artefacts import digest_files
 from palaver.errors import UserError, require
+from palaver.models.catalogue import missing_data, not_installed, shipped
 from palaver.models.devices import choose_device
 from palaver.models.encoders.encoder import batches_by_length
 from palaver.models.pretrained import Responder, load
 from palaver.models.quiet import quiet_transformers
-from palaver.models.shipped import missing_data, not_installed, shipped
 from palaver.models.turns import encode_knowledge, encode_turns, first_turn_seen, join_turns
 from palaver.schema.dialogue import Turn
 from palaver.text.vocabulary import EOS, PAD, Vocabulary

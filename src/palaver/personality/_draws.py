@@ -12,14 +12,7 @@ from typing import Any
 import numba
 import numpy as np
 
-_STEP = np.uint64(0x9E3779B97F4A7C15)
-
-
-@numba.njit(cache=True, inline="always")
-def _mixed(z: Any) -> Any:
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+from palaver.statistics._random_kernels import STEP, mix
 
 
 @numba.njit(cache=True, inline="always")
@@ -27,8 +20,8 @@ def _shuffle(pool: Any, size: int, state: Any) -> Any:
     """Put a random sample into the first `size` places of `pool`."""
     n = len(pool)
     for i in range(size):
-        state += _STEP
-        fraction = np.float64(_mixed(state) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+        state += STEP
+        fraction = np.float64(mix(state) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
         j = i + np.int64(fraction * (n - i))
         pool[i], pool[j] = pool[j], pool[i]
     return state

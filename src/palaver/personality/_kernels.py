@@ -8,6 +8,8 @@ from typing import Any
 import numba
 import numpy as np
 
+from palaver.statistics._random_kernels import mix
+
 # Kinds of characters. From FIRST_MARK on a kind is also the number, less FIRST_MARK, of the column for that
 # mark in the order of `counts.MARKS`.
 SPACE, WORD, SEPARATOR, FIRST_MARK = 0, 1, 2, 3
@@ -26,10 +28,7 @@ _SEED = np.uint64(0xCBF29CE484222325)
 @numba.njit(cache=True, inline="always")
 def _finish(z: Any) -> Any:
     """The finaliser of splitmix64: FNV alone leaves the low bits, which pick the slot, poorly mixed."""
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z = z ^ (z >> np.uint64(31))
-    return z | np.uint64(1)  # nought marks an empty slot
+    return mix(z) | np.uint64(1)  # nought marks an empty slot
 
 
 @numba.njit(cache=True, inline="always")

@@ -31,7 +31,7 @@ from palaver.schema import RunRecord, record_run
 from palaver.schema.run import RunResult
 from palaver.statistics.correlation import correlate
 from palaver.statistics.significance import holm
-from palaver.tabular import columns_of
+from palaver.tabular import columns_of, show_fixed
 
 INDEPENDENT = "self-report"
 """The recogniser that made no labels."""
@@ -115,8 +115,8 @@ class Fidelity(RunResult):
         named = ", ".join(good) if good else "none of the five traits"
         return (
             f"Measured traits follow the requested ones for {named}. The mean correlation of a trait with "
-            f"its own request is {self.mean_r:.2f}; with requests dealt out anew it is "
-            f"{self.control.mean_r:.2f}, and above {self.control.high:.2f} once in 40 times."
+            f"its own request is {show_fixed(self.mean_r)}; with requests dealt out anew it is "
+            f"{show_fixed(self.control.mean_r)}, and above {show_fixed(self.control.high)} once in 40 times."
         ).replace("-", "−")
 
     def _headline(self) -> str:
@@ -271,7 +271,7 @@ def _notes(requested: Floats, recogniser: str) -> list[str]:
         notes.append(f"only {len(requested)} requested personalities: the intervals are wide")
     among = np.asarray(np.corrcoef(requested.T))
     pairs = [
-        f"{TRAITS[i]} and {TRAITS[j]} (r = {among[i, j]:.2f})"
+        f"{TRAITS[i]} and {TRAITS[j]} (r = {show_fixed(among[i, j])})"
         for i in range(len(TRAITS))
         for j in range(i)
         if abs(among[i, j]) > TOGETHER

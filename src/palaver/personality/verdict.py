@@ -10,6 +10,7 @@ import numpy as np
 
 from palaver.personality.results import Condition, Verdict
 from palaver.personality.samples import Floats
+from palaver.tabular import show_fixed
 
 VALIDITY = (
     "Distinguishable is not the same as having the traits: the test shows that the recogniser’s five numbers "
@@ -36,7 +37,7 @@ def judge(
     if real is None or pseudo is None:
         text = "Distinguishable beyond chance resampling: cannot say, for there is no split by group."
         if paper is not None and chance is not None:
-            both = f"{_two(paper.f1)}, and {_two(chance.f1)} for pseudo-characters"
+            both = f"{show_fixed(paper.f1)}, and {show_fixed(chance.f1)} for pseudo-characters"
             text += f" Under the paper’s protocol F1 is {both}."
         return Verdict(answer="cannot say", confidence=confidence, text=text, reason=no_groups)
     difference = real.f1 - pseudo.f1
@@ -52,17 +53,17 @@ def judge(
     span = ""
     if not math.isnan(low):
         answer = "yes" if low > 0 else "no"
-        span = f" [{_two(low)}, {_two(high)}]"
+        span = f" [{show_fixed(low)}, {show_fixed(high)}]"
     unseen = f"On {group_noun}s that the classifier has not seen"
     text = (
-        f"Distinguishable beyond chance resampling: {answer}. {unseen}, F1 is {_two(real.f1)} for the "
-        f"characters and {_two(pseudo.f1)} for pseudo-characters of the same utterances, a difference of "
-        f"{_two(difference)}{span}."
+        f"Distinguishable beyond chance resampling: {answer}. {unseen}, F1 is {show_fixed(real.f1)} for the "
+        f"characters and {show_fixed(pseudo.f1)} for pseudo-characters of the same utterances, "
+        f"a difference of {show_fixed(difference)}{span}."
     )
     if paper is not None and chance is not None:
         text += (
-            f" Of the F1 of {_two(paper.f1)} under the paper’s protocol, pseudo-characters reach "
-            f"{_two(chance.f1)} already."
+            f" Of the F1 of {show_fixed(paper.f1)} under the paper’s protocol, pseudo-characters reach "
+            f"{show_fixed(chance.f1)} already."
         )
     return Verdict(
         answer=answer,
@@ -76,7 +77,3 @@ def judge(
         text=text,
         reason=reason,
     )
-
-
-def _two(value: float) -> str:
-    return f"{value:.2f}".replace("-", "−")

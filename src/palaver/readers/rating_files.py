@@ -3,25 +3,43 @@
 from __future__ import annotations
 
 import json
+import math
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Literal
 
 import polars as pl
 from pydantic import ValidationError
 
-from palaver.errors import DataError, check_kind
+from palaver.errors import DataError, UserError, check_kind
 from palaver.files import Format, format_by_name, write_atomically
 from palaver.readers.rating_columns import SCHEMA
 from palaver.readers.rating_options import RatingOptions
 from palaver.readers.ratings import RatingReader, check_criteria, parse_times
 from palaver.schema import Rating
 from palaver.schema.rating import Kind, value_text
+from palaver.sheets import check_can_write, write_sheet
 from palaver.tables import write_parquet
 from palaver.text_columns import ROW, as_text
+
+RatingFormat = Format | Literal["xlsx"]
+
+
+def rating_format(path: Path) -> RatingFormat:
+    """The format to write ratings in, by the name's ending; an error if it cannot be written here."""
+    name = path.name.lower()
+    if name.endswith(".xlsx"):
+        check_can_write(path)
+        return "xlsx"
+    if name.endswith(".xlsx.gz"):
+        raise UserError(f"cannot write {path.name!r}: a sheet is packed already", "leave out .gz")
+    try:
+        return format_by_name(path)
+    except UserError as error:
+        raise UserError(error.message, "end the name in .csv, .jsonl, .parquet or .xlsx") from None
 
 
 def iter_ratings(path: str | Path, *, columns: Mapping[str, str] | None = None) -> Iterator[Rating]:
@@ -77,7 +95,7 @@ def with_numbers(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def write_ratings(ratings: Iterable[Rating], path: str | Path) -> int:
-    """Write ratings as JSON lines, CSV or Parquet, by the name's ending; how many there were."""
+    """Write ratings as JSON lines, CSV, Parquet or .xlsx, by the name's ending; how many there were."""
     return write_frames(_batches(iter(ratings)), path)
 
 
@@ -96,7 +114,7 @@ def write_frames(
 ) -> int:
     """Write frames of the long format, whole or not at all; how many rows there were."""
     path = Path(path)
-    kind = format_by_name(path)
+    kind = rating_format(path)
     count = 0
 
     def counted() -> Iterator[pl.DataFrame]:
@@ -114,14 +132,14 @@ def write_frames(
 
 def encode_frames(
     frames: Iterable[pl.DataFrame],
-    kind: Format,
+    kind: RatingFormat,
     boxes: Collection[str] = (),
     texts: Collection[str] = (),
 ) -> Iterator[bytes]:
     """Frames of the long format as the bytes of one file, piece by piece.
 
-    In JSON lines a value of the criteria `boxes` is a list, however many boxes are ticked, and one of the
-    criteria `texts` is a text, whatever it looks like.
+    In JSON lines a value of the criteria `boxes` is a list, however many boxes are ticked. There and in a
+    sheet one of the criteria `texts` is a text, whatever it looks like.
     """
     filled = (frame for frame in frames if not frame.is_empty())
     if kind == "jsonl":
@@ -131,8 +149,10 @@ def encode_frames(
         for n, frame in enumerate(filled):
             text = frame.write_csv(include_header=n == 0, datetime_format="%Y-%m-%dT%H:%M:%S%.6f")
             yield text.encode(errors="replace")
+    elif kind == "xlsx":
+        yield from _by_way_of_disk(lambda file: _write_sheet(filled, texts, file))
     else:
-        yield from _parquet(filled)
+        yield from _by_way_of_disk(lambda file: write_parquet(filled, file))
 
 
 def _json_line(row: Mapping[str, Any], boxes: Collection[str], texts: Collection[str]) -> bytes:
@@ -149,9 +169,27 @@ def _json_line(row: Mapping[str, Any], boxes: Collection[str], texts: Collection
     return json.dumps(plain, ensure_ascii=False).encode(errors="replace") + b"\n"
 
 
-def _parquet(frames: Iterator[pl.DataFrame]) -> Iterator[bytes]:
+def _write_sheet(frames: Iterable[pl.DataFrame], texts: Collection[str], file: IO[bytes]) -> None:
+    """Values that are numbers become cells to compute with: a sheet keeps text and numbers apart."""
+
+    def with_numbers(frame: pl.DataFrame) -> pl.DataFrame:
+        pairs = zip(frame["criterion"], frame["value"], strict=True)
+        cells = [value if criterion in texts else _number_or_text(value) for criterion, value in pairs]
+        return frame.with_columns(pl.Series("value", cells, dtype=pl.Object))
+
+    write_sheet(map(with_numbers, frames), file)
+
+
+def _number_or_text(text: str) -> float | str:
+    """The number that a text is, if a cell gives the same text back."""
+    value = _loosen("value", text)
+    return value if isinstance(value, float) and math.isfinite(value) and value_text(value) == text else text
+
+
+def _by_way_of_disk(write: Callable[[IO[bytes]], object]) -> Iterator[bytes]:
+    """The bytes of a file that cannot be written from front to back."""
     with tempfile.TemporaryFile() as file:
-        write_parquet(frames, file)
+        write(file)
         file.seek(0)
         while piece := file.read(1 << 20):
             yield piece

@@ -5,9 +5,14 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
+from palaver.metrics.differences import ALPHA, MOST_EXACT
 from palaver.metrics.file_scores import FileScores
 from palaver.reports import lines, numbers
 from palaver.reports.names import clean
+from palaver.tabular import few
+
+MOST_PAIRS = 60
+"""Pairs that a terminal lists one by one."""
 
 
 def print_scores(result: FileScores, console: Console) -> None:
@@ -21,29 +26,60 @@ def print_scores(result: FileScores, console: Console) -> None:
             numbers.count(row.n),
         )
     lines.print_table(console, table)
-    if result.differences:
-        lines.heading(console, "Pairs of systems", "paired bootstrap; p corrected by Holm within a metric")
-        pairs = lines.table(
-            ("metric", "system", "minus"), ("difference", "interval", "p", "p (Holm)", "items")
-        )
-        for pair in result.differences:
-            pairs.add_row(
-                *(Text(clean(text)) for text in (pair.metric, pair.system, pair.other)),
-                numbers.number(pair.difference, 3),
-                Text(numbers.interval(pair.low, pair.high, 3)),
-                numbers.p_value(pair.p),
-                numbers.p_value(pair.p_holm),
-                numbers.count(pair.n),
-            )
-        lines.print_table(console, pairs)
+    _print_pairs(result, console)
     for reason, count in result.left_out.items():
         lines.line(console, f"left out {count:,}: {clean(reason)}", "yellow")
     for name, text in _without_score(result).items():
         lines.line(console, f"{name}: responses without a score: {text}", "yellow")
-    lines.notes(console, [*result.notes, *_reasons(result)])
+    lines.notes(console, [*result.notes, *_reasons(result), *_reasons_of_pairs(result)])
     lines.heading(console, "Signatures")
     for signature in dict.fromkeys(row.signature for row in result.scores):
         lines.indented(console, clean(signature), "dim")
+
+
+def _print_pairs(result: FileScores, console: Console) -> None:
+    """Every pair; on a terminal many of them as one line a metric."""
+    if not result.differences:
+        return
+    exact = any(pair.test == "exact" for pair in result.differences)
+    which = f"paired bootstrap, exact up to {MOST_EXACT} items that differ" if exact else "paired bootstrap"
+    lines.heading(console, "Pairs of systems", f"{which}; p corrected by Holm within a metric")
+    if console.is_terminal and len(result.differences) > MOST_PAIRS:
+        _print_clear_pairs(result, console)
+        return
+    table = lines.table(("metric", "system", "minus"), ("difference", "interval", "p", "p (Holm)", "items"))
+    for pair in result.differences:
+        table.add_row(
+            *(Text(clean(text)) for text in (pair.metric, pair.system, pair.other)),
+            numbers.number(pair.difference, 3),
+            Text(numbers.interval(pair.low, pair.high, 3)),
+            numbers.p_value(pair.p),
+            numbers.p_value(pair.p_holm),
+            numbers.count(pair.n),
+        )
+    lines.print_table(console, table)
+
+
+def _print_clear_pairs(result: FileScores, console: Console) -> None:
+    """Of each metric: how many pairs are apart, the best system, and those that may be as good."""
+    table = lines.table(("metric", "clearly apart", "best", "not clearly behind it"), ())
+    better = {row.name: row.better for row in result.scores}
+    for metric in dict.fromkeys(pair.metric for pair in result.differences):
+        pairs = [pair for pair in result.differences if pair.metric == metric]
+        apart = {frozenset((pair.system, pair.other)) for pair in pairs if pair.p_holm < ALPHA}
+        best, beside = numbers.DASH, numbers.DASH
+        values = {row.system: row.value for row in result.scores if row.name == metric and row.n}
+        if better[metric] != "neither" and values:
+            best = (max if better[metric] == "higher" else min)(values, key=values.__getitem__)
+            level = [name for name in values if name != best and {name, best} not in apart]
+            listed = ", ".join(map(clean, level)) or numbers.DASH
+            beside = "all others" if len(level) == len(values) - 1 > 1 else listed
+        table.add_row(metric, f"{len(apart)} of {len(pairs)}", Text(clean(best)), Text(beside))
+    lines.print_table(console, table)
+    n_pairs = numbers.some(len(result.differences), "pair")
+    lines.indented(
+        console, f"clearly apart: p (Holm) below {ALPHA:g}; --json, or a pipe, has all {n_pairs}", "dim"
+    )
 
 
 def _without_score(result: FileScores) -> dict[str, str]:
@@ -65,3 +101,15 @@ def _reasons(result: FileScores) -> list[str]:
             named = f"{metric} of {' and '.join(systems)}" if len(systems) < len(rows) else metric
             of_metrics.setdefault(reason, {})[named] = None
     return [f"{', '.join(names)}: {reason}" for reason, names in of_metrics.items()]
+
+
+def _reasons_of_pairs(result: FileScores) -> list[str]:
+    """The same of differences and their tests; the pairs are named where it is not all."""
+    of_metrics: dict[str, list[str]] = {}
+    for metric in dict.fromkeys(pair.metric for pair in result.differences):
+        pairs = [pair for pair in result.differences if pair.metric == metric]
+        for reason in dict.fromkeys(pair.reason for pair in pairs if pair.reason):
+            names = [f"{clean(p.system)} minus {clean(p.other)}" for p in pairs if p.reason == reason]
+            named = metric if len(names) == len(pairs) else f"{metric} ({few(names)})"
+            of_metrics.setdefault(reason, []).append(named)
+    return [f"differences by {', '.join(names)}: {reason}" for reason, names in of_metrics.items()]

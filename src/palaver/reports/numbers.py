@@ -5,26 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-DASH = "–"
-_LARGE = 1e7
-"""From here on a score is written with an exponent."""
-
-
-def number(value: float, digits: int = 2) -> str:
-    """A number with a fixed count of decimals and a real minus sign; a dash when it is not finite.
-
-    >>> number(-0.004), number(1234.5, 1), number(float("nan"))
-    ('0.00', '1,234.5', '–')
-    """
-    if not math.isfinite(value):
-        return DASH
-    if abs(value) >= _LARGE:
-        return f"{value:.{max(digits, 2)}e}".replace("-", "−")
-    text = f"{value:,.{digits}f}"
-    if text.startswith("-"):
-        # A value that rounds to nothing has no sign.
-        text = text[1:] if not text.strip("-0.,") else f"−{text[1:]}"
-    return text
+from palaver.tabular import DASH, MINUS
+from palaver.tabular import show_fixed as number
 
 
 def statistic(value: float) -> str:
@@ -90,7 +72,7 @@ def hundred(value: float) -> str:
 
 def count(value: int) -> str:
     """A whole number with thousands set apart."""
-    return f"{value:,}".replace("-", "−")
+    return f"{value:,}".replace("-", MINUS)
 
 
 def some(value: int, noun: str, plural: str = "") -> str:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
 
 from palaver.reports import lines
 from palaver.reports.names import clean
+from palaver.reports.numbers import p_value
 from palaver.studies.trust import TrustReport
 from palaver.tabular import show_value
 
+_P_VALUES = ("p", "adjusted_p")
 _HIDDEN = ("notes", "confidence", "reason", "is_share")
 
 
@@ -38,11 +41,17 @@ def shown_columns(report: TrustReport) -> tuple[list[str], list[str]]:
     return words, [f.name for f in telling if f.name not in words]
 
 
+def shown_cells(row: Any, columns: Sequence[str]) -> list[str]:
+    """The values of a row as people read them."""
+    values = {name: getattr(row, name) for name in columns}
+    return [p_value(value) if name in _P_VALUES else show_value(value) for name, value in values.items()]
+
+
 def _table(report: TrustReport) -> Any:
     words, figures = shown_columns(report)
     table = lines.table(*([name.replace("_", " ") for name in names] for names in (words, figures)))
     for row in report.rows:
-        cells = [show_value(getattr(row, name)) for name in (*words, *figures)]
+        cells = shown_cells(row, (*words, *figures))
         table.add_row(*(lines.name_cell(cell) if cell else "" for cell in cells))
     return table
 

@@ -6,10 +6,9 @@ from markupsafe import Markup
 
 from palaver.reports import page
 from palaver.reports.methods import methods_of
-from palaver.reports.trust import shown_columns
+from palaver.reports.trust import shown_cells, shown_columns
 from palaver.reports.trust_words import first_ahead
 from palaver.studies.trust import TrustReport
-from palaver.tabular import show_value
 
 _TITLES = {
     "interval": "How sure are the differences?",
@@ -24,7 +23,7 @@ _TITLES = {
 def trust_page(report: TrustReport) -> str:
     """The whole page as text."""
     words, figures = shown_columns(report)
-    rows = [[show_value(getattr(row, name)) for name in (*words, *figures)] for row in report.rows]
+    rows = [shown_cells(row, (*words, *figures)) for row in report.rows]
     return page.render(
         "trust.html.j2",
         report.run,

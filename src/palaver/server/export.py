@@ -19,9 +19,8 @@ import polars as pl
 from sqlalchemy import Connection, Row, func, select
 
 from palaver.errors import DataError
-from palaver.files import Format, format_by_name
 from palaver.readers.rating_columns import SCHEMA as LONG
-from palaver.readers.rating_files import encode_frames, write_frames
+from palaver.readers.rating_files import RatingFormat, encode_frames, rating_format, write_frames
 from palaver.schema import Study
 from palaver.schema.rating import pair_context
 from palaver.schema.scale import Form
@@ -173,13 +172,13 @@ def _without_written_formulas(frame: pl.DataFrame, texts: set[str]) -> pl.DataFr
     return frame.with_columns(pl.when(is_text).then(_harmless("value")).otherwise("value").alias("value"))
 
 
-def stream(database: Database, kind: Format, selection: Selection = EVERYBODY) -> Iterator[bytes]:
+def stream(database: Database, kind: RatingFormat, selection: Selection = EVERYBODY) -> Iterator[bytes]:
     """The export as bytes, piece by piece. Without a single row it raises before the first piece."""
     pieces = _pieces(database, kind, selection)
     return encode_frames(pieces, kind, _criteria(database, "boxes"), _criteria(database, "text"))
 
 
-def _pieces(database: Database, kind: Format, selection: Selection) -> Iterator[pl.DataFrame]:
+def _pieces(database: Database, kind: RatingFormat, selection: Selection) -> Iterator[pl.DataFrame]:
     """The frames as a file of this format has them."""
     pieces, texts = _some_frames(database, selection), _criteria(database, "text")
     if kind == "csv" and texts:
@@ -214,7 +213,7 @@ def _why_empty(database: Database, selection: Selection) -> str:
 
 def write_export(database: Database, path: Path, selection: Selection = EVERYBODY) -> int:
     """Write the export to a file, whole or not at all, in the format of its name; how many rows."""
-    pieces = _pieces(database, format_by_name(path), selection)
+    pieces = _pieces(database, rating_format(path), selection)
     return write_frames(pieces, path, _criteria(database, "boxes"), _criteria(database, "text"))
 
 

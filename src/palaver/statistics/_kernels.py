@@ -6,17 +6,10 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from palaver.statistics._random_kernels import STEP, mix
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-
-@numba.njit(cache=True, inline="always")
-def _mix(state: np.uint64) -> np.uint64:
-    """One step of splitmix64 (Steele, Lea & Flood 2014): a counter through a 64-bit finaliser."""
-    z = state
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -29,18 +22,17 @@ def draw_weights(weights: Floats, n_draws: Ints, state: np.uint64) -> np.uint64:
     size = np.uint64(n)
     half = np.uint64(32)
     low_half = np.uint64(0xFFFFFFFF)
-    step = np.uint64(0x9E3779B97F4A7C15)
     for b in range(n_rows):
         row = weights[b]
         row[:] = 0.0
         for _ in range(n_draws[b] // 2):
-            state += step
-            z = _mix(state)
+            state += STEP
+            z = mix(state)
             row[((z >> half) * size) >> half] += 1.0
             row[((z & low_half) * size) >> half] += 1.0
         if n_draws[b] % 2:
-            state += step
-            row[((_mix(state) >> half) * size) >> half] += 1.0
+            state += STEP
+            row[((mix(state) >> half) * size) >> half] += 1.0
     return state
 
 
@@ -108,8 +100,8 @@ def _draw_pairs(weight: Ints, state: np.uint64) -> np.uint64:
     weight[:] = 0
     size = np.uint64(weight.size)
     for _ in range(weight.size):
-        state += np.uint64(0x9E3779B97F4A7C15)
-        weight[((_mix(state) >> np.uint64(32)) * size) >> np.uint64(32)] += 1
+        state += STEP
+        weight[((mix(state) >> np.uint64(32)) * size) >> np.uint64(32)] += 1
     return state
 
 

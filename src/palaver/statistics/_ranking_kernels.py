@@ -9,7 +9,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from palaver.statistics._kernels import _mix
+from palaver.statistics._random_kernels import STEP, mix
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
@@ -18,7 +18,6 @@ Outcomes = NDArray[np.int8]
 
 _ROOT_HALF = math.sqrt(0.5)
 _DENSITY_AT_ZERO = 1 / math.sqrt(2 * math.pi)
-_STEP = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 
 _TAIL = 6.0
@@ -202,14 +201,14 @@ def rate_replicates(
     state = np.uint64(seed)
     for r in range(n):
         for i in range(n_items):
-            state += _STEP
-            drawn[i] = np.int64(((_mix(state) >> _HALF) * np.uint64(n_items)) >> _HALF)
+            state += STEP
+            drawn[i] = np.int64(((mix(state) >> _HALF) * np.uint64(n_items)) >> _HALF)
         order = np.empty((starts[drawn + 1] - starts[drawn]).sum(), np.int64)
         k = 0
         for item in drawn:
             for row in range(starts[item], starts[item + 1]):
-                state += _STEP  # inside-out Fisher-Yates: fill and shuffle in one pass
-                j = np.int64(((_mix(state) >> _HALF) * np.uint64(k + 1)) >> _HALF)
+                state += STEP  # inside-out Fisher-Yates: fill and shuffle in one pass
+                j = np.int64(((mix(state) >> _HALF) * np.uint64(k + 1)) >> _HALF)
                 order[k] = order[j]
                 order[j] = row
                 k += 1
@@ -231,8 +230,8 @@ def rate_replicates(
 def _normal(state: np.uint64) -> float:
     """A standard normal number (Box & Muller 1958) from one state; the next is two steps on."""
     unit = 1.0 / 9007199254740992.0
-    u = (np.float64(_mix(state) >> np.uint64(11)) + 1.0) * unit
-    angle = np.float64(_mix(state + _STEP) >> np.uint64(11)) * unit
+    u = (np.float64(mix(state) >> np.uint64(11)) + 1.0) * unit
+    angle = np.float64(mix(state + STEP) >> np.uint64(11)) * unit
     return math.sqrt(-2.0 * math.log(u)) * math.cos(2.0 * math.pi * angle)
 
 
@@ -275,8 +274,8 @@ def rate_counts(
                 out[r, left[kind // 3]] = 0.0
                 out[r, right[kind // 3]] = 0.0
         for _ in range(min(n_single, int(n_waiting))):
-            state += _STEP
-            place = float(((_mix(state) >> _HALF) * np.uint64(n_waiting)) >> _HALF)
+            state += STEP
+            place = float(((mix(state) >> _HALF) * np.uint64(n_waiting)) >> _HALF)
             kind = 0
             while place >= waiting[kind]:
                 place -= waiting[kind]
@@ -293,8 +292,8 @@ def rate_counts(
             for kind in range(n_kinds):  # independent numbers, then their sum is put right
                 spread = math.sqrt(waiting[kind] * share * (1 - share))
                 block[kind] = spread * _normal(state)
-                state += _STEP
-                state += _STEP
+                state += STEP
+                state += STEP
                 surplus += block[kind]
             pull[:] = 0.0
             precision[:] = 0.0

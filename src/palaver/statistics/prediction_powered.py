@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 
 from palaver.statistics.bootstrap import Floats, check_fraction
 from palaver.statistics.clusters import ClusterInterval, ClusterVariance, Codes, contrast, interval_of
+from palaver.tabular import show_fixed
 
 FEWEST_DIALOGUES = 5
 """With fewer rated dialogues a judge's correlation with people is a guess."""
@@ -162,7 +163,9 @@ def _why_off(people: Floats, judge: Floats, rho: float, n_unrated: int) -> str:
         return "people gave the same rating to everything"
     least = 1 / math.sqrt(n - 2)
     if rho < least:
-        return f"the judge's correlation with people is {rho:.2f}, below {least:.2f} (1 / sqrt({n} - 2))"
+        return (
+            f"the judge's correlation with people is {show_fixed(rho)}, below {least:.2f} (1 / sqrt({n} - 2))"
+        )
     return ""
 
 

@@ -24,6 +24,7 @@ from palaver.statistics.bootstrap import Floats, check_fraction
 from palaver.statistics.clusters import ClusterInterval, ClusterVariance, Codes, cluster_variance, interval_of
 from palaver.statistics.prediction_powered import FEWEST_DIALOGUES
 from palaver.statistics.significance import holm
+from palaver.tabular import show_fixed
 
 _FARTHEST = 15.0
 """Log odds beyond this mean that a system won, or lost, everything."""
@@ -319,7 +320,7 @@ def _why_off(rho: float, n_dialogues: int, n_unrated: int) -> str:
         return "people or the judge always gave the same answer"
     least = 1 / math.sqrt(n_dialogues - 2)
     if rho < least:
-        return f"the judge's correlation with people is {rho:.2f}, below {least:.2f}"
+        return f"the judge's correlation with people is {show_fixed(rho)}, below {least:.2f}"
     return ""
 
 

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from palaver.statistics.bootstrap import Floats, Rng
 from palaver.statistics.clusters import Codes
 from palaver.statistics.prediction_powered import FEWEST_DIALOGUES
+from palaver.tabular import show_fixed
 
 EVEN_PART = 0.5
 """The part of the sampling probability that all dialogues share alike."""
@@ -72,7 +73,9 @@ def fit_residuals(residual: ArrayLike, signal: ArrayLike, n_tried: int = 1) -> R
         slope = float(np.cov(squares, values)[0, 1] / values.var(ddof=1))
         least = float(ndtri(1 - _CHANCE / 2 / n_tried)) / math.sqrt(values.size)
         if abs(rho) < least:
-            reason = f"nothing that the judge says foretells where it is wrong (correlation {rho:.2f}; "
+            reason = (
+                f"nothing that the judge says foretells where it is wrong (correlation {show_fixed(rho)}; "
+            )
             reason += f"{least:.2f} would be more than chance)"
     return ResidualModel(mean=mean, slope=slope, correlation=rho, centre=centre, reason=reason)
 

@@ -24,6 +24,7 @@ from palaver.studies.intervals import MOST_RATINGS
 from palaver.studies.judgements import Floats, Judgements
 from palaver.studies.raters import busiest_raters
 from palaver.studies.results import AgreementRow
+from palaver.tabular import show_fixed
 
 _BOOTSTRAP = "bootstrap over items"
 _JACKKNIFE = "jackknife over items where that is wider"
@@ -213,7 +214,7 @@ def _rows_of_pairs(
         if result.values.size > 1 and not np.isnan(result.value):
             lowest, highest = np.nanmin(result.values), np.nanmax(result.values)
             pairs = f"{result.values.size} pairs of raters, {form}"
-            notes = (f"Cohen kappa of {pairs}: {lowest:.2f} to {highest:.2f}", *notes)
+            notes = (f"Cohen kappa of {pairs}: {show_fixed(lowest)} to {show_fixed(highest)}", *notes)
         row = _row(judged, "Cohen kappa", f"mean of pairs, {form}", result, _NORMAL)
         yield replace(row, n_raters=result.n_raters, notes=notes)
 

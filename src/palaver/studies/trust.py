@@ -23,7 +23,7 @@ from palaver.studies.intervals import clustered_intervals
 from palaver.studies.judgements import Floats, Ints, Judgements, contexts_of, judgements_of
 from palaver.studies.ratings import ASKED, RatingTable
 from palaver.studies.results import IntervalRow
-from palaver.tabular import Tabular, columns_of
+from palaver.tabular import Tabular, columns_of, show_fixed, show_interval
 
 PACKAGES = ("palaver", "numpy", "scipy", "polars")
 
@@ -358,7 +358,7 @@ def describe_difference(row: IntervalRow) -> str:
     pair = f"{row.criterion}: {row.system} against {row.against}"
     if row.reason:
         return f"{pair}: no interval ({row.reason})"
-    what = f"{row.value:.2f} [{row.low:.2f}, {row.high:.2f}]"
+    what = f"{show_fixed(row.value)} {show_interval(row.low, row.high)}"
     wider = row.se / row.se_rows if row.se_rows else float("nan")
     verdict = "they differ" if row.excludes_equality else "not told apart"
     source = "raters" if row.rater_share > row.dialogue_share else "dialogues"

@@ -25,6 +25,7 @@ from palaver.studies.trust import (
     people_of,
     verdicts_of,
 )
+from palaver.tabular import show_interval, show_signed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +144,8 @@ def _describe(row: CalibrationRow) -> str:
     where = "on dialogues it was not fitted to" if row.place == "here" else "in the other place"
     if row.reason:
         return f"{row.verdict}: nothing is known of {row.judge} {where} ({row.reason})"
-    error = f"people minus {row.judge} is {row.error:+.2f} [{row.low:+.2f}, {row.high:+.2f}] {where}"
+    ends = f"[{show_signed(row.low)}, {show_signed(row.high)}]"
+    error = f"people minus {row.judge} is {show_signed(row.error)} {ends} {where}"
     meaning = {
         "PASS": f"within ±{row.margin:g} on average, so means of its calibrated scores may be used",
         "FAIL": f"more than ±{row.margin:g}: its scores must not be used here",
@@ -183,7 +185,7 @@ def _corrected(
     )  # fmt: skip
     if corrected.reason:
         return f"share of outputs rated {threshold:g} or more: not corrected ({corrected.reason})"
-    ends = f"[{corrected.interval.low:.2f}, {corrected.interval.high:.2f}]"
+    ends = show_interval(corrected.interval.low, corrected.interval.high)
     return (
         f"{corrected.observed:.0%} of {all_good.size:,} outputs reach {threshold:g} by {verdicts.judge}; "
         f"corrected for its errors (sensitivity {corrected.sensitivity:.2f}, specificity "

@@ -18,6 +18,7 @@ from palaver.statistics.significance import holm
 from palaver.studies.judgements import Floats
 from palaver.studies.ratings import RatingTable
 from palaver.studies.trust import People, TrustReport, Verdicts, make_report, people_of, verdicts_of
+from palaver.tabular import show_fixed, show_interval, show_signed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,17 +100,20 @@ def describe_worth(row: PpiRow, judge: str) -> Iterator[str]:
     if math.isnan(row.low):
         yield f"{row.criterion}, {row.what} of {name}: no interval ({row.reason})"
         return
-    said = f"{row.criterion}, {row.what} of {name}: {row.value:.2f} [{row.low:.2f}, {row.high:.2f}]"
+    said = (
+        f"{row.criterion}, {row.what} of {name}: {show_fixed(row.value)} {show_interval(row.low, row.high)}"
+    )
     if not row.weight:
         yield f"{said}, from people alone: {row.reason}"
         return
+    alone = show_interval(row.people_low, row.people_high)
     if row.what == "strength":
-        yield f"{said}; people alone: [{row.people_low:.2f}, {row.people_high:.2f}]"
+        yield f"{said}; people alone: {alone}"
         return
     worth = f"your {row.n_unrated:,} further verdicts of {judge} are worth {row.worth_dialogues:.0f} more "
     worth += f"dialogues rated by people (there are {row.n_rated}); more verdicts can at most make "
     worth += f"{row.n_rated} count as {row.n_rated * row.ceiling:.0f}"
-    yield f"{said}; people alone: [{row.people_low:.2f}, {row.people_high:.2f}]. {worth}"
+    yield f"{said}; people alone: {alone}. {worth}"
 
 
 def _means(people: People, verdicts: Verdicts, prediction: Floats, confidence: float) -> Iterator[PpiRow]:
@@ -196,7 +200,7 @@ def _strengths(
     note = (
         ()
         if math.isnan(strengths.position)
-        else (f"shown first adds {strengths.position:+.2f} log odds of a win",)
+        else (f"shown first adds {show_signed(strengths.position)} log odds of a win",)
     )
     if strengths.reason:
         note = (f"strengths: {strengths.reason}",)

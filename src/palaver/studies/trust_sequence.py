@@ -24,6 +24,7 @@ from palaver.studies.trust import (
     span_of,
     verdicts_of,
 )
+from palaver.tabular import show_fixed, show_interval
 
 Sides = NDArray[np.bool_]
 """Which rows are of the first system."""
@@ -123,18 +124,20 @@ def trust_sequence(
 
 def describe_watch(row: SequenceRow) -> str:
     """Where two systems stand, in plain words."""
-    interval = f"[{row.low:.2f}, {row.high:.2f}]"
+    figures = f"{show_fixed(row.value)} {show_interval(row.low, row.high)}"
     pair = f"{row.system} and {row.against}"
     if row.decision == "go on":
-        why = row.reason or f"{row.value:.2f} {interval} after {row.n_ratings} ratings"
+        why = row.reason or f"{figures} after {row.n_ratings} ratings"
         return f"{pair}: go on ({why})"
     after = f"clear after {row.decided_after_ratings} of {row.n_ratings} ratings"
+    if row.decision == "worse":  # the figures stay those of the row, so they are said to be of this order
+        told = f"{row.against} is better than {row.system} ({row.system} against {row.against}: {figures})"
+        return f"{told}, {after}"
     verdict = {
         "better": f"{row.system} is better than {row.against}",
-        "worse": f"{row.against} is better than {row.system}",
         "equivalent": f"{pair} differ by less than what matters",
     }[row.decision]
-    return f"{verdict}: {row.value:.2f} {interval}, {after}"
+    return f"{verdict}: {figures}, {after}"
 
 
 def watch(

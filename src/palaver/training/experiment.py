@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from palaver.errors import nearest
-from palaver.models.shipped import missing_data, not_installed, shipped
+from palaver.models.catalogue import missing_data, not_installed, shipped
 from palaver.schema.base import FrozenDict
 
 

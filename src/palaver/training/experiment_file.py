@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
-import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -17,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
 from palaver.config import Lines, Location, config_error, parse_toml, read_toml, toml_value
-from palaver.errors import ConfigError, UserError, nearest
+from palaver.errors import ConfigError, UserError, explain_mistake, nearest
 from palaver.training.experiment import (
     Data,
     Experiment,
@@ -72,7 +71,7 @@ _ALTERNATIVES = {
 
 
 def load_experiment(path: str | Path, assignments: Sequence[str] = ()) -> Experiment:
-    """The experiment of a file, with `KEY=VALUE` assignments on top. All mistakes are reported together."""
+    """The experiment of a file, with `FIELD=VALUE` assignments on top. All mistakes are reported together."""
     path = Path(path)
     return _build(path, *read_toml(path), assignments)
 
@@ -111,7 +110,7 @@ def _build(
 
 
 def preset_tables(name: str) -> dict[str, Any]:
-    """The keys of a preset, those of the preset it builds on included."""
+    """The fields of a preset, those of the preset it builds on included."""
     if name not in PRESETS:
         raise ConfigError(
             f"there is no preset {name!r}{nearest(name, list(PRESETS))}", f"known: {', '.join(PRESETS)}"
@@ -176,7 +175,7 @@ def _assigned(assignments: Sequence[str]) -> dict[str, Any]:
         key, equals, text = word.partition("=")
         parts = key.strip().split(".")
         if not equals or not all(parts):
-            raise UserError(f"--set: expected KEY=VALUE such as optimiser.epochs=3, found {word!r}")
+            raise UserError(f"--set: expected FIELD=VALUE such as optimiser.epochs=3, found {word!r}")
         try:
             value = tomllib.loads(f"value = {text}")["value"]
         except ValueError:
@@ -200,29 +199,18 @@ def _from_set(given: dict[str, Any], mistake: tuple[Location, str]) -> tuple[Loc
 
 
 def _explain(error: ValidationError, table: type[BaseModel], at: Location) -> Iterator[tuple[Location, str]]:
-    """Place and words of each mistake; pydantic's words, in the manner of this project."""
+    """Place and words of each mistake."""
     for mistake in error.errors():
-        place: Location = (*at, *mistake["loc"])
-        if mistake["type"] == "extra_forbidden":
-            yield place, f"there is no such key{nearest(str(place[-1]), _keys(table, mistake['loc'][:-1]))}"
-        elif mistake["type"] == "value_error":
-            yield place, str(mistake["ctx"]["error"])
-        elif mistake["type"] == "missing":
-            yield place, "is missing"
-        else:
-            words = mistake["msg"].replace("Input should be", "expected")
-            value = repr(mistake["input"])
-            choices = re.findall("'([^']+)'", words) if mistake["type"] == "literal_error" else []
-            close = nearest(str(mistake["input"]), choices)
-            yield place, f"{words}, found {value if len(value) <= 60 else value[:57] + '...'}{close}"
+        way = mistake["loc"]
+        yield (*at, *way), explain_mistake(mistake, _fields(table, way[:-1]))
 
 
-def _keys(table: type[BaseModel], way: Location) -> list[str]:
-    """The keys that exist in the table `way` leads to."""
+def _fields(table: type[BaseModel], way: Location) -> list[str]:
+    """The fields that exist in the table `way` leads to."""
     if any(isinstance(part, int) for part in way):
         table = Source
     elif way:
-        table = _TABLES[f"[{way[0]}]"]
+        table = _TABLES.get(f"[{way[0]}]", table)
     return [field.alias or name for name, field in table.model_fields.items()]
 
 

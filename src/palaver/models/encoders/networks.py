@@ -20,9 +20,9 @@ import numpy as np
 
 from palaver.artefacts import digest, digest_files
 from palaver.errors import DataError, UserError, require
+from palaver.models.catalogue import missing_data, models_on
 from palaver.models.encoders.averages import WordVectors, read_vectors
 from palaver.models.encoders.encoder import Encoder, Places, Vectors
-from palaver.models.shipped import missing_data, models_on
 from palaver.text.words import words
 
 _CASED = re.compile(r"n't|'\w+|\w+(?:-\w+)*|[^\w\s]")

@@ -11,8 +11,8 @@ from tests.knowledge.conftest import HISTORY, SENTENCES
 from palaver.errors import DataError
 from palaver.knowledge.candidates import candidates, reading_sentences
 from palaver.knowledge.features import FEATURES, FeatureTable, Priors, hash_of
+from palaver.knowledge.ranker import TrainedSelector, load_ranker, shipped_ranker
 from palaver.knowledge.selector import Group, Query, make_selector
-from palaver.knowledge.trained import TrainedSelector, load_ranker, shipped_ranker
 from palaver.schema import Dialogue
 from palaver.text.tfidf import Tfidf
 
