@@ -207,9 +207,16 @@ def _open_array(path: Path) -> WholeSource:
             entries = json.loads(stream.read())
         except (ValueError, RecursionError) as error:
             raise DataError(f"{path} is not a whole JSON array: {error}", "is the file cut short?") from None
+    source = open_rows(path, list(enumerate(entries, start=1)))
+    source.encoding = encoding
+    return source
+
+
+def open_rows(path: Path, entries: Iterable[tuple[int, object]]) -> WholeSource:
+    """Entries of JSON with their places as a table; `path` is where they come from."""
     rows: list[dict[str, object]] = []
     broken: list[tuple[int, str]] = []
-    for number, entry in enumerate(entries, start=1):
+    for number, entry in entries:
         try:
             row = json_object(json.dumps(entry).encode())
         except ValueError as error:
@@ -217,9 +224,9 @@ def _open_array(path: Path) -> WholeSource:
         else:
             rows.append({**{key: cell_text(value) for key, value in row.items()}, ROW: number})
     frame = _rows_frame(rows, ())
-    source = WholeSource(path, "jsonl", tuple(frame.columns[:-1]), path.stat().st_size, frame=frame)
-    source.encoding, source.broken = encoding, broken
-    return source
+    return WholeSource(
+        path, "jsonl", tuple(frame.columns[:-1]), path.stat().st_size, frame=frame, broken=broken
+    )
 
 
 def _csv_frames(source: TableSource, progress: Callable[[int], None]) -> Iterator[pl.DataFrame]:

@@ -35,6 +35,7 @@ from pydantic import ValidationError
 
 from palaver.errors import DataError, check_kind, nearest
 from palaver.files import format_by_name, write_atomically
+from palaver.readers.dialogue_exports import dialogue_rows
 from palaver.readers.rows import RowReader, file_stem
 from palaver.readers.shapes import (
     ID_KEYS,
@@ -155,7 +156,16 @@ class DialogueReader(RowReader, Iterable[Dialogue]):
             yield current.closed(self._tally)
 
     def _rows(self) -> Iterator[tuple[int, Any]]:
-        """The rows of the file; an array of turns is one row."""
+        """The rows of the file, with those of other tools taken apart; an array of turns is one row."""
+        for number, row in self._entries():
+            name = f"{file_stem(self.path)}:{number}"
+            dialogues = dialogue_rows(row, name, self._tally)
+            if dialogues is None:
+                yield number, row
+            else:
+                yield from ((number, dialogue) for dialogue in dialogues)
+
+    def _entries(self) -> Iterator[tuple[int, Any]]:
         rows = self.file.rows()
         if self.file.word != "entry":
             yield from rows

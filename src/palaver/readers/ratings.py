@@ -17,11 +17,12 @@ import polars as pl
 from palaver.errors import DataError, UserError, count_of, nearest
 from palaver.progress import Progress, no_progress
 from palaver.readers.rating_columns import ALIASES, FIELDS, SCHEMA, SHORT, find_layout
+from palaver.readers.rating_exports import open_ratings
 from palaver.readers.rating_layouts import Layout
 from palaver.readers.rating_options import RatingOptions
 from palaver.readers.rating_values import ValueCleaner, given_values, is_text
 from palaver.schema.rating import KINDS, Kind
-from palaver.tables import TableSource, open_table
+from palaver.tables import TableSource
 from palaver.text_columns import ROW, as_text
 
 Source = str | Path | TableSource
@@ -170,7 +171,7 @@ class RatingReader:
     def __init__(self, source: Source, options: RatingOptions | None = None) -> None:
         self.options = options or RatingOptions()
         if not isinstance(source, TableSource):
-            source = open_table(source, sheet=self.options.sheet)
+            source = open_ratings(source, sheet=self.options.sheet)
         self.table = source
         self._start()
 

@@ -80,6 +80,11 @@ class RowFile:
         if self.format == "jsonl":
             self.word = "line" if self._layout == "lines" else "entry"
 
+    @property
+    def is_object(self) -> bool:
+        """Whether the file is one JSON object over many lines."""
+        return self._layout == "object"
+
     def rows(self) -> Iterator[Row]:
         """Each row with its place; `columns` (field -> name in the file) are renamed to their fields."""
         self.problems = Problems()
