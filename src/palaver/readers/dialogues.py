@@ -52,7 +52,15 @@ from palaver.readers.shapes import (
     turns_of,
     unpack,
 )
-from palaver.readers.turn_rows import Draft, add_exchange, add_turn, is_exchange, is_turn_row, write_csv
+from palaver.readers.turn_rows import (
+    Draft,
+    add_exchange,
+    add_turn,
+    is_exchange,
+    is_turn_row,
+    with_plain_names,
+    write_csv,
+)
 from palaver.schema import Dialogue
 from palaver.schema.response import SYSTEM
 
@@ -100,6 +108,12 @@ class DialogueReader(RowReader, Iterable[Dialogue]):
             if dialogue is None:
                 if self._is_hopeless(self.n_dialogues):
                     break
+                continue
+            if draft.key is not None and not draft.is_numbered and dialogue.id in self._ids:
+                goes_on = (
+                    f"dialogue {dialogue.id!r} goes on here, after another one: sort the rows by dialogue"
+                )
+                self._mistake(draft.places[0], goes_on, None)
                 continue
             self.n_dialogues += 1
             if dialogue.id in self._ids:
@@ -158,6 +172,8 @@ class DialogueReader(RowReader, Iterable[Dialogue]):
     def _rows(self) -> Iterator[tuple[int, Any]]:
         """The rows of the file, with those of other tools taken apart; an array of turns is one row."""
         for number, row in self._entries():
+            if self.file.format == "csv":
+                row = with_plain_names(row)
             name = f"{file_stem(self.path)}:{number}"
             dialogues = dialogue_rows(row, name, self._tally)
             if dialogues is None:
