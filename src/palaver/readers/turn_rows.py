@@ -177,7 +177,7 @@ def _follow(current: Draft | None, row: dict[str, Any]) -> Draft:
         [],
         {"id": key[0], "source": key[1], "turns": [], **about},
         key=key,
-        is_numbered=has_number,
+        is_numbered="turn" in row,
         next_turn=turn,
     )
 
