@@ -96,6 +96,8 @@ class DialogueReader(RowReader, Iterable[Dialogue]):
         super()._start()
         self.n_dialogues = 0
         self._ids: set[str] = set()
+        self._keys: set[tuple[str, str]] = set()
+        """Of dialogues whose turns are rows without numbers: id and source."""
 
     def __iter__(self) -> Iterator[Dialogue]:
         return (dialogue for _, dialogue in self.numbered())
@@ -109,12 +111,14 @@ class DialogueReader(RowReader, Iterable[Dialogue]):
                 if self._is_hopeless(self.n_dialogues):
                     break
                 continue
-            if draft.key is not None and not draft.is_numbered and dialogue.id in self._ids:
+            if draft.key in self._keys:
                 goes_on = (
                     f"dialogue {dialogue.id!r} goes on here, after another one: sort the rows by dialogue"
                 )
                 self._mistake(draft.places[0], goes_on, None)
                 continue
+            if draft.key is not None and not draft.is_numbered:
+                self._keys.add(draft.key)
             self.n_dialogues += 1
             if dialogue.id in self._ids:
                 self._tally[_REPEATED] += 1
