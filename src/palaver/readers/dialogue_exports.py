@@ -71,7 +71,7 @@ def _preference(row: Fields, name: str, tally: Tally) -> list[Fields] | None:
     if any(side is None for side in sides):
         return None
     prompt = row.get("prompt")
-    if is_turns(prompt) and not isinstance(prompt, str):
+    if isinstance(prompt, list) and is_turns(prompt):
         sides = [side if side[: len(prompt)] == prompt else [*prompt, *side] for side in sides if side]
     models = [row.get(f"{side}_model") or side for side in ("chosen", "rejected")]
     scores = [first_of(row, (f"{s}_rating", f"score_{s}", f"{s}_score")) for s in ("chosen", "rejected")]
@@ -99,7 +99,7 @@ def _two(
 
 def _turns(value: Any) -> list[Any] | None:
     """Messages, be they in a cell of JSON text."""
-    turns = json_list(value) if isinstance(value, str) else value
+    turns: Any = json_list(value) if isinstance(value, str) else value
     return turns if is_turns(turns) and isinstance(turns[0], dict) else None
 
 
@@ -142,13 +142,11 @@ def _bench_answers(row: Fields, name: str, tally: Tally) -> list[Fields] | None:
 
 def _completion(row: Fields, name: str, tally: Tally) -> list[Fields] | None:
     """A request to a chat model with its answer, in one object or as `request` and `response`."""
-    answer = row.get("response") if isinstance(row.get("response"), dict) else row
-    answer = answer["body"] if isinstance(answer.get("body"), dict) else answer
+    answer = _object(_object(row, "response"), "body")
     choices = answer.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0].get("message"), dict):
         return None
-    request = row.get("request") if isinstance(row.get("request"), dict) else row
-    request = request["body"] if isinstance(request.get("body"), dict) else request
+    request = _object(_object(row, "request"), "body")
     messages = request.get("messages")
     if not isinstance(messages, list):
         messages = []
@@ -162,6 +160,12 @@ def _completion(row: Fields, name: str, tally: Tally) -> list[Fields] | None:
     }
     about = {"id": str(row[id]) if id else None, "model": model}
     return [{**kept, **about, "messages": [*messages, choices[0]["message"]]}]
+
+
+def _object(row: Fields, name: str) -> Fields:
+    """The object under a name, or the row itself where there is none."""
+    inner = row.get(name)
+    return inner if isinstance(inner, dict) else row
 
 
 def _tracker(row: Fields, name: str, tally: Tally) -> list[Fields] | None:

@@ -157,8 +157,8 @@ def find_layout(
         shape = _shape(fields, columns, screen is not None, bool(cells))
     if shape == "long":
         _demand(REQUIRED, fields, columns, path)
-        known = {*fields.values(), *_OURS}
-        return Layout("long", fields, {}, left={c: _NO_FIELD for c in columns if c not in known})
+        read = {*fields.values(), *_OURS}
+        return Layout("long", fields, {}, left={c: _NO_FIELD for c in columns if c not in read})
     known = (*WIDE, *options.columns, *(("turn",) if by_model else ()))
     wide = {f: column for f, column in fields.items() if f in known}
     if shape == "forms":

@@ -75,7 +75,7 @@ def find_pairs(
     if criteria is None:
         return None
     read = {*sides, *about.values(), *(column for columns in criteria.values() for column in columns)}
-    left = {column: _NO_PART for column in reversed(folded.values()) if column not in read}
+    left = {column: _NO_PART for column in reversed(list(folded.values())) if column not in read}
     return Comparison({**about, "system": sides[0], "against": sides[1]}, criteria, left)
 
 
@@ -101,7 +101,9 @@ def _winners(
     if sides[0] == folded.get("chosen_model"):
         return {name: ()}
     words = {"left", "right", *(side.lower() for side in sides)} - {"a", "b"}  # these may be places as well
-    told = {column: (column,) for column, values in sample.items() if _says_who_won(values, words)}
+    told: dict[str, tuple[str, ...]] = {
+        column: (column,) for column, values in sample.items() if _says_who_won(values, words)
+    }
     return told or None
 
 
