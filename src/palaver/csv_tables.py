@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -13,21 +14,31 @@ import polars as pl
 
 from palaver.errors import DataError
 from palaver.files import TextStream
-from palaver.text_columns import ROW, check_names, text_frame
+from palaver.text_columns import ROW, above_heading, check_names, heading_of, text_frame
 
 # A cell may well be longer than 131,072 characters. Set here, so that it always holds.
 csv.field_size_limit(1 << 30)
 
 
+_LOOK = 60
+"""Lines below the first one that are looked at, to tell the heading from titles above it."""
+_SEPARATOR = re.compile(r"\"?sep=([,;\t|])\"?\s*")
+"""What Excel writes and reads in a line above the heading."""
+_QUALTRICS = '{"ImportId"'
+"""How the cells of Qualtrics' third row begin; the second one has the texts of the questions."""
+
+
 class Header(NamedTuple):
-    """The first row of a CSV that is not blank."""
+    """The row of a CSV that names its columns: the first that is not blank, below titles."""
 
     names: list[str]
     delimiter: str
     row: int
-    """Where it stands: 1 unless blank lines come before it."""
+    """The last row above the data: 1 unless blank lines or titles stand there, or Qualtrics' further rows."""
     alone: bool
     """Whether nothing at all comes after it."""
+    notes: tuple[str, ...] = ()
+    """What was left around it."""
 
 
 def read_header(path: Path) -> Header:
@@ -35,21 +46,32 @@ def read_header(path: Path) -> Header:
     text = io.TextIOWrapper(TextStream(path), encoding="utf-8", newline="")
     try:
         row, first = 1, text.readline()
-        while first and not first.strip():
+        separator = _SEPARATOR.fullmatch(first)
+        while first and (not first.strip() or (separator is not None and row == 1)):
             row, first = row + 1, text.readline()
         if not first:
             raise DataError(f"{path} is empty", "expected a table with a header")
         fields = {d: len(next(csv.reader([first], delimiter=d))) for d in (",", "\t", ";")}
-        delimiter = max(fields, key=lambda d: fields[d])
+        delimiter = separator[1] if separator else max(fields, key=lambda d: fields[d])
         names = next(csv.reader(itertools.chain([first], text), delimiter=delimiter, strict=True))
-        alone = not text.read(1)
+        below = list(itertools.islice(text, _LOOK))
     except csv.Error as error:
         raise DataError(f"{path}: the header is not a CSV row: {error}") from None
     finally:
         text.close()
-    names = [name.strip() for name in names]
+    rows = [names, *csv.reader(below, delimiter=delimiter)]
+    place = heading_of(rows)
+    notes = [above_heading(rows[:place])] if place else []
+    names = [name.strip() for name in rows[place]]
+    last = place
+    if len(rows) > place + 2 and rows[place + 2] and rows[place + 2][0].startswith(_QUALTRICS):
+        asked = [cell.strip() for cell in rows[place + 1]]
+        if not any("[" in name for name in names) and len(asked) == len(names):
+            names = [text if "[" in text else name for name, text in zip(names, asked, strict=True)]
+        notes.append("left the second and the third row of Qualtrics' heading")
+        last = place + 2
     check_names(names, path)
-    return Header(names, delimiter, row, alone)
+    return Header(names, delimiter, row + last, len(rows) == last + 1, tuple(notes))
 
 
 def csv_frames(

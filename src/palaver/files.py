@@ -95,7 +95,12 @@ def check_text(head: bytes, name: str | Path) -> None:
     has_controls = any(byte in _CONTROLS for byte in head)
     for mark, what in _BINARY.items():
         if head.startswith(mark) and (has_controls or mark not in _WORDS):
-            raise DataError(f"{name} is {what}", "expected a text: JSON lines, CSV or plain lines")
+            hint = "expected a text: JSON lines, CSV or plain lines"
+            if str(name).endswith(".eval"):
+                hint = (
+                    "a log of Inspect has to be JSON: inspect log convert --to json --output-dir FOLDER FILE"
+                )
+            raise DataError(f"{name} is {what}", hint)
     if _is_garbage(head):
         raise DataError(f"{name} is not a text", "expected a text: JSON lines, CSV or plain lines")
 

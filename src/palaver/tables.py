@@ -32,11 +32,22 @@ from palaver.files import (
     sha256_of,
 )
 from palaver.sheets import read_sheet, sheet_kind
-from palaver.text_columns import ROW, as_text, cell_text, check_names, is_ours, text_frame
+from palaver.text_columns import (
+    ROW,
+    above_heading,
+    as_text,
+    cell_text,
+    check_names,
+    heading_of,
+    is_ours,
+    text_frame,
+)
 
 BLOCK = 1 << 23
 BATCH = 1 << 18
 """Rows of a frame."""
+_LOOK = 20
+"""Rows of a sheet that are looked at to tell the heading from titles above it."""
 
 
 @dataclass
@@ -159,6 +170,7 @@ def open_table(path: str | Path, *, sheet: str | None = None) -> TableSource:
         header = read_header(path)
         columns = header.names
         source.decimal_commas = header.delimiter != ","
+        source.notes += header.notes
     source.columns = tuple(filter(is_ours, columns))
     return source
 
@@ -170,6 +182,8 @@ def _open_sheet(path: Path, kind: str, name: str | None) -> WholeSource:
     filled = cells.filter(~cells.drop(ROW).select(blank).to_series()) if cells.width > 1 else cells.clear()
     if filled.is_empty():
         raise DataError(f"{path}: the sheet {sheet.name!r} is empty", "expected a table with a header")
+    place = heading_of(filled.drop(ROW).head(_LOOK).rows())
+    above, filled = filled.drop(ROW).head(place).rows(), filled[place:]
     header = filled.drop(ROW).row(0)
     names = [name or "" for name in header]
     check_names(names, path)
@@ -178,6 +192,8 @@ def _open_sheet(path: Path, kind: str, name: str | None) -> WholeSource:
     frame.columns = [*filter(is_ours, names), ROW]
     source = WholeSource(path, "csv", tuple(frame.columns[:-1]), path.stat().st_size, frame=frame)
     source.decimal_commas = True
+    if above:
+        source.notes.append(above_heading(above))
     if sheet.others:
         left = ", ".join(map(repr, sheet.others))
         source.notes.append(f"read the sheet {sheet.name!r}; left {left} (--sheet NAME reads another)")
@@ -207,9 +223,16 @@ def _open_array(path: Path) -> WholeSource:
             entries = json.loads(stream.read())
         except (ValueError, RecursionError) as error:
             raise DataError(f"{path} is not a whole JSON array: {error}", "is the file cut short?") from None
+    source = open_rows(path, list(enumerate(entries, start=1)))
+    source.encoding = encoding
+    return source
+
+
+def open_rows(path: Path, entries: Iterable[tuple[int, object]]) -> WholeSource:
+    """Entries of JSON with their places as a table; `path` is where they come from."""
     rows: list[dict[str, object]] = []
     broken: list[tuple[int, str]] = []
-    for number, entry in enumerate(entries, start=1):
+    for number, entry in entries:
         try:
             row = json_object(json.dumps(entry).encode())
         except ValueError as error:
@@ -217,9 +240,9 @@ def _open_array(path: Path) -> WholeSource:
         else:
             rows.append({**{key: cell_text(value) for key, value in row.items()}, ROW: number})
     frame = _rows_frame(rows, ())
-    source = WholeSource(path, "jsonl", tuple(frame.columns[:-1]), path.stat().st_size, frame=frame)
-    source.encoding, source.broken = encoding, broken
-    return source
+    return WholeSource(
+        path, "jsonl", tuple(frame.columns[:-1]), path.stat().st_size, frame=frame, broken=broken
+    )
 
 
 def _csv_frames(source: TableSource, progress: Callable[[int], None]) -> Iterator[pl.DataFrame]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from palaver.errors import DataError
+from palaver.errors import DataError, short_repr
 
 ROW = "row"
 """The column that holds the number of each row."""
@@ -26,6 +26,33 @@ def check_names(names: Sequence[str], path: Path) -> None:
     repeated = sorted({name for name in names if name and names.count(name) > 1})
     if repeated:
         raise DataError(f"{path}: a column name stands twice in the header: {', '.join(map(repr, repeated))}")
+
+
+def heading_of(rows: Sequence[Sequence[str | None]]) -> int:
+    """Which of the first rows of a table names its columns: titles and merged headings may stand above it.
+
+    These fill less than half of the columns. The heading has no numbers in it. Where rows differ in length
+    nothing is skipped: one of them is wrong, not a title.
+    """
+    filled = [[cell for cell in row if cell and cell.strip()] for row in rows]
+    widest = max(map(len, filled), default=0)
+    place = next((n for n, cells in enumerate(filled) if 2 * len(cells) >= widest), 0)
+    lengths = {len(row) for row in rows if row}
+    return 0 if len(lengths) > 1 or any(_is_number(cell) for cell in filled[place]) else place
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell.replace(",", "."))
+    except ValueError:
+        return False
+    return True
+
+
+def above_heading(rows: Sequence[Sequence[str | None]]) -> str:
+    """What is said of the rows above the heading."""
+    cells = [cell.strip() for row in rows for cell in row if cell and cell.strip()]
+    return f"left what stands above the heading: {', '.join(map(short_repr, cells))}"
 
 
 def text_frame(frame: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 from palaver.errors import DataError
-from palaver.readers.rating_columns import ALIASES, FIELDS, REQUIRED, Layout, find_layout
+from palaver.readers.rating_columns import ALIASES, FIELDS, REQUIRED, find_layout
+from palaver.readers.rating_layouts import Layout
 from palaver.readers.rating_options import Labels, RatingOptions
 from palaver.text_columns import ROW
 
@@ -40,7 +41,7 @@ def test_long() -> None:
 
 @pytest.mark.parametrize(("field", "alias"), [(f, a) for f, names in ALIASES.items() for a in names])
 def test_other_names_people_use(field: str, alias: str) -> None:
-    columns = [alias if f == field else f for f in (*REQUIRED, "given_at")]
+    columns = [alias if f == field else f for f in (*REQUIRED, "given_at", "seconds")]
     layout = find_layout(columns, FILE)
     assert layout.columns[field] == alias
     assert f"'{alias}' as {field}" in layout.describe()

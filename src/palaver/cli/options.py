@@ -271,7 +271,7 @@ Shape = Annotated[
     str,
     typer.Option(
         "--shape",
-        help="How ratings are laid out; forms: a row a rater, columns 'Q01 [bot]'.",
+        help="How ratings are laid out; forms: a row a rater, columns 'Q01 [bot]'; pairs: who won.",
         **choices(SHAPES),
     ),
 ]

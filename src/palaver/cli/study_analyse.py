@@ -17,6 +17,7 @@ from palaver.cli.study_database import database_url, open_study
 from palaver.errors import count_of
 from palaver.files import check_readable, check_writable, write_atomically
 from palaver.judges import directions
+from palaver.readers.rating_exports import open_ratings
 from palaver.readers.rating_files import ratings_frame, ratings_of, write_ratings
 from palaver.readers.rating_options import RatingOptions
 from palaver.readers.ratings import RatingReader, kinds_of
@@ -29,7 +30,7 @@ from palaver.studies import RatingTable, load_study, write_long
 from palaver.studies import analyse as run_analysis
 from palaver.studies.describe import describe as run_description
 from palaver.studies.ratings import count_bad, read_rating_table
-from palaver.tables import TableSource, open_frame, open_table
+from palaver.tables import TableSource, open_frame
 
 
 def analyse(
@@ -196,7 +197,7 @@ def describe(
 
     Example: palaver study describe ratings.csv
     """
-    source = open_table(ratings, sheet=file_options.sheet)
+    source = open_ratings(ratings, sheet=file_options.sheet)
     (rated_by,) = kinds_of([source], options.parse_kinds(kind))
     with progress() as tell:
         description = run_description(source, file_options, kind=rated_by, progress=tell)

@@ -102,9 +102,12 @@ def text_lines(path: Path, tally: Tally) -> Iterator[tuple[int, str]]:
 
 def csv_rows(path: Path, needed: Sequence[str], tally: Tally) -> Iterator[tuple[int, dict[str, str]]]:
     """Rows by column name, numbered as a spreadsheet does; the needed columns are there."""
+    from palaver.csv_tables import read_header  # brings polars, which other corpora do without
+
+    header = read_header(path)
     with TextStream(path) as stream:
         checked = False
-        for number, row in rows.csv_rows(stream, path):
+        for number, row in rows.csv_rows(stream, path, header):
             if not checked:
                 _check_columns(path, list(row), needed)
                 checked = True

@@ -35,6 +35,7 @@ from pydantic import ValidationError
 
 from palaver.errors import DataError, check_kind, nearest
 from palaver.files import format_by_name, write_atomically
+from palaver.readers.dialogue_exports import dialogue_rows
 from palaver.readers.rows import RowReader, file_stem
 from palaver.readers.shapes import (
     ID_KEYS,
@@ -51,7 +52,15 @@ from palaver.readers.shapes import (
     turns_of,
     unpack,
 )
-from palaver.readers.turn_rows import Draft, add_exchange, add_turn, is_exchange, is_turn_row, write_csv
+from palaver.readers.turn_rows import (
+    Draft,
+    add_exchange,
+    add_turn,
+    is_exchange,
+    is_turn_row,
+    with_plain_names,
+    write_csv,
+)
 from palaver.schema import Dialogue
 from palaver.schema.response import SYSTEM
 
@@ -87,6 +96,8 @@ class DialogueReader(RowReader, Iterable[Dialogue]):
         super()._start()
         self.n_dialogues = 0
         self._ids: set[str] = set()
+        self._keys: set[tuple[str, str]] = set()
+        """Of dialogues whose turns are rows without numbers: id and source."""
 
     def __iter__(self) -> Iterator[Dialogue]:
         return (dialogue for _, dialogue in self.numbered())
@@ -100,6 +111,14 @@ class DialogueReader(RowReader, Iterable[Dialogue]):
                 if self._is_hopeless(self.n_dialogues):
                     break
                 continue
+            if draft.key in self._keys:
+                goes_on = (
+                    f"dialogue {dialogue.id!r} goes on here, after another one: sort the rows by dialogue"
+                )
+                self._mistake(draft.places[0], goes_on, None)
+                continue
+            if draft.key is not None and not draft.is_numbered:
+                self._keys.add(draft.key)
             self.n_dialogues += 1
             if dialogue.id in self._ids:
                 self._tally[_REPEATED] += 1
@@ -155,7 +174,18 @@ class DialogueReader(RowReader, Iterable[Dialogue]):
             yield current.closed(self._tally)
 
     def _rows(self) -> Iterator[tuple[int, Any]]:
-        """The rows of the file; an array of turns is one row."""
+        """The rows of the file, with those of other tools taken apart; an array of turns is one row."""
+        for number, row in self._entries():
+            if self.file.format == "csv":
+                row = with_plain_names(row)
+            name = f"{file_stem(self.path)}:{number}"
+            dialogues = dialogue_rows(row, name, self._tally)
+            if dialogues is None:
+                yield number, row
+            else:
+                yield from ((number, dialogue) for dialogue in dialogues)
+
+    def _entries(self) -> Iterator[tuple[int, Any]]:
         rows = self.file.rows()
         if self.file.word != "entry":
             yield from rows

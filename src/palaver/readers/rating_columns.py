@@ -4,6 +4,7 @@ long      one judgement a row: `item, system, rater, criterion, value`
 screens   one screen a row: `team1..3`, `quality1..3` (the RankME release)
 criteria  one judged output a row, one column per criterion: `team`, `naturalness`, `quality`
 forms     one rater a row, one column per judged output: `Q01 [alpha]`, `Q01 [beta]` (Google Forms)
+pairs     one comparison a row: `model_a`, `model_b`, `winner` (see `palaver.readers.rating_pairs`)
 
 Columns that are not read are named with the reason, and a column of numbers that looks like an index, an age
 or a duration is asked about before it is taken for a judgement.
@@ -12,17 +13,18 @@ or a duration is asked about before it is taken for a judgement.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from palaver.errors import DataError, nearest
+from palaver.readers.rating_layouts import Cell, Layout
 from palaver.readers.rating_options import RatingOptions
+from palaver.readers.rating_pairs import NO_WINNER, find_pairs, sides_of
 from palaver.readers.shapes import other_file
-from palaver.text_columns import ROW
 
 REQUIRED = ("item", "system", "rater", "criterion", "value")
 WIDE = ("item", "system", "rater", "against", "output", "study", "given_at", "seconds", "shown_position")
@@ -46,19 +48,31 @@ FIELDS = (*REQUIRED, *(name for name in SCHEMA if name not in REQUIRED))
 ALIASES = {
     "item": (
         *("item_id", "mr_id", "segment", "segment_id", "doc_id", "mr", "question", "question_id"),
-        *("prompt_id", "dialogue", "dialogue_id", "conversation", "conversation_id"),
+        *("prompt_id", "dialogue", "dialogue_id", "conversation", "conversation_id", "hitid"),
     ),
     "system": ("team", "model", "system_id", "bot", "model_id", "bot_id", "system_name", "model_name"),
     "rater": (
         *("rater_id", "worker", "worker_id", "_worker_id", "annotator", "annotator_id", "judge", "judge_id"),
         *("participant", "participant_id", "evaluator", "evaluator_id", "email", "email_address"),
+        *("_annotator_id", "prolific_pid", "prolific_id", "user_id"),
     ),
     "criterion": ("dimension", "aspect"),
     "value": ("rating", "score"),
-    "given_at": ("_created_at", "created_at", "timestamp"),
+    "given_at": ("_created_at", "created_at", "timestamp", "recorded_date"),
+    "seconds": ("lead_time", "work_time_in_seconds"),
 }
 """Other names people use, tried in this order when the field's own name is absent. Capitals do not matter."""
-_RATER_OF_A_FORM = ("username", "user_name", "e_mail", "e_mail_address", "name", "your_name", "id", "user")
+_RATER_OF_A_FORM = (
+    "response_id",
+    "username",
+    "user_name",
+    "e_mail",
+    "e_mail_address",
+    "name",
+    "your_name",
+    "id",
+    "user",
+)
 """Names that mean the rater where a row is one."""
 
 SHORT = {"inf": "informativeness", "nat": "naturalness", "qual": "quality", "check_those_that_apply": "check"}
@@ -72,13 +86,15 @@ _OURS = ("score", "excluded", "screened", "late", "screen")
 
 _ID = "an id or a text, by its name"
 
+_INPUT, _ANSWER = "Input.", "Answer."
+"""Mechanical Turk's marks of what a task held and of what was answered."""
+_NO_ANSWER = "no 'Answer.' before its name"
+
 _CELL = re.compile(r"^(?P<item>[^\[\]]*)\[(?P<system>[^\[\]]*[^\[\]\s])\s*\](?P<criterion>[^\[\]]*)$")
 _UNNAMED = "rating"
 """The criterion of a form that names none."""
 FORM_SHAPE = "expected columns such as 'Q01 [alpha]', 'Q01 [beta]': the item, and the system in brackets"
 
-_MOST_NAMED = 12
-"""Columns that a note names; the others are counted."""
 _FEW_WORDS = 7
 """So many at most are the steps of a scale."""
 _INDEX_FROM = 10
@@ -110,103 +126,6 @@ _WORDS_OF: dict[str, frozenset[str]] = {
 """What a column holds if one of these words is in its name."""
 
 
-@dataclass(frozen=True)
-class Cell:
-    """What a column of a form asks about."""
-
-    item: str
-    system: str
-    criterion: str
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How a file's columns become the long format."""
-
-    kind: str
-    columns: Mapping[str, str]
-    """Field -> column, for the fields that are one column."""
-    criteria: Mapping[str, tuple[str, ...]]
-    """Criterion -> its column, or its numbered columns on a screen."""
-    systems: tuple[str, ...] = ()
-    """The numbered system columns of a screen."""
-    cells: Mapping[str, Cell] = field(default_factory=dict)
-    """Column of a form -> what it asks about."""
-    left: Mapping[str, str] = field(default_factory=dict)
-    """Column that is not read -> why."""
-
-    def column_of(self, field: str) -> pl.Expr:
-        """The name that a field's column has in the file, for rows of the long format."""
-        criterion, position = pl.col("criterion").cast(pl.String), pl.col("shown_position").cast(pl.String)
-        if self.kind == "screens" and field == "system":
-            return position.replace({str(k): column for k, column in enumerate(self.systems)})
-        if self.kind == "screens" and field == "value":
-            cells = {
-                f"{k} {name}": column
-                for name, columns in self.criteria.items()
-                for k, column in enumerate(columns)
-            }
-            return pl.format("{} {}", position, criterion).replace(cells)
-        if self.kind == "criteria" and field == "value":
-            return criterion.replace({name: columns[0] for name, columns in self.criteria.items()})
-        if self.kind == "forms" and field == "value":
-            asked = {f"{c.item}\n{c.system}\n{c.criterion}": column for column, c in self.cells.items()}
-            names = [pl.col(name).cast(pl.String) for name in ("item", "system")]
-            return pl.concat_str(*names, criterion, separator="\n").replace(asked)
-        return pl.lit(self.columns.get(field, field))
-
-    def describe(self) -> str:
-        """What was read as what."""
-        renamed = [f"{column!r} as {f}" for f, column in self.columns.items() if column != f]
-        note = f"; read {', '.join(renamed)}" if renamed else ""
-        criteria = ", ".join(self.criteria)
-        if self.kind == "forms":
-            rater = (
-                "" if "rater" in self.columns else "; each row is a rater of its own, as no column names one"
-            )
-            read = f"one rater a row, {len(self.cells)} columns of the pattern 'item [system]' ({criteria})"
-            return read + note + rater
-        return {
-            "long": f"one judgement a row{note}",
-            "screens": f"one screen a row, {len(self.systems)} outputs each ({criteria}){note}",
-            "criteria": f"one output a row, one column per criterion ({criteria}){note}",
-        }[self.kind]
-
-    def notes(self) -> Iterator[str]:
-        """The columns that were not read, one line for each reason."""
-        by_reason: dict[str, list[str]] = {}
-        for column, reason in self.left.items():
-            by_reason.setdefault(reason, []).append(column)
-        for reason, columns in by_reason.items():
-            named = ", ".join(map(repr, columns[:_MOST_NAMED]))
-            more = f" and {len(columns) - _MOST_NAMED:,} more" if len(columns) > _MOST_NAMED else ""
-            which = "the column" if len(columns) == 1 else "the columns"
-            yield f"left {which} {named}{more}: {reason}"
-
-    def to_long(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """`frame` with one judgement a row, in the order they were made."""
-        shared = [pl.col(c).alias(f) for f, c in self.columns.items()]
-        if self.kind == "long":
-            return frame.select(*shared, ROW)
-        parts = []
-        if self.kind == "forms":
-            if "rater" not in self.columns:
-                shared.append(pl.format("row {}", pl.col(ROW)).alias("rater"))
-            for column, cell in self.cells.items():
-                about = (pl.lit(getattr(cell, f)).alias(f) for f in ("item", "system", "criterion"))
-                parts.append(frame.select(*shared, *about, pl.col(column).alias("value"), ROW))
-            return pl.concat(parts).sort(ROW, maintain_order=True)
-        for position in range(max(1, len(self.systems))):
-            output = []
-            if self.systems:
-                place = pl.lit(str(position)).alias("shown_position")
-                output = [pl.col(self.systems[position]).alias("system"), place]
-            for criterion, columns in self.criteria.items():
-                value = pl.col(columns[position]).alias("value")
-                parts.append(frame.select(*shared, *output, pl.lit(criterion).alias("criterion"), value, ROW))
-        return pl.concat(parts).sort(ROW, maintain_order=True)
-
-
 def find_layout(
     columns: Sequence[str],
     path: Path,
@@ -219,17 +138,29 @@ def find_layout(
     """
     options = options or RatingOptions()
     fields = _fields(columns, path, options.columns)
+    folded = {_folded(column): column for column in reversed(columns)}
     numbered = _numbered(columns)
     screen = next((s for s in ("system", "team", "model") if len(numbered.get(s, ())) > 1), None)
     cells = {column: match for column in columns if (match := _CELL.match(column))}
     shape: str = options.shape
+    by_model = _is_judged_by_model(fields, folded)
+    if shape == "pairs" or (shape == "auto" and not fields.keys() >= set(REQUIRED)):
+        known = (*WIDE, "criterion", "turn", *options.columns)
+        about = {f: column for f, column in fields.items() if f in known}
+        pairs = find_pairs(about, folded, options, sample or {})
+        if pairs is not None:
+            layout = Layout("pairs", pairs.columns, pairs.criteria, left=pairs.left, by_model=by_model)
+            return _only(options, layout, path)
+    if shape == "pairs":
+        raise DataError(f"{path}: no column says who won; found {', '.join(columns)}", NO_WINNER)
     if shape == "auto":
         shape = _shape(fields, columns, screen is not None, bool(cells))
     if shape == "long":
         _demand(REQUIRED, fields, columns, path)
-        known = {*fields.values(), *_OURS}
-        return Layout("long", fields, {}, left={c: _NO_FIELD for c in columns if c not in known})
-    wide = {f: column for f, column in fields.items() if f in WIDE or f in options.columns}
+        read = {*fields.values(), *_OURS}
+        return Layout("long", fields, {}, left={c: _NO_FIELD for c in columns if c not in read})
+    known = (*WIDE, *options.columns, *(("turn",) if by_model else ()))
+    wide = {f: column for f, column in fields.items() if f in known}
     if shape == "forms":
         return _forms(wide, cells, columns, path, options)
     if shape == "screens":
@@ -241,7 +172,7 @@ def find_layout(
         layout = _screens(wide, numbered, screen, columns, path)
     else:
         layout = _criteria(wide, fields, columns, path, options, sample or {})
-    return _only(options, layout, path)
+    return _only(options, replace(layout, by_model=by_model), path)
 
 
 _NO_FIELD = "no field of a rating has this name"
@@ -258,10 +189,12 @@ def _fields(columns: Sequence[str], path: Path, renamed: Mapping[str, str]) -> d
         if column not in columns:
             raise DataError(f"{path} has no column {column!r}{nearest(column, columns)}")
     folded = {_folded(column): column for column in reversed(columns)}
+    is_label_studio = {"annotation_id", "annotator"} <= folded.keys()
     for name in FIELDS:
         if name in fields:
             continue
-        for alias in (name, *ALIASES.get(name, ())):
+        aliases = (*ALIASES.get(name, ()), *(("id",) if name == "item" and is_label_studio else ()))
+        for alias in (name, *aliases):
             known = alias if alias in columns else folded.get(alias)
             if known is not None and known not in fields.values():
                 fields[name] = known
@@ -270,8 +203,15 @@ def _fields(columns: Sequence[str], path: Path, renamed: Mapping[str, str]) -> d
 
 
 def _folded(column: str) -> str:
-    """`Worker ID` as `worker_id`."""
-    return re.sub(r"[\s-]+", "_", column.strip().lower())
+    """`Worker ID` as `worker_id`, and Mechanical Turk's `WorkerId`, `Input.worker_id` as well."""
+    name = column.strip().removeprefix(_INPUT).removeprefix(_ANSWER)
+    return re.sub(r"[\s-]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
+
+
+def _is_judged_by_model(fields: Mapping[str, str], folded: Mapping[str, str]) -> bool:
+    """Whether FastChat wrote it (MT-Bench): what a language model was asked stands beside what it said."""
+    asked = {"user_prompt", "judgment"} <= folded.keys() or {"g1_user_prompt", "g1_judgment"} <= folded.keys()
+    return asked and "rater" in fields
 
 
 def _shape(fields: Mapping[str, str], columns: Sequence[str], screens: bool, cells: bool) -> str:
@@ -369,13 +309,17 @@ def _criteria(
     named = _named(options) or set()
     criteria: dict[str, tuple[str, ...]] = {}
     left: dict[str, str] = {}
+    has_answers = any(column.startswith(_ANSWER) for column in columns)
     for column in columns:
         if column in wide.values():
             continue
-        name = SHORT.get(column, column)
+        bare = column.removeprefix(_ANSWER)
+        name = SHORT.get(bare, bare)
         reason = ""
         if name.lower() not in named:
-            reason = why_no_criterion(column, sample.get(column), options)
+            reason = why_no_criterion(bare, sample.get(column), options)
+            if has_answers and bare == column:
+                reason = _NO_ANSWER
             if options.criteria is not None and column != fields.get("value"):
                 reason = _NOT_NAMED
         if reason:
@@ -401,6 +345,11 @@ def _criteria(
 
 
 _LOOKS_LIKE = "it looks like"
+_LONGEST_SHOWN = 40
+
+
+def _cut(word: str) -> str:
+    return word if len(word) <= _LONGEST_SHOWN else f"{word[:_LONGEST_SHOWN]}…"
 
 
 def why_no_criterion(column: str, values: pl.Series | None, options: RatingOptions) -> str:
@@ -417,7 +366,7 @@ def why_no_criterion(column: str, values: pl.Series | None, options: RatingOptio
     if numbers.null_count() >= len(values) / 2:
         counts = values.alias("word").value_counts()
         words = counts.sort("count", "word", descending=[True, False])["word"].to_list()
-        shown = ", ".join(map(repr, words[:5])) + (", …" if len(words) > 5 else "")
+        shown = ", ".join(repr(_cut(word)) for word in words[:5]) + (", …" if len(words) > 5 else "")
         ordered = "; if they have an order, give it with --labels" if 1 < len(words) <= _FEW_WORDS else ""
         return f"words ({shown}), not numbers{ordered}"
     looks = _looks_like(column, numbers.drop_nulls())
@@ -499,6 +448,7 @@ def _demand(required: Sequence[str], fields: Mapping[str, str], columns: Sequenc
     word = "a column is" if len(missing) == 1 else f"{len(missing)} columns are"
     raise DataError(
         f"{path}: {word} missing. Expected {', '.join(REQUIRED)}; found {', '.join(columns) or 'none'}",
-        other_file(columns) or f"rename the column, or say which one it is: --column {missing[0]}=NAME",
+        (NO_WINNER if sides_of({_folded(c): c for c in columns}) else other_file(columns))
+        or f"rename the column, or say which one it is: --column {missing[0]}=NAME",
         problems,
     )

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from palaver.errors import UsageError, UserError, nearest
 
-Shape = Literal["auto", "long", "screens", "criteria", "forms"]
+Shape = Literal["auto", "long", "screens", "criteria", "forms", "pairs"]
 SHAPES: tuple[Shape, ...] = get_args(Shape)
 
 Order = Sequence[str] | Mapping[str, float] | Literal["nominal"]

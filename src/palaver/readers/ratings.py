@@ -16,11 +16,13 @@ import polars as pl
 
 from palaver.errors import DataError, UserError, count_of, nearest
 from palaver.progress import Progress, no_progress
-from palaver.readers.rating_columns import ALIASES, FIELDS, SCHEMA, SHORT, Layout, find_layout
+from palaver.readers.rating_columns import ALIASES, FIELDS, SCHEMA, SHORT, find_layout
+from palaver.readers.rating_exports import open_ratings
+from palaver.readers.rating_layouts import Layout
 from palaver.readers.rating_options import RatingOptions
 from palaver.readers.rating_values import ValueCleaner, given_values, is_text
 from palaver.schema.rating import KINDS, Kind
-from palaver.tables import TableSource, open_table
+from palaver.tables import TableSource
 from palaver.text_columns import ROW, as_text
 
 Source = str | Path | TableSource
@@ -169,7 +171,7 @@ class RatingReader:
     def __init__(self, source: Source, options: RatingOptions | None = None) -> None:
         self.options = options or RatingOptions()
         if not isinstance(source, TableSource):
-            source = open_table(source, sheet=self.options.sheet)
+            source = open_ratings(source, sheet=self.options.sheet)
         self.table = source
         self._start()
 
@@ -211,9 +213,10 @@ class RatingReader:
                 if self._see_more(frame) or late or not is_found:
                     self.layout = find_layout(known, self.table.path, self.options, self._samples)
                     is_found = True
+                frame = _with_all(known, frame)
                 if self.layout.kind != "long":  # its columns are laid under each other, whatever their types
-                    frame = as_text(frame, self.table.path)
-                long = self.layout.to_long(_with_all(known, frame))
+                    frame = as_text(frame.select(*self.layout.reads, ROW), self.table.path)
+                long = self.layout.to_long(frame)
                 yield self._answered(_with_all(FIELDS, long).select(*FIELDS, ROW))
         except pl.exceptions.PolarsError as error:
             raise DataError(f"{self.table.path} cannot be read as a table: {error}") from None

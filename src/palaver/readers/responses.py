@@ -24,6 +24,7 @@ from pydantic import ValidationError
 
 from palaver.errors import DataError, nearest
 from palaver.files import TextStream
+from palaver.readers.dialogue_exports import dialogue_rows
 from palaver.readers.rows import FirstRows, Problems, RowFile, RowReader, file_stem
 from palaver.readers.shapes import (
     FIELDS,
@@ -247,6 +248,8 @@ def system_columns(rows: Sequence[Fields]) -> tuple[str, ...]:
         return ()
     if any(is_turn_row(row) or is_exchange(row) or isinstance(row.get("turns"), list) for row in rows):
         return ()
+    if {"chosen", "rejected"} <= keys.keys():
+        return ("chosen", "rejected")
     contexts = [name for name in NAMES["context"] if name in keys and name != "messages"]
     if not contexts:
         return ()
@@ -262,6 +265,8 @@ def is_responses(path: str | Path, columns: Mapping[str, str] | None = None) -> 
     rows = _sample(RowFile(path, columns))
     keys = dict.fromkeys(name for row in rows for name in row)
     if any(isinstance(row.get("turns"), list) for row in rows):
+        return False
+    if rows and dialogue_rows(rows[0], "", Tally()) is not None:
         return False
     if "response" in keys or system_columns(rows):
         return True

@@ -13,7 +13,7 @@ import math
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import ValidationError
 
@@ -21,6 +21,9 @@ from palaver.config import dotted
 from palaver.errors import DataError, explain_mistake, nearest
 from palaver.files import Encoding, TextStream, as_path, check_readable, detect_format
 from palaver.readers.shapes import Tally, other_file
+
+if TYPE_CHECKING:
+    from palaver.csv_tables import Header
 
 Row = tuple[int, Any]
 """Where it stands, as a person counts, and what it holds: an object, or a list where JSON has one."""
@@ -69,6 +72,8 @@ class RowFile:
         self.columns = dict(columns or {})
         self.problems = Problems()
         self.encoding = Encoding()
+        self.notes: tuple[str, ...] = ()
+        """What was left around the heading of a table."""
         check_readable(self.path)
         self.format = detect_format(self.path)
         self._layout: Literal["lines", "array", "object"] = "lines"
@@ -79,6 +84,11 @@ class RowFile:
         self.word: Word = "row"
         if self.format == "jsonl":
             self.word = "line" if self._layout == "lines" else "entry"
+
+    @property
+    def is_object(self) -> bool:
+        """Whether the file is one JSON object over many lines."""
+        return self._layout == "object"
 
     def rows(self) -> Iterator[Row]:
         """Each row with its place; `columns` (field -> name in the file) are renamed to their fields."""
@@ -112,9 +122,13 @@ class RowFile:
             )
 
     def _text_rows(self) -> Iterator[Row]:
+        from palaver.csv_tables import read_header  # brings polars, which JSON lines do without
+
+        header = read_header(self.path)
+        self.notes = header.notes
         with TextStream(self.path) as stream:
             self.encoding = stream.encoding
-            yield from csv_rows(stream, self.path)
+            yield from csv_rows(stream, self.path, header)
 
     def _json_rows(self) -> Iterator[Row]:
         with TextStream(self.path) as stream:
@@ -226,7 +240,7 @@ class RowReader:
     @property
     def notes(self) -> tuple[str, ...]:
         """The same in words."""
-        return tuple(f"{what}: {count:,}" for what, count in self.tally.items() if count)
+        return (*self.file.notes, *(f"{what}: {count:,}" for what, count in self.tally.items() if count))
 
     def _mistake(self, number: int, text: str, row: Any) -> None:
         self.problems.add(number, text)
@@ -313,11 +327,8 @@ def _array_values(stream: TextStream, path: Path) -> Iterator[Any]:
         file.detach()
 
 
-def csv_rows(stream: TextStream, path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+def csv_rows(stream: TextStream, path: Path, header: Header) -> Iterator[tuple[int, dict[str, str]]]:
     """Rows by column name, numbered as a spreadsheet does; blank ones are passed over."""
-    from palaver.csv_tables import read_header  # brings polars, which JSON lines do without
-
-    header = read_header(path)
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
     number = 0
     try:

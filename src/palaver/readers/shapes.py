@@ -26,8 +26,11 @@ FIELDS = {
 """Labels that are understood everywhere, and the names they come under, the first present one counts."""
 
 ID_KEYS = ("id", "dialogue_id", "dialog_id", "conversation_id", "conv_id")
-SPEAKER_KEYS = ("speaker", "role", "from", "s", "spk", "agent", "author", "sender")
-TEXT_KEYS = ("text", "content", "value", "t", "utterance", "message")
+SPEAKER_KEYS = (
+    *("speaker", "role", "from", "s", "spk", "agent", "author_role", "author_type", "sender_type"),
+    *("author", "sender"),
+)
+TEXT_KEYS = ("text", "content", "value", "t", "utterance", "message", "body", "comment")
 TURN_LISTS = (
     "turns",
     "messages",
@@ -50,6 +53,16 @@ _OTHERS = (
     ({"dialogue", "participants"}, "dialogues", "palaver compare score"),
     ({"id", "score", "low", "high"}, "scores", "palaver compare rank"),
     ({"set", "original", "plus", "star"}, "triplets", "palaver probe run"),
+    ({"results", "n-shot"}, "lm-eval's means; --log_samples writes samples_*.jsonl, which have items", ""),
+    ({"eval", "plan", "stats"}, "a log of Inspect without its samples", ""),
+    ({"id", "label_annotations"}, "Potato's annotations, which name neither a system nor a rater", ""),
+    ({"Submission id", "Participant id"}, "Prolific's list of people, without their ratings", ""),
+    (
+        {"ResponseId", "RecordedDate"},
+        "an export of Qualtrics; give columns names such as 'Q01 [system]', in its first or second row",
+        "",
+    ),
+    ({"chosen", "rejected"}, "preferences without names of systems", "palaver compare rank"),
     ({"rater", "value"}, "ratings", "palaver study analyse"),
     ({"rater", "criterion"}, "ratings", "palaver study analyse"),
     ({"item", "system", "rater"}, "ratings", "palaver study analyse"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any
@@ -27,7 +28,11 @@ from palaver.schema.response import SYSTEM, USER
 
 COLUMNS = ("dialogue", "turn", "speaker", "text", "knowledge", "labels", "source", "about")
 ABOUT = ("speakers", "labels", "knowledge")
-_DIALOGUE_KEYS = ("dialogue", *ID_KEYS[1:], "dialog", "conversation")
+_DIALOGUE_KEYS = (
+    *("dialogue", *ID_KEYS[1:], "dialog", "conversation"),
+    *("session_id", "thread_id", "chat_id", "ticket_id"),
+)
+_COLUMNS_OF_TURNS = frozenset((*_DIALOGUE_KEYS, *SPEAKER_KEYS, *TEXT_KEYS))
 _OF_DIALOGUES = (*FIELDS, "split")
 """Further columns about the whole dialogue, where all its rows that are not empty agree."""
 
@@ -43,6 +48,8 @@ class Draft:
     row: Any = None
     """The row of a whole dialogue; the same object as `fields` where it looks like ours."""
     key: tuple[str, str] | None = None
+    is_numbered: bool = False
+    """Whether there is a column that says which turn a row is."""
     next_turn: int = 1
     extras: list[dict[str, Any]] = field(default_factory=list)
     """Further columns of each turn."""
@@ -78,6 +85,13 @@ class Draft:
         """Whether a rating stands in the first or the last row alone; elsewhere it is about a turn."""
         first_and_last = (self.extras[0], self.extras[-1])
         return n_rated == 1 and any(extra.get("rating") is not None for extra in first_and_last)
+
+
+def with_plain_names(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of a table with `Ticket ID` as `ticket_id`, where no column has that name already."""
+    plain = {name: re.sub(r"[\s-]+", "_", name.strip().lower()) for name in row}
+    known = {name: short for name, short in plain.items() if short in _COLUMNS_OF_TURNS and short not in row}
+    return {known.get(name, name): cell for name, cell in row.items()} if known else row
 
 
 def is_turn_row(row: Any) -> bool:
@@ -159,7 +173,13 @@ def _follow(current: Draft | None, row: dict[str, Any]) -> Draft:
     about = _object(row, "about")
     if not about.keys() <= set(ABOUT):
         raise ValueError(f"about: expected {', '.join(ABOUT)}, found {', '.join(about)}")
-    return Draft([], {"id": key[0], "source": key[1], "turns": [], **about}, key=key, next_turn=turn)
+    return Draft(
+        [],
+        {"id": key[0], "source": key[1], "turns": [], **about},
+        key=key,
+        is_numbered="turn" in row,
+        next_turn=turn,
+    )
 
 
 def _cell(row: dict[str, Any], names: Sequence[str]) -> Any:

@@ -1,0 +1,218 @@
+"""Dialogues as other tools keep them, where a row of the file is no dialogue but a log, a tree or a pair.
+
+`dialogue_rows` gives the dialogues of such a row as plain rows, which the reader of dialogues knows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from palaver.readers.shapes import Tally, first_of, is_scalar, is_turns, json_list
+from palaver.schema.response import SYSTEM, USER
+
+Fields = dict[str, Any]
+
+NO_QUESTIONS = "answers without what was asked, which is in another file"
+
+
+def dialogue_rows(row: Any, name: str, tally: Tally) -> list[Fields] | None:
+    """The dialogues of a row of one of these shapes; None for any other row.
+
+    `name` is for rows without an id.
+    """
+    if not isinstance(row, dict):
+        return None
+    for marks, take in _SHAPES:
+        if marks <= row.keys():
+            dialogues = take(row, name, tally)
+            if dialogues is not None:
+                return dialogues
+    return None
+
+
+def _inspect_log(row: Fields, name: str, tally: Tally) -> list[Fields] | None:
+    """Inspect: each sample has messages and scores; each epoch is a dialogue of its own."""
+    samples, run = row["samples"], row["eval"]
+    if not isinstance(samples, list) or not isinstance(run, dict):
+        return None
+    dialogues = []
+    for sample in samples:
+        scores = {key: score.get("value") for key, score in (sample.get("scores") or {}).items()}
+        id = f"{sample['id']}#{sample['epoch']}" if sample.get("epoch", 1) > 1 else str(sample["id"])
+        about = {"id": id, "group": str(sample["id"]), "system": run.get("model")}
+        dialogues.append({**scores, **about, "messages": sample.get("messages")})
+    return dialogues
+
+
+def _battle(row: Fields, name: str, tally: Tally) -> list[Fields] | None:
+    """An arena's battle: two conversations, or what both systems answered to the same prompts."""
+    if "conversation_a" in row:
+        sides = [_turns(row[f"conversation_{side}"]) for side in "ab"]
+    else:
+        asked = json_list(row.get("prompt")) or [row.get("prompt")]
+        answers = [json_list(row[f"response_{side}"]) or [row[f"response_{side}"]] for side in "ab"]
+        sides = [_alternating(asked, given) for given in answers]
+    if any(side is None for side in sides):
+        return None
+    taken = {"conversation_a", "conversation_b", "prompt", "response_a", "response_b", "model_a", "model_b"}
+    taken |= {"id", "question_id", "system"}
+    return _two(row, name, sides, ("a", "b"), (row["model_a"], row["model_b"]), taken)
+
+
+def _preference(row: Fields, name: str, tally: Tally) -> list[Fields] | None:
+    """A chosen and a rejected conversation, as messages or as one text with `Human:` and `Assistant:`.
+
+    The messages of `prompt` come first where they are not repeated. Chosen and rejected answers in plain text
+    are responses.
+    """
+    sides = [_turns(row[side]) or _transcript(row[side]) for side in ("chosen", "rejected")]
+    if any(side is None for side in sides):
+        return None
+    prompt = row.get("prompt")
+    if isinstance(prompt, list) and is_turns(prompt):
+        sides = [side if side[: len(prompt)] == prompt else [*prompt, *side] for side in sides if side]
+    models = [row.get(f"{side}_model") or side for side in ("chosen", "rejected")]
+    scores = [first_of(row, (f"{s}_rating", f"score_{s}", f"{s}_score")) for s in ("chosen", "rejected")]
+    taken = {"id", "prompt_id", "prompt", "chosen", "rejected", "messages", "chosen_model", "rejected_model"}
+    taken |= {score for score in scores if score}
+    pair = _two(row, name, sides, ("chosen", "rejected"), models, taken)
+    for dialogue, score in zip(pair, scores, strict=True):
+        if score:
+            dialogue["rating"] = row[score]
+    return pair
+
+
+def _two(
+    row: Fields, name: str, sides: list[Any], ends: tuple[str, str], systems: Any, taken: set[str]
+) -> list[Fields]:
+    """Two dialogues of one row: what it says besides is said of both."""
+    key = first_of(row, ("question_id", "prompt_id", "id"))
+    group = str(row[key]) if key else name
+    shared = {field: value for field, value in row.items() if field not in taken}
+    return [
+        {**shared, "id": f"{group}:{end}", "group": group, "system": system, "messages": turns}
+        for end, system, turns in zip(ends, systems, sides, strict=True)
+    ]
+
+
+def _turns(value: Any) -> list[Any] | None:
+    """Messages, be they in a cell of JSON text."""
+    turns: Any = json_list(value) if isinstance(value, str) else value
+    return turns if is_turns(turns) and isinstance(turns[0], dict) else None
+
+
+_SPOKEN = re.compile(r"\n\n(Human|Assistant): ?")
+
+
+def _transcript(text: Any) -> list[Any] | None:
+    """Turns of a text in which each begins with who speaks."""
+    if not isinstance(text, str) or not text.startswith("\n\nHuman:"):
+        return None
+    parts = _SPOKEN.split(text)[1:]
+    roles = {"Human": "user", "Assistant": "assistant"}
+    return [{"role": roles[who], "content": said} for who, said in zip(parts[::2], parts[1::2], strict=True)]
+
+
+def _alternating(asked: list[Any], answers: list[Any]) -> list[Any] | None:
+    if len(asked) != len(answers):
+        return None
+    pairs = zip(asked, answers, strict=True)
+    speakers = (USER, SYSTEM)
+    return [
+        {"speaker": who, "text": said} for pair in pairs for who, said in zip(speakers, pair, strict=True)
+    ]
+
+
+def _bench_answers(row: Fields, name: str, tally: Tally) -> list[Fields] | None:
+    """MT-Bench: the answers of a model to the turns of a question, which stands elsewhere."""
+    choices = row["choices"]
+    if not isinstance(choices, list) or not all(is_turns(choice.get("turns")) for choice in choices):
+        return None
+    question, model = str(row["question_id"]), row["model_id"]
+    dialogues = []
+    for number, choice in enumerate(choices):
+        turns = [{"speaker": SYSTEM, "text": text} for text in choice["turns"]]
+        id = f"{question}:{model}" + (f"#{number}" if number else "")
+        dialogues.append({"id": id, "group": question, "system": model, "turns": turns})
+    tally[NO_QUESTIONS] += len(dialogues)
+    return dialogues
+
+
+def _completion(row: Fields, name: str, tally: Tally) -> list[Fields] | None:
+    """A request to a chat model with its answer, in one object or as `request` and `response`."""
+    answer = _object(_object(row, "response"), "body")
+    choices = answer.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0].get("message"), dict):
+        return None
+    request = _object(_object(row, "request"), "body")
+    messages = request.get("messages")
+    if not isinstance(messages, list):
+        messages = []
+        tally[NO_QUESTIONS] += 1
+    if len(choices) > 1:
+        tally["answers of a chat model besides the first, left out"] += len(choices) - 1
+    id = first_of(row, ("id", "custom_id"))
+    model = answer.get("model") or request.get("model")
+    kept = {
+        field: value for field, value in row.items() if is_scalar(value) and field not in ("id", "object")
+    }
+    about = {"id": str(row[id]) if id else None, "model": model}
+    return [{**kept, **about, "messages": [*messages, choices[0]["message"]]}]
+
+
+def _object(row: Fields, name: str) -> Fields:
+    """The object under a name, or the row itself where there is none."""
+    inner = row.get(name)
+    return inner if isinstance(inner, dict) else row
+
+
+def _tracker(row: Fields, name: str, tally: Tally) -> list[Fields] | None:
+    """Rasa's tracker: of its events, those that somebody said."""
+    events = row["events"]
+    if not isinstance(events, list) or not all(isinstance(e, dict) and "event" in e for e in events):
+        return None
+    spoken = [event for event in events if event["event"] in ("user", "bot")]
+    tally["events in which nobody speaks, left out"] += len(events) - len(spoken)
+    turns = [{"speaker": event["event"], "text": event.get("text") or ""} for event in spoken]
+    return [{"id": row.get("sender_id"), "turns": turns}]
+
+
+def _message_tree(row: Fields, name: str, tally: Tally) -> list[Fields] | None:
+    """OpenAssistant: each way from the prompt to a last reply is a dialogue."""
+    tree = row["message_tree_id"]
+    if not isinstance(row["prompt"], dict):
+        return None
+    return [
+        {"id": path[-1].get("message_id"), "group": tree, "rank": path[-1].get("rank"), "turns": _said(path)}
+        for path in _paths(row["prompt"], [])
+    ]
+
+
+def _paths(message: Mapping[str, Any], before: list[Any]) -> Iterator[list[Any]]:
+    here = [*before, message]
+    replies = message.get("replies") or []
+    if not replies:
+        yield here
+    for reply in replies:
+        yield from _paths(reply, here)
+
+
+def _said(messages: list[Any]) -> list[Fields]:
+    speakers = {"prompter": USER, "assistant": SYSTEM}
+    return [{"speaker": speakers.get(m["role"], m["role"]), "text": m["text"]} for m in messages]
+
+
+_SHAPES: tuple[tuple[set[str], Callable[[Fields, str, Tally], list[Fields] | None]], ...] = (
+    ({"samples", "eval"}, _inspect_log),
+    ({"model_a", "model_b", "conversation_a", "conversation_b"}, _battle),
+    ({"model_a", "model_b", "response_a", "response_b"}, _battle),
+    ({"chosen", "rejected"}, _preference),
+    ({"question_id", "model_id", "choices"}, _bench_answers),
+    ({"choices"}, _completion),
+    ({"response"}, _completion),
+    ({"events"}, _tracker),
+    ({"message_tree_id", "prompt"}, _message_tree),
+)
+"""Names that the row of a shape has, and what takes its dialogues out."""

@@ -1,0 +1,504 @@
+"""What other tools write is read as it stands: small files of their shapes, and the numbers in them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from palaver.errors import DataError
+from palaver.readers import is_responses, read_dialogues, read_responses
+from palaver.readers.dialogue_exports import NO_QUESTIONS
+from palaver.readers.rating_options import RatingOptions
+from palaver.readers.ratings import RatingFrame, read_rating_frame
+from palaver.studies import read_ratings
+
+
+def lines(path: Path, *rows: Any) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def read(path: Path, **options: Any) -> RatingFrame:
+    return read_rating_frame(path, RatingOptions(**options))
+
+
+def judgements(ratings: RatingFrame, *fields: str) -> list[tuple[Any, ...]]:
+    frame = ratings.frame.with_columns(
+        pl.coalesce(pl.col("text"), pl.col("value").cast(pl.String)).alias("value")
+    )
+    return frame.select(pl.col(fields).cast(pl.String)).rows()
+
+
+def said(path: Path) -> list[tuple[Any, list[str]]]:
+    """System and texts of each dialogue."""
+    return [(d.labels.get("system"), [turn.text for turn in d.turns]) for d in read_dialogues(path)]
+
+
+def messages(*texts: str) -> list[dict[str, str]]:
+    return [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(texts)]
+
+
+# --- comparisons --------------------------------------------------------------------------------------------
+
+WINNERS = ["model_a", "model_b", "tie", "tie (bothbad)", "both_bad"]
+OUTCOMES = ["win", "loss", "tie", "tie", "tie"]
+
+
+def battle(n: int, winner: str) -> dict[str, Any]:
+    talks = {f"conversation_{side}": messages("Hi.", f"{side} says {n}") for side in "ab"}
+    about = {"judge": f"arena_user_{n}", "turn": 1, "language": "English", "tstamp": 1682351591.13}
+    return {"question_id": f"q{n}", "model_a": "alpha", "model_b": "beta", "winner": winner, **talks, **about}
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_battles_of_an_arena(ending: str, tmp_path: Path) -> None:
+    rows = [battle(n, winner) for n, winner in enumerate(WINNERS)]
+    path = tmp_path / f"battles.{ending}"
+    if ending == "jsonl":
+        lines(path, *rows)
+    else:
+        pl.DataFrame(rows).write_parquet(path)
+    ratings = read(path)
+    fields = ("item", "system", "against", "rater", "criterion", "value")
+    assert judgements(ratings, *fields) == [
+        (f"q{n}", "alpha", "beta", f"arena_user_{n}", "preference", outcome)
+        for n, outcome in enumerate(OUTCOMES)
+    ]
+    assert any("'conversation_a', 'conversation_b', 'language'" in note for note in ratings.notes)
+    assert said(path)[:2] == [("alpha", ["Hi.", "a says 0"]), ("beta", ["Hi.", "b says 0"])]
+    assert len(list(read_dialogues(path))) == 10
+    assert {d.labels["group"] for d in read_dialogues(path)} == {f"q{n}" for n in range(5)}
+
+
+def test_the_outcomes_of_an_arena_in_three_columns(tmp_path: Path) -> None:
+    path = tmp_path / "train.csv"
+    path.write_text(
+        "id,model_a,model_b,prompt,response_a,response_b,winner_model_a,winner_model_b,winner_tie\n"
+        '1,alpha,beta,"[""Hi."", ""Bye.""]","[""a1"", ""a2""]","[""b1"", ""b2""]",1,0,0\n'
+        '2,alpha,beta,"[""Hi.""]","[""a""]","[""b""]",0,1,0\n'
+        '3,beta,alpha,"[""Hi.""]","[""b""]","[""a""]",0,0,1\n',
+        encoding="utf-8",
+    )
+    rows = [("1", "alpha", "row 2", "win"), ("2", "alpha", "row 3", "loss"), ("3", "beta", "row 4", "tie")]
+    ratings = read(path)
+    assert judgements(ratings, "item", "system", "rater", "value") == rows
+    assert "each row is a rater of its own" in ratings.layouts[0].describe()
+    assert not is_responses(path)
+    assert said(path)[0] == ("alpha", ["Hi.", "a1", "Bye.", "a2"])
+
+
+def test_both_games_of_a_judge_of_pairs(tmp_path: Path) -> None:
+    asked = {"g1_user_prompt": "…", "g1_judgment": "…", "judge": ["gpt-4", "pair-v2"], "turn": 1}
+    rows = [
+        {
+            "question_id": 81,
+            "model_1": "alpha",
+            "model_2": "beta",
+            "g1_winner": one,
+            "g2_winner": two,
+            **asked,
+        }
+        for one, two in [("model_1", "tie"), ("model_2", "error")]
+    ]
+    ratings = read(lines(tmp_path / "gpt-4_pair.jsonl", *rows), criteria=["quality"])
+    assert judgements(ratings, "rater", "kind", "criterion", "value", "repeat", "turn") == [
+        ("gpt-4", "llm", "quality", "win", "0", "1"),
+        ("gpt-4", "llm", "quality", "tie", "1", "1"),
+        ("gpt-4", "llm", "quality", "loss", "0", "1"),
+    ]
+    assert ratings.n_missing == 1  # the answer that could not be read
+
+
+def test_scores_of_a_judge(tmp_path: Path) -> None:
+    asked = {
+        "user_prompt": "…",
+        "judgment": "x" * 200,
+        "judge": ["gpt-4", "single-v1"],
+        "tstamp": 1687222719.8,
+    }
+    rows = [
+        {"question_id": 81, "model": "alpha", "score": score, "turn": turn, **asked}
+        for turn, score in [(1, 7), (2, -1)]
+    ]
+    ratings = read(lines(tmp_path / "gpt-4_single.jsonl", *rows))
+    assert judgements(ratings, "rater", "kind", "criterion", "value", "turn") == [
+        ("gpt-4", "llm", "score", "7.0", "1")
+    ]
+    assert ratings.n_missing == 1
+    assert max(map(len, ratings.notes)) < 250  # a long judgement is cut short
+
+
+def test_preferences_that_name_models(tmp_path: Path) -> None:
+    row = {"prompt": "Hi.", "chosen": "Hello.", "rejected": "No."}
+    path = lines(tmp_path / "named.jsonl", {**row, "chosen-model": "alpha", "rejected-model": "beta"})
+    assert judgements(read(path), "system", "against", "value") == [("alpha", "beta", "win")]
+    with pytest.raises(DataError) as caught:
+        read(lines(tmp_path / "plain.jsonl", row))
+    assert "preferences without names of systems" in (caught.value.hint or "")
+    assert [r.system for r in read_responses(path)] == ["chosen", "rejected"]  # and no column of names
+
+
+def test_the_winner_may_be_named_in_any_way(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text("item,a,b,who,verdict_of\n1,x,y,ann,x\n2,x,y,ann,B\n3,x,y,ann,both\n", encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        read(path)
+    assert "--column value=NAME" in (caught.value.hint or "")
+    ratings = read(path, columns={"value": "verdict_of", "rater": "who"})
+    assert judgements(ratings, "value") == [("win",), ("loss",), ("tie",)]
+    with pytest.raises(DataError, match="no column says who won"):
+        read(path, shape="pairs", columns={"rater": "who"})
+
+
+def test_letters_of_places_are_not_taken_for_systems(tmp_path: Path) -> None:
+    row = {"question": 1, "a": "alpha", "b": "beta", "judge": "j", "a_first": "A", "b_first": "A"}
+    with pytest.raises(DataError):
+        read(lines(tmp_path / "orders.jsonl", row))
+
+
+# --- tools that collect ratings -----------------------------------------------------------------------------
+
+
+def annotation(who: Any, *results: tuple[str, str, Any], **more: Any) -> dict[str, Any]:
+    kinds = {"choices": "choices", "rating": "rating", "selected": "pairwise"}
+    result = [{"from_name": name, "type": kinds[key], "value": {key: value}} for name, key, value in results]
+    return {"id": 1, "completed_by": who, "result": result, "was_cancelled": False, "lead_time": 8.5, **more}
+
+
+def test_tasks_of_label_studio(tmp_path: Path) -> None:
+    tasks = [
+        {
+            "id": 7,
+            "data": {"model": "alpha", "dialogue": [{"author": "user", "text": "Hi."}]},
+            "annotations": [
+                annotation(
+                    {"id": 1, "email": "ann@x.org"}, ("fluency", "rating", 4), ("tone", "choices", ["Good"])
+                ),
+                annotation(2, was_cancelled=True),
+            ],
+        }
+    ]
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps(tasks, indent=1), encoding="utf-8")
+    ratings = read(path)
+    fields = ("item", "system", "rater", "criterion", "value", "seconds")
+    assert judgements(ratings, *fields) == [("7", "alpha", "ann@x.org", "fluency", "4.0", "8.5")]
+    assert any("skipped in Label Studio, left out: 1" in note for note in ratings.notes)
+    assert any("'tone': words ('Good')" in note for note in ratings.notes)
+
+
+def test_pairs_of_label_studio(tmp_path: Path) -> None:
+    data = {"prompt": "Hi.", "model_a": "alpha", "model_b": "beta"}
+    marks = [annotation(1, ("better", "selected", "left")), annotation(2, ("better", "selected", "right"))]
+    task = {"id": 7, "data": data, "annotations": [*marks, annotation(3)]}
+    ratings = read(lines(tmp_path / "pairs.json", task))
+    assert judgements(ratings, "item", "rater", "criterion", "value") == [
+        ("7", "1", "better", "win"),
+        ("7", "2", "better", "loss"),
+    ]
+    assert ratings.n_missing == 1
+    flat = [{**data, "id": 7, "better": "left", "annotator": 1, "annotation_id": 3}]
+    assert judgements(read(lines(tmp_path / "min.json", *flat)), "item", "value") == [("7", "win")]
+
+
+def test_a_batch_of_mechanical_turk(tmp_path: Path) -> None:
+    path = tmp_path / "Batch_1_batch_results.csv"
+    path.write_text(
+        '"HITId","MaxAssignments","WorkerId","AssignmentStatus","WorkTimeInSeconds","Input.dialogue_id",'
+        '"Input.system","Answer.fluency","Answer.comment"\n'
+        '"H1","3","W1","Approved","31","d1","alpha","4","fine"\n'
+        '"H1","3","W2","Approved","45","d1","alpha","5",""\n',
+        encoding="utf-8",
+    )
+    ratings = read(path)
+    fields = ("item", "system", "rater", "criterion", "value", "seconds")
+    assert judgements(ratings, *fields) == [
+        ("d1", "alpha", "W1", "fluency", "4.0", "31.0"),
+        ("d1", "alpha", "W2", "fluency", "5.0", "45.0"),
+    ]
+    assert any("'MaxAssignments', 'AssignmentStatus': no 'Answer.'" in note for note in ratings.notes)
+
+
+QUALTRICS = (
+    "StartDate,ResponseId,RecordedDate,{}\n"
+    'Start Date,Response ID,Recorded Date,{}\n"{{""ImportId"":""startDate""}}","{{}}","{{}}","{{}}","{{}}"\n'
+    "2024-03-01 10:00:00,R_1,2024-03-01 10:09:01,5,3\n2024-03-01 11:00:00,R_2,2024-03-01 11:09:01,4,2\n"
+)
+
+
+@pytest.mark.parametrize(
+    "headings", [("D1 [alpha],D1 [beta]", "How good?,And this?"), ("Q1_1,Q1_2", "D1 [alpha],D1 [beta]")]
+)
+def test_the_three_headings_of_qualtrics(headings: tuple[str, str], tmp_path: Path) -> None:
+    path = tmp_path / "survey.csv"
+    path.write_text(QUALTRICS.format(*headings), encoding="utf-16")
+    ratings = read(path)
+    assert judgements(ratings, "item", "system", "rater", "value", "row") == [
+        ("D1", "alpha", "R_1", "5.0", "4"),
+        ("D1", "beta", "R_1", "3.0", "4"),
+        ("D1", "alpha", "R_2", "4.0", "5"),
+        ("D1", "beta", "R_2", "2.0", "5"),
+    ]
+    assert any("left the second and the third row" in note for note in ratings.notes)
+
+
+def test_questions_of_qualtrics_that_name_no_system(tmp_path: Path) -> None:
+    path = tmp_path / "survey.csv"
+    path.write_text(QUALTRICS.format("Q1_1,Q1_2", "How good?,And this?"), encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        read(path)
+    assert "'Q01 [system]', in its first or second row" in (caught.value.hint or "")
+
+
+def test_examples_of_prodigy(tmp_path: Path) -> None:
+    about = {
+        "_input_hash": 5,
+        "_annotator_id": "db-ann",
+        "meta": {"model": "alpha", "item": "d1"},
+        "text": "Hi.",
+    }
+    rows = [{**about, "accept": [3], "answer": "accept"}, {**about, "accept": [], "answer": "ignore"}]
+    ratings = read(lines(tmp_path / "prodigy.jsonl", *rows))
+    assert judgements(ratings, "item", "system", "rater", "value") == [("d1", "alpha", "db-ann", "3.0")]
+    assert any("ignored in Prodigy, left out: 1" in note for note in ratings.notes)
+
+
+# --- logs of evaluations ------------------------------------------------------------------------------------
+
+
+def inspect_log() -> dict[str, Any]:
+    def sample(id: int, epoch: int, grade: Any) -> dict[str, Any]:
+        talk = [{"role": "system", "content": "Be kind."}, *messages(f"Q{id}", f"A{id}")]
+        scores = {"model_graded_qa": {"value": grade}, "includes": {"value": True}} if grade else {}
+        return {"id": id, "epoch": epoch, "messages": talk, "scores": scores}
+
+    samples = [sample(1, 1, "C"), sample(1, 2, "I"), sample(2, 1, "P"), sample(2, 2, None)]
+    return {"version": 2, "eval": {"model": "openai/alpha"}, "plan": {}, "stats": {}, "samples": samples}
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_log_of_inspect(indent: int | None, tmp_path: Path) -> None:
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(inspect_log(), indent=indent), encoding="utf-8")
+    ratings = read(path)
+    graded = [
+        row for row in judgements(ratings, "criterion", "item", "repeat", "value", "kind") if row[4] == "llm"
+    ]
+    assert [(*row[1:3], float(row[3])) for row in graded] == [("1", "0", 1), ("1", "1", 0), ("2", "0", 0.5)]
+    assert Counter(ratings.frame["kind"]) == {"llm": 3, "metric": 3}
+    assert any("samples without a score, left out: 1" in note for note in ratings.notes)
+    first, again, *_ = read_dialogues(path)
+    assert [turn.text for turn in first.turns] == ["Q1", "A1"]
+    assert (first.id, again.id) == ("1", "1#2")
+    assert first.labels["group"] == again.labels["group"] == "1"
+    assert first.labels["model_graded_qa"] == "C"
+
+
+def test_a_log_of_inspect_without_samples(tmp_path: Path) -> None:
+    log = inspect_log()
+    del log["samples"]
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(log, indent=2), encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        read(path)
+    assert "without its samples" in (caught.value.hint or "")
+
+
+def test_a_packed_log_of_inspect_says_how_to_unpack_it(tmp_path: Path) -> None:
+    path = tmp_path / "log.eval"
+    path.write_bytes(b"PK\x03\x04" + bytes(40))
+    with pytest.raises(DataError) as caught:
+        read(path)
+    assert "inspect log convert" in (caught.value.hint or "")
+
+
+def test_samples_of_lm_eval(tmp_path: Path) -> None:
+    sample = {"doc_id": 0, "filtered_resps": ["4"], "metrics": ["exact_match"], "exact_match": 1.0}
+    rows = [{**sample, "filter": "none"}, {**sample, "filter": "strict-match", "exact_match": 0.0}]
+    folder = tmp_path / "org__alpha"
+    folder.mkdir()
+    path = lines(folder / "samples_gsm8k_2024-05-01T10-00-00.123.jsonl", *rows)
+    fields = ("item", "system", "criterion", "value", "kind")
+    assert judgements(read(path), *fields) == [
+        ("0", "org__alpha", "gsm8k exact_match", "1.0", "metric"),
+        ("0", "org__alpha", "gsm8k exact_match (strict-match)", "0.0", "metric"),
+    ]
+    renamed = lines(tmp_path / "samples_beta.jsonl", rows[0])
+    assert judgements(read(renamed), "system", "criterion") == [("beta", "exact_match")]
+    means = tmp_path / "results.json"
+    means.write_text(json.dumps({"results": {}, "n-shot": {}, "configs": {}}, indent=2), encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        read(means)
+    assert "--log_samples" in (caught.value.hint or "")
+
+
+def test_several_raters_in_a_list(tmp_path: Path) -> None:
+    row = {"context": "User: Hi.", "system": "alpha", "annotations": {"Overall": [3, 4]}}
+    ratings = read(lines(tmp_path / "fed.json", row, row))
+    raters = [("row 1", "row 1, 1"), ("row 1", "row 1, 2"), ("row 2", "row 2, 1"), ("row 2", "row 2, 2")]
+    assert judgements(ratings, "item", "rater") == raters
+
+
+def test_an_entry_unlike_the_first_is_an_error(tmp_path: Path) -> None:
+    path = lines(tmp_path / "export.json", {"id": 1, "data": {}, "annotations": []}, {"id": 2})
+    with pytest.raises(DataError) as caught:
+        read(path)
+    assert caught.value.problems == ("line 2: it is not like the first one",)
+
+
+# --- dialogues ----------------------------------------------------------------------------------------------
+
+HUMAN = "\n\nHuman: Hi.\n\nAssistant: {}"
+ANSWER = {"model": "alpha", "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello."}}]}
+TREE = {
+    "message_id": "1",
+    "role": "prompter",
+    "text": "Hi.",
+    "replies": [
+        {"message_id": "2", "role": "assistant", "text": "Hello.", "rank": 0, "replies": []},
+        {"message_id": "3", "role": "assistant", "text": "No.", "rank": 1},
+    ],
+}
+PAIR = [("chosen", ["Hi.", "Hello."]), ("rejected", ["Hi.", "No."])]
+DIALOGUES: dict[str, tuple[Any, list[tuple[Any, list[str]]]]] = {
+    "messages": (
+        {"prompt": "Hi.", "chosen": messages("Hi.", "Hello."), "rejected": messages("Hi.", "No.")},
+        PAIR,
+    ),
+    "prompt": (
+        {
+            "prompt": messages("Hi."),
+            "chosen": [{"role": "assistant", "content": "Hello."}],
+            "rejected": [{"role": "assistant", "content": "No."}],
+        },
+        PAIR,
+    ),
+    "transcripts": ({"chosen": HUMAN.format("Hello."), "rejected": HUMAN.format("No.")}, PAIR),
+    "completion": ({"messages": messages("Hi."), **ANSWER}, [("alpha", ["Hi.", "Hello."])]),
+    "logged": (
+        {"request": {"messages": messages("Hi.")}, "response": ANSWER},
+        [("alpha", ["Hi.", "Hello."])],
+    ),
+    "batch": ({"custom_id": "1", "response": {"status_code": 200, "body": ANSWER}}, [("alpha", ["Hello."])]),
+    "bench": (
+        {"question_id": 81, "model_id": "alpha", "choices": [{"index": 0, "turns": ["One.", "Two."]}]},
+        [("alpha", ["One.", "Two."])],
+    ),
+    "tracker": (
+        {
+            "sender_id": "u",
+            "events": [
+                {"event": "action"},
+                {"event": "user", "text": "Hi."},
+                {"event": "bot", "text": "Hello."},
+            ],
+        },
+        [(None, ["Hi.", "Hello."])],
+    ),
+    "tree": ({"message_tree_id": "1", "prompt": TREE}, [(None, ["Hi.", "Hello."]), (None, ["Hi.", "No."])]),
+}
+
+
+@pytest.mark.parametrize("name", DIALOGUES)
+def test_dialogues_of_other_tools(name: str, tmp_path: Path) -> None:
+    row, expected = DIALOGUES[name]
+    path = lines(tmp_path / "log.jsonl", row)
+    assert not is_responses(path)
+    assert said(path) == expected
+
+
+def test_answers_without_questions_are_counted(tmp_path: Path) -> None:
+    reader = read_dialogues(lines(tmp_path / "alpha.jsonl", DIALOGUES["bench"][0]))
+    assert len(list(reader)) == 1
+    assert reader.tally[NO_QUESTIONS] == 1
+
+
+def test_scores_of_preferences_are_ratings(tmp_path: Path) -> None:
+    row = {**DIALOGUES["messages"][0], "score_chosen": 8.5, "score_rejected": 6.0}
+    assert [d.labels["rating"] for d in read_dialogues(lines(tmp_path / "p.jsonl", row))] == [8.5, 6.0]
+
+
+HELP_DESK = "Ticket ID,Created at,Author,Author role,Comment\n"
+
+
+def test_messages_of_a_help_desk(tmp_path: Path) -> None:
+    path = tmp_path / "tickets.csv"
+    path.write_text(
+        HELP_DESK + "7,10:00,Mary,end-user,Hi.\n7,10:01,Al,agent,Hello.\n8,10:02,Joe,end-user,Help!\n"
+    )
+    first, second = read_dialogues(path)
+    assert (first.id, [(turn.speaker, turn.text) for turn in first.turns]) == (
+        "7",
+        [("end-user", "Hi."), ("agent", "Hello.")],
+    )
+    assert second.id == "8"
+
+
+def test_messages_of_mixed_dialogues_are_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "tickets.csv"
+    path.write_text(
+        HELP_DESK + "7,10:00,Mary,end-user,Hi.\n8,10:01,Joe,end-user,Help!\n7,10:02,Al,agent,Hello.\n"
+    )
+    with pytest.raises(DataError) as caught:
+        list(read_dialogues(path))
+    assert "row 4: dialogue '7' goes on here, after another one" in caught.value.problems[0]
+
+
+# --- tables as people keep them -----------------------------------------------------------------------------
+
+TABLE = "item;system;rater;criterion;value\n1;alpha;ann;quality;3,5\n"
+
+
+@pytest.mark.parametrize(
+    ("above", "row"), [("sep=;\n", 3), ("Study of March;;;;\n;;;;\n", 4), (";;;Scores;\n", 3), ("", 2)]
+)
+def test_what_stands_above_a_heading(above: str, row: int, tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(above + TABLE, encoding="utf-8")
+    ratings = read(path)
+    assert judgements(ratings, "item", "value", "row") == [("1", "3.5", str(row))]
+    title = above.strip(";\n")
+    named = any(f"left what stands above the heading: {title!r}" in note for note in ratings.notes)
+    assert named is (title in ("Study of March", "Scores"))
+
+
+def test_titles_above_dialogues_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "chats.csv"
+    path.write_text("All chats,,\ndialogue,speaker,text\n1,user,Hi.\n")
+    reader = read_dialogues(path)
+    assert [turn.text for dialogue in reader for turn in dialogue.turns] == ["Hi."]
+    assert "left what stands above the heading: 'All chats'" in reader.notes
+
+
+def test_a_title_above_a_sheet(tmp_path: Path) -> None:
+    xlsxwriter = pytest.importorskip("xlsxwriter")
+    path = tmp_path / "ratings.xlsx"
+    with xlsxwriter.Workbook(path) as book:
+        sheet = book.add_worksheet()
+        sheet.merge_range(0, 0, 0, 3, "Study of March")
+        sheet.write_row(2, 0, ["Dialogue", "Model", "Rater", "Quality"])
+        sheet.write_row(3, 0, ["d1", "alpha", "ann", 4])
+    ratings = read(path)
+    assert judgements(ratings, "item", "value", "row") == [("d1", "4.0", "4")]
+    assert any("'Study of March'" in note for note in ratings.notes)
+
+
+def test_a_row_of_totals_is_an_error_that_names_it(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(TABLE + "Total;;;;3,5\n", encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        read_ratings(path)
+    assert caught.value.problems[0] == "row 3: no system given"
+
+
+def test_people_without_ratings(tmp_path: Path) -> None:
+    path = tmp_path / "prolific.csv"
+    path.write_text("Submission id,Participant id,Status,Age\n1,2,APPROVED,31\n", encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        read(path)
+    assert "Prolific's list of people" in (caught.value.hint or "")
