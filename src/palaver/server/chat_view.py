@@ -86,7 +86,9 @@ def _turn(host: Host, room: Room, seat: Seat, turn: Turn) -> dict[str, Any]:
         "text": turn.text,
         "bot": not is_own and _is_shown_as_bot(room, turn),
         "answers": {
-            criterion: "|".join(value) if isinstance(value, list) else f"{value:g}"
+            criterion: "|".join(value)
+            if isinstance(value, list)
+            else f"{value:g}"
             if isinstance(value, float)
             else str(value)
             for criterion, value in given.items()

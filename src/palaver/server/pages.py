@@ -121,7 +121,8 @@ async def standing_page(
         filled = filled_in or {}
         return site.page("survey", words, status, csrf=csrf, problem=problem, filled_in=filled)
     submit = mturk_submit(visit.parameters) if visit.platform == "mturk" and visit.code else None
-    return site.page("end", words, visit=visit, submit=submit, note=stay.reason, has_waited=stay.exit == "waited")
+    has_waited = stay.exit == "waited"
+    return site.page("end", words, visit=visit, submit=submit, note=stay.reason, has_waited=has_waited)
 
 
 def screen_page(site: Site, session: Session, view: RatingPage, problem: str = "") -> HTMLResponse:

@@ -80,12 +80,10 @@ class Served:
     source: str
 
 
-def parse_study(
-    text: str, name: str, media: Media | None = None, *, served: Served | None = None
-) -> Study:
+def parse_study(text: str, name: str, media: Media | None = None, *, served: Served | None = None) -> Study:
     """The study described by a text alone, which can name no file beside it; errors call it `name`.
 
-    Images and sounds that it shows must be among those of `media`. Where the text is a change of a study that is
+    Images and sounds that it shows must be among those of `media`. Where the text changes a study that is
     `served`, a file that both name stands for what was read from it when the study was served.
     """
     data, lines = parse_toml(text, name)
