@@ -43,7 +43,7 @@ class Source:
     """What the owner of a collection decided about them."""
 
     def dialogues(self, *, only_complete: bool = False) -> list[Dialogue]:
-        """Those that are over and that the owner has not rejected, as dialogues; what is left out is noted."""
+        """Those that are over and not rejected by the owner, as dialogues; what is left out is noted."""
         left_out = {"open", "incomplete", "failed"} if only_complete else {"open"}
         counts = Counter(c.ending for c in self.conversations if c.ending in left_out)
         self.notes += [f"left out, {ending}: {n:,}" for ending, n in counts.items()]
