@@ -115,8 +115,8 @@ async def standing_page(
         return site.page("waiting", words, visit=visit)
     if visit.state in ("consent", "instructions"):
         course = site.chat.log.collection.conversation if site.chat is not None else None
-        values = {"away": f"{course.grace_seconds:g}"} if course is not None else {}
-        return site.page(visit.state, words, csrf=csrf, **values)
+        away = f"{course.grace_seconds:g}" if course is not None else ""
+        return site.page(visit.state, words, csrf=csrf, away=away)
     if visit.state == "survey":
         filled = filled_in or {}
         return site.page("survey", words, status, csrf=csrf, problem=problem, filled_in=filled)
