@@ -122,6 +122,9 @@ def test_from_the_server_to_a_dataset(palaver: Palaver, collection: Path, tmp_pa
     assert "note: left out, incomplete: 1" in made.out
     shown = palaver("collect", "stats", tmp_path / "release")
     assert "utterances              total              6" in shown.out
+    palaver("collect", "decide", collection, "1", "reject")
+    made = palaver("collect", "export", collection, "--out", tmp_path / "without")
+    assert (made.code, "left out, rejected by hand: 1" in made.out + made.err) == (1, True)
 
 
 def test_what_people_said_is_analysed_without_an_export(

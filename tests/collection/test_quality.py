@@ -130,7 +130,7 @@ def test_what_is_missing_is_not_measured(talk: Talk) -> None:
         "nobody annotated anything, so these were not checked: sources, annotated, straight_lining"
         in quality.notes
     )
-    assert verdicts(quality) == [("review", ("turns 10.00",))]
+    assert verdicts(quality) == [("review", ("turns 10",))]
 
 
 def test_one_bad_side_does_not_spoil_the_other(good: Talk) -> None:
@@ -250,6 +250,9 @@ def test_standards_from_a_file(tmp_path: Path) -> None:
     path.write_text("[conversation]\nfewest_turns = 6\n[quality.turns]\nreject = 2")
     turns = read_standards(path).quality["turns"]
     assert (turns.review, turns.reject) == (6, 2)
+    path.write_text('[partners]\ncompare = "side by side"\n[conversation]\nfewest_turns = 3')
+    turns = read_standards(path).quality["turns"]
+    assert (turns.review, turns.reject) == (2, 1)  # one message and two replies are two turns with each bot
 
 
 def test_every_mistake_of_a_file_is_named(tmp_path: Path) -> None:

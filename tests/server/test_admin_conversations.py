@@ -40,6 +40,9 @@ def test_the_owner_reads_and_decides(
     expect(page.locator("table")).to_contain_text("<b>a message</b> 3")
     accessible(page)
     page.get_by_label("Reason").first.fill("copied & pasted")
+    page.keyboard.press("Enter")  # decides nothing: the first button would accept
+    expect(page.locator("main")).not_to_contain_text("You decided")
+    assert read_records(database).decisions == {}
     page.get_by_role("button", name="Reject the conversation").click()
     expect(page.locator("h2").first).to_have_text("Verdict: rejected")
     expect(page.locator("main")).to_contain_text("You decided: rejected (copied & pasted)")
@@ -72,6 +75,27 @@ def test_nobody_else_decides(tmp_path: Path, chat_server: Callable[[str], Any]) 
         wrong = {"decision": "accept", "csrf": csrf}  # it goes on: there is nothing to decide
         assert client.post("/admin/conversations/1", data=wrong).status_code == 422
     assert read_records(database).decisions == {}
+    database.close()
+
+
+def test_whoever_is_blocked_leaves_at_once(tmp_path: Path, chat_server: Callable[[str], Any]) -> None:
+    url = f"sqlite:///{tmp_path / 'chat.db'}"
+    database = put(url, PLAIN.format(fewest=4))
+    server = chat_server(url)
+    ann, bob = meet(server.url)
+    converse(ann, bob, 2)
+    rude = read_records(database).conversations[0].participants[1].id
+    with httpx.Client(base_url=server.url, follow_redirects=True, timeout=30) as admin:
+        page = admin.post("/admin/login", data={"token": arm_token(database)}).text
+        assert ">Exclude<" not in page  # nothing in a collection goes by it
+        assert "With the rest" not in page
+        token = re.search(r'name="csrf" value="([^"]+)"', page)
+        assert token is not None
+        admin.post(f"/admin/raters/{rude}/block", data={"csrf": token[1]})
+        assert "Block" not in admin.get(f"/admin/raters/{rude}").text
+    bob.wait(lambda view: view["state"] == "out")
+    ann.wait(lambda view: view["state"] == "alone")
+    bob.connect().wait(lambda view: view["state"] == "out")  # and cannot come back
     database.close()
 
 

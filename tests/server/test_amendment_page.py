@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from html import unescape
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from palaver.server.database import Database
 from palaver.server.oversight import arm_token
 from palaver.server.settings import Settings
 from palaver.server.study_state import StudyState
-from palaver.studies.design import parse_study, preset_text
+from palaver.studies.design import load_study, parse_study, preset_text
 
 TEXT = preset_text("likert")
 MORE = TEXT.replace("raters_per_item = 3", "raters_per_item = 5")
@@ -128,6 +129,24 @@ def test_a_file_that_is_no_study(content: bytes, says: str, admin: Admin) -> Non
     assert "root:" not in reply.text
     assert BUTTON not in reply.text
     assert admin.version()[0] == 1
+
+
+def test_items_of_a_file_stay_where_only_the_texts_change(sqlite: Database, tmp_path: Path) -> None:
+    head, _, _ = TEXT.partition("[[items]]")
+    study = parse_study(TEXT, "study")
+    (tmp_path / "items.jsonl").write_text("".join(i.model_dump_json() + "\n" for i in study.items))
+    text = 'items_from = "items.jsonl"\n' + head
+    (tmp_path / "study.toml").write_text(text)
+    StudyState.create(sqlite, load_study(tmp_path / "study.toml"), text)
+    admin = Admin(sqlite)
+    changed = text.replace("raters_per_item = 3", "raters_per_item = 5")
+    shown = admin.send(changed)
+    assert "raters_per_item: 3 becomes 5" in shown.text
+    admin.send(changed, confirmed=field(shown.text, "confirmed"))
+    assert admin.version() == (2, changed)
+    assert StudyState(sqlite).study.items == study.items
+    other = admin.send(changed.replace("items.jsonl", "others.jsonl"))
+    assert "line 1: items_from: a text alone cannot name a file" in other.text
 
 
 def test_a_request_that_is_too_large(admin: Admin) -> None:

@@ -18,7 +18,7 @@ from palaver.collection.settings import preset_text
 from palaver.schema import Reply, Request
 from palaver.server.bots import BotRunner
 from palaver.server.chat_log import ChatLog
-from palaver.server.chat_records import conversations_of, ratings_of
+from palaver.server.chat_records import answers_about, conversations_of, ratings_of
 
 TEXT = (
     preset_text("arena")
@@ -94,7 +94,7 @@ def test_two_rounds(
 
     bots[left].may_end.clear()
     say(page, "hello")
-    expect(page.locator(".side-1.theirs:not(.piece)")).to_have_text("Chatbot: so far I heard hello")
+    expect(page.locator(".side-1.theirs:not(.piece)")).to_have_text("The right one: so far I heard hello")
     expect(page.locator(".side-0.piece")).to_contain_text("so far …")  # both columns stream
     expect(page.locator("form.vote")).to_have_count(0)
     expect(page.locator("#submit")).to_be_hidden()
@@ -136,7 +136,16 @@ def test_two_rounds(
         ("better_reply", left, right, 3, "both bad"),
         ("better", left, right, None, "win"),
     ]
-    endings = [conversation.ending for conversation in conversations_of(server.database)]
+    held = list(conversations_of(server.database))
+    told = [answer[1:] for answer in answers_about(server.database, held[0])]
+    about = f": {left} (left) or {right}"
+    assert told == [
+        ("two replies" + about, "better_reply", right),
+        ("two replies" + about, "better_reply", "both bad"),
+        ("the conversation" + about, "better", left),
+    ]
+    assert held[0].dialogue.labels["context"] == held[1].dialogue.labels["context"] == "1"
+    endings = [conversation.ending for conversation in held]
     assert endings == ["complete", "complete", "failed", "failed"]
     assert problems == []
 

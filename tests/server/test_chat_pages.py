@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from chatting import ANNOTATED, WITH_BOT
+from chatting import ANNOTATED, WITH_BOT, is_talking, meet
 from playwright.sync_api import Browser, BrowserContext, Page, WebSocketRoute, expect
 from test_chat import put
 from visits import accessible, no_sideways_scroll
@@ -15,6 +16,8 @@ from palaver.server.chat_log import ChatLog, Signal
 from palaver.server.chat_records import conversations_of, ratings_of
 
 TURNS = 20
+OWN = {"sentiment": "Happy", "knowledge_source": "FS1"}
+THEIRS = {"turn_rating": "4"}
 
 
 class Cable:
@@ -83,6 +86,8 @@ def test_two_browsers_hold_and_annotate_a_conversation(
     come_in(bob, server.url)
     expect(ann.locator("#say")).to_be_visible()
     expect(bob.locator("#say")).to_be_visible()
+    expect(ann.locator("#partner")).to_have_text("Your partner is here. Either of you may begin.")
+    expect(ann.locator("#text")).to_be_focused()
     expect(ann.locator("#reading")).to_contain_text("FS1")
     for number in range(TURNS):
         speaker, listener = (ann, bob) if number % 2 == 0 else (bob, ann)
@@ -114,6 +119,7 @@ def test_two_browsers_hold_and_annotate_a_conversation(
         if number in (4, 9):
             ann.reload()
             expect(ann.locator(".message")).to_have_count(number + 1)
+            expect(ann.locator(".theirs .answers").first).to_have_text("Not Good")  # as it was chosen
         if number == 12:
             cable.cut()
     expect(bob.locator(".mine .mark").first).to_contain_text("✓")
@@ -132,6 +138,38 @@ def test_two_browsers_hold_and_annotate_a_conversation(
     assert all(turn.labels["turn_rating"] == "Not Good" for turn in held.dialogue.turns)
     assert held.ending == "complete"
     assert problems == []
+    database.close()
+
+
+def test_somebody_goes_on_for_somebody_who_left(
+    browser: Browser, tmp_path: Path, chat_server: Callable[[str], Any]
+) -> None:
+    url = f"sqlite:///{tmp_path / 'chat.db'}"
+    database = put(url, ANNOTATED.format(fewest=2))
+    server = chat_server(url)
+    ann, bob = meet(server.url)
+    ann.say("hello")
+    ann.ask(type="answer", turn=0, answers=OWN)
+    bob.wait(lambda view: view["n_turns"] == 1)
+    bob.ask(type="answer", turn=0, answers=THEIRS)
+    bob.say("I have to go")
+    bob.http.post("/study/leave", data={"csrf": bob.token})
+    ann.wait(lambda view: view["state"] == "alone")
+    cid = browser.new_context(viewport={"width": 390, "height": 844}).new_page()
+    come_in(cid, server.url)
+    expect(cid.locator(".message")).to_have_count(2)
+    expect(cid.locator("#log")).to_contain_text("Go on from here.")
+    expect(cid.locator("#reading")).to_be_attached()
+    assert ann.wait(is_talking)["changes"] == [{"n": 2, "who": "partner"}]
+    assert ann.ask(type="answer", turn=1, answers=THEIRS)["type"] == "done"
+    ann.say("are you there?")
+    # Nothing is asked about what they neither said nor were told.
+    expect(cid.locator(".message:has(form.about)")).to_have_text(re.compile("are you there"))
+    annotate(cid)
+    say(cid, "yes", 4)
+    expect(cid.locator(".mine form.about")).to_be_visible()
+    annotate(cid)
+    expect(cid.locator(".mine .answers")).to_contain_text("Sad")
     database.close()
 
 

@@ -37,6 +37,10 @@ def test_a_reload_in_mid_item_resumes(serve: Serve, context: BrowserContext) -> 
     assert here(page) == before
     assert page.locator(".judged .text").all_inner_texts() == texts, "in the same order"
     expect(page.locator("input[type=text]").nth(1)).to_have_value("77")
+    page.close()
+    page = open_page(context, server.url)  # a tab that was closed
+    assert here(page) == before
+    expect(page.locator("input[type=text]").nth(1)).to_have_value("77")
     assert server.rows() == []
 
 
@@ -63,7 +67,7 @@ def test_an_answer_given_offline_arrives_once(serve: Serve, context: BrowserCont
     page.keyboard.press("Enter")
     expect(page.locator("#state")).to_contain_text("kept on this device")
     page.keyboard.press("Enter")  # impatience sends nothing twice
-    assert page.evaluate("Object.keys(localStorage).length") == 1
+    assert page.evaluate("Object.keys(localStorage).length") == 2  # the draft, and what waits
     assert server.rows() == []
     context.set_offline(False)
     turned(page, before)

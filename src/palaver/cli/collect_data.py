@@ -238,6 +238,8 @@ def export(
     source = open_source(conversations, data)
     dialogues = source.dialogues(only_complete=True)
     notes = source.notes
+    if not dialogues:
+        raise UserError(f"there is no conversation to export in {conversations}", problems=notes)
     n_empty = sum(not dialogue.turns for dialogue in dialogues)
     if not keep_participants:
         dialogues = list(number_participants(dialogues))
@@ -252,7 +254,7 @@ def export(
         if n_empty:
             notes.append(f"left out, without turns: {n_empty:,}")
         if not dialogues:
-            raise UserError(f"there are no turns in the conversations of {conversations}")
+            raise UserError(f"there are no turns in the conversations of {conversations}", problems=notes)
         if format == "jsonl":
             write_dialogues(dialogues, out)
         else:

@@ -43,11 +43,19 @@ class Source:
     """What the owner of a collection decided about them."""
 
     def dialogues(self, *, only_complete: bool = False) -> list[Dialogue]:
-        """Those that are over, as dialogues; what is left out is noted."""
+        """Those that are over and not rejected by the owner, as dialogues; what is left out is noted."""
         left_out = {"open", "incomplete", "failed"} if only_complete else {"open"}
         counts = Counter(c.ending for c in self.conversations if c.ending in left_out)
         self.notes += [f"left out, {ending}: {n:,}" for ending, n in counts.items()]
-        return [as_dialogue(c) for c in self.conversations if c.ending not in left_out]
+        over = [c for c in self.conversations if c.ending not in left_out]
+        kept = [c for c in over if not self._is_rejected(c)]
+        if len(kept) < len(over):
+            self.notes.append(f"left out, rejected by hand: {len(over) - len(kept):,}")
+        return [as_dialogue(c) for c in kept]
+
+    def _is_rejected(self, conversation: Conversation) -> bool:
+        decision = self.decisions.get((conversation.id, ""))
+        return decision is not None and decision.verdict == "rejected"
 
 
 def open_source(name: str, data: Path | None, split: str | None = None) -> Source:

@@ -144,7 +144,7 @@ def check(
         what = f"{question.scale.describe()} ({question.scale.kind}; shows {shown}{beside}{turns}{only})"
         typer.echo(f"  {question.criterion}: {what}")
     typer.echo(
-        f"  {len(study.items)} items, systems {', '.join(study.systems)}, layout {study.layout}, "
+        f"  {count_of(len(study.items), 'item')}, systems {', '.join(study.systems)}, layout {study.layout}, "
         f"{study.raters_per_item} raters per item: {n_screens:,} screens to answer"
     )
     if len(offered_languages(study)) > 1:

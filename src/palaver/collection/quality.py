@@ -218,7 +218,8 @@ def _apply(name: str, check: Check, side: Side, finding: _Finding, tally: _Tally
         verdict = "rejected"
     elif check.is_beyond(value, check.review):
         verdict = "review"
-    finding.add(verdict, check.score(value), f"{name.replace('_', ' ')} {show_number(value)}")
+    shown = f"{value:.0f}" if name == "turns" else show_number(value)
+    finding.add(verdict, check.score(value), f"{name.replace('_', ' ')} {shown}")
 
 
 def _judge_side(side: Side, checks: Mapping[str, Check], fault: str, tally: _Tally) -> SideResult:

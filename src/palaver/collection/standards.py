@@ -1,8 +1,8 @@
 """What a collection asks of conversations and people, and what it pays: tables of its TOML file.
 
 `[quality.NAME]` moves the thresholds of a check (`quality.toml` has them all), `[qualification]` says who may
-take part, `[pay]` and `[bonus]` what for. Of the other tables only `[conversation] fewest_turns` is looked
-at: it is the threshold of `turns`, unless the file has one.
+take part, `[pay]` and `[bonus]` what for. Of the other tables only `fewest_turns` of `[conversation]` and
+`compare` of `[partners]` are looked at: they are the threshold of `turns`, unless the file has one.
 """
 
 from __future__ import annotations
@@ -160,4 +160,9 @@ def _turns(tables: Mapping[str, object]) -> dict[str, float]:
     """The thresholds of `turns` that follow from how long a conversation has to be."""
     course = tables.get("conversation")
     fewest = course.get("fewest_turns") if isinstance(course, dict) else None
-    return {"review": fewest, "reject": fewest / 2} if isinstance(fewest, int) else {}
+    if not isinstance(fewest, int):
+        return {}
+    partners = tables.get("partners")
+    is_beside = isinstance(partners, dict) and partners.get("compare") == "side by side"
+    least = fewest * 2 / 3 if is_beside else fewest  # the other bot's replies are another conversation's
+    return {"review": least, "reject": least / 2}

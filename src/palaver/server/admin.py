@@ -24,7 +24,7 @@ from palaver.server.admin_sessions import (
     find_session,
     list_sessions,
 )
-from palaver.server.chat_log import read_collection
+from palaver.server.chat_log import ChatLog, read_collection
 from palaver.server.dashboard import Pages, as_data, look
 from palaver.server.entry import allow_resume
 from palaver.server.export import Selection, rater_lines, read_answers, stream
@@ -63,12 +63,12 @@ class AdminSite:
         self.home = f"{settings.root_path}/admin"
         self.live = Live(study_state.database)
         self.checker = Checker()
-        self.pages = Pages(settings.root_path)
         self._signer = Signer(study_state.secret)
         self._cookie_name = self._signer.cookie_name("admin")
         self._wrong_tokens = RateLimit(30, 60)
         with study_state.database.reading() as connection:
             self.is_collection = read_collection(connection) is not None
+        self.pages = Pages(settings.root_path, is_collection=self.is_collection)
         if settings.admin_token:
             arm_token(study_state.database, settings.admin_token)
 
@@ -186,7 +186,6 @@ def show(request: Request, site: SiteHere) -> Response:
             study_version=edition.version,
             version=__version__,
             link=f"{own_origin(request, site.settings)}{site.settings.root_path}/",
-            is_collection=site.is_collection,
         )
     )
 
@@ -233,6 +232,9 @@ def decide_about_rater(
 ) -> Response:
     site.check_form(request, session, csrf)
     decide(site.study_state.database, rater_id, action, site.study_state.clock(), by=session.name)
+    if site.is_collection and action == "block":  # their page may be open, with a partner on the other side
+        log = ChatLog(site.study_state.database, site.study_state.clock)
+        log.run([lambda host, now: host.leave(rater_id, now)])
     if "application/json" in request.headers.get("accept", ""):
         return JSONResponse({"done": action})
     return RedirectResponse(f"{site.home}#raters", 303)

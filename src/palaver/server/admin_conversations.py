@@ -18,7 +18,7 @@ from palaver.collection.review import DECISIONS, keys_of
 from palaver.collection.standards import Standards, read_standards
 from palaver.server.admin import AdminSite, PersonalReader, SiteHere
 from palaver.server.chat_log import ChatLog
-from palaver.server.chat_records import conversations_of, people_of, ratings_of, read_records
+from palaver.server.chat_records import answers_about, conversations_of, people_of, ratings_of, read_records
 from palaver.server.refusal import Refusal, clean
 
 router = APIRouter(prefix="/admin", include_in_schema=False)
@@ -82,6 +82,7 @@ def show_conversation(site: SiteHere, session: PersonalReader, conversation_id: 
         conversation=conversation,
         result=result,
         decisions=review.decisions,
+        answers=answers_about(site.study_state.database, conversation),
         csrf=site.csrf(session),
     )
     return HTMLResponse(page)

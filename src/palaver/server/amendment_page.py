@@ -21,7 +21,7 @@ from palaver.server.refusal import Refusal, clean
 from palaver.server.security import MAX_BODY
 from palaver.server.tables import study_version
 from palaver.studies.amendment import Amendment, compare_studies
-from palaver.studies.design import parse_study
+from palaver.studies.design import Served, parse_study
 
 _REST = 20_000
 """Bytes of a request that are not the study."""
@@ -52,7 +52,9 @@ def amend(
     edition = site.study_state.newest()
     try:
         text = _read(file, text)
-        study = parse_study(text, "the study file", edition.study.media)
+        study = parse_study(
+            text, "the study file", edition.study.media, served=Served(edition.study, edition.source)
+        )
         amendment = compare_studies(edition.study, study)
         if confirmed and confirmed == site.mark_of_draft(edition.version, text):
             site.study_state.amend(study, text, by=session.name)

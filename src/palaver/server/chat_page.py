@@ -9,6 +9,7 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from palaver.collection.host import Host
+from palaver.collection.records import Exit
 from palaver.collection.settings import Collection
 from palaver.schema import Question
 from palaver.server.chat import ChatHub
@@ -51,24 +52,32 @@ def _widgets(t: Words, questions: tuple[Question, ...], columns: tuple[str, ...]
     )
 
 
-async def chat_page(site: Site, chat: ChatHub, session: Session) -> tuple[HTMLResponse | None, str]:
-    """The page of the conversations for somebody who may take part; for others, why they have left."""
+@dataclass(frozen=True, slots=True)
+class Stay:
+    """How somebody's stay ended."""
 
-    def look(host: Host, now: float) -> str:
+    reason: str = ""
+    exit: Exit = "here"
+
+
+async def chat_page(site: Site, chat: ChatHub, session: Session) -> tuple[HTMLResponse | None, Stay]:
+    """The page of the conversations for somebody who may take part; for others, how they left."""
+
+    def look(host: Host, now: float) -> Stay:
         me = host.lobby.visitors.get(session.rater)
-        return me.reason if me is not None else ""
+        return Stay(me.reason, me.exit) if me is not None else Stay()
 
     state = await site.work(site.study_state.state_of, session.rater)
-    reason: str = await chat.do(look)
+    stay: Stay = await chat.do(look)
     if state != "working":
-        return None, reason
+        return None, stay
     csrf = site.signer.csrf(session.rater)
     collection, t = chat.log.collection, session.words
     instructions = t.study(collection.frame()).instructions  # as amended: the site's own study is older
     page = site.page(
         "chat", t, csrf=csrf, collection=collection, instructions=instructions, forms=forms(collection, t)
     )
-    return page, reason
+    return page, stay
 
 
 router = APIRouter()

@@ -175,6 +175,8 @@ def _labels(source: _Source, room: Room, planned: Dialogue | None, bot: str | No
                 labels[f"{criterion}_{seats[person]}"] = label_of(source.questions[criterion], value)
         return labels
     labels["system"] = bot
+    if len(room.bots) > 1:
+        labels["context"] = str(room.number)  # by which the dialogues of one round are matched
     for person, given in room.whole.items():
         labels["rater"] = person
         about = given.get(bot, {}) if len(room.bots) > 1 else given.get("", {})
@@ -238,6 +240,42 @@ def ratings_of(database: Database) -> Iterator[Rating]:
             for about, answers in given.items():
                 for criterion, value in answers.items():
                     yield _rating(source, room, person, criterion, value, about or _only_bot(room))
+
+
+class Answer(NamedTuple):
+    """What somebody said about a conversation, in words."""
+
+    rater: str
+    about: str
+    criterion: str
+    answer: str | float | int
+
+
+def answers_about(database: Database, conversation: Conversation) -> list[Answer]:
+    """What was said about the whole, and the votes; answers about single messages are labels of these."""
+    source = _Source(database)
+    told = []
+    for row in ratings_of(database):
+        is_pair = row.against is not None
+        if (row.context or row.item) != (conversation.session or conversation.id):
+            continue
+        if (row.turn is not None and not is_pair) or (
+            conversation.session and not is_pair and row.system not in conversation.dialogue.speakers
+        ):
+            continue
+        about = "the conversation" if row.turn is None else "two replies"
+        if is_pair:
+            about += f": {row.system} (left) or {row.against}"
+        told.append(Answer(row.rater, about, row.criterion, _said(source, row)))
+    return told
+
+
+def _said(source: _Source, row: Rating) -> str | float | int:
+    """The answer in words; of a vote, which is better."""
+    value = list(row.value) if isinstance(row.value, tuple) else row.value
+    if row.against is None:
+        return label_of(source.questions[row.criterion], value)
+    return {"win": row.system, "loss": row.against}.get(str(value), str(value))
 
 
 def ratings_of_collection(database: Database) -> list[Rating]:

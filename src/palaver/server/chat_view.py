@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from palaver.collection.host import MUST_ANSWER, Host
-from palaver.collection.lobby import Room, Seat, Turn
+from palaver.collection.lobby import Occupancy, Room, Seat, Turn
 from palaver.collection.rules import missing
 from palaver.schema import Dialogue, ReadingSet
 from palaver.schema.response import USER
@@ -32,11 +32,14 @@ def view(host: Host, person: str, now: float, room_known: int = 0, turns_known: 
         return {**seen, "state": "waiting" if seat.is_ready else "invited"}
     known = turns_known if room_known == room.number else 0
     answers_due = host.turns_to_answer(person)
+    own = next(o for o in reversed(room.occupancies) if o.by == person and o.seat == seat.name)
     return {
         **seen,
         "state": _phase(host, room, seat),
         "turns": [_turn(host, room, seat, turn) for turn in room.turns[known:]],
         "n_turns": len(room.turns),
+        "first": own.first_turn,
+        "changes": _changes(room, seat, own),
         "ask": answers_due,
         "vote": _open_vote(host, room, person),
         "can_say": host.why_silent(person) is None,
@@ -52,6 +55,16 @@ def view(host: Host, person: str, now: float, room_known: int = 0, turns_known: 
         "talked": now - room.began_at if room.began_at is not None else 0.0,
         "rate": _left_to_rate(host, room, person) if room.phase == "rating" else [],
     }
+
+
+def _changes(room: Room, seat: Seat, own: Occupancy) -> list[dict[str, Any]]:
+    """Before which turns somebody took the seat of somebody who had left."""
+    later = [o for o in room.occupancies if o.first_turn > 0 and not room.bots]
+    return [
+        {"n": o.first_turn, "who": "you" if o is own else "partner"}
+        for o in later
+        if o is own or o.seat != seat.name
+    ]
 
 
 def _phase(host: Host, room: Room, seat: Seat) -> str:
@@ -73,7 +86,11 @@ def _turn(host: Host, room: Room, seat: Seat, turn: Turn) -> dict[str, Any]:
         "text": turn.text,
         "bot": not is_own and _is_shown_as_bot(room, turn),
         "answers": {
-            criterion: "|".join(value) if isinstance(value, list) else str(value)
+            criterion: "|".join(value)
+            if isinstance(value, list)
+            else f"{value:g}"
+            if isinstance(value, float)
+            else str(value)
             for criterion, value in given.items()
             if criterion not in votes
         },

@@ -14,6 +14,7 @@ from typing import Any
 from markupsafe import Markup
 from sqlalchemy import Row
 
+from palaver.errors import count_of
 from palaver.reports import names, numbers, wording
 from palaver.reports.page import name_mark
 from palaver.schema.run import plain
@@ -161,7 +162,7 @@ def as_data(board: Dashboard) -> dict[str, Any]:
 class Pages:
     """The admin's templates, compiled once."""
 
-    def __init__(self, root_path: str) -> None:
+    def __init__(self, root_path: str, *, is_collection: bool = False) -> None:
         self._environment = environment(root_path, static_files())
         self._environment.finalize = lambda value: names.scrub(value) if type(value) is str else value
         self._environment.filters.update(
@@ -190,6 +191,9 @@ class Pages:
             code_of=code_of,
             name_of=name_of,
             flags=ALL_FLAGS,
+            is_collection=is_collection,
+            actions_of=_actions_of_collection if is_collection else _actions,
+            count=count_of,
             most_raters=MOST_RATERS,
         )
 
@@ -205,6 +209,16 @@ class Pages:
 
 def _name(text: str, width: int = 28) -> Markup:
     return name_mark(text, width)
+
+
+def _actions(row: Row[Any]) -> tuple[str, ...]:
+    """What can be decided about a rater."""
+    return ("include" if row.excluded else "exclude", "unblock" if row.blocked else "block")
+
+
+def _actions_of_collection(row: Row[Any]) -> tuple[str, ...]:
+    """Whose conversations count is decided about each of them, and whoever is out needs no blocking."""
+    return () if row.state not in ("consent", "instructions", "working") else _actions(row)[1:]
 
 
 def ago(then: float, now: float) -> str:

@@ -17,7 +17,7 @@ from starlette.requests import Request
 
 from palaver.server import prolific
 from palaver.server.answers import RawAnswer, Storable
-from palaver.server.chat_page import chat_page
+from palaver.server.chat_page import Stay, chat_page
 from palaver.server.entry import Browser, Elsewhere, Repetition, ask_to_resume
 from palaver.server.rating_page import RatingPage, rating_page
 from palaver.server.refusal import Refusal, clean
@@ -100,9 +100,9 @@ async def standing_page(
     site: Site, session: Session, *, problem: str = "", filled_in: Mapping[str, str] | None = None
 ) -> HTMLResponse:
     """The page for where a rater stands."""
-    note = ""
+    stay = Stay()
     if site.chat is not None:
-        page, note = await chat_page(site, site.chat, session)
+        page, stay = await chat_page(site, site.chat, session)
         if page is not None:
             return page
     visit = await site.work(site.study_state.visit, session.rater)
@@ -114,12 +114,15 @@ async def standing_page(
     if visit.state == "waiting":
         return site.page("waiting", words, visit=visit)
     if visit.state in ("consent", "instructions"):
-        return site.page(visit.state, words, csrf=csrf)
+        course = site.chat.log.collection.conversation if site.chat is not None else None
+        away = f"{course.grace_seconds:g}" if course is not None else ""
+        return site.page(visit.state, words, csrf=csrf, away=away)
     if visit.state == "survey":
         filled = filled_in or {}
         return site.page("survey", words, status, csrf=csrf, problem=problem, filled_in=filled)
     submit = mturk_submit(visit.parameters) if visit.platform == "mturk" and visit.code else None
-    return site.page("end", words, visit=visit, submit=submit, note=note)
+    has_waited = stay.exit == "waited"
+    return site.page("end", words, visit=visit, submit=submit, note=stay.reason, has_waited=has_waited)
 
 
 def screen_page(site: Site, session: Session, view: RatingPage, problem: str = "") -> HTMLResponse:

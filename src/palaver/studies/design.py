@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -71,12 +72,23 @@ def load_study(path: str | Path) -> Study:
         raise config_error(Path(path), lines, [(("stop_judge",), text)]) from None
 
 
-def parse_study(text: str, name: str, media: Media | None = None) -> Study:
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A study that is being served, and its file, which may name others."""
+
+    study: Study
+    source: str
+
+
+def parse_study(text: str, name: str, media: Media | None = None, *, served: Served | None = None) -> Study:
     """The study described by a text alone, which can name no file beside it; errors call it `name`.
 
-    Images and sounds that it shows must be among those of `media`.
+    Images and sounds that it shows must be among those of `media`. Where the text changes a study that is
+    `served`, a file that both name stands for what was read from it when the study was served.
     """
     data, lines = parse_toml(text, name)
+    if served is not None:
+        data = _with_files_of(served, data)
     if ITEMS_FROM in data:
         mistake = "a text alone cannot name a file of items: put the items into the text"
         raise config_error(Path(name), lines, [((ITEMS_FROM,), mistake)])
@@ -85,6 +97,19 @@ def parse_study(text: str, name: str, media: Media | None = None) -> Study:
         mistake = "a text alone cannot name a file of a judge's ratings"
         raise config_error(Path(name), lines, [(("stop_judge",), mistake)])
     return study
+
+
+def _with_files_of(served: Served, data: dict[str, Any]) -> dict[str, Any]:
+    """The tables of a changed study, with what stood in the files that it still names."""
+    before = parse_toml(served.source, "the study that is served")[0]
+    data = dict(data)
+    if ITEMS_FROM in data and "items" not in data and data[ITEMS_FROM] == before.get(ITEMS_FROM):
+        del data[ITEMS_FROM]
+        data["items"] = list(served.study.items)
+        # The judge has rated these items, and would have to have rated others, too.
+        if "stop_judge" in data and data["stop_judge"] == before.get("stop_judge"):
+            data["stop_judge"] = served.study.stop_judge
+    return data
 
 
 def _build(

@@ -2,8 +2,8 @@
 // acknowledged yet.
 
 import { Link, SECOND } from "./chat_link.js";
-import { clearMessages, drawPiece, drawTurn, drawUnsettled, markDelivered, messages, settleMessage } from "./chat_messages.js";
-import { askAboutTurns, askAtEnd, sentence } from "./chat_questions.js";
+import { clearMessages, drawChanges, drawPiece, drawTurn, drawUnsettled, markDelivered, messages, settleMessage } from "./chat_messages.js";
+import { askAboutTurns, askAtEnd, describeAnswers, sentence } from "./chat_questions.js";
 import { countNews, loadReading } from "./chat_reading.js";
 import { askAboutReplies, markVotes, showNames } from "./chat_votes.js";
 import { t } from "./words.js";
@@ -12,7 +12,7 @@ const part = (id) => document.getElementById(id);
 const root = part("chat");
 const isDisclosed = "disclosed" in root.dataset;
 const page = {
-  room: 0, turns: 0, view: null, sources: null, deadline: 0, began: 0, pasted: 0, typedAt: 0, typingUntil: 0,
+  room: 0, turns: 0, view: null, sources: undefined, deadline: 0, began: 0, pasted: 0, typedAt: 0, typingUntil: 0,
   areSides: false, hasTalked: false,
 };
 
@@ -71,7 +71,9 @@ function show(view) {
   if (view.room !== undefined && view.turns !== undefined) enterRoom(view);
   else if (page.room) leaveRoom();
   part("wait").hidden = !["waiting", "invited", "new"].includes(view.state);
-  part("between").hidden = view.state !== "between";
+  const isBetween = view.state === "between";
+  if (isBetween && part("between").hidden) requestAnimationFrame(() => part("between").querySelector("button").focus());
+  part("between").hidden = !isBetween;
   tick();
   refresh();
 }
@@ -79,15 +81,19 @@ function show(view) {
 function ready() {
   if (document.visibilityState === "visible") {
     link.send({ type: "ready" });
-    document.title = document.title.replace(/^\(!\) /, "");
-  } else if (!document.title.startsWith("(!)")) {
-    document.title = `(!) ${document.title}`;
-  }
+    mark(false);
+  } else mark(true);
+}
+
+// The tab says that there is something new, to somebody who looks at another one.
+function mark(isNew) {
+  document.title = (isNew ? "(!) " : "") + document.title.replace(/^\(!\) /, "");
 }
 
 function leaveRoom() {
   page.room = 0;
   page.turns = 0;
+  page.sources = undefined; // the next conversation has its own to read
   clearMessages();
   part("verdict").replaceChildren();
   part("room").hidden = true;
@@ -95,7 +101,10 @@ function leaveRoom() {
 
 function enterRoom(view) {
   if (page.room && page.room !== view.room) leaveRoom();
-  if (!page.room) loadReading(root.dataset.reading).then(takeSources);
+  if (!page.room) {
+    loadReading(root.dataset.reading).then((sources) => page.room === view.room && takeSources(sources));
+    if (window.matchMedia("(hover: hover)").matches) requestAnimationFrame(() => part("text").focus()); // no keyboard springs up
+  }
   page.room = view.room;
   page.hasTalked = true;
   part("room").hidden = false;
@@ -104,17 +113,20 @@ function enterRoom(view) {
   const turns = view.turns.filter((turn) => !messages.has(turn.n));
   for (const turn of turns) {
     if (turn.id) link.forget(turn.id);
-    drawTurn(turn);
+    drawChanges(view.changes, turn.n);
+    drawTurn(turn, describeAnswers(turn.mine ? "own" : "partner", turn.answers));
     markVotes(turn.n, turn.votes);
   }
   page.turns = view.n_turns;
+  drawChanges(view.changes, view.n_turns);
   const theirs = turns.filter((turn) => !turn.mine).length;
   if (theirs) {
     page.typingUntil = 0;
     countNews(theirs);
+    if (document.hidden) mark(true);
     link.send({ type: "got", turns: page.turns });
   }
-  askAboutTurns(view, page.sources, ask, refresh);
+  if (page.sources !== undefined) askAboutTurns(view, page.sources, ask, refresh);
   askAboutReplies(view, ask, refresh);
   askAtEnd(view, page.sources, ask);
 }
@@ -142,7 +154,9 @@ function refresh() {
   part("count").textContent = t("{said} of at least {fewest} messages", { said: view.said, fewest: view.fewest });
   const { is_away: isAway, is_bot: isBot, is_typing: isTyping } = view.partner;
   const who = isBot && isDisclosed ? (view.sides > 1 ? t("You are talking with two chatbots.") : t("You are talking with a chatbot.")) : "";
-  part("partner").textContent = isAway ? t("Your partner has lost the connection. Wait a moment.") : who;
+  const start = isTalking && view.n_turns === 0 ? t("Your partner is here. Either of you may begin.") : "";
+  const about = isAway ? t("Your partner has lost the connection. Wait a moment.") : who || start;
+  if (part("partner").textContent !== about) part("partner").textContent = about;
   const types = isTalking && (isTyping || Date.now() < page.typingUntil);
   const typist = isBot && isDisclosed ? (view.sides > 1 ? t("The chatbots are typing…") : t("The chatbot is typing…")) : t("Your partner is typing…");
   part("typing").textContent = types ? typist : "";
@@ -193,7 +207,10 @@ part("submit").addEventListener("click", () => ask({ type: "submit" }, tellProbl
 for (const button of document.querySelectorAll("[data-choose]")) {
   button.addEventListener("click", () => ask({ type: "choose", option: button.dataset.choose }, tellProblem));
 }
-document.addEventListener("visibilitychange", () => page.view?.state === "invited" && ready());
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden) mark(false);
+  if (page.view?.state === "invited") ready();
+});
 
 for (const [id, message] of link.unsettled) drawUnsettled(id, message);
 setInterval(tick, SECOND);

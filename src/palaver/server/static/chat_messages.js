@@ -7,10 +7,12 @@ const log = document.getElementById("log");
 const isDisclosed = "disclosed" in root.dataset;
 
 export const messages = new Map(); // number of the turn -> element
+const changes = new Set(); // before which turns it was said that somebody went on for another
 const pieces = new Map(); // side -> what a bot is saying there
 
 export function clearMessages() {
   messages.clear();
+  changes.clear();
   pieces.clear();
   log.replaceChildren();
 }
@@ -20,13 +22,19 @@ function makeMessage(turn) {
   element.className = `message ${turn.mine ? "mine" : "theirs"} side-${turn.side ?? 0}`;
   const who = document.createElement("span");
   who.className = "unseen";
-  who.textContent = `${turn.mine ? t("You") : turn.bot && isDisclosed ? t("Chatbot") : t("Partner")}: `;
+  who.textContent = `${turn.mine ? t("You") : speaker(turn)}: `;
   const text = document.createElement("div");
   text.className = "bubble";
   text.dir = "auto";
   text.textContent = turn.text;
   element.append(who, text);
   return element;
+}
+
+// Whoever hears the page and votes for one of two has to know which is which.
+function speaker({ bot, side }) {
+  if (log.classList.contains("two")) return side ? t("The right one") : t("The left one");
+  return bot && isDisclosed ? t("Chatbot") : t("Partner");
 }
 
 function append(element) {
@@ -78,7 +86,25 @@ export function settleMessage(id, isSaved) {
   else element.remove();
 }
 
-export function drawTurn(turn) {
+function drawLine(text) {
+  const line = document.createElement("p");
+  line.className = "part-begins";
+  line.textContent = text;
+  append(line);
+}
+
+// Before which turns somebody took the place of somebody who had left.
+export function drawChanges(all, turn) {
+  for (const { who } of all.filter(({ n }) => n === turn && !changes.has(n))) {
+    changes.add(turn);
+    drawLine(who === "you"
+      ? t("What is above was said by somebody who left, and their partner. Go on from here.")
+      : t("Your partner left. From here on somebody else answers."));
+  }
+}
+
+// `answered`: what its reader has said about it, in words.
+export function drawTurn(turn, answered) {
   if (!turn.mine) {
     dropPiece(turn.side);
     markDelivered(turn.n); // whoever answers has seen it
@@ -88,17 +114,12 @@ export function drawTurn(turn) {
   const before = messages.get(turn.n - 1);
   messages.set(turn.n, element);
   if (!sent) {
-    if (turn.leg > 0 && before?.dataset.leg !== String(turn.leg)) {
-      const line = document.createElement("p");
-      line.className = "part-begins";
-      line.textContent = t("The next partner");
-      append(line);
-    }
+    if (turn.leg > 0 && before?.dataset.leg !== String(turn.leg)) drawLine(t("The next partner"));
     append(element);
   }
   element.dataset.leg = turn.leg;
   if (turn.mine) setMark(element, t("saved ✓"));
-  if (Object.keys(turn.answers).length) element.dataset.answered = Object.values(turn.answers).join(", ").replaceAll("|", ", ");
+  if (answered) element.dataset.answered = answered;
 }
 
 // What a bot has said so far to the first `turns` turns. Whoever listens to the page hears the whole message when

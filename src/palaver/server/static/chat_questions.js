@@ -69,7 +69,8 @@ export function askAboutTurns(view, sources, ask, then) {
   for (const [number, element] of messages) {
     const kind = element.classList.contains("mine") ? "own" : "partner";
     const form = element.querySelector("form");
-    const isAsked = view.ask.includes(number) || (number > last - view.sides - 1 && !element.dataset.answered);
+    const isRecent = number > last - view.sides - 1 && number >= view.first;
+    const isAsked = view.ask.includes(number) || (isRecent && !element.dataset.answered);
     const isOpen = view.state === "talking" && isAsked && Number(element.dataset.leg) === view.leg;
     if (form && !isOpen) form.remove();
     if (!form && isOpen) {
@@ -77,7 +78,7 @@ export function askAboutTurns(view, sources, ask, then) {
         ask({ type: "answer", turn: number, answers }, (frame) => {
           tell(frame);
           if (frame.type !== "done") return;
-          element.dataset.answered = describe(made);
+          element.dataset.answered = describeAnswers(kind, answers);
           made.remove();
           summarise(element);
           const next = part("log").querySelector("form.about input");
@@ -96,9 +97,14 @@ export function askAboutTurns(view, sources, ask, then) {
   if (hasNew) scrollToMessage(first.closest(".message"));
 }
 
-function describe(form) {
-  const chosen = [...form.querySelectorAll("input:checked")].map((input) => input.nextElementSibling.firstChild.textContent.trim());
-  return chosen.join(", ") || t("answered");
+// Answers in the words of their questions; what is stored may be a number, or in another language.
+export function describeAnswers(kind, answers) {
+  const said = Object.entries(answers).flatMap(([criterion, value]) => {
+    const question = part(`form-${kind}`)?.content.querySelector(`[data-criterion="${CSS.escape(criterion)}"]`);
+    const labels = new Map([...(question?.querySelectorAll(".choice input") ?? [])].map((choice) => [choice.value, choice.nextElementSibling.firstChild.textContent.trim()]));
+    return labels.size ? value.split("|").map((one) => labels.get(one) ?? one) : [t("answered")];
+  });
+  return said.join(", ");
 }
 
 function summarise(element) {
@@ -127,7 +133,7 @@ export function askAtEnd(view, sources, ask) {
     });
     if (!form) continue;
     form.dataset.place = place;
-    if (place !== "") form.querySelector("h3").textContent = names[Number(place)];
+    if (place !== "") form.querySelector(".about-title").textContent = names[Number(place)];
     verdict.append(form);
   }
   if (isNew) scrollToEnd();

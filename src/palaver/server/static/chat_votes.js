@@ -1,7 +1,7 @@
 // Two bots side by side: which reply is better, and who was who once everything is rated.
 
 import { messages, scrollToEnd } from "./chat_messages.js";
-import { makeForm } from "./chat_questions.js";
+import { describeAnswers, makeForm } from "./chat_questions.js";
 import { t } from "./words.js";
 
 const part = (id) => document.getElementById(id);
@@ -33,18 +33,12 @@ export function askAboutReplies(view, ask, then) {
 // What was voted stands under one's own message.
 export function markVotes(turn, votes) {
   const element = messages.get(turn);
-  const labels = Object.entries(votes).map(([criterion, value]) => labelOf(criterion, value));
-  if (!element || !labels.length) return;
+  const said = describeAnswers("replies", votes);
+  if (!element || !said) return;
   const mark = element.querySelector(".votes") ?? document.createElement("span");
   mark.className = "mark votes";
-  mark.textContent = t("your vote: {votes}", { votes: labels.join(", ") });
+  mark.textContent = t("your vote: {votes}", { votes: said });
   element.append(mark);
-}
-
-function labelOf(criterion, value) {
-  const question = part("form-replies")?.content.querySelector(`[data-criterion="${CSS.escape(criterion)}"]`);
-  const input = [...(question?.querySelectorAll("input") ?? [])].find((choice) => choice.value === value);
-  return input ? input.nextElementSibling.firstChild.textContent.trim() : value;
 }
 
 // Who was who; whether there is anything to say.

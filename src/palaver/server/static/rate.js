@@ -41,13 +41,14 @@ function read(box, key, otherwise) {
 }
 
 const local = store("localStorage");
-const session = store("sessionStorage");
 const prefix = `palaver:${rater}:`;
-const draftKey = `${prefix}${assignment}:${position}`;
+const draftsOf = (screen) => `palaver-draft:${rater}:${screen}:`;
+const draftKey = draftsOf(assignment) + position;
+
+const keysFrom = (start) => Array.from({ length: local.length }, (_, n) => local.key(n)).filter((k) => k.startsWith(start));
 
 const outbox = {
-  keys: () => Array.from({ length: local.length }, (_, n) => local.key(n)).filter((k) => k.startsWith(prefix)),
-  batches: () => outbox.keys().sort().flatMap((k) => read(local, k, [])),
+  batches: () => keysFrom(prefix).sort().flatMap((k) => read(local, k, [])),
   add(batch) {
     const key = prefix + batch.assignment;
     const all = JSON.stringify([...read(local, key, []), batch]);
@@ -64,6 +65,7 @@ const outbox = {
     else local.removeItem(key);
     const at = unstored.findIndex((b) => b.id === batch.id);
     if (at >= 0) unstored.splice(at, 1);
+    for (const draft of keysFrom(draftsOf(batch.assignment))) local.removeItem(draft);
   },
 };
 const unstored = [];
@@ -234,19 +236,19 @@ function digit(event, q) {
   if (choice.type === "radio") onward();
 }
 
-// --- a draft survives a reload ---
+// --- a draft survives a reload, and a tab that was closed ---
 
 function saveDraft() {
   clock.settle();
   const values = questions.map((q) => inputs(q).map((i) => (typed(i) ? i.value : i.checked)));
   const comment = form.elements.comment?.value ?? "";
   try {
-    session.setItem(draftKey, JSON.stringify({ values, comment, active: clock.active }));
+    local.setItem(draftKey, JSON.stringify({ values, comment, active: clock.active }));
   } catch { /* a draft that does not fit is only a draft */ }
 }
 
 function restoreDraft() {
-  const draft = read(session, draftKey, null);
+  const draft = read(local, draftKey, null);
   if (!draft) return;
   clock.active = draft.active;
   questions.forEach((q, n) => inputs(q).forEach((input, m) => {
@@ -359,7 +361,6 @@ async function run(prepare) {
     prepare();
     const reply = await deliver();
     say(t("Saved"), "saved");
-    session.removeItem(draftKey);
     location.replace(reply?.has_feedback ? `${feedback}/${assignment}` : next);
   } catch (error) {
     say(error.message, "problem");
