@@ -185,3 +185,20 @@ def test_the_better_system_is_not_told_with_a_negative_figure_of_its_own(
 ) -> None:
     ran = palaver("trust", "sequence", below_zero[0])
     assert re.search(r"b is better than a \(a against b: −\d\.\d\d \[−", ran.out), ran.out
+
+
+def test_a_study_cannot_have_fewer_dialogues_than_were_rated(
+    palaver: Palaver, below_zero: tuple[Path, Path]
+) -> None:
+    ran = palaver("trust", "sequence", below_zero[0], "--planned", "5")
+    assert (ran.code, "--planned: 20 dialogues are rated already, found 5" in ran.err) == (1, True)
+
+
+@pytest.mark.parametrize("verb", [["trust", "ppi"], ["meta"], ["study", "analyse"]])
+def test_a_file_of_ratings_named_twice_is_said(
+    verb: list[str], palaver: Palaver, below_zero: tuple[Path, Path]
+) -> None:
+    people, judge = below_zero
+    files = (people, judge, judge) if verb == ["trust", "ppi"] else (people, people)
+    ran = palaver(*verb, *files)
+    assert (ran.code, f"named twice: {files[-1]}" in ran.err) == (1, True), ran.err

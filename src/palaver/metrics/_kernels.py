@@ -8,6 +8,8 @@ gives the clipped count.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
 from numpy.typing import NDArray
@@ -115,7 +117,7 @@ def number_chunks(
 
 
 @numba.njit(cache=True, inline="always")
-def _mix(key: np.uint64, token: int) -> np.uint64:
+def _mix(key: Any, token: int) -> Any:
     """The key of a text that goes on with `token`: splitmix64's finaliser after each token."""
     return mix((key ^ np.uint64(token + 1)) * STEP)
 

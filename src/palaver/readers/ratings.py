@@ -85,6 +85,10 @@ def read_rating_frame(
     """Read rating files. `kinds` says who rated, file by file, and overrules the column `kind`."""
     options = options or RatingOptions()
     named = [sources] if isinstance(sources, str | Path | TableSource) else list(sources)
+    places = [str(Path(source).resolve()) for source in named if isinstance(source, str | Path)]
+    twice = [place for place, n in Counter(places).items() if n > 1]
+    if twice:
+        raise UserError(f"named twice: {', '.join(twice)}", "name each file once")
     readers = [RatingReader(source, options) for source in named]
     tables = [reader.table for reader in readers]
     total = sum(table.size for table in tables)

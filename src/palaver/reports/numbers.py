@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from palaver.tabular import DASH, MINUS
-from palaver.tabular import show_fixed as number
+from palaver import tabular
+
+DASH, MINUS = tabular.DASH, tabular.MINUS
+number = tabular.show_fixed
 
 
 def statistic(value: float) -> str:

@@ -10,7 +10,7 @@ from itertools import combinations, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from palaver.errors import DataError, UserError
+from palaver.errors import DataError, UserError, count_of
 from palaver.statistics.sequences import Decision, Look, betting_sequence, clustered_look, decide
 from palaver.studies.judgements import Floats, Ints
 from palaver.studies.ratings import RatingTable
@@ -94,6 +94,9 @@ def trust_sequence(
     verdicts = None
     if judge_table is not None:
         verdicts = verdicts_of(judge_table, people, judge=judge, criterion=judge_criterion)
+    if planned is not None and planned < len(people.dialogues):
+        n_rated = count_of(len(people.dialogues), "dialogue")
+        raise UserError(f"--planned: {n_rated} are rated already, found {planned}", "plan at least as many")
     notes = []
     if method == "betting":
         if verdicts is not None:
