@@ -17,6 +17,7 @@ have.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import signal
@@ -29,6 +30,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 EXPERIMENTS = ROOT / "experiments"
+RESULTS_OF_SMOLLM = ROOT / "docs/results/topical-chat-smollm.json"
+"""Which decoding was chosen on validation data."""
 PART = 10_000_000
 """Bytes of a part."""
 PACKED_EVERY = 30
@@ -55,12 +58,25 @@ class Job:
 
 
 def language_model(plan: str) -> str:
-    return f"{{made}}/comparator.npz {plan} --base {{base}} --out {{out}} --minutes {{minutes}} --processes 2"
+    return f"{{made}}/comparator.npz {plan} --base {{base}} --out {{out}} --minutes {{minutes}} --processes 3"
 
 
 def smollm(parts: str) -> str:
     places = "--from {made}/smollm --base {base} --out {out} --minutes {minutes}"
-    return f"run {places} --processes 1 --parts {parts}"
+    return f"run {places} --processes 2 --parts {parts}"
+
+
+def cmade(name: str, options: str, encoder: str = "{made}/minilm") -> Job:
+    """Some rows of Table 4 with other settings, one seed."""
+    places = f"--prepared {{made}}/cmade.xz --encoder {encoder} --out {{out}} --minutes {{minutes}}"
+    return Job(
+        name,
+        "comparator/run.py",
+        f"{places} --jobs 1 --seeds 0 {options}",
+        "--tiny --device cpu",
+        ("*.json", "*.log", "seed-*/*.json"),
+        after="cmade",
+    )
 
 
 JOBS = [
@@ -99,7 +115,17 @@ JOBS = [
         smollm("lora,tf"),
         "--limit 16",
         ("*.json", "*.tar"),
-        after="characters",
+        after="systems",
+    ),
+    # Whether the order of the paper's rows hangs on a choice of ours.
+    cmade("cmade-rate-2e-5", "--rows pairwise stage-1-2 --set learning_rate=2e-5"),
+    cmade("cmade-rate-2e-4", "--rows pairwise stage-1-2 --set learning_rate=2e-4"),
+    cmade("cmade-one-corpus", "--rows stage-1 stage-1-2 cmade --no-convai"),
+    cmade("cmade-one-system", "--rows pairwise stage-2 stage-1-2 cmade --set within=system"),
+    cmade(
+        "cmade-smollm2",
+        "--rows pairwise stage-2 stage-1 stage-1-2 cmade",
+        encoder="{base}",
     ),
     Job(
         "seeds",  # the adapter that ships, three times, and each quarter of raters held out
@@ -107,7 +133,7 @@ JOBS = [
         language_model("final"),
         "--steps 2 --processes 1",
         ("*.json", "*.npz", "*.safetensors"),
-        after="systems",
+        after="adapter",
     ),
 ]
 """The most valuable first."""
@@ -137,6 +163,8 @@ def prepare(data: Path, out: Path, python: str) -> None:
     from palaver.models.packages import folder_of
     from palaver.models.smollm2 import GGUF
 
+    decodings = json.loads(RESULTS_OF_SMOLLM.read_text(encoding="utf-8"))["decodings"]
+    (made / "smollm/decoding.json").write_text(json.dumps(decodings), encoding="utf-8")
     shutil.copy(folder_of("smollm2") / GGUF, made)
     shutil.copytree(minilm_folder(), made / "minilm", dirs_exist_ok=True)
     fetch_packages(made / "packages", python)

@@ -25,6 +25,8 @@ SCORED_TOKENS = 32_768
 """Of a batch that is scored, with padding."""
 ROWS = {"cuda": 1024, "cpu": 0}
 """Replies that are decoded together; 0: as many as the library thinks."""
+SHORT = 4
+"""Times as many of characters, whose contexts are short."""
 PART = 2048
 """Turns whose replies are one file."""
 MEMORY = 60e9
@@ -333,7 +335,7 @@ def answer_as_characters(checkpoint: Path, name: str, out: Path, limit: int) -> 
             table = scores or [c.ocean[name] for name in who]
             options = {"ocean": [table[k] for _, k in jobs]}
         keys = [1000 * i + k for i, k in jobs]
-        rows = ROWS[device().type]
+        rows = ROWS[device().type] * SHORT // (2 if guided else 1)  # a guided row is decoded twice
         decoded = decode_in_memory(model, [encoded[i] for i, _ in jobs], how, rows, keys=keys, **options)
         said = vocabulary.decode_batch([one.tokens for one in decoded])
         with gzip.open(path, "at", encoding="utf-8", compresslevel=6) as file:
@@ -353,7 +355,8 @@ def answer_as_characters(checkpoint: Path, name: str, out: Path, limit: int) -> 
         path = out / f"{system_of(guided)}.jsonl.gz"
         path.unlink(missing_ok=True)
         write(path, guided, len(texts), people, None)
-        if is_personal:
-            n_asked = min(500, len(texts))
-            write(kept["requests"], guided, n_asked, [*requests], [*requests.values()])
-            write(kept["extremes"], guided, len(texts), [*extremes], [*extremes.values()])
+    for guided in GUIDANCE if is_personal else ():
+        n_asked = min(500, len(texts))
+        write(kept["requests"], guided, n_asked, [*requests], [*requests.values()])
+    for guided in GUIDANCE if is_personal else ():
+        write(kept["extremes"], guided, len(texts), [*extremes], [*extremes.values()])
