@@ -49,14 +49,14 @@ class TrainingSettings:
     epochs: int = 3
     sittings: int = 8
     """Of a step; with them come `pairs` minimal pairs."""
-    pairs: int = 64
+    pairs: int = 96
     learning_rate: float = 4e-4
     head_rate: float = 1e-3
     criteria_share: float = 0.2
     sitting_share: float = 0.5
     tier_share: float = 0.0
     """How much more a pair of dialogues of one tier of bots counts."""
-    pair_share: float = 0.5
+    pair_share: float = 0.75
     other_share: float = 0.25
     """The weight of a rating of ConvAI 2017 beside one of Reliable-Eval."""
     warm_up: float = 0.1
@@ -107,7 +107,7 @@ SHAPES = {
     "30": Tried(30),
     "16-tier": Tried(16, settings=TrainingSettings(tier_share=1.0)),
     "16-slow": Tried(16, settings=TrainingSettings(learning_rate=2e-4, epochs=4)),
-    "16-pairs": Tried(16, settings=TrainingSettings(pair_share=1.0, pairs=96)),
+    "16-pairs": Tried(16, settings=TrainingSettings(pair_share=1.5)),
 }
 """Shapes and settings by name; the first ones are tried first."""
 

@@ -78,15 +78,14 @@ def prepare(given: argparse.Namespace) -> None:
     learnt, held_out = minimal_pairs.read_material(given.data)
     inferences = minimal_pairs.read_inferences(given.data)
     cut = len(inferences) // 10  # what comes before is not learnt from
-    n_kinds = len(minimal_pairs.MAKERS)
     of_kind = (2, 1, 4) if given.first else (1100, 80, 2000)  # learnt, held out; inferences that are learnt
     made = {
         "pairs": [
-            *minimal_pairs.make_pairs(learnt, of_kind[0] * n_kinds, seed=1),
+            *minimal_pairs.make_pairs(learnt, of_kind[0], seed=1),
             *minimal_pairs.inference_pairs(inferences[cut:], of_kind[2], seed=1),
         ],
         "pairs_held_out": [
-            *minimal_pairs.make_pairs(held_out, of_kind[1] * n_kinds, seed=2),
+            *minimal_pairs.make_pairs(held_out, of_kind[1], seed=2),
             *minimal_pairs.inference_pairs(inferences[:cut], of_kind[1], seed=2),
         ],
     }

@@ -102,14 +102,14 @@ def read_material(data: Path, limit: int = 9000) -> tuple[Material, Material]:
     return Material(learnt, False), Material(held_out, True)
 
 
-def make_pairs(material: Material, n: int, seed: int = 0) -> list[Pair]:
-    """`n` pairs, as many of each kind."""
+def make_pairs(material: Material, n_each: int, seed: int = 0) -> list[Pair]:
+    """`n_each` pairs of each kind, and as many once more of those that are hard to learn."""
     rng = np.random.default_rng(seed)
-    makers = list(MAKERS.items())
+    kinds = [*MAKERS, *HARD] * n_each
     pairs: list[Pair] = []
-    while len(pairs) < n:
-        kind, make = makers[len(pairs) % len(makers)]
-        pair = make(material.parts[int(rng.integers(len(material.parts)))], material, rng)
+    while len(pairs) < len(kinds):
+        kind = kinds[len(pairs)]
+        pair = MAKERS[kind](material.parts[int(rng.integers(len(material.parts)))], material, rng)
         if pair is not None and pair[0] != pair[1]:
             good, bad = pair
             if rng.random() < 0.5:  # the same reaction of the user after both
@@ -246,13 +246,17 @@ def truth(part: Part, material: Material, rng: np.random.Generator) -> Made:
 
 
 def fact(part: Part, material: Material, rng: np.random.Generator) -> Made:
-    asked, good, bad = material.template("facts", rng)
-    return _asked(part.turns, asked, good, bad, rng)
+    return _asked(part.turns, *_question("facts", material, rng), rng)
 
 
 def evasion(part: Part, material: Material, rng: np.random.Generator) -> Made:
-    asked, good, bad = material.template("replies", rng)
-    return _asked(part.turns, asked, good, bad, rng)
+    return _asked(part.turns, *_question("replies", material, rng), rng)
+
+
+def _question(kind: str, material: Material, rng: np.random.Generator) -> tuple[str, str, str]:
+    """What is asked, the right reply and the other; some rows hold a question to which the other is right."""
+    asked, good, bad, *otherwise = material.template(kind, rng)
+    return (otherwise[0], bad, good) if otherwise and rng.random() < 0.5 else (asked, good, bad)
 
 
 def _asked(turns: Turns, asked: str, good: str, bad: str, rng: np.random.Generator) -> Made:
@@ -335,3 +339,4 @@ MAKERS: dict[str, Maker] = {
     "consistency": consistency,
     "memory": memory,
 }
+HARD = ("fact", "evasion", "consistency", "memory")

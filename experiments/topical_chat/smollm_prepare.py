@@ -58,7 +58,7 @@ def _prepare_characters(data: Path, out: Path) -> None:
     write_ocean_table(out / "ocean-wide.csv", wide)
     write_ocean_table(out / "extremes.csv", EXTREMES)
     write_ocean_table(out / "requests-wide.csv", scripts.requests(wide))
-    texts = scripts.contexts(data, 6_000)
+    texts = scripts.contexts(data, 3_000)
     (out / "contexts.txt").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     for show in SHOWS:
         scripts.write_talk(out / f"{show}.jsonl.xz", read_corpus(show, root=data))

@@ -38,14 +38,15 @@ def material(minimal_pairs: Any) -> Any:
 
 
 def test_every_kind_is_made_and_the_sides_differ(minimal_pairs: Any, material: Any) -> None:
-    pairs = minimal_pairs.make_pairs(material, 10 * len(minimal_pairs.MAKERS), seed=1)
-    assert Counter(pair.kind for pair in pairs) == dict.fromkeys(minimal_pairs.MAKERS, 10)
+    pairs = minimal_pairs.make_pairs(material, 10, seed=1)
+    expected = {kind: 20 if kind in minimal_pairs.HARD else 10 for kind in minimal_pairs.MAKERS}
+    assert Counter(pair.kind for pair in pairs) == expected
     assert all(pair.good != pair.bad for pair in pairs)
-    assert pairs == minimal_pairs.make_pairs(material, len(pairs), seed=1)
+    assert pairs == minimal_pairs.make_pairs(material, 10, seed=1)
 
 
 def test_a_changed_word_is_of_the_same_sort(minimal_pairs: Any, material: Any) -> None:
-    pairs = minimal_pairs.make_pairs(material, 40 * len(minimal_pairs.MAKERS), seed=2)
+    pairs = minimal_pairs.make_pairs(material, 40, seed=2)
     replies = {dict(pair.bad)["system"] for pair in pairs if pair.kind == "changed word"}
     assert replies <= {
         f"yes, a table for {number} at {place} is free."
@@ -55,10 +56,9 @@ def test_a_changed_word_is_of_the_same_sort(minimal_pairs: Any, material: Any) -
 
 def test_templates_held_out_are_not_learnt_from(minimal_pairs: Any, material: Any) -> None:
     held_out = minimal_pairs.Material(material.parts, held_out=True)
-    n = 60 * len(minimal_pairs.MAKERS)
     asked = []
     for source in (material, held_out):
-        pairs = minimal_pairs.make_pairs(source, n, seed=3)
+        pairs = minimal_pairs.make_pairs(source, 60, seed=3)
         facts = [pair for pair in pairs if pair.kind == "fact"]
         asked.append({text for pair in facts for who, text in pair.good if text.endswith("?")})
     shown = {text for part in material.parts for _, text in part.turns}
