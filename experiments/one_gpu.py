@@ -4,7 +4,7 @@
     python experiments/one_gpu.py run --from carry --work WORK --out OUT --minutes 25
 
 `prepare` needs no GPU. It makes what the jobs read (dialogues as tokens, chosen sentences, weights, the
-packages that a machine with torch and transformers may lack) and cuts it into parts of 10 MB, so that it can
+packages that a machine with torch and transformers may lack) and cuts it into parts of 5 MB, so that it can
 be carried in any number of goes to a machine that takes small uploads only; `run` wants all parts in one
 folder. It starts every job of `JOBS` as a process of its own, with CUDA's multi-process service where the
 machine has it, and packs what there is into OUT/JOB.tar every half minute, so that a run that is cut off
@@ -17,6 +17,7 @@ have.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
@@ -32,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 EXPERIMENTS = ROOT / "experiments"
 RESULTS_OF_SMOLLM = ROOT / "docs/results/topical-chat-smollm.json"
 """Which decoding was chosen on validation data."""
-PART = 10_000_000
+PART = 5_000_000
 """Bytes of a part."""
 PACKED_EVERY = 30
 PACKAGES = (["pydantic"], ["--no-deps", "gguf", "peft"])
@@ -51,9 +52,12 @@ class Job:
     """What is packed of OUT; checkpoints are not."""
     after: str = ""
     """The job that has to end first: together they would not fit into memory."""
+    can_compile: bool = False
+    """Whether its script knows --compile."""
 
-    def command(self, places: dict[str, str], *, is_tiny: bool) -> list[str]:
+    def command(self, places: dict[str, str], *, is_tiny: bool, is_compiled: bool) -> list[str]:
         words = f"{self.options} {self.tiny if is_tiny else ''}".split()
+        words += ["--compile"] if is_compiled and self.can_compile else []
         return [sys.executable, str(EXPERIMENTS / self.script), *(word.format(**places) for word in words)]
 
 
@@ -87,6 +91,7 @@ JOBS = [
         language_model("systems", 2),
         "--steps 2 --processes 1",
         ("*.json", "*.npz"),
+        can_compile=True,
     ),
     Job(
         "seeds",  # the adapter that ships, three times, and each quarter of raters held out
@@ -94,6 +99,7 @@ JOBS = [
         language_model("final", 1),
         "--steps 2 --processes 1",
         ("*.json", "*.npz", "*.safetensors"),
+        can_compile=True,
     ),
     Job(
         "cmade",  # the eleven rows of Table 4 (Liang et al. 2020), three seeds
@@ -116,6 +122,7 @@ JOBS = [
         smollm("characters") + " --set optimiser.condition_rate=10",
         "--limit 16",
         ("*.json", "*.tar"),
+        can_compile=True,
     ),
     Job(
         "adapter",  # of the model with knowledge; and the missing seed of the one without
@@ -123,7 +130,8 @@ JOBS = [
         smollm("lora,tf"),
         "--limit 16",
         ("*.json", "*.tar"),
-        after="seeds",
+        after="systems",
+        can_compile=True,
     ),
     # Whether the order of the paper's rows hangs on a choice of ours.
     cmade("cmade-rate-2e-5", "--rows pairwise stage-1-2 --set learning_rate=2e-5"),
@@ -177,7 +185,7 @@ def cut(made: Path, parts: Path) -> int:
     remove(parts)
     parts.mkdir()
     whole = parts.with_suffix(".tar")
-    with tarfile.open(whole, "w") as tar:
+    with tarfile.open(whole, "w:gz", compresslevel=6) as tar:
         tar.add(made, "made")
     with whole.open("rb") as file:
         for number, content in enumerate(iter(lambda: file.read(PART), b"")):
@@ -236,6 +244,8 @@ class Window:
             "HF_HUB_OFFLINE": "1",
             "XDG_CACHE_HOME": str(self.work / "cache"),
             "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True",
+            "TORCHDYNAMO_SUPPRESS_ERRORS": "1",  # what cannot be compiled runs as it is
+            "TORCHINDUCTOR_COMPILE_THREADS": "4",
         }
 
     def say(self, text: str) -> None:
@@ -252,23 +262,32 @@ class Window:
             subprocess.run(["nvidia-cuda-mps-control", "-d"], check=False)
         waiting = [job for job in JOBS if not self.given.jobs or job.name in self.given.jobs]
         names = {job.name for job in waiting}
+        restarted: set[str] = set()
         packed = 0.0
         while len(self.ended) < len(names) and time.time() < self.end:
             for job in list(waiting):
                 if job.after not in names or job.after in self.ended:
                     waiting.remove(job)
                     self.start(job, base)
-            for name, process in self.running.items():
-                if name not in self.ended and process.poll() is not None:
-                    self.ended[name] = f"{process.returncode} after {time.time() - self.began:.0f} s"
-                    self.say(f"{name} ended with {self.ended[name]}: {last_line(self.work / name)}")
+            for job in JOBS:
+                process = self.running.get(job.name)
+                if process is None or job.name in self.ended or process.poll() is None:
+                    continue
+                end = f"{process.returncode} after {time.time() - self.began:.0f} s"
+                self.say(f"{job.name} ended with {end}: {last_line(self.work / job.name)}")
+                if process.returncode and job.name not in restarted:  # too little memory, say: it may go on
+                    restarted.add(job.name)
+                    kill(process)
+                    self.start(job, base)
+                else:
+                    self.ended[job.name] = end
             if time.time() - packed > PACKED_EVERY:
                 self.pack()
                 packed = time.time()
             time.sleep(0.5)
         for name, process in self.running.items():
             if name not in self.ended:
-                os.killpg(process.pid, signal.SIGKILL)
+                kill(process)
                 self.say(f"{name} is stopped: no time is left")
         self.pack()
         print_table(self.work, self.ended)
@@ -294,7 +313,7 @@ class Window:
             "out": str(folder / "out"),
             "minutes": f"{minutes:.1f}",
         }
-        command = job.command(places, is_tiny=self.given.tiny)
+        command = job.command(places, is_tiny=self.given.tiny, is_compiled=self.given.compile)
         with (folder / "log.txt").open("ab") as log:
             self.running[job.name] = subprocess.Popen(
                 command,
@@ -314,6 +333,12 @@ class Window:
                     for path in [self.work / job.name / "log.txt", *results(self.work, job)]:
                         tar.add(path, str(path.relative_to(self.work / job.name)))
                 target.with_suffix(".part").rename(target)
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """With the processes that it has started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def results(work: Path, job: Job) -> list[Path]:
@@ -350,6 +375,7 @@ def main() -> None:
     verb.add_argument("--minutes", type=float, default=25)
     verb.add_argument("--spare", type=float, default=0.5, help="minutes at the end that no job gets")
     verb.add_argument("--jobs", nargs="*", default=[], help=", ".join(job.name for job in JOBS))
+    verb.add_argument("--compile", action="store_true", help="torch.compile where a script knows it")
     verb.add_argument("--tiny", action="store_true")
     verb = verbs.add_parser("status")
     verb.add_argument("--work", type=Path, required=True)
