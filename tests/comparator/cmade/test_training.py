@@ -58,8 +58,11 @@ def test_every_example_comes_once_and_groups_stay_whole(n: int, size: int, seed:
             )
 
 
-def test_the_gradient_is_that_of_all_pairs(tiny_encoder: Path, rated: RatedDialogues) -> None:
-    """λ through one backward pass a dialogue against the explicit loss of every pair."""
+def test_the_gradient_is_that_of_all_pairs(
+    tiny_encoder: Path, rated: RatedDialogues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """λ through one backward pass a dialogue against the explicit loss of every pair, in full precision."""
+    monkeypatch.setattr("palaver.comparator.cmade.network.has_bfloat16", lambda: False)
     network = build_network(tiny_encoder, seed=1).eval()
     inputs = network.inputs(rated.dialogues[:10])
     examples = Examples.rated(rated.values[:10])

@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from palaver.comparator.cmade.inputs import N_ROLES, Inputs, cut_by_tokens, make_inputs
 from palaver.errors import ConfigError, DataError, UserError, require
 from palaver.files import check_writable
+from palaver.models.devices import has_bfloat16
 from palaver.models.encoders.transformer import Transformer, load_transformer, position_limit
 from palaver.progress import Progress, no_progress
 from palaver.schema import Dialogue
@@ -272,6 +273,6 @@ def _lower_part(encoder: Any, n_layers: int) -> tuple[nn.Module, ...]:
 
 
 def autocast(device: torch.device) -> torch.autocast:
-    """bfloat16 where the GPU can do it."""
-    able = device.type == "cuda" and torch.cuda.is_bf16_supported()
+    """bfloat16 where the GPU, or the processor, multiplies it itself."""
+    able = torch.cuda.is_bf16_supported() if device.type == "cuda" else has_bfloat16()
     return torch.autocast(device.type, torch.bfloat16, enabled=able)
