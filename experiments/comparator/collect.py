@@ -2,11 +2,11 @@
 
     python experiments/comparator/collect.py RUNS --prepared PREPARED --out MAIN [--shape 16]
 
-RUNS is the folder that language_model.py wrote with the plans `final` and `systems`. Writes predictions.npz,
-results.json (the records of the runs) and the adapters. In predictions.npz are, as far as their runs are
-there: `held_out`, each rated dialogue by the run that had not seen its rater; `development.SEED` and
-`convai2.SEED` by the runs that learnt from all; and `unseen_systems`, each development dialogue by the
-run that had not seen its system.
+RUNS is the folder that language_model.py wrote with the plans `final` and `systems` (or `groups`). Writes
+predictions.npz, results.json (the records of the runs) and the adapters. In predictions.npz are, as far as
+their runs are there: `held_out`, each rated dialogue by the run that had not seen its rater;
+`development.SEED` and `convai2.SEED` by the runs that learnt from all; and `unseen_systems`, each development
+dialogue by the run that had not seen its system.
 """
 
 from __future__ import annotations
@@ -47,11 +47,9 @@ def collect(runs: Path, shape: str, prepared: dict[str, Any]) -> dict[str, Any]:
         predictions |= {f"{source}.{seed}": told[source][:, 0] for source in ("development", "convai2")}
     systems = prepared["development.system"]
     unseen = np.full(len(systems), np.nan, "f4")
-    for system in np.unique(systems):
-        file = runs / f"{shape}.without-{system}.npz"
-        if file.is_file():
-            rows = systems == system
-            unseen[rows] = load_arrays(file)["development"][rows, 0]
+    for file in sorted(runs.glob(f"{shape}.without-*.npz")):
+        rows = np.isin(systems, file.stem.partition(".without-")[2].split("+"))
+        unseen[rows] = load_arrays(file)["development"][rows, 0]
     if np.isfinite(unseen).all():
         predictions["unseen_systems"] = unseen
     else:

@@ -4,10 +4,11 @@
 
 PREPARED is what language_model_data.py wrote. A PLAN names runs, see `plan`: `shapes` tries shapes on two of
 the four quarters of raters, `final` holds each quarter out once and then learns from all with three seeds,
-`systems` leaves each system out once. Each run learns the ratings, centred within a sitting, and their seven
-criteria; which of two dialogues of one sitting is better; and which side of a minimal pair. It needs torch,
-transformers and numpy only, and writes NAME.json, NAME.npz (what it says of every dialogue) and, where it
-learnt from all raters, NAME.safetensors as soon as the run is done. Runs that are there are not run again.
+`systems` leaves each system out once, `groups` leaves them out in three groups. Each run learns the ratings,
+centred within a sitting, and their seven criteria; which of two dialogues of one sitting is better; and which
+side of a minimal pair. It needs torch, transformers and numpy only, and writes NAME.json, NAME.npz (what it
+says of the dialogues) and, where it learnt from all raters, NAME.safetensors as soon as the run is done. Runs
+that are there are not run again.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from palaver.comparator.language_model import (  # noqa: E402
     pooled_states,
     save_adapter,
 )
+from palaver.models.devices import has_bfloat16  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,9 @@ class TrainingSettings:
     """Of what goes into the head."""
     budget: int = 24576
     """Tokens of one pass, padding counted."""
+    frozen: int = 0
+    """Lower layers without an adapter. What they make of a dialogue is computed once, which saves a processor
+    most of the time."""
 
 
 @dataclass(frozen=True)
@@ -77,13 +82,13 @@ class Run:
     settings: TrainingSettings = field(default_factory=TrainingSettings)
     seed: int = 0
     fold: int | None = None
-    without: str | None = None
+    without: tuple[str, ...] = ()
 
     def seen(self, arrays: dict[str, Any]) -> Any:
         """(N,) which ratings of Reliable-Eval it learns from."""
         if self.fold is not None:
             return arrays["fold"] != self.fold
-        return arrays["reliable_eval.system"] != (self.without or "-")
+        return ~np.isin(arrays["reliable_eval.system"], self.without)
 
 
 @dataclass(frozen=True)
@@ -108,8 +113,13 @@ SHAPES = {
     "16-tier": Tried(16, settings=TrainingSettings(tier_share=1.0)),
     "16-slow": Tried(16, settings=TrainingSettings(learning_rate=2e-4, epochs=4)),
     "16-pairs": Tried(16, settings=TrainingSettings(pair_share=1.5)),
+    "16-upper": Tried(
+        16, settings=TrainingSettings(frozen=12, epochs=2, pairs=16, other_share=0.0, budget=8192)
+    ),
 }
-"""Shapes and settings by name; the first ones are tried first."""
+"""Shapes and settings by name; the first ones are tried first. `16-upper` is for a machine without a GPU."""
+GROUPS = (("A", "A_p", "D", "D_p"), ("B", "B_p", "E", "E_p"), ("C", "C_p", "QualityControl"))
+"""Systems left out together: each with its twin that has a persona, and some of both tiers."""
 
 
 def plan(name: str, shape: str, systems: list[str]) -> list[Run]:
@@ -121,8 +131,10 @@ def plan(name: str, shape: str, systems: list[str]) -> list[Run]:
         folds = [chosen.run(f"{shape}.fold-{k}", fold=k) for k in range(FOLDS)]
         return folds + [chosen.run(f"{shape}.seed-{k}", seed=k) for k in range(3)]
     if name == "systems":
-        return [chosen.run(f"{shape}.without-{s}", without=s) for s in systems]
-    raise SystemExit(f"there is no plan {name}; there are: shapes, final, systems")
+        return [chosen.run(f"{shape}.without-{s}", without=(s,)) for s in systems]
+    if name == "groups":
+        return [chosen.run(f"{shape}.without-{'+'.join(group)}", without=group) for group in GROUPS]
+    raise SystemExit(f"there is no plan {name}; there are: shapes, final, systems, groups")
 
 
 class Trainer:
@@ -138,8 +150,11 @@ class Trainer:
         self.sizes = {name: len(self.arrays[f"{name}.bounds"]) - 1 for name in PARTS}
         self.begins = dict(zip(PARTS, np.cumsum([0, *self.sizes.values()]), strict=False))
         self.rows = self._all_rows()
-        self.half = torch.bfloat16 if self.device.type == "cuda" else torch.float32
+        on_gpu = self.device.type == "cuda"
+        self.half = torch.bfloat16 if on_gpu or has_bfloat16() else torch.float32
         self.n_layers = 0
+        self.lower: dict[int, Any] = {}
+        """What frozen layers make of a dialogue, (T, C), by its place."""
 
     def _all_rows(self) -> TokenRows:
         """The dialogues of all parts, one part after the other."""
@@ -157,9 +172,9 @@ class Trainer:
         if run.shape.layers != self.n_layers:
             base, _ = open_base(self.given.base, run.shape.layers)
             self.network = PlainLlama(base, self.device, self.half, compiled=self.given.compile)
-            self.n_layers = run.shape.layers
+            self.n_layers, self.lower = run.shape.layers, {}
         torch.manual_seed(run.seed)
-        adapter: dict[str, Any] = self.network.fresh_adapter(run.shape.rank)
+        adapter: dict[str, Any] = self.network.fresh_adapter(run.shape.rank, run.settings.frozen)
         n_inputs = 2 * self.network.width + (N_LIKELIHOODS if run.likelihood else 0)
         adapter["head.weight"] = torch.zeros(run.shape.outputs, n_inputs, device=self.device).requires_grad_()
         adapter["head.bias"] = torch.zeros(run.shape.outputs, device=self.device).requires_grad_()
@@ -179,7 +194,11 @@ class Trainer:
             tokens, roles, told = (
                 torch.from_numpy(a).to(self.device, non_blocking=True) for a in (tokens, roles, told)
             )
-            hidden = self.network.states(tokens, weights)
+            if run.settings.frozen:
+                below = self.lower_states(places[piece], tokens, run.settings.frozen)
+                hidden = self.network.upper_states(below, weights)
+            else:
+                hidden = self.network.states(tokens, weights)
             states = pooled_states(hidden.float(), roles)
             states = torch.nn.functional.dropout(states, run.settings.dropout, self.training)
             if run.likelihood:
@@ -191,6 +210,15 @@ class Trainer:
             order.append(piece)
         back = np.argsort(np.concatenate(order))
         return torch.cat(parts)[torch.from_numpy(back).to(self.device)]
+
+    def lower_states(self, places: Any, tokens: Any, n_frozen: int) -> Any:
+        """(B, T, C) what the frozen layers make of these dialogues, 0 where there is no token."""
+        lengths = self.rows.lengths[places]
+        if any(place not in self.lower for place in places):
+            states = self.network.lower_states(tokens, n_frozen)
+            for place, own, length in zip(places, states, lengths, strict=True):
+                self.lower[place] = own[:length].clone()
+        return self.torch.nn.utils.rnn.pad_sequence([self.lower[place] for place in places], batch_first=True)
 
     def fit(self, run: Run) -> tuple[dict[str, Any], dict[str, float]]:
         """Learn from the ratings of Reliable-Eval it may see, from ConvAI 2017 and from the minimal pairs."""
@@ -264,17 +292,18 @@ class Trainer:
     def work(self, run: Run) -> dict[str, Any]:
         """Fit and write down what the adapter says of every dialogue, and how often it is right."""
         adapter, record = self.fit(run)
-        parts = [name for name in PARTS if name != "pairs"]
+        left_alone = ("pairs", "convai2017", "convai2") if run.without else ("pairs",)
+        parts = [name for name in PARTS if name not in left_alone]
         with self.torch.no_grad():
             weights = self.merged(run, adapter)
             told = {
                 name: self.outputs(self.begins[name] + np.arange(self.sizes[name]), run, adapter, weights)
                 .float().cpu().numpy() for name in parts
             }  # fmt: skip
-        predictions = {name: told[name].astype("f2") for name in SOURCES}
+        predictions = {name: told[name].astype("f2") for name in SOURCES if name in told}
         predictions |= {name: told[name][:, 0] for name in ("pairs_held_out", "audit")}
         np.savez_compressed(self.given.out / f"{run.name}.npz", **predictions)
-        if run.fold is None and run.without is None and not run.likelihood:
+        if run.fold is None and not run.without and not run.likelihood and not run.settings.frozen:
             about = {"seed": run.seed, "data": "Reliable-Eval (MIT), ConvAI 2017 (Apache-2.0), minimal pairs"}
             arrays = _by_module(adapter, self.n_layers)
             save_adapter(self.given.out / f"{run.name}.safetensors", arrays, run.shape, **about)

@@ -47,33 +47,51 @@ class PlainLlama:
         self.embedding = base.embed_tokens.weight.detach().to(device, dtype)  # (V, C)
         self.n_layers = len(base.layers)
 
-    def fresh_adapter(self, rank: int) -> dict[str, torch.Tensor]:
-        """An adapter that changes nothing yet: `KIND.down` (L, r, in) and `KIND.up` (L, out, r)."""
+    def fresh_adapter(self, rank: int, n_frozen: int = 0) -> dict[str, torch.Tensor]:
+        """An adapter that changes nothing yet: `KIND.down` (L, r, in) and `KIND.up` (L, out, r).
+
+        The lowest `n_frozen` layers get none.
+        """
         adapter = {}
         for kind, weight in self.weights.items():
-            n_layers, n_out, n_in = weight.shape
+            n_layers, n_out, n_in = weight[n_frozen:].shape
             down = torch.randn(n_layers, rank, n_in, device=weight.device) / math.sqrt(n_in)
             adapter[f"{kind}.down"] = down.requires_grad_()
             adapter[f"{kind}.up"] = torch.zeros(n_layers, n_out, rank, device=weight.device).requires_grad_()
         return adapter
 
     def merge(self, adapter: dict[str, torch.Tensor], scale: float) -> dict[str, Any]:
-        """The base's weights and scale * up @ down; `adapter` may hold more."""
+        """The weights of the layers that have changes, and scale * up @ down; `adapter` may hold more."""
         merged = {}
         for kind, weight in self.weights.items():
             down, up = (adapter[f"{kind}.{side}"].to(weight.dtype) for side in ("down", "up"))
-            merged[kind] = weight + (scale * up) @ down
+            merged[kind] = weight[-len(down) :] + (scale * up) @ down
         return merged
 
     def states(self, tokens: torch.Tensor, weights: dict[str, Any]) -> torch.Tensor:
         """(B, T, C) what the last layer holds at every token, behind the last norm."""
-        x = self.embedding[tokens]  # (B, T, C)
-        at = torch.arange(tokens.shape[1], device=tokens.device)[None]
+        return self.upper_states(self.embedding[tokens], weights)
+
+    def lower_states(self, tokens: torch.Tensor, n_layers: int) -> torch.Tensor:
+        """(B, T, C) what the lowest layers of the base make of the tokens."""
+        with torch.no_grad():
+            lowest = {kind: weight[:n_layers] for kind, weight in self.weights.items()}
+            return self._through(self.embedding[tokens], lowest, 0)
+
+    def upper_states(self, x: torch.Tensor, weights: dict[str, Any]) -> torch.Tensor:
+        """(B, T, C) what the last layer holds, from what the layers below `weights` made."""
+        n_frozen = self.n_layers - len(next(iter(weights.values())))
+        x = self._through(x, weights, n_frozen)
+        return functional.rms_norm(x, (self.width,), self.last_norm, self.epsilon)
+
+    def _through(self, x: torch.Tensor, weights: dict[str, Any], begin: int) -> torch.Tensor:
+        """(B, T, C) after the layers from number `begin` on whose weights these are."""
+        at = torch.arange(x.shape[1], device=x.device)[None]
         cos, sin = (part[:, None] for part in self.rotary(x, at))  # (1, 1, T, d)
         of_layers = [dict(zip(weights, own, strict=True)) for own in zip(*weights.values(), strict=True)]
-        for i, own in enumerate(of_layers):
+        for i, own in enumerate(of_layers, begin):
             x = self.layer(x, cos, sin, own, self.first_norms[i], self.second_norms[i])
-        return functional.rms_norm(x, (self.width,), self.last_norm, self.epsilon)
+        return x
 
     def _layer(
         self, x: Any, cos: Any, sin: Any, w: dict[str, Any], first_norm: Any, second_norm: Any

@@ -4,8 +4,8 @@
 
 DATA holds the folder `rated`. The rater model is trained anew without each system; WORK keeps what it reads.
 With --prepared and --main (what collect.py brought together of the plan `systems`) the joined comparator is
-measured on unseen systems too. Also measured: pairs of ConvAI2 with one bot, from which the comparator has
-learnt nothing.
+measured on unseen systems too. Also measured: pairs of ConvAI2 with one bot and with two, from which the
+comparator has learnt nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from record import TIERS  # noqa: E402
 
 from palaver.comparator.evaluation import evaluate_differences  # noqa: E402
 from palaver.comparator.left_out import left_out_scores  # noqa: E402
-from palaver.comparator.method import rating_pairs  # noqa: E402
 from palaver.comparator.reading import read_pairs, read_rated  # noqa: E402
 from palaver.comparator.representation import encoder_digest, turn_encoder  # noqa: E402
 from palaver.comparator.scorecard import UNSEEN_SYSTEMS, evaluate_comparator  # noqa: E402
@@ -71,25 +70,34 @@ def joined_on_unseen_systems(
     return asdict(evaluate_differences(joined[pairs.first] - joined[pairs.second], pairs.label, groups))
 
 
-def within_bots(scorer: Scorer, rated: RatedDialogues) -> dict[str, Any]:
-    """Pairs of ConvAI2 with the same bot; intervals resample the users of the first of each pair."""
-    pairs = rating_pairs(rated.values, rated.codes("system"), gap=GAP)
-    assert pairs is not None
-    scores = scorer.score(rated.dialogues).score
+def on_convai2(scorer: Scorer, rated: RatedDialogues) -> dict[str, Any]:
+    """Pairs of one bot and pairs of two; intervals resample the users of the first of each pair.
+
+    Neither judge has seen any of these bots. Beside them: longer wins, and which bot it is, by the mean
+    rating that other users gave it.
+    """
+    rater, system = rated.codes("rater"), rated.codes("system")
     length = np.array([sum(len(t.text) for t in d.turns if t.speaker != "user") for d in rated.dialogues])
-    groups = rated.codes("rater")[pairs.first]
-    rows = {scorer.name: scores, "longer wins": length.astype(float)}
-    return {
-        "n_dialogues": len(rated),
-        "n_bots": len({row.system for row in rated.rows}),
-        "gap": GAP,
-        "results": {
-            name: asdict(
-                evaluate_differences(values[pairs.first] - values[pairs.second], pairs.label, groups)
-            )
-            for name, values in rows.items()
-        },
-    }
+    bot = np.array(
+        [rated.values[(system == s) & (rater != r)].mean() for s, r in zip(system, rater, strict=True)]
+    )
+    rows = {scorer.name: scorer.score(rated.dialogues).score}
+    if isinstance(scorer, JoinedScorer):
+        rows |= scorer.scores_of_parts(rated.dialogues)
+    rows |= {"longer wins": length.astype(float), "which bot it is": bot}
+    a, b = np.triu_indices(len(rated), 1)
+    wide = np.abs(rated.values[a] - rated.values[b]) > GAP
+    of: dict[str, Any] = {}
+    for name, mask in (("one bot", system[a] == system[b]), ("two bots", system[a] != system[b])):
+        first, second = a[wide & mask], b[wide & mask]
+        label = np.sign(rated.values[first] - rated.values[second]).astype(np.int8)
+        of[name] = {
+            row: asdict(evaluate_differences(values[first] - values[second], label, rater[first]))
+            for row, values in rows.items()
+            if not (row == "which bot it is" and name == "one bot")
+        }
+    n_bots = len({row.system for row in rated.rows})
+    return {"n_dialogues": len(rated), "n_bots": n_bots, "gap": GAP, "pairs_of": of}
 
 
 def main() -> None:
@@ -137,7 +145,7 @@ def main() -> None:
         "tiers": TIERS,
         **plain(card),
         "joined_on_unseen_systems": joined_on_unseen_systems(given, unseen, dialogues, pairs),
-        "within_bots_of_convai2": within_bots(scorer, convai2),
+        "on_convai2": on_convai2(scorer, convai2),
         "run": plain(run),
     }
     given.out.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -206,6 +206,20 @@ def test_the_network_of_training_is_that_of_scoring(base: Path, adapter: Path, p
     assert torch.allclose(states, expected, atol=1e-4)
 
 
+def test_layers_that_are_not_trained_can_be_computed_once(base: Path, plain_llama: Any) -> None:
+    whole = open_base(base, SETTINGS.layers)[0]
+    network = plain_llama.PlainLlama(whole, torch.device("cpu"), torch.float32)
+    n_frozen = SETTINGS.layers - 1
+    adapter = network.fresh_adapter(SETTINGS.rank, n_frozen)  # which changes nothing yet
+    tokens = torch.randint(0, 9, (3, 11), generator=torch.Generator().manual_seed(0))
+    with torch.inference_mode():
+        weights = network.merge(adapter, 1.0)
+        states = network.upper_states(network.lower_states(tokens, n_frozen), weights)
+        expected = whole(input_ids=tokens, use_cache=False).last_hidden_state
+    assert {len(weight) for weight in weights.values()} == {1}
+    assert torch.allclose(states, expected, atol=1e-4)
+
+
 def test_likelihoods_of_replies(base: Path, plain_llama: Any) -> None:
     whole = transformers.LlamaForCausalLM.from_pretrained(base, tie_word_embeddings=True).eval()
     tokens = torch.tensor([[5, 7, 9, 6, 7, 8, 5, 9, 6, 8], [5, 7, 9, 6, 7, 0, 0, 0, 0, 0]])
