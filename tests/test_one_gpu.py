@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import random
 import sys
 import tarfile
 from pathlib import Path
@@ -29,7 +30,7 @@ def test_parts_are_the_folder_again(one_gpu: Any, tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(one_gpu, "PART", 4096)
     made = tmp_path / "made"
     (made / "deep").mkdir(parents=True)
-    (made / "deep/bytes").write_bytes(bytes(range(256)) * 100)
+    (made / "deep/bytes").write_bytes(random.Random(0).randbytes(25_600))
     (made / "text").write_text("said\n")
     assert one_gpu.cut(made, tmp_path / "parts") == len(list((tmp_path / "parts").iterdir())) > 3
     (tmp_path / "work").mkdir()
@@ -47,9 +48,10 @@ def test_jobs_name_scripts_that_are_there_and_leave_no_place_open(one_gpu: Any) 
     names = [job.name for job in one_gpu.JOBS]
     for job in one_gpu.JOBS:
         for is_tiny in (True, False):
-            command = job.command(places, is_tiny=is_tiny)
+            command = job.command(places, is_tiny=is_tiny, is_compiled=True)
             assert Path(command[1]).is_file()
             assert not any("{" in word for word in command)
+            assert ("--compile" in command) == job.can_compile
         assert not job.after or names.index(job.after) < names.index(job.name)
 
 
@@ -74,7 +76,7 @@ def window(one_gpu: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any
         ]
         monkeypatch.setattr(one_gpu, "JOBS", made)
         given = {"work": tmp_path / "work", "out": tmp_path / "out", "source": None, "minutes": minutes}
-        return one_gpu.Window(argparse.Namespace(**given, spare=0.0, jobs=[], tiny=False))
+        return one_gpu.Window(argparse.Namespace(**given, spare=0.0, jobs=[], tiny=False, compile=False))
 
     return make
 

@@ -88,8 +88,8 @@ def test_json_of_what_is_listed(palaver: Palaver, trial: Path) -> None:
     presets = json.loads(palaver("train", "presets", "--json").out)
     assert presets[0]["name"] == "tiny"
     assert json.loads(palaver("train", "show", "tiny", "--json").out)["model"]["dim"] == 64
-    keys = json.loads(palaver("train", "keys", "--json").out)
-    assert "initialise_from" in [row["key"] for row in keys["[model]"]]
+    fields = json.loads(palaver("train", "fields", "--json").out)
+    assert "initialise_from" in [row["field"] for row in fields["[model]"]]
     palaver("train", "responder", trial, *QUICK, "--device", "cpu", "--max-steps=2")
     status = json.loads(palaver("train", "status", "runs/trial", "--json").out)
     assert (status["step"], status["finished"]) == (2, "2 steps")
@@ -171,7 +171,7 @@ def test_presets_and_show(palaver: Palaver) -> None:
     changed = tomllib.loads(palaver("train", "show", "tiny", "--set", "optimiser.epochs=77").out)
     assert changed["optimiser"]["epochs"] == 77
     assert "did you mean 'tiny'" in palaver("train", "show", "tniy").err
-    assert "early_stop" in palaver("train", "keys").out
+    assert "early_stop" in palaver("train", "fields").out
 
 
 def test_ctrl_c_keeps_the_run_and_says_how_to_go_on(palaver: Palaver, trial: Path) -> None:
