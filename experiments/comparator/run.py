@@ -7,6 +7,8 @@ rows run at once (--jobs 0: one after the other in this process, for a machine w
 frozen_layers=4 saves most of the time); rows that begin alike share what they have in common. Whatever is
 done is kept: called again with the same options it goes on, and prints the table when nothing is left.
 
+--gather FOLDER … writes the tables of several calls, each with settings of its own, into the file --out.
+
 For a machine that has torch, transformers, scipy, scikit-learn and pydantic and little else (no polars), what
 is read can be carried: --prepare FILE here, --prepared FILE there. Open only files that you made yourself.
 
@@ -35,6 +37,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "src")]
 
 from palaver.comparator.cmade.presets import PRESETS, Settings, Training, find_preset  # noqa: E402
+from palaver.models.devices import has_bfloat16  # noqa: E402
 
 AFTER = {
     "stage-2-3": "stage-2",
@@ -282,15 +285,19 @@ def about(given: argparse.Namespace) -> dict[str, Any]:
 
     encoder = f" --encoder {Path(given.encoder).name}" if given.encoder else ""
     changed = f" --set {' '.join(given.settings)}" if given.settings else ""
-    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() and given.device != "cpu" else "no GPU"
+    on_gpu = torch.cuda.is_available() and given.device != "cpu"
+    machine = torch.cuda.get_device_name() if on_gpu else "no GPU"
+    in_half = torch.cuda.is_bf16_supported() if on_gpu else has_bfloat16()
+    more = "" if given.no_convai else "; ConvAI 2017 and ConvAI2 for stage 1"
     return {
         "command": f"python experiments/comparator/run.py --data DATA{encoder} --dev {given.dev}{changed}"
         f"{' --no-convai' if given.no_convai else ''}{' --tiny' if given.tiny else ''} --out OUT",
         "date": datetime.now(UTC).date().isoformat(),
         "seeds": given.seeds,
         "settings": asdict(settings_of(given)) | {"encoder": Path(given.encoder).name or "minilm"},
-        "data": "Reliable-Eval (train, development), ConvAI 2017 and ConvAI2 for stage 1",
-        "machine": f"{gpu}, torch {torch.__version__}, {os.cpu_count()} cores, {given.jobs} runs at a time",
+        "data": f"Reliable-Eval (train, development){more}",
+        "machine": f"{machine}, torch {torch.__version__}, {os.cpu_count()} cores",
+        "precision": "bfloat16" if in_half else "float32",
     }
 
 
@@ -319,8 +326,13 @@ def main() -> None:
     parser.add_argument("--no-convai", action="store_true", help="stage 1 on the rated dialogues only")
     parser.add_argument("--set", nargs="*", default=[], dest="settings", metavar="NAME=VALUE")
     parser.add_argument("--tiny", action="store_true", help="100 dialogues, one epoch: for a CPU")
+    parser.add_argument("--gather", type=Path, nargs="+", metavar="FOLDER", help="of earlier calls")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.gather:
+        tables = [json.loads((folder / "table.json").read_text(encoding="utf-8")) for folder in given.gather]
+        given.out.write_text(json.dumps({"tables": tables}, indent=1) + "\n", encoding="utf-8")
+        return
     given.rows = [find_preset(name).name for name in given.rows]
     if given.prepare is not None:
         given.prepare.write_bytes(lzma.compress(pickle.dumps(read_sources(given))))
