@@ -1,11 +1,11 @@
 """The shipped comparator on the development pairs, beside its baselines, for docs/reference/comparator.md.
 
-    python experiments/comparator/scorecard.py --data DATA --work WORK --out RESULTS
+    python experiments/comparator/scorecard.py --data DATA --out RESULTS
 
-DATA holds the folder `rated`. The rater model is trained anew without each system; WORK keeps what it reads.
-With --prepared and --main (what collect.py brought together of the plan `systems`) the joined comparator is
-measured on unseen systems too. Also measured: pairs of ConvAI2 with one bot and with two, from which the
-comparator has learnt nothing.
+DATA holds the folder `rated`. The rater model is trained anew without each system. With --prepared and --main
+(what collect.py brought together of the plan `systems` or `groups`) the joined comparator is measured on
+unseen systems too. Also measured: pairs of ConvAI2 with one bot and with two, from which the comparator has
+learnt nothing.
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ from record import TIERS  # noqa: E402
 from palaver.comparator.evaluation import evaluate_differences  # noqa: E402
 from palaver.comparator.left_out import left_out_scores  # noqa: E402
 from palaver.comparator.reading import read_pairs, read_rated  # noqa: E402
-from palaver.comparator.representation import encoder_digest, turn_encoder  # noqa: E402
+from palaver.comparator.representation import represent, turn_encoder  # noqa: E402
 from palaver.comparator.scorecard import UNSEEN_SYSTEMS, evaluate_comparator  # noqa: E402
 from palaver.comparator.scorer import JoinedScorer, PalaverScorer, Scorer, load_scorer  # noqa: E402
-from palaver.comparator.training import represent_once  # noqa: E402
 from palaver.comparator.training_data import Pairs, RatedDialogues, load_arrays  # noqa: E402
 from palaver.schema.run import plain, record_run  # noqa: E402
 
@@ -40,13 +39,9 @@ GAP = 1.5
 """Ratings of ConvAI2, 1 to 5, that lie further apart than this make a pair."""
 
 
-def unseen_systems(given: argparse.Namespace, ratings: RatedDialogues, dev: RatedDialogues) -> Any:
+def unseen_systems(ratings: RatedDialogues, dev: RatedDialogues) -> Any:
     """(N,) the score of each development dialogue by rater models that have not seen its system."""
-    encode = turn_encoder("minilm")
-    x, dev_x = (
-        represent_once(rated, given.work / name, encode, encoder_digest("minilm"), say=print)
-        for rated, name in ((ratings, "represented.npz"), (dev, "represented-dev.npz"))
-    )
+    x, dev_x = (represent(rated.dialogues, turn_encoder()) for rated in (ratings, dev))
     systems, dev_systems = ([row.system for row in rated.rows] for rated in (ratings, dev))
     return left_out_scores(ratings, x, systems, dev_x, dev_systems)
 
@@ -105,7 +100,6 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--prepared", type=Path, help="what language_model_data.py wrote")
     parser.add_argument("--main", type=Path)
     parser.add_argument("--out", type=Path, required=True)
@@ -117,7 +111,7 @@ def main() -> None:
     convai2 = convai2.take([i for i, row in enumerate(convai2.rows) if row.system is not None])
     pairs = read_pairs(folder / "reliable_eval.dev_pairs.jsonl.gz", dialogues.index, every_vote=True)
     scorer = load_scorer()
-    unseen = unseen_systems(given, ratings, dialogues)
+    unseen = unseen_systems(ratings, dialogues)
     card = evaluate_comparator(
         scorer,
         dialogues,
@@ -134,7 +128,7 @@ def main() -> None:
         packages=("palaver", "numpy", "scipy", "scikit-learn", "torch", "transformers"),
     )
     record = {
-        "made_by": "python experiments/comparator/scorecard.py --data DATA --work WORK "
+        "made_by": "python experiments/comparator/scorecard.py --data DATA "
         + ("--prepared PREPARED --main MAIN " if given.main is not None else "")
         + "--out docs/results/comparator-scorecard.json",
         "command": "palaver compare evaluate reliable_eval.dev_dialogues.jsonl.gz "
