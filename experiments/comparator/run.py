@@ -251,7 +251,7 @@ def table(given: argparse.Namespace) -> list[dict[str, Any]]:
             "uses_pairs": preset.needs_pairs,
         }
         for which in ("on_test", "on_pairs"):
-            for what in ("accuracy", "kappa", "kappa_se"):
+            for what in ("accuracy", "low", "high", "kappa", "kappa_se"):
                 values = [result[which][what] for result in done if result[which] is not None]
                 if values:
                     row[f"{which}_{what}"] = mean(values)
