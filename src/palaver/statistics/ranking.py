@@ -229,8 +229,10 @@ def paired_bootstrap(
     drawn = None
     n_drawn = counts
     if by is not None:
-        drawn, n_groups = dense_codes("by", np.asarray(by)[kept])
-        n_drawn = (_sums_by(known, drawn, n_groups) > 0).sum(axis=0)
+        codes, n_groups = dense_codes("by", np.asarray(by)[kept])
+        if n_groups < len(table):
+            drawn = codes
+            n_drawn = (_sums_by(known, drawn, n_groups) > 0).sum(axis=0)
     usable = n_drawn >= 2
     dropped = int((~kept).sum())
     notes = [*notes_of({"items without any score": dropped})]
