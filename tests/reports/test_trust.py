@@ -64,13 +64,15 @@ def test_an_order_that_other_raters_may_not_find_is_cautioned_of() -> None:
     ]  # fmt: skip
     analysis = analyse(pl.DataFrame(rows), n_replicates=200)
     assert analysis.ranking[0].groups == (("a",), ("b",))
-    said = "The ranking is by these raters. With others a and b would not surely be told apart."
-    assert unsure_orders(analysis, "quality") == said
+    said = "With other raters, and all pairs counted, a and b may not be told apart."
+    assert unsure_orders(analysis, "quality") == (
+        f"The ranking takes raters as they are and every pair alone. {said}"
+    )
     assert said in render_report(analysis)
     assert said in " ".join(shown(print_analysis, analysis).split())
     sure = analyse(ratings(), n_replicates=200)
     assert not unsure_orders(sure, "quality")
-    assert "by these raters" not in render_report(sure)
+    assert "raters as they are and every pair" not in render_report(sure)
 
 
 def test_without_crossed_raters_there_is_no_section() -> None:

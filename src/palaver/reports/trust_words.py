@@ -43,7 +43,8 @@ def unsure_orders(analysis: Analysis, criterion: str) -> str:
     named = " or ".join(pairs)
     if len(pairs) > 2:
         named = f"{', '.join(pairs[:2])} or {some(len(pairs) - 2, 'more pair')}"
-    return f"The ranking is by these raters. With others {named} would not surely be told apart."
+    told = "The ranking takes raters as they are and every pair alone."
+    return f"{told} With other raters, and all pairs counted, {named} may not be told apart."
 
 
 def trust_sentences(analysis: Analysis) -> list[str]:
