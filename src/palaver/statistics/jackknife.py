@@ -24,7 +24,7 @@ N_GROUPS = 20
 """Of more clusters, some are left out together."""
 _NEAR_ONE = 1 - 1e-9
 _MOST_REACHED = 1 / math.e
-"""What leaving out a group may leave of the way to 1 (or -1), at least. Beyond, the logarithms have no end."""
+"""The least that leaving out a group may leave of the way to 1 (or -1): logarithms of nothing have no end."""
 
 
 def deletion_groups(codes: Ints, rng: np.random.Generator) -> Ints:
@@ -48,11 +48,11 @@ def jackknife_interval(
     """The interval around `value`.
 
     A correlation is taken on Fisher's z, a share (of 0 to 1) on the arcsine scale, an agreement (1 minus what
-    raters differ by, which may be far below 0) on the logarithm of what is missing to 1. `share` says which part
-    of the dialogues the deletions are of: of a tenth of them the variance is ten times that of all.
+    raters differ by, which may be far below 0) on the logarithm of what is missing to 1. `share` says which
+    part of the dialogues the deletions are of: of a tenth of them the variance is ten times that of all.
 
-    Where all that raters differ by is in one group, they agree perfectly without it. On a logarithm that would
-    be infinitely far, so it counts as one step: what is missing to 1 divided by e.
+    Where all that raters differ by is in one group, they agree perfectly without it. On a logarithm that is
+    infinitely far, so it counts as one step: what is missing to 1 divided by e.
     """
     from scipy.special import stdtrit
 
