@@ -82,8 +82,8 @@ def agree(judged: Judgements, resampling: Resampling) -> Iterator[AgreementRow]:
     kappa for two crossed raters, and otherwise Krippendorff's alpha.
 
     The intervals of these measures take outputs for independent. Outputs of one item are not, so where items
-    have several, intervals and p also come from leaving out groups of items; the wider interval and the larger
-    p are shown.
+    have several, intervals and p also come from leaving out groups of items; the wider interval and the
+    larger p are shown.
     """
     design = RaterDesign.of(judged)
     is_number = judged.treatment.kind == "number" and judged.treatment.level != "nominal"
