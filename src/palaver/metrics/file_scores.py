@@ -202,7 +202,7 @@ def _notes_of_cuts(systems: Sequence[SystemResponses], metrics: Sequence[Metric]
 def _notes_of_pairs(
     systems: Sequence[SystemResponses], differences: Sequence[MetricDifference], n_replicates: int
 ) -> Iterator[str]:
-    """The pairs that have no item in common, and whether there are too many pairs for few replicates or items."""
+    """Pairs that have no item in common, and whether pairs are too many for the replicates or the items."""
     compared = {(row.system, row.other) for row in differences}
     pairs = combinations([system.name for system in systems], 2)
     apart = [f"{one} and {other}" for one, other in pairs if (one, other) not in compared]
@@ -219,7 +219,7 @@ def _notes_of_pairs(
         )
     n_items = max((row.n for row in differences), default=0)
     least = n_pairs * least_p(n_items)
-    if "exact" in tests and ALPHA <= least:
+    if "exact" in tests and least >= ALPHA:
         yield (
             f"{count_of(n_items, 'item')} cannot give a p (Holm) below {min(1.0, least):.2g} "
             f"with {count_of(n_pairs, 'pair')}: only more items can"

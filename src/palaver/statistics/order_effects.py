@@ -3,8 +3,8 @@
 logit P(first wins) = strength of the first - strength of the second + position + covariates (Davidson &
 Beaver 1977, with a tie as half a win). Standard errors are clustered by item (sandwich), so both orders of
 one item and its repeats count as one observation where they say the same. Quantiles are those of Student's t
-with one degree of freedom less than there are items. Where one of two systems wins whenever it stands first, say,
-the likelihood has no maximum and a standard error means nothing: effects that depend on it are left out.
+with one degree of freedom less than there are items. Where one of two systems wins whenever it stands first,
+say, the likelihood has no maximum and a standard error means nothing: effects that depend on it are left out.
 """
 
 from __future__ import annotations

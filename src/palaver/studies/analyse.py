@@ -266,8 +266,8 @@ def _warnings(table: RatingTable, judged: Sequence[Judgements], study: Study | N
             yield f"{j.criterion}: there is only one item, so the ranking may not hold on another"
         elif np.unique(j.dialogue).size == 1:
             yield (
-                f"{j.criterion}: all {len(j.items):,} items have the same context, so ranking and agreement may "
-                "not hold in another"
+                f"{j.criterion}: all {len(j.items):,} items have the same context, so ranking and agreement "
+                "may not hold in another"
             )
         known = j.score[np.isfinite(j.score)]
         if known.size and j.treatment.kind == "number" and (known == known[0]).all():
