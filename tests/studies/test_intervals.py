@@ -88,6 +88,17 @@ def test_pairs_have_win_rates_clustered_by_context() -> None:
     assert row.p > 0.001  # against a share of one half
 
 
+def test_a_share_of_wins_lies_between_0_and_1() -> None:
+    rows = [
+        {"item": f"i{i}", "system": "a", "against": "b", "rater": f"r{r}", "criterion": "better",
+         "value": "loss" if (i, r) == (0, 0) else "win"}
+        for i in range(4)
+        for r in range(3)
+    ]  # fmt: skip
+    [row] = trust_interval(ratings_from_frame(pl.DataFrame(rows))).rows
+    assert (row.low, row.high) == (0.0, 1.0)  # of so few, nothing is known
+
+
 def test_what_people_did_not_rate_is_refused() -> None:
     with pytest.raises(DataError, match="no criterion was rated by people"):
         trust_interval(ratings_from_frame(a_study(kind="metric")))

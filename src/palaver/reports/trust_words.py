@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from palaver.reports.names import clean
@@ -17,6 +18,13 @@ def first_ahead(row: IntervalRow) -> IntervalRow:
         return row
     turned = replace(row, system=row.against, against=row.system)
     return replace(turned, value=2 * equal - row.value, low=2 * equal - row.high, high=2 * equal - row.low)
+
+
+def share_remark(rows: Sequence[IntervalRow]) -> str:
+    """What the figure of a pairwise criterion is, where there is one."""
+    if not any(row.is_share for row in rows):
+        return ""
+    return "Of pairs compared the figure is the share won by who is ahead (ties half): 0.50 is equality."
 
 
 def widening(row: IntervalRow) -> str:

@@ -366,15 +366,16 @@ def describe_difference(row: IntervalRow) -> str:
     pair = f"{row.criterion}: {row.system} against {row.against}"
     if row.reason:
         return f"{pair}: no interval ({row.reason})"
-    what = f"{show_fixed(row.value)} {show_interval(row.low, row.high)}"
+    share = "share of wins " if row.is_share else ""
+    what = f"{share}{show_fixed(row.value)} {show_interval(row.low, row.high)}"
     wider = row.se / row.se_rows if row.se_rows else float("nan")
     equality = 0.5 if row.is_share else 0.0
     verdict = "they differ" if row.excludes_equality else "not told apart"
     if not row.excludes_equality and not row.low <= equality <= row.high:
         verdict = f"not told apart once all pairs are counted (p {show_fixed(row.adjusted_p, 3)})"
     source = "raters" if row.rater_share > row.dialogue_share else "dialogues"
-    share = max(row.rater_share, row.dialogue_share)
-    more = f"; {share:.0%} of the uncertainty comes from {source}" if share >= 0.5 else ""
+    part = max(row.rater_share, row.dialogue_share)
+    more = f"; {part:.0%} of the uncertainty comes from {source}" if part >= 0.5 else ""
     if wider > 1.05:
         more += f"; rows taken as independent would make it {wider:.1f} times too short"
     return f"{pair}: {what}, {verdict}{more}"

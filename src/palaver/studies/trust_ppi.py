@@ -160,7 +160,7 @@ def _win_rates(people: People, verdicts: Verdicts, prediction: Floats, confidenc
         )  # fmt: skip
         row = _row(judged.criterion, "win rate", judged.systems[i], judged.systems[j], powered)
         raised = {
-            name: getattr(row, name) + 0.5
+            name: float(np.clip(getattr(row, name) + 0.5, 0.0, 1.0))
             for name in ("value", "low", "high", "people_value", "people_low", "people_high")
         }
         yield replace(row, **raised)
