@@ -113,7 +113,7 @@ _FREE = r"""(?<![\w'"-])"""
 _EXCEPTION = re.compile(
     "|".join(rf"{_FREE if words[0] == '-' else ''}{re.escape(words)}(?![\w-])" for words in _IN_PYTHON)
 )
-_COMMAND = re.compile(r"(\b(?:palaver|pip|ray|inspect) [a-z][^`(,;\n]*)")
+_COMMAND = re.compile(r"(\b(?:palaver|pip|ray|inspect log) [a-z][^`(,;\n]*)")
 """A whole command, which stays as it is."""
 _PART = r"""('[^']*'|"[^"]*"|[\w.]+)"""
 _LIST = r"""([\w.]+(?:,[\w.]+)+|[A-Z]+(?: [A-Z]+)*\b|"[^"]*")"""

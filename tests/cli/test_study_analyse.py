@@ -375,7 +375,7 @@ def test_convert_refuses(palaver: Palaver, ratings: Path) -> None:
     assert ran.code == 1
     assert "is there already" in ran.err
     assert "--out" not in ran.err  # it has no such option
-    assert palaver("study", "convert", ratings, "r.docx").code == 1
+    assert palaver("study", "convert", ratings, "r.pdf").code == 1
     assert palaver("study", "convert", "nowhere.csv", "r.csv").code == 1
     Path("bad.csv").write_text(HEAD + "i,a,r,q,3\ni,a,r,q,3,4\n")
     ran = palaver("study", "convert", "bad.csv", "good.csv")

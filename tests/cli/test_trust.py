@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from palaver.cli.options import rating_words
+from palaver.readers.rating_options import RatingOptions, parse_labels
 
 Palaver = Callable[..., Any]
 
@@ -202,3 +207,32 @@ def test_a_file_of_ratings_named_twice_is_said(
     files = (people, judge, judge) if verb == ["trust", "ppi"] else (people, people)
     ran = palaver(*verb, *files)
     assert (ran.code, f"named twice: {files[-1]}" in ran.err) == (1, True), ran.err
+
+
+def test_the_next_step_reads_the_file_as_this_one_did(
+    palaver: Palaver, below_zero: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """Whatever was said about the file, so that the next command can be copied."""
+    head, *rows = below_zero[0].read_text().splitlines()
+    people = tmp_path / "people with other names.csv"
+    said = dict(zip(("item", "rater", "value"), ("zz", "ww", "vv"), strict=True))
+    names = [said.get(name, name) for name in head.split(",")]
+    people.write_text("\n".join([",".join(names), *rows]) + "\n")
+    words = [word for pair in said.items() for word in ("--column", "=".join(pair))]
+    ran = palaver("trust", "interval", people, *words, "--missing", "unsure")
+    following = shlex.split(ran.out.rstrip().splitlines()[-1].removeprefix("next: palaver "))
+    assert following[-8:] == [*words, "--missing", "unsure"]
+    planned = palaver(*following, "--price", "0.4", "--each-person", "30")
+    assert planned.code == 0, planned.err
+    last = shlex.split(planned.out.rstrip().splitlines()[-1])
+    assert last[last.index("--price") :][:4] == ["--price", "0.4", "--each-person", "30"]
+
+
+def test_words_about_a_rating_file_are_said_again_as_they_were_meant() -> None:
+    labels = ["Poor,Good", "q:Bad=1,Fine=2.5", "kind:nominal"]
+    given = RatingOptions(labels=parse_labels(labels), shape="long", sheet="Round 2")
+    words = rating_words(given)
+    again = [text for name, text in pairwise(words) if name == "--labels"]
+    assert parse_labels(again) == given.labels
+    assert words[:2] == ["--shape", "long"]
+    assert words[-2:] == ["--sheet", "Round 2"]

@@ -84,6 +84,8 @@ def test_the_better_judge_comes_first_and_the_test_says_so(result: Any) -> None:
     figures = [result.of("overall", judge)["outputs", "pearson"].value for judge in ("good", "poor")]
     assert of_pearson.difference == pytest.approx(figures[0] - figures[1])
     assert of_pearson.p < 0.05
+    said = "good is closer to people than 1 of 1 other (Spearman, permutation test, Holm over all)."
+    assert said in meta_page(result)  # one test of two; Pearson's is beside it in the table
 
 
 def test_one_person_is_measured_beside_the_others(world: dict[str, np.ndarray], result: Any) -> None:
@@ -248,3 +250,12 @@ def test_a_judge_trained_on_these_ratings_is_refused(world: dict[str, np.ndarray
         row["signature"] = f"mine|1{SEEN}"
     with pytest.raises(UserError, match="mine: trained on these very ratings"):
         meta_evaluate(ratings(world, seen))
+
+
+def test_systems_in_the_same_order_have_a_tau_of_1(world: dict[str, np.ndarray]) -> None:
+    """Three systems: the root of 3 times the root of 3 is not 3."""
+    same = np.arange(3.0) + world["people"].mean(axis=0)[:, :1]
+    rows = [row for k in range(3) for row in rows_of(same, f"p{k}", "overall", "human")]
+    table = ratings_from_frame(pl.DataFrame([*rows, *rows_of(same, "same", "same", "model")]))
+    row = meta_evaluate(table, n_permutations=10).of("overall", "same")["systems", "kendall"]
+    assert row.value == row.low == row.high == 1.0

@@ -111,3 +111,16 @@ def test_too_few_replicates_for_many_pairs_are_said(tmp_path: Path) -> None:
     enough = score_files(path, ["words"], n_replicates=120)
     assert enough.notes == ()
     assert all(pair.p_holm < 0.05 for pair in enough.differences)
+
+
+def test_too_few_items_for_many_pairs_are_said_and_replicates_are_no_remedy(tmp_path: Path) -> None:
+    rows = [
+        {"id": str(i), "system": f"s{k}", "response": "one " * (k + 1), "reference": "one"}
+        for k in range(4)
+        for i in range(6)
+    ]
+    path = tmp_path / "said.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    scores = score_files(path, ["words"], n_replicates=99)
+    assert scores.notes == ("6 items cannot give a p (Holm) below 0.19 with 6 pairs: only more items can",)
+    assert {pair.p_holm for pair in scores.differences} == {6 * 2 / 2**6}

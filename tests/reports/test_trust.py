@@ -64,13 +64,31 @@ def test_an_order_that_other_raters_may_not_find_is_cautioned_of() -> None:
     ]  # fmt: skip
     analysis = analyse(pl.DataFrame(rows), n_replicates=200)
     assert analysis.ranking[0].groups == (("a",), ("b",))
-    said = "The ranking is by these raters. With others a and b would not surely be told apart."
-    assert unsure_orders(analysis, "quality") == said
+    said = "With other raters, and all pairs counted, a and b may not be told apart."
+    assert unsure_orders(analysis, "quality") == (
+        f"The ranking takes raters as they are and every pair alone. {said}"
+    )
     assert said in render_report(analysis)
     assert said in " ".join(shown(print_analysis, analysis).split())
     sure = analyse(ratings(), n_replicates=200)
     assert not unsure_orders(sure, "quality")
-    assert "by these raters" not in render_report(sure)
+    assert "raters as they are and every pair" not in render_report(sure)
+
+
+def test_the_figure_of_pairs_is_said_to_be_a_share() -> None:
+    rng = np.random.default_rng(0)
+    rows = [
+        {"item": f"i{i}", "system": "a", "against": "b", "rater": f"r{r}", "criterion": "better",
+         "value": "win" if rng.random() < 0.6 else "loss"}
+        for i in range(12)
+        for r in range(3)
+    ]  # fmt: skip
+    analysis = analyse(pl.DataFrame(rows), n_replicates=20)
+    told = " ".join(shown(print_analysis, analysis).split())
+    assert "0.50 is equality" in told
+    assert "0.50 is equality" in render_report(analysis)
+    assert "0.50 is equality" not in shown(print_analysis, analyse(ratings(), n_replicates=20))
+    assert "a against b: share of wins 0." in trust_interval(ratings_from_frame(pl.DataFrame(rows))).words[0]
 
 
 def test_without_crossed_raters_there_is_no_section() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -135,3 +135,15 @@ def test_only_methods_that_were_used_are_explained(sample: ModuleType) -> None:
     titles = [m.title for m in methods.methods_used(sample.one_system())]
     assert "Bradley–Terry" in titles
     assert "Correlation between criteria" not in titles
+
+
+def test_measures_without_an_interval_for_one_reason_are_one_line() -> None:
+    why = "no interval: raters never differ"
+    rows = tuple(row("ICC", 1.0, form=form, reason=why) for form in ("ICC(1,1)", "ICC(1,k)"))
+    other = row("Fleiss kappa", 1.0, form="unweighted", reason="another reason")
+    analysis = SimpleNamespace(agreement=(*rows, other))
+    notes = wording.agreement_notes(analysis)  # type: ignore[arg-type]
+    assert [note.split(": ", 1)[1] for note in notes] == [
+        f"ICC(1,1), ICC(1,k): {why}",
+        "Fleiss kappa (unweighted): another reason",
+    ]

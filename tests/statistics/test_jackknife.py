@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from palaver.statistics.jackknife import Deletions, jackknife_interval
+from palaver.statistics.jackknife import Deletions, jackknife_interval, jackknife_p
 
 
 def deletions_of_mean(values, raters=True):
@@ -60,3 +60,19 @@ def test_a_share_of_the_dialogues_narrows_the_interval():
 def test_undefined_deletions_give_no_interval():
     found = jackknife_interval(0.5, Deletions(dialogues=np.array([math.nan, 0.5])))
     assert math.isnan(found.low)
+
+
+@pytest.mark.parametrize("scale", ["correlation", "agreement"])
+def test_a_group_that_holds_all_disagreement_does_not_make_the_interval_endless(scale):
+    one_group = np.array([1.0] + [0.947] * 9)  # ten groups, one with all that raters differ by
+    found = jackknife_interval(0.95, Deletions(dialogues=one_group), scale=scale)
+    assert 0.3 < found.low < 0.9 < found.high < 1
+    mirrored = jackknife_interval(-0.95, Deletions(dialogues=-one_group), scale="correlation")
+    assert -0.9 < mirrored.high < -0.3
+
+
+def test_p_and_interval_say_the_same():
+    without = 0.4 + 0.05 * np.random.default_rng(0).normal(size=12)
+    p = jackknife_p(0.4, Deletions(dialogues=without), scale="agreement")
+    found = jackknife_interval(0.4, Deletions(dialogues=without), scale="agreement", confidence=1 - p)
+    assert found.low == pytest.approx(0, abs=1e-6)

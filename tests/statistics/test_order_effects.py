@@ -77,6 +77,31 @@ def test_a_judge_that_always_says_first_is_told() -> None:
     assert np.isfinite(fit.strengths).all()
 
 
+def test_two_systems_and_few_items_are_no_pull_where_one_always_wins_from_one_place() -> None:
+    """One verdict an item. Taken at their word, the fits find a pull in four of ten such studies."""
+    rng = np.random.default_rng(0)
+    n_defined = rejected = 0
+    for _ in range(150):
+        better_first = rng.random(10) < 0.5
+        wins = (rng.random(10) < np.where(better_first, 0.75, 0.25)).astype(float)
+        fit = fit_order(np.where(better_first, 0, 1), np.where(better_first, 1, 0), wins, np.arange(10))
+        effect = fit.effects["position"]
+        assert bool(fit.reason) == math.isnan(effect.p)
+        n_defined += not fit.reason
+        rejected += effect.p < 0.05
+    assert n_defined > 40
+    assert rejected / 150 < 0.05
+
+
+def test_a_system_that_always_wins_leaves_the_pull_of_the_others() -> None:
+    first, second, wins, item, _ = play(40, position=1.0)
+    best = 3
+    first, second, item = np.r_[first, [best] * 20], np.r_[second, [0] * 20], np.r_[item, np.arange(20)]
+    fit = fit_order(first, second, np.r_[wins, np.ones(20)], item)
+    assert not fit.reason
+    assert fit.effects["position"].low < 1.0 < fit.effects["position"].high
+
+
 def test_flips_tell_bias_from_noise() -> None:
     biased = count_flips([(1.0, 0.0)] * 6 + [(1.0, 1.0)] * 4)
     assert (biased.consistency, biased.bias, biased.noise) == (0.4, 0.6, 0.0)

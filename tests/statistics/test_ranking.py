@@ -323,3 +323,10 @@ def test_wrong_comparisons():
         win_matrix(as_comparisons([0], [2], [1]), 2)
     with pytest.raises(ValueError, match="equally long"):
         comparisons_from_scores([0, 0], [0], [1.0])
+
+
+def test_groups_of_items_are_counted_as_such() -> None:
+    scores = np.array([[1.0, 2.0], [2.0, np.nan], [3.0, 1.0]])
+    apart = paired_bootstrap(scores, ["a", "b"], by=[0, 0, 0], n_replicates=10, rng=0)
+    assert apart.reason == "no system has two scored groups of items: there is nothing to resample"
+    assert "a has 1 scored group of items" in apart.notes

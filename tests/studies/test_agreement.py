@@ -259,3 +259,43 @@ def test_outputs_of_items_of_their_own_have_the_usual_intervals() -> None:
     judged = judgements_of(as_rating_table(pl.DataFrame(rows)), "q", "raw")
     ways = {row.interval for row in measures(judged).values()}
     assert not any("jackknife" in way for way in ways)
+
+
+def test_one_disagreement_leaves_sensible_intervals(tmp_path: Path) -> None:
+    """Without that item raters agree perfectly, which is no reason to know nothing."""
+    rows = [
+        {"item": f"i{i}", "system": s, "rater": f"r{r}", "criterion": "q", "value": value}
+        for i in range(10)
+        for k, s in enumerate("abc")
+        for r in range(3)
+        for value in [(5 if (i + k) % 3 else 2) - ((i, s, r) == (3, "a", 1))]
+    ]
+    for name, row in measures(judge(rows, tmp_path)).items():
+        assert row.value > 0.9, name
+        assert 0.4 < row.low < row.value < row.high <= 1, name
+
+
+def test_intervals_of_three_items_stay_in_bounds_and_p_follows_them(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    quality = 3 * rng.normal(size=(3, 1, 1)) + rng.normal(size=(3, 1, 4)) + 0.3 * rng.normal(size=(3, 3, 4))
+    rows = [
+        {"item": f"i{i}", "system": f"s{s}", "rater": f"r{r}", "criterion": "q", "value": float(value)}
+        for (i, s, r), value in np.ndenumerate(quality)
+    ]
+    judged = judgements_of(as_rating_table(pl.DataFrame(rows)), "q", "raw")
+    outputs = [{**row, "item": f"{row['item']} {row['system']}"} for row in rows]
+    alone = measures(judgements_of(as_rating_table(pl.DataFrame(outputs)), "q", "raw"))
+    for name, row in measures(judged).items():
+        if not name.endswith("k)"):
+            assert row.low >= -1, name
+        if name.startswith("ICC"):
+            assert row.p > 3 * alone[name].p, name
+            assert (row.p < 0.025) == (row.low > 0), name
+
+
+def test_two_items_are_not_surer_than_three(tmp_path: Path) -> None:
+    rows = shared_items(3, 0)
+    three = measures(judgements_of(as_rating_table(pl.DataFrame(rows)), "q", "raw"))
+    fewer = [row for row in rows if row["item"] != "i2"]
+    two = measures(judgements_of(as_rating_table(pl.DataFrame(fewer)), "q", "raw"))
+    assert two["ICC ICC(1,1)"].interval == three["ICC ICC(1,1)"].interval

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from study_strategies import Row, write_csv
 
@@ -69,3 +70,18 @@ def test_what_is_not_compared_is_named(tmp_path: Path) -> None:
         compare_agreement(a, c)
     with pytest.raises(UserError, match="normalisation 'lg'"):
         compare_agreement(a, b, normalise_b="lg")
+
+
+def test_items_of_one_context_are_drawn_together() -> None:
+    """Each item five times over under one context is no more evidence than once."""
+    plain = [ratings(noise, seed, criteria="q") for noise, seed in ((4, 1), (8, 2))]
+    copied = [
+        [{**row, "item": f"{row['item']} {k}", "context": row["item"]} for row in rows for k in range(5)]
+        for rows in plain
+    ]
+    once, together = (
+        compare_agreement(*map(pl.DataFrame, pair), n_replicates=400).differences[0]
+        for pair in (plain, copied)
+    )
+    assert together.n_items_a == together.n_shared == once.n_items_a == 40
+    assert together.high - together.low > 0.8 * (once.high - once.low)

@@ -409,6 +409,24 @@ def test_a_careful_reader_is_warned(name: str, words: str, tmp_path: Path) -> No
     assert not any(words in note for o in others for note in run(EDGES[o], tmp_path, study=None).notes)
 
 
+def test_items_of_one_context_count_as_one_and_that_is_said() -> None:
+    rng = random.Random(0)
+    rows = [
+        {"item": f"i{i}", "system": s, "rater": f"r{r}", "criterion": "q", "value": rng.randint(1, 5)}
+        for i in range(30)
+        for s in "ab"
+        for r in range(2)
+    ]
+    frame = pl.DataFrame(rows)
+    number = pl.col("item").str.slice(1).cast(pl.Int64)
+    apart = analyse(frame, n_replicates=20)
+    shared = analyse(frame.with_columns(context=(number // 5).cast(pl.String)), n_replicates=20)
+    alone = analyse(frame.with_columns(context=pl.lit("chat")), n_replicates=20)
+    assert not apart.notes
+    assert any("fewer than 20 items (those of one context count as one)" in note for note in shared.notes)
+    assert any("all 30 items have the same context" in note for note in alone.notes)
+
+
 def test_one_replicate_is_enough_to_run(tmp_path: Path) -> None:
     found = run(rows_of(), tmp_path, n_replicates=1)
     plain(found)

@@ -11,7 +11,8 @@ import pytest
 from palaver import analyse, ratings_from_frame
 from palaver.errors import DataError
 from palaver.statistics.clusters import clustered_mean
-from palaver.studies.trust import trust_interval
+from palaver.studies.results import IntervalRow
+from palaver.studies.trust import describe_difference, trust_interval
 
 
 def a_study(n_items: int = 12, n_raters: int = 4, systems: str = "abc", **more: Any) -> pl.DataFrame:
@@ -87,6 +88,17 @@ def test_pairs_have_win_rates_clustered_by_context() -> None:
     assert row.p > 0.001  # against a share of one half
 
 
+def test_a_share_of_wins_lies_between_0_and_1() -> None:
+    rows = [
+        {"item": f"i{i}", "system": "a", "against": "b", "rater": f"r{r}", "criterion": "better",
+         "value": "loss" if (i, r) == (0, 0) else "win"}
+        for i in range(4)
+        for r in range(3)
+    ]  # fmt: skip
+    [row] = trust_interval(ratings_from_frame(pl.DataFrame(rows))).rows
+    assert (row.low, row.high) == (0.0, 1.0)  # of so few, nothing is known
+
+
 def test_what_people_did_not_rate_is_refused() -> None:
     with pytest.raises(DataError, match="no criterion was rated by people"):
         trust_interval(ratings_from_frame(a_study(kind="metric")))
@@ -110,3 +122,22 @@ def test_items_drawn_unequally_are_corrected_and_that_is_said() -> None:
     [mean] = [row for row in analysis.intervals if row.system == "a" and not row.against]
     own = [(row["value"], 1 / row["sampling_probability"]) for row in rows if row["system"] == "a"]
     assert mean.value == pytest.approx(sum(v * w for v, w in own) / sum(w for _, w in own))
+
+
+@pytest.mark.parametrize(
+    ("low", "adjusted_p", "said"),
+    [
+        (0.1, 0.01, "they differ"),
+        (0.1, 0.068, "not told apart once all pairs are counted (p 0.068)"),
+        (-0.1, 0.3, "not told apart"),
+    ],
+)
+def test_an_interval_beside_0_that_holds_for_one_pair_only_is_explained(
+    low: float, adjusted_p: float, said: str
+) -> None:
+    row = IntervalRow(
+        criterion="q", system="a", against="b", value=0.5, low=low, high=0.9, p=0.01, adjusted_p=adjusted_p,
+        se=0.2, df=9.0, n=40, n_dialogues=10, n_raters=3, se_rows=0.2, dialogue_share=0.2, rater_share=0.1,
+        confidence=0.95,
+    )  # fmt: skip
+    assert describe_difference(row).split("], ")[1] == said

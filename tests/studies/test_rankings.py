@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 import slow_analysis as slow
 from hypothesis import given, settings
@@ -17,6 +18,7 @@ from palaver.statistics.ranking import win_matrix
 from palaver.studies import read_ratings
 from palaver.studies.judgements import Judgements, judgements_of
 from palaver.studies.rankings import compare_pairs, compare_within_screens, item_means, rank_systems
+from palaver.studies.ratings import as_rating_table
 from palaver.studies.results import RankingRow
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -285,3 +287,34 @@ def test_an_interval_that_would_need_a_bound_says_so(tmp_path: Path) -> None:
     row = ranking(judged_from("\n".join([head, *rows]), tmp_path))["q bradley-terry"]
     assert all(math.isnan(score.low) for score in row.scores)
     assert all(re.match(r"no bound in \d\d% of the draws", reason) for reason in reasons(row).values())
+
+
+def of_contexts(contexts: dict[str, list[str]]) -> Judgements:
+    """Three raters, systems a and b; system -> the context of each of its items."""
+    rng = np.random.default_rng(0)
+    rows = [
+        {"item": f"{context} {i}", "context": context, "system": system, "rater": f"r{r}", "criterion": "q",
+         "value": float(rng.normal())}
+        for system, names in contexts.items()
+        for i, context in enumerate(names)
+        for r in range(3)
+    ]  # fmt: skip
+    return judgements_of(as_rating_table(pl.DataFrame(rows)), "q", "raw")
+
+
+def test_items_of_one_context_say_so() -> None:
+    judged = of_contexts({"a": ["c"] * 6, "b": ["c"] * 6})
+    for row in rank_systems(judged, Resampling.of(0.95, 50, np.random.default_rng(0))):
+        assert "same context" in row.reason
+        assert row.groups == ()
+        assert all("same context" in score.reason for score in row.scores)
+
+
+def test_a_system_of_one_context_says_why_it_has_no_interval() -> None:
+    judged = of_contexts({"a": ["c"] * 6, "b": ["c", "d", "e", "c", "d", "e"]})
+    row = next(rank_systems(judged, Resampling.of(0.95, 50, np.random.default_rng(0))))
+    of = {score.system: score for score in row.scores}
+    assert math.isnan(of["a"].low)
+    assert "same context" in of["a"].reason
+    assert of["b"].low < of["b"].high
+    assert not of["b"].reason

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
 
 from palaver import UserError, ratings_from_frame
-from palaver.studies.trust_ppi import trust_ppi
+from palaver.studies.trust_ppi import describe_worth, trust_ppi
 
 RNG = np.random.default_rng(7)
 QUALITY = RNG.standard_normal((120, 2))
@@ -126,3 +129,17 @@ def test_a_judge_without_overlap_is_refused_with_both_sides_shown() -> None:
         trust_ppi(ratings_from_frame(people()), ratings_from_frame(elsewhere))
     assert "people: i0" in error.value.problems[0]
     assert "j: xi0" in error.value.problems[1]
+
+
+def test_verdicts_that_do_not_shorten_the_interval_are_not_praised() -> None:
+    row = trust_ppi(ratings_from_frame(people()), ratings_from_frame(judge())).rows[0]
+    [plain] = describe_worth(row, "j")
+    assert "not shorter" not in plain
+    [told] = describe_worth(replace(row, low=row.people_low - 0.1, high=row.people_high), "j")
+    assert told.endswith("; yet the interval is not shorter, as people or dialogues are few")
+
+
+def test_a_judge_that_says_one_thing_has_no_ceiling() -> None:
+    same = judge().with_columns(pl.lit(50.0).alias("value"))
+    report = trust_ppi(ratings_from_frame(people()), ratings_from_frame(same))
+    assert all(math.isnan(row.ceiling) and row.weight == 0 for row in report.rows)

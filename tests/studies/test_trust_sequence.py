@@ -69,3 +69,18 @@ def test_betting_needs_a_scale_and_takes_no_judge() -> None:
         trust_sequence(
             table, ratings_from_frame(ratings(1.0).with_columns(rater=pl.lit("j"))), method="betting"
         )
+
+
+def test_criteria_that_are_not_looked_at_are_named() -> None:
+    quality = ratings(0.0)
+    both = pl.concat([quality, quality.with_columns(pl.lit("fluency").alias("criterion"))])
+    report = trust_sequence(ratings_from_frame(both))
+    assert {row.criterion for row in report.rows} == {"quality"}
+    assert "this is about quality; people rated fluency, too" in report.notes
+    assert not any("this is about" in note for note in trust_sequence(ratings_from_frame(quality)).notes)
+
+
+def test_one_rater_is_not_called_raters() -> None:
+    alone = ratings(0.0).with_columns(pl.lit("r0").alias("rater"))
+    alone = alone.unique(["item", "system"], maintain_order=True)
+    assert "(1 rater; at least 3 are needed)" in trust_sequence(ratings_from_frame(alone)).words[0]

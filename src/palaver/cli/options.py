@@ -332,6 +332,21 @@ def _rating_options(
     )
 
 
+def rating_words(given: RatingOptions) -> list[str]:
+    """The same about a rating file as words of another command; its criteria are not among them."""
+    words = [word for pair in given.columns.items() for word in ("--column", "=".join(pair))]
+    if given.shape != "auto":
+        words += ["--shape", given.shape]
+    orders = {
+        name: ",".join(f"{w}={n:g}" for w, n in of.items()) for name, of in given.labels.numbers.items()
+    }
+    orders |= dict.fromkeys(sorted(given.labels.nominal), "nominal")
+    for name, order in orders.items():
+        words += ["--labels", f"{name}:{order}" if name else order]
+    words += [word for text in given.missing for word in ("--missing", text)]
+    return [*words, "--sheet", given.sheet] if given.sheet else words
+
+
 RatingFile = Annotated[
     RatingOptions,
     Fields.among(

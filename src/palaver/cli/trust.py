@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -58,15 +58,16 @@ class TrustInputs:
     judge: str | None = None
     judge_criterion: str | None = None
     study: Path | None = None
-    criteria: Sequence[str] | None = None
+    file_options: RatingOptions = field(default_factory=RatingOptions)
 
     def command(self, verb: str, *more: str) -> str:
         """Another `palaver trust` of the same."""
         named = {"--judge": self.judge, "--judge-criterion": self.judge_criterion, "--study": self.study}
         words = ["palaver", "trust", verb, self.people, *map(str, self.judges), *more]
         words += [word for name, value in named.items() if value for word in (name, str(value))]
-        if self.criteria:
-            words += ["--criteria", self.criteria[0]]
+        words += options.rating_words(self.file_options)
+        if self.file_options.criteria:
+            words += ["--criteria", self.file_options.criteria[0]]
         return shlex.join(words)
 
     def study_file(self, *goal: str) -> str:
@@ -100,7 +101,7 @@ def interval(
     options.refuse_existing(out, force)
     table = read_people(people, study, file_options)
     report = trust_interval(table, confidence=confidence, directions=directions(table.criteria))
-    inputs = TrustInputs(people, study=study, criteria=file_options.criteria)
+    inputs = TrustInputs(people, study=study, file_options=file_options)
     finish(report, out, as_json, inputs.surer_plan(report))
 
 
@@ -134,7 +135,7 @@ def ppi(
         judge_criterion=judge_criterion,
         confidence=confidence,
     )
-    inputs = TrustInputs(people, judges, judge, judge_criterion, study, file_options.criteria)
+    inputs = TrustInputs(people, judges, judge, judge_criterion, study, file_options)
     finish(report, out, as_json, inputs.surer_plan(report))
 
 
@@ -184,7 +185,7 @@ def alt_test(
         n_replicates=replicates or 1000,
         seed=seed,
     )
-    inputs = TrustInputs(people, judges, judge, judge_criterion, study, file_options.criteria)
+    inputs = TrustInputs(people, judges, judge, judge_criterion, study, file_options)
     finish(report, out, as_json, inputs.command("ppi"))
 
 
@@ -235,7 +236,7 @@ def sequence(
         confidence=confidence,
     )
     is_open = any(row.decision == "go on" for row in report.rows)
-    analysis = shlex.join(["palaver", "study", "analyse", people])
+    analysis = shlex.join(["palaver", "study", "analyse", people, *options.rating_words(file_options)])
     finish(report, out, as_json, "collect more ratings, then the same command again" if is_open else analysis)
 
 

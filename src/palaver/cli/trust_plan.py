@@ -107,9 +107,12 @@ def plan(
         typer.echo(f"wrote {study_for_plan}", err=as_json)
         finish(report, out, as_json, f"palaver study serve {study_for_plan}")
         return
+    usual = {"--price": 1.0, "--judge-price": 0.0, "--each-person": 20, "--target": 0.8}
+    costs = {"--price": price, "--judge-price": judge_price, "--each-person": each_person, "--target": target}
     goals = {"--reach": reach, "--budget": budget, "--points": points}
+    goals |= {name: value for name, value in costs.items() if value != usual[name]}
     goal = [word for name, value in goals.items() if value is not None for word in (name, f"{value:g}")]
-    inputs = TrustInputs(people, judges or (), judge, judge_criterion, study, file_options.criteria)
+    inputs = TrustInputs(people, judges or (), judge, judge_criterion, study, file_options)
     finish(report, out, as_json, inputs.study_file(*goal))
 
 
@@ -160,5 +163,5 @@ def calibrate(
         confidence=confidence,
         seed=seed,
     )
-    inputs = TrustInputs(people, judges, judge, judge_criterion, study, file_options.criteria)
+    inputs = TrustInputs(people, judges, judge, judge_criterion, study, file_options)
     finish(report, out, as_json, inputs.command("ppi"))

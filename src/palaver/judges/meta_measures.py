@@ -182,7 +182,7 @@ def of_means(x: Floats, y: Floats) -> Values:
     ]  # (…, 1, systems, systems)
     sign_y = np.sign(y[..., :, None] - y[..., None, :]).astype(np.int8)
     pairs_x, pairs_y = sign_x[..., first, second], sign_y[..., first, second]
-    untied = np.sqrt((pairs_x != 0).sum(axis=-1)) * np.sqrt((pairs_y != 0).sum(axis=-1))
+    untied = np.sqrt((pairs_x != 0).sum(axis=-1) * (pairs_y != 0).sum(axis=-1))
     with np.errstate(invalid="ignore", divide="ignore"):
         kendall = np.where(untied > 0, (pairs_x * pairs_y).sum(axis=-1) / untied, np.nan)
         accuracy = (pairs_x == pairs_y).mean(axis=-1) if first.size else np.full(y.shape[:-1], np.nan)

@@ -34,7 +34,7 @@ from palaver.readers.texts import is_plain_text, read_texts
 from palaver.schema.judge import Need
 from palaver.schema.rating import value_text
 from palaver.schema.response import Response
-from palaver.statistics.bootstrap import Resampling
+from palaver.statistics.bootstrap import Resampling, least_p
 from palaver.tabular import Tabular, columns_of, few, show_number
 
 ALL_RESPONSES = "(all responses)"
@@ -202,19 +202,27 @@ def _notes_of_cuts(systems: Sequence[SystemResponses], metrics: Sequence[Metric]
 def _notes_of_pairs(
     systems: Sequence[SystemResponses], differences: Sequence[MetricDifference], n_replicates: int
 ) -> Iterator[str]:
-    """The pairs that have no item in common, and whether there are too many pairs for so few replicates."""
+    """Pairs that have no item in common, and whether pairs are too many for the replicates or the items."""
     compared = {(row.system, row.other) for row in differences}
     pairs = combinations([system.name for system in systems], 2)
     apart = [f"{one} and {other}" for one, other in pairs if (one, other) not in compared]
     if apart:
         yield f"not compared, for they share no item: {few(apart)}"
     n_pairs = len(compared)
+    tests = {row.test for row in differences}
     least = n_pairs / (1 + n_replicates)
-    if least >= ALPHA:
+    if "bootstrap" in tests and least >= ALPHA:
         needed = math.ceil(n_pairs / ALPHA)
         yield (
             f"{count_of(n_replicates, 'replicate')} cannot give a p (Holm) below {least:.2g} "
             f"with {count_of(n_pairs, 'pair')}: --replicates {needed} or more"
+        )
+    n_items = max((row.n for row in differences), default=0)
+    least = n_pairs * least_p(n_items)
+    if "exact" in tests and least >= ALPHA:
+        yield (
+            f"{count_of(n_items, 'item')} cannot give a p (Holm) below {min(1.0, least):.2g} "
+            f"with {count_of(n_pairs, 'pair')}: only more items can"
         )
 
 

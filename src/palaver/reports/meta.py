@@ -147,13 +147,13 @@ def _sentences(result: MetaEvaluation, criterion: str) -> list[str]:
     if best is not None and best.value == best.value:
         tests = [
             t for t in result.tests
-            if t.criterion == criterion and t.test == "permutation" and best.judge in (t.a, t.b)
+            if t.criterion == criterion and t.measure == best.measure and best.judge in (t.a, t.b)
         ]  # fmt: skip
         behind = [t.b if t.a == best.judge else t.a for t in tests if t.p_holm <= 1 - result.confidence]
         if tests:
             texts.append(
-                f"{best.judge} is closer to people than {len(behind)} of {len(tests)} others "
-                "(permutation test, Holm over all)."
+                f"{best.judge} is closer to people than {len(behind)} of {numbers.some(len(tests), 'other')} "
+                f"({best.measure.capitalize()}, permutation test, Holm over all)."
             )
     n_systems = max((row.n for row in result.ranked(criterion, SYSTEMS)), default=0)
     if 1 < n_systems <= _FEW_SYSTEMS:

@@ -78,7 +78,9 @@ def _print_clear_pairs(result: FileScores, console: Console) -> None:
     lines.print_table(console, table)
     n_pairs = numbers.some(len(result.differences), "pair")
     lines.indented(
-        console, f"clearly apart: p (Holm) below {ALPHA:g}; a file or a pipe gets all {n_pairs}", "dim"
+        console,
+        f"clearly apart: p (Holm) below {ALPHA:g}; palaver metrics --json, or a pipe, has all {n_pairs}",
+        "dim",
     )
 
 

@@ -135,6 +135,8 @@ def _print_trust(analysis: Analysis, console: Console) -> None:
         named = (row.criterion, row.system, row.against)
         table.add_row(*map(lines.name_cell, named), *map(Text, cells), Text(trust_words.widening(row)))
     lines.print_table(console, table)
+    if trust_words.share_remark(shown):
+        lines.indented(console, trust_words.share_remark(shown), "dim")
     if len(rows) > len(shown):
         lines.indented(console, f"and {len(rows) - len(shown)} more pairs: the report has them", "dim")
 

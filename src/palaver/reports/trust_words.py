@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from palaver.reports.names import clean
@@ -17,6 +18,13 @@ def first_ahead(row: IntervalRow) -> IntervalRow:
         return row
     turned = replace(row, system=row.against, against=row.system)
     return replace(turned, value=2 * equal - row.value, low=2 * equal - row.high, high=2 * equal - row.low)
+
+
+def share_remark(rows: Sequence[IntervalRow]) -> str:
+    """What the figure of a pairwise criterion is, where there is one."""
+    if not any(row.is_share for row in rows):
+        return ""
+    return "Of pairs compared the figure is the share won by who is ahead (ties half): 0.50 is equality."
 
 
 def widening(row: IntervalRow) -> str:
@@ -43,7 +51,8 @@ def unsure_orders(analysis: Analysis, criterion: str) -> str:
     named = " or ".join(pairs)
     if len(pairs) > 2:
         named = f"{', '.join(pairs[:2])} or {some(len(pairs) - 2, 'more pair')}"
-    return f"The ranking is by these raters. With others {named} would not surely be told apart."
+    told = "The ranking takes raters as they are and every pair alone."
+    return f"{told} With other raters, and all pairs counted, {named} may not be told apart."
 
 
 def trust_sentences(analysis: Analysis) -> list[str]:

@@ -137,8 +137,13 @@ def agreement_notes(analysis: Analysis) -> list[str]:
     """What was left out of a coefficient that is there, or why it has no interval."""
     rows = [row for row in analysis.agreement if math.isfinite(row.value)]
     notes = [f"{clean(row.criterion)}: {clean(note)}" for row in rows for note in row.notes]
+    measures: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        if row.reason:
+            measures.setdefault((row.criterion, row.reason), []).append(measure_name(row))
     notes += [
-        f"{clean(row.criterion)}: {measure_name(row)}: {clean(row.reason)}" for row in rows if row.reason
+        f"{clean(criterion)}: {', '.join(names)}: {clean(reason)}"
+        for (criterion, reason), names in measures.items()
     ]
     return list(dict.fromkeys(notes))
 

@@ -142,11 +142,12 @@ def _standardise(values: Floats) -> Floats:
     if abs(exponent) > 300:  # sums or squares would overflow, or vanish
         values = np.ldexp(values, -exponent)
     centred = values - values.mean()
-    return np.asarray(centred / np.sqrt(centred @ centred))
+    # sums and no product of vectors: on a busy machine the threads of BLAS would wait for each other
+    return np.asarray(centred / np.sqrt(np.square(centred).sum()))
 
 
 def _r(a: Floats, b: Floats) -> float:
-    return float(np.clip(_standardise(a) @ _standardise(b), -1.0, 1.0))
+    return float(np.clip((_standardise(a) * _standardise(b)).sum(), -1.0, 1.0))
 
 
 def _pearson(a: Floats, b: Floats) -> tuple[float, float]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -22,6 +23,8 @@ Scale = Literal["plain", "correlation", "share", "agreement"]
 N_GROUPS = 20
 """Of more clusters, some are left out together."""
 _NEAR_ONE = 1 - 1e-9
+_MOST_REACHED = 1 / math.e
+"""The least that leaving out a group may leave of the way to 1 (or -1): logarithms of nothing have no end."""
 
 
 def deletion_groups(codes: Ints, rng: np.random.Generator) -> Ints:
@@ -45,8 +48,11 @@ def jackknife_interval(
     """The interval around `value`.
 
     A correlation is taken on Fisher's z, a share (of 0 to 1) on the arcsine scale, an agreement (1 minus what
-    raters differ by) on the logarithm of what is missing to 1. `share` says which part
-    of the dialogues the deletions are of: of a tenth of them the variance is ten times that of all.
+    raters differ by, which may be far below 0) on the logarithm of what is missing to 1. `share` says which
+    part of the dialogues the deletions are of: of a tenth of them the variance is ten times that of all.
+
+    Where all that raters differ by is in one group, they agree perfectly without it. On a logarithm that is
+    infinitely far, so it counts as one step: what is missing to 1 divided by e.
     """
     from scipy.special import stdtrit
 
@@ -71,7 +77,7 @@ def jackknife_p(value: float, without: Deletions, *, scale: Scale = "plain") -> 
 
 def _spread(value: float, without: Deletions, scale: Scale, share: float) -> tuple[float, float, float]:
     """The value on its scale, its variance there, and the degrees of freedom of that."""
-    turn, _ = _SCALES[scale]
+    turn = partial(_turned, value, scale)
     parts = {"dialogues": _variance(turn(without.dialogues), share)}
     for name, values in (("raters", without.raters), ("crossings", without.crossings)):
         if values is not None:
@@ -84,7 +90,7 @@ def _spread(value: float, without: Deletions, scale: Scale, share: float) -> tup
         raters = _Part(max(0.0, raters.variance - surplus), raters.df)
     both = dialogues.variance + raters.variance - crossings.variance
     variance = max(dialogues.variance, raters.variance, both)
-    centre = float(turn(np.array([value]))[0])
+    centre = float(_SCALES[scale][0](np.array([value]))[0])
     spread = sum(p.variance**2 / p.df for p in (dialogues, raters) if p.df and p.variance > 0)
     df = (dialogues.variance + raters.variance) ** 2 / spread if spread else math.inf
     return centre, variance, min(df, 1e6)
@@ -107,6 +113,16 @@ def _variance(values: ArrayLike, share: float) -> _Part:
         return _Part(math.nan, 0)
     deviations = known - known.mean()
     return _Part(float((known.size - 1) / known.size * (deviations @ deviations)) * share, known.size - 1)
+
+
+def _turned(value: float, scale: Scale, values: Floats) -> Floats:
+    """Values without groups on their scale, where none is infinitely far from `value`."""
+    if scale in ("correlation", "agreement"):
+        values = np.minimum(values, 1 - (1 - value) * _MOST_REACHED)
+    if scale == "correlation":
+        values = np.maximum(values, (1 + value) * _MOST_REACHED - 1)
+    turn, _ = _SCALES[scale]
+    return turn(values)
 
 
 def _fisher(values: Floats) -> Floats:

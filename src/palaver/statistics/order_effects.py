@@ -3,7 +3,8 @@
 logit P(first wins) = strength of the first - strength of the second + position + covariates (Davidson &
 Beaver 1977, with a tie as half a win). Standard errors are clustered by item (sandwich), so both orders of
 one item and its repeats count as one observation where they say the same. Quantiles are those of Student's t
-with one degree of freedom less than there are items.
+with one degree of freedom less than there are items. Where one of two systems wins whenever it stands first,
+say, the likelihood has no maximum and a standard error means nothing: effects that depend on it are left out.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ _RIDGE = 1e-6
 """Keeps strengths finite where a system wins everything."""
 _FORETOLD = 0.05
 """Where no verdict is farther from its chance, the fit is perfect and its standard errors mean nothing."""
+_HELD = 0.1
+"""An effect that ten times the ridge moves farther is held by nothing else: its estimate has no bound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,12 +112,18 @@ def fit_order(
     if np.abs(y - _chance(design @ weights)).max() < _FORETOLD:
         reason = "every verdict follows from place and system without exception: no effect has an estimate"
         return OrderFit(strengths=strengths, effects=missing, n=y.size, reason=reason)
+    moved = np.abs(_logistic(design, y, cluster, ridge=10 * _RIDGE)[0] - weights)
     variances = np.diag(covariance)
     effects = {
-        name: effect_of(name, weights[k], variances[k], int(cluster.max()), confidence)
+        name: missing[name]
+        if moved[k] > _HELD
+        else effect_of(name, weights[k], variances[k], int(cluster.max()), confidence)
         for k, name in enumerate(names, start=n_systems)
     }
-    return OrderFit(strengths=strengths, effects=effects, n=y.size)
+    unbound = [name for k, name in enumerate(names, start=n_systems) if moved[k] > _HELD]
+    if unbound:
+        reason = f"no estimate of {' and '.join(unbound)}: where it would show, verdicts have no exception"
+    return OrderFit(strengths=strengths, effects=effects, n=y.size, reason=reason)
 
 
 def count_flips(outcomes: Sequence[tuple[float, float]]) -> Flips:
@@ -145,10 +154,10 @@ def _chance(logits: Floats) -> Floats:
     return chance
 
 
-def _logistic(design: Floats, y: Floats, cluster: Ints) -> tuple[Floats, Floats]:
+def _logistic(design: Floats, y: Floats, cluster: Ints, ridge: float = _RIDGE) -> tuple[Floats, Floats]:
     """Newton's method, and the clustered sandwich covariance."""
     weights = np.zeros(design.shape[1])
-    penalty = _RIDGE * len(y) * np.eye(design.shape[1])
+    penalty = ridge * len(y) * np.eye(design.shape[1])
     for _ in range(_STEPS):
         p = _chance(design @ weights)
         gradient = design.T @ (y - p) - penalty @ weights

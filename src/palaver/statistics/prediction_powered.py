@@ -58,7 +58,7 @@ class PredictionPowered:
     @property
     def ceiling(self) -> float:
         """The most that any number of the judge's verdicts can multiply the people by: 1 / (1 - rho^2)."""
-        return 1 / (1 - self.correlation**2) if abs(self.correlation) < 1 else math.inf
+        return math.inf if abs(self.correlation) >= 1 else 1 / (1 - self.correlation**2)
 
 
 def prediction_powered_mean(

@@ -229,15 +229,19 @@ def paired_bootstrap(
     drawn = None
     n_drawn = counts
     if by is not None:
-        drawn, n_groups = dense_codes("by", np.asarray(by)[kept])
-        n_drawn = (_sums_by(known, drawn, n_groups) > 0).sum(axis=0)
+        codes, n_groups = dense_codes("by", np.asarray(by)[kept])
+        if n_groups < len(table):
+            drawn = codes
+            n_drawn = (_sums_by(known, drawn, n_groups) > 0).sum(axis=0)
+    one, more = ("scored item", "scored items")
+    if drawn is not None:
+        one, more = ("scored group of items", "scored groups of items")
     usable = n_drawn >= 2
     dropped = int((~kept).sum())
     notes = [*notes_of({"items without any score": dropped})]
     for name, count in zip(systems, n_drawn.tolist(), strict=True):
         if count < 2:
-            items = "item" if count == 1 else "items"
-            notes.append(f"{name} has {count or 'no'} scored {items}")
+            notes.append(f"{name} has {count or 'no'} {one if count == 1 else more}")
     # Centred, the sums keep their last digits whatever constant the scores carry.
     centre = float(table[known].mean()) if known.any() else 0.0
     centred = np.where(known, table - centre, 0.0)
@@ -248,7 +252,7 @@ def paired_bootstrap(
         reason = ""
     else:
         samples = np.full((n_replicates, n_systems), np.nan)
-        reason = "no system has two scored items: there is nothing to resample"
+        reason = f"no system has two {more}: there is nothing to resample"
     tolerance = _ROUNDING * float(np.abs(centred).max(initial=0.0))
     return PairedBootstrap.from_samples(
         samples + centre,

@@ -22,6 +22,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from palaver.errors import count_of
 from palaver.statistics.bootstrap import Floats, check_fraction
 from palaver.statistics.clusters import FEWEST_RATERS, ClusterInterval, clustered_difference, clustered_mean
 from palaver.statistics.prediction_powered import prediction_powered_mean
@@ -117,7 +118,9 @@ def clustered_look(
         ).together
     few_raters = 0 < interval.n_raters < FEWEST_RATERS
     if interval.reason or few_raters:
-        reason = interval.reason or f"{interval.n_raters} raters; at least {FEWEST_RATERS} are needed"
+        reason = (
+            interval.reason or f"{count_of(interval.n_raters, 'rater')}; at least {FEWEST_RATERS} are needed"
+        )
         return Look(
             n_ratings=n, n_dialogues=shared, value=interval.value, low=math.nan, high=math.nan,
             decision="go on", reason=reason,

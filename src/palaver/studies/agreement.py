@@ -11,7 +11,7 @@ from palaver.schema.scale import Level
 from palaver.statistics.alpha import AlphaResult, alpha_long
 from palaver.statistics.bootstrap import Resampling
 from palaver.statistics.icc import IccForm, icc_long
-from palaver.statistics.jackknife import Deletions, Scale, deletion_groups, jackknife_interval
+from palaver.statistics.jackknife import Deletions, Scale, deletion_groups, jackknife_interval, jackknife_p
 from palaver.statistics.kappa import (
     KappaResult,
     PairwiseKappa,
@@ -82,7 +82,8 @@ def agree(judged: Judgements, resampling: Resampling) -> Iterator[AgreementRow]:
     kappa for two crossed raters, and otherwise Krippendorff's alpha.
 
     The intervals of these measures take outputs for independent. Outputs of one item are not, so where items
-    have several the intervals also come from leaving out groups of items, and the wider ones are shown.
+    have several, intervals and p also come from leaving out groups of items; the wider interval and the
+    larger p are shown.
     """
     design = RaterDesign.of(judged)
     is_number = judged.treatment.kind == "number" and judged.treatment.level != "nominal"
@@ -103,7 +104,7 @@ def agree(judged: Judgements, resampling: Resampling) -> Iterator[AgreementRow]:
 def _rows_with_items(judged: Judgements, resampling: Resampling) -> Iterator[AgreementRow]:
     pairs = np.unique(judged.dialogue.astype(np.int64) * judged.n_units + judged.unit).size
     n_dialogues = np.unique(judged.dialogue).size
-    if not 2 < n_dialogues < pairs or judged.score.size > MOST_RATINGS:
+    if not 1 < n_dialogues < pairs or judged.score.size > MOST_RATINGS:
         yield from _rows(judged, resampling)
         return
     group = deletion_groups(judged.dialogue.astype(np.int64), np.random.default_rng(0))
@@ -115,12 +116,18 @@ def _rows_with_items(judged: Judgements, resampling: Resampling) -> Iterator[Agr
 
 
 def _widened(row: AgreementRow, without: Floats, confidence: float) -> AgreementRow:
-    scale: Scale = "correlation" if "kappa" in row.measure else "agreement"
-    interval = jackknife_interval(row.value, Deletions(dialogues=without), scale=scale, confidence=confidence)
+    # of single ratings it lies between -1 and 1, of means over k raters anywhere below 1
+    scale: Scale = "agreement" if row.form.endswith("k)") else "correlation"
+    deletions = Deletions(dialogues=without)
+    interval = jackknife_interval(row.value, deletions, scale=scale, confidence=confidence)
     if np.isnan(row.low) or np.isnan(interval.low):
         return row
+    p = jackknife_p(row.value, deletions, scale=scale)
+    if row.measure == "ICC":  # of one side, as that of F
+        p = p / 2 if row.value > 0 else 1 - p / 2
     return replace(
         row,
+        p=row.p if np.isnan(row.p) else float(np.fmax(row.p, p)),
         low=min(row.low, interval.low),
         high=max(row.high, interval.high),
         interval=f"{row.interval}, {_JACKKNIFE}",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from palaver.statistics.icc_difference import IccDifference, RatedOutputs, compa
 from palaver.statistics.significance import holm
 from palaver.studies.agreement import RaterDesign
 from palaver.studies.analyse import PACKAGES, check_settings
-from palaver.studies.judgements import Judgements, judgements_of, shared_codes
+from palaver.studies.judgements import Judgements, contexts_of, judgements_of, shared_codes
 from palaver.studies.ratings import RatingTable, as_rating_table
 from palaver.tabular import columns_of, few
 
@@ -102,11 +102,14 @@ def compare_agreement(
         if criterion not in common
     ]
     rows: list[AgreementDifference] = []
+    contexts = contexts_of(tables[0]) | contexts_of(tables[1])
     for criterion in common:
-        judged = (judgements_of(tables[0], criterion, normalise), judgements_of(tables[1], criterion, other))
+        judged = [judgements_of(tables[0], criterion, normalise), judgements_of(tables[1], criterion, other)]
         if any(j.treatment.kind != "number" or j.treatment.level == "nominal" for j in judged):
             notes.append(f"{criterion}: choices have no ICC, so not compared")
             continue
+        if contexts:  # items of one context are drawn together
+            judged = [replace(j, items=j.items.replace(contexts)) for j in judged]
         stream = np.random.SeedSequence([seed, *criterion.encode()])
         rows += _compare(judged, confidence, n_replicates, np.random.default_rng(stream))
     if not rows:
@@ -133,7 +136,7 @@ def compare_agreement(
 
 
 def _compare(
-    judged: tuple[Judgements, Judgements], confidence: float, n_replicates: int, rng: np.random.Generator
+    judged: Sequence[Judgements], confidence: float, n_replicates: int, rng: np.random.Generator
 ) -> Iterator[AgreementDifference]:
     designs = [RaterDesign.of(j) for j in judged]
     places, _ = shared_codes(judged, "item")
@@ -169,7 +172,7 @@ def _compare(
 
 def _row(
     result: IccDifference,
-    judged: tuple[Judgements, Judgements],
+    judged: Sequence[Judgements],
     designs: list[RaterDesign],
     quoted: bool,
     notes: list[str],

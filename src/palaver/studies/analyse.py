@@ -258,10 +258,17 @@ def _warnings(table: RatingTable, judged: Sequence[Judgements], study: Study | N
         yield "there is only one rater: agreement cannot be measured, and the ranking is one person's opinion"
     few = sorted(j.criterion for j in judged if 1 < np.unique(j.dialogue).size < FEW_ITEMS)
     if few and any(len(j.systems) > 1 for j in judged):
-        yield f"{', '.join(few)}: fewer than {FEW_ITEMS} items, so rankings are too sure of themselves"
+        shared = any(np.unique(j.dialogue).size < len(j.items) for j in judged if j.criterion in few)
+        counted = f"{FEW_ITEMS} items" + (" (those of one context count as one)" if shared else "")
+        yield f"{', '.join(few)}: fewer than {counted}, so rankings are too sure of themselves"
     for j in judged:
         if len(j.items) == 1:
             yield f"{j.criterion}: there is only one item, so the ranking may not hold on another"
+        elif np.unique(j.dialogue).size == 1:
+            yield (
+                f"{j.criterion}: all {len(j.items):,} items have the same context, so ranking and agreement "
+                "may not hold in another"
+            )
         known = j.score[np.isfinite(j.score)]
         if known.size and j.treatment.kind == "number" and (known == known[0]).all():
             yield f"{j.criterion}: all ratings are equal, so agreement is undefined and no system is ahead"

@@ -117,7 +117,7 @@ def _groups(items: Sequence[Ints], raters: Sequence[Ints], n_raters: int) -> dic
     starts = np.cumsum([item.size for item in items])[:-1]
     item, rater = np.concatenate(items), np.concatenate(raters)
     groups = {}
-    if np.unique(item).size > 2:
+    if np.unique(item).size > 1:
         groups["dialogues"] = deletion_groups(item, rng)
     if groups and np.unique(rater).size >= FEWEST_RATERS:
         groups["raters"] = deletion_groups(rater, rng)

@@ -103,7 +103,8 @@ def _win_rates(judged: Judgements, dialogue: Ints, confidence: float) -> Iterato
             interval, value=interval.value + 0.5, low=interval.low + 0.5, high=interval.high + 0.5
         )
         row = _row(judged.criterion, judged.systems[i], judged.systems[j], shifted)
-        yield replace(row, is_share=True)
+        low, high = np.clip([row.low, row.high], 0.0, 1.0).tolist()
+        yield replace(row, low=low, high=high, is_share=True)
 
 
 def _counts(judged: Judgements, rows: NDArray[np.bool_]) -> Floats | None:

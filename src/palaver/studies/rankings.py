@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from palaver.statistics.bootstrap import Resampling
 from palaver.statistics.bradley_terry import bradley_terry_bootstrap
@@ -28,12 +27,22 @@ STATIC = TrueSkillSettings(tau=0.0, draw_probability="observed")
 """Systems do not learn from being rated, so skills have no drift; draws are as frequent as in the data."""
 _UNSURE = "the interval cannot show how sure this is"
 _ONE_ITEM = "one item only, so there is no interval"
+_ONE_CONTEXT = "all items have the same context: there is nothing to resample"
 _NO_WIDTH = 1e-9
 """Means on items closer than this part of the largest are the same, but for rounding."""
 
 
 def rank_systems(judged: Judgements, resampling: Resampling) -> Iterator[RankingRow]:
     """One row per method; for boxes one bootstrap row per box that reports something."""
+    is_one_context = len(judged.items) > 1 and np.unique(judged.dialogue).size == 1
+    for row in _rankings(judged, resampling):
+        if is_one_context:
+            scores = tuple(replace(score, reason=_ONE_CONTEXT) for score in row.scores)
+            row = replace(row, reason=_ONE_CONTEXT, scores=scores)
+        yield row
+
+
+def _rankings(judged: Judgements, resampling: Resampling) -> Iterator[RankingRow]:
     if judged.treatment.kind == "boxes":
         for option in judged.treatment.options:
             if option not in judged.treatment.exclusive:
@@ -129,10 +138,11 @@ def _bootstrap_row(
         item, system = np.r_[item, item], np.r_[system, judged.against]
         score = np.r_[score, 1 - score]
     table = item_means(score, item, system, len(judged.items), len(judged.systems))
+    dialogue = _dialogue_of_item(judged)
     result = paired_bootstrap(
         table,
         judged.systems,
-        by=_dialogue_of_item(judged),
+        by=dialogue,
         n_replicates=resampling.n_replicates,
         confidence=resampling.confidence,
         rng=resampling.rng,
@@ -140,7 +150,9 @@ def _bootstrap_row(
     known = np.isfinite(score)
     counts = np.bincount(system if known.all() else system[known], minlength=len(judged.systems))
     pair = judged.treatment.kind == "pair"
-    reasons = [_reason_of_mean(table[:, i], score, system == i, pair) for i in range(len(judged.systems))]
+    reasons = [
+        _reason_of_mean(table[:, i], dialogue, score[system == i], pair) for i in range(len(judged.systems))
+    ]
     return _row(criterion, "bootstrap", unit, result, result.means, counts, reasons)
 
 
@@ -151,16 +163,19 @@ def _dialogue_of_item(judged: Judgements) -> Ints:
     return dialogue
 
 
-def _reason_of_mean(item_means: Floats, score: Floats, own: NDArray[np.bool_], pair: bool) -> str:
+def _reason_of_mean(item_means: Floats, dialogue: Ints, scores: Floats, pair: bool) -> str:
     """Why the interval of a system's mean is missing or has no width; empty where items differ."""
-    means = item_means[np.isfinite(item_means)]
+    known = np.isfinite(item_means)
+    means = item_means[known]
     if means.size == 0:
         return ""
     if means.size == 1:
         return _ONE_ITEM
+    if np.unique(dialogue[known]).size == 1:
+        return "all its items have the same context, so there is no interval"
     if np.ptp(means) > _NO_WIDTH * max(1.0, float(np.abs(means).max())):
         return ""
-    scores = score[own & np.isfinite(score)]
+    scores = scores[np.isfinite(scores)]
     if (scores != scores[0]).any():
         return f"the same mean on every item: {_UNSURE}"
     if not pair:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +23,7 @@ from palaver.studies.intervals import clustered_intervals
 from palaver.studies.judgements import Floats, Ints, Judgements, contexts_of, judgements_of
 from palaver.studies.ratings import ASKED, RatingTable
 from palaver.studies.results import IntervalRow
-from palaver.tabular import Tabular, columns_of, show_fixed, show_interval
+from palaver.tabular import Tabular, columns_of, few, show_fixed, show_interval
 
 PACKAGES = ("palaver", "numpy", "scipy", "polars")
 
@@ -84,10 +84,18 @@ def make_report(
     run = record_run(f"trust {method}", seed=seed, config=config, data=data, packages=PACKAGES)
     reading = [note for table in tables for note in table.reading.notes]
     own = [note for row in rows for note in getattr(row, "notes", ())]
-    unique = tuple(dict.fromkeys([*reading, *own, *notes]))
+    unique = tuple(dict.fromkeys([*reading, *own, *notes, *_criteria_left(tables[0], config)]))
     return TrustReport(
         method=method, run=run, rows=tuple(rows), row_type=row_type, words=tuple(words), notes=unique
     )
+
+
+def _criteria_left(people: RatingTable, config: Mapping[str, object]) -> Iterator[str]:
+    """What a report of one criterion does not look at."""
+    criterion = config.get("criterion")
+    others = [name for name in criteria_of_people(people) if name != criterion]
+    if criterion and others:
+        yield f"this is about {criterion}; people rated {few(others)}, too"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -358,12 +366,16 @@ def describe_difference(row: IntervalRow) -> str:
     pair = f"{row.criterion}: {row.system} against {row.against}"
     if row.reason:
         return f"{pair}: no interval ({row.reason})"
-    what = f"{show_fixed(row.value)} {show_interval(row.low, row.high)}"
+    share = "share of wins " if row.is_share else ""
+    what = f"{share}{show_fixed(row.value)} {show_interval(row.low, row.high)}"
     wider = row.se / row.se_rows if row.se_rows else float("nan")
+    equality = 0.5 if row.is_share else 0.0
     verdict = "they differ" if row.excludes_equality else "not told apart"
+    if not row.excludes_equality and not row.low <= equality <= row.high:
+        verdict = f"not told apart once all pairs are counted (p {show_fixed(row.adjusted_p, 3)})"
     source = "raters" if row.rater_share > row.dialogue_share else "dialogues"
-    share = max(row.rater_share, row.dialogue_share)
-    more = f"; {share:.0%} of the uncertainty comes from {source}" if share >= 0.5 else ""
+    part = max(row.rater_share, row.dialogue_share)
+    more = f"; {part:.0%} of the uncertainty comes from {source}" if part >= 0.5 else ""
     if wider > 1.05:
         more += f"; rows taken as independent would make it {wider:.1f} times too short"
     return f"{pair}: {what}, {verdict}{more}"

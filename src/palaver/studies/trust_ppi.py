@@ -113,6 +113,8 @@ def describe_worth(row: PpiRow, judge: str) -> Iterator[str]:
     worth = f"your {row.n_unrated:,} further verdicts of {judge} are worth {row.worth_dialogues:.0f} more "
     worth += f"dialogues rated by people (there are {row.n_rated}); more verdicts can at most make "
     worth += f"{row.n_rated} count as {row.n_rated * row.ceiling:.0f}"
+    if row.high - row.low >= row.people_high - row.people_low:
+        worth += "; yet the interval is not shorter, as people or dialogues are few"
     yield f"{said}; people alone: {alone}. {worth}"
 
 
@@ -158,7 +160,7 @@ def _win_rates(people: People, verdicts: Verdicts, prediction: Floats, confidenc
         )  # fmt: skip
         row = _row(judged.criterion, "win rate", judged.systems[i], judged.systems[j], powered)
         raised = {
-            name: getattr(row, name) + 0.5
+            name: float(np.clip(getattr(row, name) + 0.5, 0.0, 1.0))
             for name in ("value", "low", "high", "people_value", "people_low", "people_high")
         }
         yield replace(row, **raised)
