@@ -259,7 +259,7 @@ def test_simulated_truth_has_no_negative_zero(palaver: Palaver) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--out", "r.xlsx"], "cannot tell the format of 'r.xlsx'"),
+        (["--out", "r.xls"], "cannot tell the format of 'r.xls'"),
         (["--raters", 2], "3 raters per item cannot be drawn from 2 raters"),
         (["--careless", 2], "careless and j_shaped are shares"),
         (["--noise", "nan"], "noise is a standard deviation"),

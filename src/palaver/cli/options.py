@@ -347,6 +347,19 @@ RatingFile = Annotated[
 """How a rating file is to be understood, where the user says so."""
 
 
+def said_about_file(given: RatingOptions) -> list[str]:
+    """The options, besides --criteria, that say the same about a rating file once more."""
+    words = [word for name, column in given.columns.items() for word in ("--column", f"{name}={column}")]
+    if given.shape != "auto":
+        words += ["--shape", given.shape]
+    for criterion, numbers in given.labels.numbers.items():
+        pairs = ",".join(f"{word}={number:g}" for word, number in numbers.items())
+        words += ["--labels", f"{criterion}:{pairs}" if criterion else pairs]
+    words += [word for name in sorted(given.labels.nominal) for word in ("--labels", f"{name}:nominal")]
+    words += [word for missing in given.missing for word in ("--missing", missing)]
+    return [*words, "--sheet", given.sheet] if given.sheet else words
+
+
 def refuse_existing(out: Path | None, force: bool) -> None:
     """`--out` that exists needs --force; an empty folder is nothing to lose."""
     if out is None or force or not out.exists() or (out.is_dir() and not any(out.iterdir())):

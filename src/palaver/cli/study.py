@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, get_args
 
@@ -296,14 +296,17 @@ def power(
     if pilot is not None:
         made_up = {"--items": items, "--raters": raters, "--studies": studies, "--difference": difference}
         _refuse_made_up(made_up, habits)
-        table = read_people(pilot, study, RatingOptions(columns=options.parse_columns(column) or {}))
+        file_options = RatingOptions(columns=options.parse_columns(column) or {})
+        table = read_people(pilot, study, file_options)
         wanted = best_difference(table, criterion) if points is None else points
         report = trust_plan(
             table, prices=Prices(rating=1.0), available=1000, criterion=criterion, difference=wanted,
             power=target,
         )  # fmt: skip
-        inputs = TrustInputs(str(pilot), study=study, criteria=[criterion] if criterion else None)
-        finish(report, None, as_json, inputs.study_file("--points", f"{wanted:.3g}"))
+        said = replace(file_options, criteria=[criterion] if criterion else None)
+        words = ["--points", f"{wanted:.3g}", *([] if target == 0.8 else ["--target", f"{target:g}"])]
+        inputs = TrustInputs(str(pilot), study=study, file=said)
+        finish(report, None, as_json, inputs.study_file(report, *words))
         return
     if study is not None or column:
         raise UsageError(f"{'--study' if study else '--column'} is about a pilot", "give it with --from")

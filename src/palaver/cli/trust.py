@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +14,7 @@ from rich.console import Console
 from palaver.cli import options
 from palaver.cli.messages import print_json
 from palaver.cli.study_analyse import rating_sources
-from palaver.errors import UsageError, UserError
+from palaver.errors import UsageError, UserError, count_of
 from palaver.files import write_atomically
 from palaver.judges import directions
 from palaver.readers.rating_options import RatingOptions
@@ -24,6 +24,7 @@ from palaver.studies import RatingTable, load_study
 from palaver.studies.ratings import read_rating_table
 from palaver.studies.trust import TrustReport, trust_interval
 from palaver.studies.trust_alt import CLOSENESS, trust_alt_test
+from palaver.studies.trust_plan import dialogues_of
 from palaver.studies.trust_ppi import trust_ppi
 from palaver.studies.trust_sequence import METHODS, trust_sequence
 
@@ -58,21 +59,34 @@ class TrustInputs:
     judge: str | None = None
     judge_criterion: str | None = None
     study: Path | None = None
-    criteria: Sequence[str] | None = None
+    file: RatingOptions = field(default_factory=RatingOptions)
+    """What was said about the people's file."""
 
     def command(self, verb: str, *more: str) -> str:
         """Another `palaver trust` of the same."""
         named = {"--judge": self.judge, "--judge-criterion": self.judge_criterion, "--study": self.study}
         words = ["palaver", "trust", verb, self.people, *map(str, self.judges), *more]
         words += [word for name, value in named.items() if value for word in (name, str(value))]
-        if self.criteria:
-            words += ["--criteria", self.criteria[0]]
-        return shlex.join(words)
+        if self.file.criteria:
+            words += ["--criteria", self.file.criteria[0]]
+        return shlex.join([*words, *options.said_about_file(self.file)])
 
-    def study_file(self, *goal: str) -> str:
-        """The same plan once more, as a study file."""
+    def analysis(self) -> str:
+        """The analysis of the people's ratings."""
+        study = ["--study", str(self.study)] if self.study else []
+        said = options.said_about_file(self.file)
+        return shlex.join(["palaver", "study", "analyse", self.people, *study, *said])
+
+    def study_file(self, report: TrustReport, *goal: str) -> str:
+        """The last plan once more, as a study file; the study has to have as many dialogues."""
+        n_dialogues = report.rows[-1].dialogues
+        if n_dialogues is None:
+            return ""
         design = [] if self.study else ["--study", "study.toml"]
-        return self.command("plan", *goal, *design, "--study-for-plan", "plan.toml")
+        command = self.command("plan", *goal, *design, "--study-for-plan", "plan.toml")
+        if self.study and n_dialogues > len(dialogues_of(load_study(self.study))):
+            return f"put {count_of(n_dialogues, 'item')} into {self.study}, then {command}"
+        return command
 
     def surer_plan(self, report: TrustReport) -> str:
         """The plan of a study twice as sure of the first criterion's differences, if there are any."""
@@ -100,7 +114,7 @@ def interval(
     options.refuse_existing(out, force)
     table = read_people(people, study, file_options)
     report = trust_interval(table, confidence=confidence, directions=directions(table.criteria))
-    inputs = TrustInputs(people, study=study, criteria=file_options.criteria)
+    inputs = TrustInputs(people, study=study, file=file_options)
     finish(report, out, as_json, inputs.surer_plan(report))
 
 
@@ -134,7 +148,7 @@ def ppi(
         judge_criterion=judge_criterion,
         confidence=confidence,
     )
-    inputs = TrustInputs(people, judges, judge, judge_criterion, study, file_options.criteria)
+    inputs = TrustInputs(people, judges, judge, judge_criterion, study, file_options)
     finish(report, out, as_json, inputs.surer_plan(report))
 
 
@@ -184,7 +198,7 @@ def alt_test(
         n_replicates=replicates or 1000,
         seed=seed,
     )
-    inputs = TrustInputs(people, judges, judge, judge_criterion, study, file_options.criteria)
+    inputs = TrustInputs(people, judges, judge, judge_criterion, study, file_options)
     finish(report, out, as_json, inputs.command("ppi"))
 
 
@@ -235,7 +249,7 @@ def sequence(
         confidence=confidence,
     )
     is_open = any(row.decision == "go on" for row in report.rows)
-    analysis = shlex.join(["palaver", "study", "analyse", people])
+    analysis = TrustInputs(people, study=study, file=file_options).analysis()
     finish(report, out, as_json, "collect more ratings, then the same command again" if is_open else analysis)
 
 
