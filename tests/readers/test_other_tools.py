@@ -293,6 +293,11 @@ def test_a_batch_of_mechanical_turk(tmp_path: Path) -> None:
     assert any("'MaxAssignments', 'AssignmentStatus': no 'Answer.'" in note for note in ratings.notes)
 
 
+def test_a_dot_in_a_name_is_no_mark_of_mechanical_turk(tmp_path: Path) -> None:
+    path = pairs(tmp_path / "dots.csv", "item,system,rater,Answer.fit,fit", "i,x,r,1,2", "j,x,r,3,3")
+    assert sorted(set(read(path).frame["criterion"])) == ["Answer.fit", "fit"]
+
+
 QUALTRICS = (
     "StartDate,ResponseId,RecordedDate,{}\n"
     'Start Date,Response ID,Recorded Date,{}\n"{{""ImportId"":""startDate""}}","{{}}","{{}}","{{}}","{{}}"\n'

@@ -88,6 +88,7 @@ _ID = "an id or a text, by its name"
 
 _INPUT, _ANSWER = "Input.", "Answer."
 """Mechanical Turk's marks of what a task held and of what was answered."""
+_WORKER = "WorkerId"
 _NO_ANSWER = "no 'Answer.' before its name"
 
 _CELL = re.compile(r"^(?P<item>[^\[\]]*)\[(?P<system>[^\[\]]*[^\[\]\s])\s*\](?P<criterion>[^\[\]]*)$")
@@ -327,11 +328,11 @@ def _criteria(
     named = _named(options) or set()
     criteria: dict[str, tuple[str, ...]] = {}
     left: dict[str, str] = {}
-    has_answers = any(column.startswith(_ANSWER) for column in columns)
+    has_answers = _WORKER in columns and any(column.startswith(_ANSWER) for column in columns)
     for column in columns:
         if column in wide.values():
             continue
-        bare = column.removeprefix(_ANSWER)
+        bare = column.removeprefix(_ANSWER) if has_answers else column
         name = SHORT.get(bare, bare)
         reason = ""
         if name.lower() not in named:
