@@ -523,6 +523,14 @@ def test_messages_of_mixed_dialogues_are_an_error(tmp_path: Path) -> None:
     assert "row 4: dialogue '7' goes on here, after another one" in caught.value.problems[0]
 
 
+@pytest.mark.parametrize("who", ["Agent", "From", "Author"])
+def test_who_has_the_ticket_is_not_who_speaks(who: str, tmp_path: Path) -> None:
+    path = tmp_path / "tickets.csv"
+    path.write_text(f"Ticket ID,{who},Author role,Comment\n7,Mary,end-user,Hi.\n7,Mary,agent,Hello.\n")
+    (dialogue,) = read_dialogues(path)
+    assert [turn.speaker for turn in dialogue.turns] == ["end-user", "agent"]
+
+
 # --- tables as people keep them -----------------------------------------------------------------------------
 
 TABLE = "item;system;rater;criterion;value\n1;alpha;ann;quality;3,5\n"
