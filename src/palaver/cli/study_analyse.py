@@ -216,7 +216,11 @@ def describe(
         )
         return
     console = Console()
-    sizes = {"rating": description.n_ratings, "item": len(description.items), "rater": len(description.raters)}
+    sizes = {
+        "rating": description.n_ratings,
+        "item": len(description.items),
+        "rater": len(description.raters),
+    }
     counts = ", ".join(count_of(n, noun) for noun, n in sizes.items())
     lines.line(console, f"{counts} ({description.layout})")
     if description.n_broken:
