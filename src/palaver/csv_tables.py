@@ -60,7 +60,8 @@ def read_header(path: Path) -> Header:
     finally:
         text.close()
     rows = [names, *csv.reader(below, delimiter=delimiter)]
-    place = heading_of(rows)
+    whole = rows[:-1] if len(below) == _LOOK else rows  # the last one may go on below what is looked at
+    place = heading_of(whole)
     notes = [above_heading(rows[:place])] if place else []
     names = [name.strip() for name in rows[place]]
     last = place

@@ -343,7 +343,7 @@ def test_describe_counts_what_it_cannot_use(palaver: Palaver) -> None:
     Path("r.csv").write_text(HEAD + "i,a,r,q,3\ni,a,s,q,good\ni,a\n")
     ran = palaver("study", "describe", "r.csv")
     assert ran.code == 0
-    assert "2 ratings" in ran.out
+    assert "2 ratings, 1 item, 2 raters" in ran.out
     assert "rows that could not be read: 1" in ran.out
 
 

@@ -236,3 +236,37 @@ def test_words_about_a_rating_file_are_said_again_as_they_were_meant() -> None:
     assert parse_labels(again) == given.labels
     assert words[:2] == ["--shape", "long"]
     assert words[-2:] == ["--sheet", "Round 2"]
+
+
+def test_the_next_step_says_again_what_was_said(
+    palaver: Palaver, below_zero: tuple[Path, Path], tmp_path: Path
+) -> None:
+    people, _ = below_zero
+    odd = tmp_path / "odd names.csv"
+    odd.write_text(people.read_text().replace("rater", "the worker", 1))
+    about = ["--column", "rater=the worker", "--labels", "quality:Poor,Good", "--missing", "no idea"]
+    ran = palaver("trust", "plan", odd, "--budget", "90", "--price", "2", "--target", "0.9", *about)
+    step = shlex.split(ran.out.splitlines()[-1].removeprefix("next: palaver "))
+    assert step[: step.index("--study")] == [
+        *("trust", "plan", str(odd), "--budget", "90", "--target", "0.9", "--price", "2")
+    ]
+    options = ["--column", "rater=the worker", "--labels", "quality:poor=1,good=2", "--missing", "no idea"]
+    assert step[step.index("--column") :] == options
+    ran = palaver("trust", "interval", odd, *about)
+    step = shlex.split(ran.out.splitlines()[-1].removeprefix("next: palaver "))
+    assert palaver(*step).code == 0
+
+
+def test_no_plan_has_no_next_step(palaver: Palaver, tmp_path: Path) -> None:
+    people, study = tmp_path / "people.csv", tmp_path / "study.toml"
+    simulated = ["--preset", "likert", "--items", "20", "--study-out", study, "--out", people]
+    assert palaver("study", "simulate", *simulated).code == 0
+    goal = ["--criteria", "quality"]
+    ran = palaver("trust", "plan", people, "--reach", "0.001", *goal)
+    assert "no study with" in ran.out
+    assert "next:" not in ran.out
+    ran = palaver("study", "power", "--from", people, "--points", "0.001", "--criterion", "quality")
+    assert "no study with" in ran.out
+    assert "next:" not in ran.out
+    ran = palaver("trust", "plan", people, "--reach", "0.5", "--study", study, *goal)
+    assert re.search(r"^next: put \d+ items into \S+study.toml, then palaver trust plan ", ran.out, re.M)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections import Counter
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from palaver.errors import DataError
 from palaver.readers import is_responses, read_dialogues, read_responses
 from palaver.readers.dialogue_exports import NO_QUESTIONS
+from palaver.readers.rating_files import iter_ratings
 from palaver.readers.rating_options import RatingOptions
 from palaver.readers.ratings import RatingFrame, read_rating_frame
 from palaver.studies import read_ratings
@@ -161,6 +163,73 @@ def test_letters_of_places_are_not_taken_for_systems(tmp_path: Path) -> None:
         read(lines(tmp_path / "orders.jsonl", row))
 
 
+def pairs(path: Path, columns: str, *rows: str) -> Path:
+    path.write_text("\n".join([columns, *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("winners", ["01", "10", "0 0.5 1", "-1 0 1"])
+def test_a_winner_by_a_number_may_be_a_place_or_a_score(winners: str, tmp_path: Path) -> None:
+    given = winners.split() if " " in winners else list(winners)
+    rows = [f"{n},x,y,{winner}" for n, winner in enumerate(given)]
+    ratings = read(pairs(tmp_path / "p.csv", "item,model_a,model_b,winner", *rows))
+    assert ratings.frame.is_empty()
+    assert ratings.bad["value"].to_list() == given  # the ones as well: where 0 counts, they are no places
+    assert "model_a, model_b or tie" in ratings.bad["problem"][0]
+    with pytest.raises(DataError, match=f"row 2: expected the system that won.*found '{given[0]}'"):
+        list(iter_ratings(tmp_path / "p.csv"))
+
+
+def test_places_from_1_and_other_words(tmp_path: Path) -> None:
+    path = pairs(tmp_path / "p.csv", "item,model_a,model_b,winner", "1,x,y,1", "2,x,y,2", "3,x,y,X")
+    ratings = read(path)
+    assert judgements(ratings, "value") == [("win",), ("loss",)]
+    assert ratings.bad["value"].to_list() == ["X"]
+
+
+def test_a_system_called_as_the_place_of_the_other(tmp_path: Path) -> None:
+    path = pairs(tmp_path / "p.csv", "item,model_1,model_2,winner", "1,A,B,A", "2,A,B,b", "3,B,A,A")
+    ratings = read(path)
+    assert judgements(ratings, "value") == [("win",), ("loss",)]
+    assert ratings.bad["value"].to_list() == ["A (the name of one, the place of the other)"]
+
+
+def test_who_won_as_true_and_false(tmp_path: Path) -> None:
+    names = ("winner_model_a", "winner_model_b", "winner_tie")
+    won = [(True, False, False), (False, True, False), (False, False, True), (False, False, False)]
+    rows = [{"model_a": "x", "model_b": "y", **dict(zip(names, one, strict=True))} for one in won]
+    ratings = read(lines(tmp_path / "p.jsonl", *rows))
+    assert judgements(ratings, "value") == [("win",), ("loss",), ("tie",)]
+    assert ratings.n_missing == 1  # nobody said
+
+
+def test_screens_stay_screens_beside_a_winner(tmp_path: Path) -> None:
+    columns = "item,rater,team1,team2,quality1,quality2,winner"
+    ratings = read(pairs(tmp_path / "two.csv", columns, "i,r,x,y,3,5,team2"))
+    assert judgements(ratings, "system", "criterion", "value") == [
+        ("x", "quality", "3.0"),
+        ("y", "quality", "5.0"),
+    ]
+    assert any("'winner'" in note for note in ratings.notes)
+    assert read(tmp_path / "two.csv", shape="pairs").layouts[0].kind == "pairs"
+    three = "item,rater,team1,team2,team3,quality1,quality2,quality3,choice"
+    assert len(read(pairs(tmp_path / "three.csv", three, "i,r,x,y,z,3,5,4,2")).frame) == 3
+    replies = "item,rater,model1,model2,response1,response2,winner"
+    ratings = read(pairs(tmp_path / "replies.csv", replies, "i,r,x,y,Hi.,Hello.,model2"))
+    assert judgements(ratings, "system", "against", "value") == [("x", "y", "loss")]
+
+
+def test_criteria_called_a_and_b_are_no_systems(tmp_path: Path) -> None:
+    path = pairs(tmp_path / "c.csv", "item,model,rater,a,b,preference", "i,x,r,1,2,3", "i,y,r,4,5,1")
+    assert set(read(path).frame["criterion"]) == {"a", "b", "preference"}
+
+
+def test_compared_dialogues_are_told_from_compared_systems(tmp_path: Path) -> None:
+    with pytest.raises(DataError) as caught:
+        read(pairs(tmp_path / "dev.csv", "a,b,better,rater", "d1,d2,a,x"))
+    assert "compare train --dev-pairs" in (caught.value.hint or "")
+
+
 # --- tools that collect ratings -----------------------------------------------------------------------------
 
 
@@ -222,6 +291,11 @@ def test_a_batch_of_mechanical_turk(tmp_path: Path) -> None:
         ("d1", "alpha", "W2", "fluency", "5.0", "45.0"),
     ]
     assert any("'MaxAssignments', 'AssignmentStatus': no 'Answer.'" in note for note in ratings.notes)
+
+
+def test_a_dot_in_a_name_is_no_mark_of_mechanical_turk(tmp_path: Path) -> None:
+    path = pairs(tmp_path / "dots.csv", "item,system,rater,Answer.fit,fit", "i,x,r,1,2", "j,x,r,3,3")
+    assert sorted(set(read(path).frame["criterion"])) == ["Answer.fit", "fit"]
 
 
 QUALTRICS = (
@@ -449,6 +523,14 @@ def test_messages_of_mixed_dialogues_are_an_error(tmp_path: Path) -> None:
     assert "row 4: dialogue '7' goes on here, after another one" in caught.value.problems[0]
 
 
+@pytest.mark.parametrize("who", ["Agent", "From", "Author"])
+def test_who_has_the_ticket_is_not_who_speaks(who: str, tmp_path: Path) -> None:
+    path = tmp_path / "tickets.csv"
+    path.write_text(f"Ticket ID,{who},Author role,Comment\n7,Mary,end-user,Hi.\n7,Mary,agent,Hello.\n")
+    (dialogue,) = read_dialogues(path)
+    assert [turn.speaker for turn in dialogue.turns] == ["end-user", "agent"]
+
+
 # --- tables as people keep them -----------------------------------------------------------------------------
 
 TABLE = "item;system;rater;criterion;value\n1;alpha;ann;quality;3,5\n"
@@ -473,6 +555,16 @@ def test_titles_above_dialogues_are_named(tmp_path: Path) -> None:
     reader = read_dialogues(path)
     assert [turn.text for dialogue in reader for turn in dialogue.turns] == ["Hi."]
     assert "left what stands above the heading: 'All chats'" in reader.notes
+
+
+def test_a_title_above_a_message_of_many_lines(tmp_path: Path) -> None:
+    said = "\n".join(map(str, range(100)))
+    path = tmp_path / "chats.csv"
+    path.write_text(f'All chats,,\ndialogue,speaker,text\n1,user,"{said}"\n')
+    (dialogue,) = read_dialogues(path)
+    assert dialogue.turns[0].text == said
+    path.write_text(f'item,system,rater,criterion,value\n1,alpha,"{said}",quality,3\n')
+    assert len(read(path).frame) == 1  # and it is not cut off as well
 
 
 def test_a_title_above_a_sheet(tmp_path: Path) -> None:
@@ -502,3 +594,57 @@ def test_people_without_ratings(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         read(path)
     assert "Prolific's list of people" in (caught.value.hint or "")
+
+
+# --- files that share only names with those of a tool -------------------------------------------------------
+
+TURNS = messages("Hi.", "Hello!")
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"choices": ["A", "B"]},
+        {"choices": [{"text": "A"}]},
+        {"response": {"choices": ["A"]}},
+        {"question_id": 1, "model_id": "m", "choices": ["A"]},
+        {"samples": [1, 2], "eval": {"model": "m"}},
+        {"samples": [{"epoch": 1}], "eval": {}},
+        {"message_tree_id": "t", "prompt": {"text": "Hi."}},
+        {"message_tree_id": "t", "prompt": {"role": "prompter", "text": "Hi.", "replies": [3]}},
+        {"events": []},
+        {"events": [{"event": "click", "text": "x"}]},
+        {"events": ["login"]},
+        {"chosen": True, "rejected": False},
+    ],
+)
+def test_dialogues_beside_fields_of_another_tool(row: dict[str, Any], tmp_path: Path) -> None:
+    if "response" not in row and "prompt" not in row:
+        path = lines(tmp_path / "messages.jsonl", {"id": "d1", "messages": TURNS, **row})
+        assert [(d.id, len(d.turns)) for d in read_dialogues(path)] == [("d1", 2)]
+        assert not is_responses(path)
+    with contextlib.suppress(DataError):  # and no other error
+        list(read_dialogues(lines(tmp_path / "alone.jsonl", row)))
+    turns = [{"speaker": "user", "text": "Hi."}, {"speaker": "system", "text": "Hello!"}]
+    path = lines(tmp_path / "turns.jsonl", {"id": "d1", "turns": turns, **row})
+    (dialogue,) = read_dialogues(path)
+    assert (dialogue.id, [turn.text for turn in dialogue.turns][:2]) == ("d1", ["Hi.", "Hello!"])
+
+
+@pytest.mark.parametrize(
+    "further", [{"annotations": "none", "data": "2024"}, {"annotations": [{"q": 1}], "context": "Hi."}]
+)
+def test_ratings_beside_fields_of_another_tool(further: dict[str, Any], tmp_path: Path) -> None:
+    rating = {"item": "i", "system": "s", "rater": "r", "criterion": "q", "value": 3}
+    ratings = read(lines(tmp_path / "long.jsonl", {**rating, **further}))
+    assert judgements(ratings, "item", "value") == [("i", "3.0")]
+
+
+@pytest.mark.parametrize("name", ["conversation", "messages", "turns"])
+def test_a_comment_beside_a_whole_dialogue_is_no_turn(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "rated.csv"
+    frame = {"dialogue_id": ["d1"], name: [json.dumps(TURNS)], "agent": ["gpt"], "comment": ["Nice."]}
+    pl.DataFrame(frame).write_csv(path)
+    (dialogue,) = read_dialogues(path)
+    assert [turn.text for turn in dialogue.turns] == ["Hi.", "Hello!"]
+    assert dialogue.labels["comment"] == "Nice."

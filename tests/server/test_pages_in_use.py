@@ -371,3 +371,19 @@ def test_an_open_page_shows_that_somebody_is_there(serve: Serve, context: Browse
     assert first.value.status == 204
     with page.expect_response("**/api/alive"):
         page.clock.run_for(60_000)
+
+
+def test_the_steps_of_a_scale_are_equally_wide_beside_a_choice_of_two(serve: Serve, browser: Browser) -> None:
+    more = '[[questions]]\ncriterion = "quality"\ntext = "How good is it?"\n'
+    more += 'scale = { kind = "likert", low = 1, high = 5 }\n\n[[items]]'
+    server = serve(preset_text("pairwise").replace("[[items]]", more, 1))
+    for width in (1280, 390):
+        page = open_page(browser.new_context(viewport={"width": width, "height": 844}), server.url)
+        press_go(page)
+        expect(page.locator(".choices.pair .choice").first).to_be_visible()
+        steps = page.locator(".steps").first.locator(".choice").all()
+        boxes = [step.bounding_box() for step in steps]
+        assert len(boxes) == 5
+        widths = [round(box["width"]) for box in boxes if box is not None]
+        assert max(widths) - min(widths) <= 1, widths
+        no_sideways_scroll(page)

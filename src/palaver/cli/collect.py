@@ -143,7 +143,7 @@ def status(collection: Served, as_json: options.Json = False) -> None:
     if configurations:
         lines.line(console, f"complete by configuration: {_listed(configurations)}")
     lines.line(console, f"{n_turns:,} messages by {count_of(len(people), 'person')}")
-    lines.line(console, f"how they left: {_listed(exits)}")
+    lines.line(console, f"people: {_listed(exits)}")
     lines.line(console, f"pay: {_listed(pay)}")
 
 

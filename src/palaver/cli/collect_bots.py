@@ -66,7 +66,7 @@ def run_bots(database: str, names: list[str], systems_file: Path | None, parent:
         for system in systems.values():
             check_bot(system)
     except UserError as error:
-        parent.send((error.message, []))
+        _tell(parent, error.message, [])
         return
     with open_database(database) as base:
         log = ChatLog(base)
@@ -75,8 +75,17 @@ def run_bots(database: str, names: list[str], systems_file: Path | None, parent:
             ignorant = [name for name, system in systems.items() if not reads_knowledge(system)]
             notes = [f"{name} takes no knowledge: it talks without a reading set" for name in ignorant]
         runner = BotRunner(log, systems)
-        parent.send(("", notes))
-        runner.run(stopping)
+        if _tell(parent, "", notes):
+            runner.run(stopping)
+
+
+def _tell(parent: Connection, problem: str, notes: list[str]) -> bool:
+    """Whether there is still a parent to be told."""
+    try:
+        parent.send((problem, notes))
+    except ConnectionError:
+        return False
+    return True
 
 
 def find_bot(name: str, systems_file: Path | None) -> Callable[[], System]:

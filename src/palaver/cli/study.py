@@ -304,9 +304,9 @@ def power(
             power=target,
         )  # fmt: skip
         named = replace(file_options, criteria=[criterion] if criterion else None)
+        words = ["--points", f"{wanted:.3g}", *([] if target == 0.8 else ["--target", f"{target:g}"])]
         inputs = TrustInputs(str(pilot), study=study, file_options=named)
-        goal = ["--points", f"{wanted:.3g}", *(["--target", f"{target:g}"] if target != 0.8 else [])]
-        finish(report, None, as_json, inputs.study_file(*goal))
+        finish(report, None, as_json, inputs.study_file(report, *words))
         return
     if study is not None or column:
         raise UsageError(f"{'--study' if study else '--column'} is about a pilot", "give it with --from")

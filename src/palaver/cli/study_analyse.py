@@ -216,8 +216,13 @@ def describe(
         )
         return
     console = Console()
-    counts = f"{description.n_ratings:,} ratings, {len(description.items):,} items"
-    lines.line(console, f"{counts}, {len(description.raters):,} raters ({description.layout})")
+    sizes = {
+        "rating": description.n_ratings,
+        "item": len(description.items),
+        "rater": len(description.raters),
+    }
+    counts = ", ".join(count_of(n, noun) for noun, n in sizes.items())
+    lines.line(console, f"{counts} ({description.layout})")
     if description.n_broken:
         lines.line(console, f"rows that could not be read: {description.n_broken:,}", "yellow")
     if description.n_missing:

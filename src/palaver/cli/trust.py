@@ -14,7 +14,7 @@ from rich.console import Console
 from palaver.cli import options
 from palaver.cli.messages import print_json
 from palaver.cli.study_analyse import rating_sources
-from palaver.errors import UsageError, UserError
+from palaver.errors import UsageError, UserError, count_of
 from palaver.files import write_atomically
 from palaver.judges import directions
 from palaver.readers.rating_options import RatingOptions
@@ -24,6 +24,7 @@ from palaver.studies import RatingTable, load_study
 from palaver.studies.ratings import read_rating_table
 from palaver.studies.trust import TrustReport, trust_interval
 from palaver.studies.trust_alt import CLOSENESS, trust_alt_test
+from palaver.studies.trust_plan import dialogues_of
 from palaver.studies.trust_ppi import trust_ppi
 from palaver.studies.trust_sequence import METHODS, trust_sequence
 
@@ -59,6 +60,7 @@ class TrustInputs:
     judge_criterion: str | None = None
     study: Path | None = None
     file_options: RatingOptions = field(default_factory=RatingOptions)
+    """What was said about the people's file."""
 
     def command(self, verb: str, *more: str) -> str:
         """Another `palaver trust` of the same."""
@@ -70,10 +72,22 @@ class TrustInputs:
             words += ["--criteria", self.file_options.criteria[0]]
         return shlex.join(words)
 
-    def study_file(self, *goal: str) -> str:
-        """The same plan once more, as a study file."""
+    def analysis(self) -> str:
+        """The analysis of the people's ratings."""
+        study = ["--study", str(self.study)] if self.study else []
+        words = options.rating_words(self.file_options)
+        return shlex.join(["palaver", "study", "analyse", self.people, *study, *words])
+
+    def study_file(self, report: TrustReport, *goal: str) -> str:
+        """The last plan once more, as a study file; the study has to have as many dialogues."""
+        n_dialogues = report.rows[-1].dialogues
+        if n_dialogues is None:
+            return ""
         design = [] if self.study else ["--study", "study.toml"]
-        return self.command("plan", *goal, *design, "--study-for-plan", "plan.toml")
+        command = self.command("plan", *goal, *design, "--study-for-plan", "plan.toml")
+        if self.study and n_dialogues > len(dialogues_of(load_study(self.study))):
+            return f"put {count_of(n_dialogues, 'item')} into {self.study}, then {command}"
+        return command
 
     def surer_plan(self, report: TrustReport) -> str:
         """The plan of a study twice as sure of the first criterion's differences, if there are any."""
@@ -236,7 +250,7 @@ def sequence(
         confidence=confidence,
     )
     is_open = any(row.decision == "go on" for row in report.rows)
-    analysis = shlex.join(["palaver", "study", "analyse", people, *options.rating_words(file_options)])
+    analysis = TrustInputs(people, study=study, file_options=file_options).analysis()
     finish(report, out, as_json, "collect more ratings, then the same command again" if is_open else analysis)
 
 

@@ -107,13 +107,14 @@ def plan(
         typer.echo(f"wrote {study_for_plan}", err=as_json)
         finish(report, out, as_json, f"palaver study serve {study_for_plan}")
         return
-    usual = {"--price": 1.0, "--judge-price": 0.0, "--each-person": 20, "--target": 0.8}
-    costs = {"--price": price, "--judge-price": judge_price, "--each-person": each_person, "--target": target}
-    goals = {"--reach": reach, "--budget": budget, "--points": points}
-    goals |= {name: value for name, value in costs.items() if value != usual[name]}
-    goal = [word for name, value in goals.items() if value is not None for word in (name, f"{value:g}")]
+    asked = {
+        "--reach": (reach, None), "--budget": (budget, None), "--points": (points, None),
+        "--target": (target, 0.8), "--price": (price, 1.0), "--judge-price": (judge_price, 0.0),
+        "--each-person": (each_person, 20), "--seed": (seed, 0),
+    }  # fmt: skip
+    words = [w for name, (value, usual) in asked.items() if value != usual for w in (name, f"{value:g}")]
     inputs = TrustInputs(people, judges or (), judge, judge_criterion, study, file_options)
-    finish(report, out, as_json, inputs.study_file(*goal))
+    finish(report, out, as_json, inputs.study_file(report, *words))
 
 
 def _stop_judge(file: Path, study_file: Path, report: TrustReport, criterion: str | None) -> StopJudge:

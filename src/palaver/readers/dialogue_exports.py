@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from palaver.readers.shapes import Tally, first_of, is_scalar, is_turns, json_list
+from palaver.readers.shapes import Tally, first_of, is_scalar, is_turns, json_list, turn_list
 from palaver.schema.response import SYSTEM, USER
 
 Fields = dict[str, Any]
@@ -22,13 +22,19 @@ def dialogue_rows(row: Any, name: str, tally: Tally) -> list[Fields] | None:
 
     `name` is for rows without an id.
     """
-    if not isinstance(row, dict):
+    if not isinstance(row, dict) or isinstance(row.get("turns"), list):
         return None
     for marks, take in _SHAPES:
-        if marks <= row.keys():
-            dialogues = take(row, name, tally)
-            if dialogues is not None:
-                return dialogues
+        if not marks <= row.keys():
+            continue
+        seen = Tally()
+        try:
+            dialogues = take(row, name, seen)
+        except (TypeError, KeyError, AttributeError, IndexError):
+            continue  # the names of the shape, with something else in them
+        if dialogues is not None:
+            tally.update(seen)
+            return dialogues
     return None
 
 
@@ -171,7 +177,9 @@ def _object(row: Fields, name: str) -> Fields:
 def _tracker(row: Fields, name: str, tally: Tally) -> list[Fields] | None:
     """Rasa's tracker: of its events, those that somebody said."""
     events = row["events"]
-    if not isinstance(events, list) or not all(isinstance(e, dict) and "event" in e for e in events):
+    if not events or not all(isinstance(event, dict) and "event" in event for event in events):
+        return None
+    if turn_list(row) is not None:  # a dialogue, and what happened beside it
         return None
     spoken = [event for event in events if event["event"] in ("user", "bot")]
     tally["events in which nobody speaks, left out"] += len(events) - len(spoken)

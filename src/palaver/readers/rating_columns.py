@@ -88,6 +88,7 @@ _ID = "an id or a text, by its name"
 
 _INPUT, _ANSWER = "Input.", "Answer."
 """Mechanical Turk's marks of what a task held and of what was answered."""
+_WORKER = "WorkerId"
 _NO_ANSWER = "no 'Answer.' before its name"
 
 _CELL = re.compile(r"^(?P<item>[^\[\]]*)\[(?P<system>[^\[\]]*[^\[\]\s])\s*\](?P<criterion>[^\[\]]*)$")
@@ -144,7 +145,10 @@ def find_layout(
     cells = {column: match for column in columns if (match := _CELL.match(column))}
     shape: str = options.shape
     by_model = _is_judged_by_model(fields, folded)
-    if shape == "pairs" or (shape == "auto" and not fields.keys() >= set(REQUIRED)):
+    is_other = fields.keys() >= set(REQUIRED) or (
+        screen is not None and _are_rated(numbered, screen, sample or {}, options)
+    )
+    if shape == "pairs" or (shape == "auto" and not is_other):
         known = (*WIDE, "criterion", "turn", *options.columns)
         about = {f: column for f, column in fields.items() if f in known}
         pairs = find_pairs(about, folded, options, sample or {})
@@ -271,6 +275,21 @@ def _numbered(columns: Sequence[str]) -> dict[str, list[str]]:
     }
 
 
+def _are_rated(
+    numbered: Mapping[str, Sequence[str]],
+    screen: str,
+    sample: Mapping[str, pl.Series],
+    options: RatingOptions,
+) -> bool:
+    """Whether the numbered systems are a screen: more than two of them, or each has numbers of its own."""
+    systems = numbered[screen]
+    return len(systems) > 2 or any(
+        len(by) == len(systems) and not any(why_no_criterion(c, sample.get(c), options) for c in by)
+        for stem, by in numbered.items()
+        if stem != screen
+    )
+
+
 def _screens(
     wide: Mapping[str, str], numbered: dict[str, list[str]], screen: str, columns: Sequence[str], path: Path
 ) -> Layout:
@@ -309,11 +328,11 @@ def _criteria(
     named = _named(options) or set()
     criteria: dict[str, tuple[str, ...]] = {}
     left: dict[str, str] = {}
-    has_answers = any(column.startswith(_ANSWER) for column in columns)
+    has_answers = _WORKER in columns and any(column.startswith(_ANSWER) for column in columns)
     for column in columns:
         if column in wide.values():
             continue
-        bare = column.removeprefix(_ANSWER)
+        bare = column.removeprefix(_ANSWER) if has_answers else column
         name = SHORT.get(bare, bare)
         reason = ""
         if name.lower() not in named:
@@ -448,7 +467,8 @@ def _demand(required: Sequence[str], fields: Mapping[str, str], columns: Sequenc
     word = "a column is" if len(missing) == 1 else f"{len(missing)} columns are"
     raise DataError(
         f"{path}: {word} missing. Expected {', '.join(REQUIRED)}; found {', '.join(columns) or 'none'}",
-        (NO_WINNER if sides_of({_folded(c): c for c in columns}) else other_file(columns))
+        other_file(columns)
+        or (NO_WINNER if sides_of({_folded(c): c for c in columns}) else "")
         or f"rename the column, or say which one it is: --column {missing[0]}=NAME",
         problems,
     )

@@ -6,6 +6,7 @@ from there on they are a table like any other.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,7 +33,7 @@ def open_ratings(path: str | Path, *, sheet: str | None = None) -> TableSource:
         first = next((row for _, row in file.rows()), None)
     except DataError:
         return open_table(path)  # says what is wrong
-    take = next((take for marks, take in _SHAPES if isinstance(first, dict) and marks <= first.keys()), None)
+    take = _shape_of(first, path)
     if take is None:
         return open_rows(path, [(1, first)]) if file.is_object else open_table(path)
     tally = Tally()
@@ -40,7 +41,7 @@ def open_ratings(path: str | Path, *, sheet: str | None = None) -> TableSource:
     for number, entry in file.rows():
         try:
             rows += ((number, row) for row in take(entry, number, path, tally))
-        except (TypeError, KeyError, AttributeError):
+        except _ANOTHER_SHAPE:
             file.problems.add(number, "it is not like the first one")
     if file.problems:
         raise file.problems.error(path, "rating", file.word)
@@ -53,6 +54,18 @@ def open_ratings(path: str | Path, *, sheet: str | None = None) -> TableSource:
     return source
 
 
+def _shape_of(first: Any, path: Path) -> _Take | None:
+    """What takes the judgements out of entries like the first one; None where only names are the same."""
+    for marks, take in _SHAPES:
+        if isinstance(first, dict) and marks <= first.keys():
+            with contextlib.suppress(*_ANOTHER_SHAPE):
+                for _ in take(first, 1, path, Tally()):
+                    pass
+                return take
+    return None
+
+
+_ANOTHER_SHAPE = (TypeError, KeyError, AttributeError, IndexError)
 _ANSWERS = ("choices", "rating", "number", "selected", "text", "taxonomy")
 """What Label Studio calls the value of a control."""
 

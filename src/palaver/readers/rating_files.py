@@ -18,6 +18,7 @@ from palaver.errors import DataError, UserError, check_kind
 from palaver.files import Format, format_by_name, write_atomically
 from palaver.readers.rating_columns import SCHEMA
 from palaver.readers.rating_options import RatingOptions
+from palaver.readers.rating_pairs import OUTCOMES, WHO_WON
 from palaver.readers.ratings import RatingReader, check_criteria, parse_times
 from palaver.schema import Rating
 from palaver.schema.rating import Kind, value_text
@@ -56,6 +57,8 @@ def ratings_of(reader: RatingReader, *, kind: Kind | None = None) -> Iterator[Ra
             frame = frame.with_columns(pl.lit(kind).alias("kind"))
         for row in frame.with_columns(parse_times(frame["given_at"])).iter_rows(named=True):
             number = row.pop(ROW)
+            if reader.layout.kind == "pairs" and row["value"] not in OUTCOMES:
+                raise DataError(f"{path}, row {number}: {WHO_WON}, found {row['value']!r}")
             try:
                 yield Rating.model_validate({k: _loosen(k, v) for k, v in row.items() if v is not None})
             except ValidationError as error:

@@ -35,6 +35,8 @@ _UNNAMED = "preference"
 """The criterion of a file that names none."""
 _NO_PART = "no part of a comparison"
 
+OUTCOMES = ("win", "tie", "loss")
+WHO_WON = "expected the system that won, model_a, model_b or tie"
 NO_WINNER = "two systems a row need a column `winner` with the system, model_a, model_b or tie; "
 NO_WINNER += "another name: --column value=NAME"
 
@@ -63,6 +65,8 @@ def find_pairs(
 ) -> Comparison | None:
     """What is read, if there are two systems in a row and something that says who won."""
     sides = sides_of(folded)
+    if sides is not None and options.shape == "auto" and _are_judgements(sides, fields, sample):
+        return None
     if sides is None and options.shape == "pairs" and {"system", "against"} <= fields.keys():
         sides = fields["system"], fields["against"]
     if sides is None:
@@ -77,6 +81,16 @@ def find_pairs(
     read = {*sides, *about.values(), *(column for columns in criteria.values() for column in columns)}
     left = {column: _NO_PART for column in reversed(list(folded.values())) if column not in read}
     return Comparison({**about, "system": sides[0], "against": sides[1]}, criteria, left)
+
+
+def _are_judgements(
+    sides: tuple[str, str], fields: Mapping[str, str], sample: Mapping[str, pl.Series]
+) -> bool:
+    """Whether columns called `a` and `b` are no systems: they hold numbers, or stand beside a system."""
+    if {side.lower() for side in sides} != {"a", "b"}:
+        return False
+    given = [sample[side].cast(pl.Float64, strict=False) for side in sides if side in sample]
+    return "system" in fields or all(values.null_count() == 0 for values in given)
 
 
 def _winners(
@@ -117,15 +131,23 @@ def outcomes(first: str, second: str, columns: Sequence[str]) -> Iterator[pl.Exp
     if not columns:  # the first side is the one that was chosen
         yield pl.lit("win")
     elif columns[0].lower() == f"winner_{first}".lower():
-        won, lost = (pl.col(column).cast(pl.Float64, strict=False) == 1 for column in columns[:2])
-        yield pl.when(won).then(pl.lit("win")).when(lost).then(pl.lit("loss")).when(~won).then(pl.lit("tie"))
+        won, lost, *tied = (pl.col(c).str.to_lowercase().is_in(["1", "1.0", "true"]) for c in columns)
+        outcome = pl.when(won).then(pl.lit("win")).when(lost).then(pl.lit("loss"))
+        yield outcome.when(tied[0] if tied else ~won).then(pl.lit("tie"))
     else:
         yield from (_outcome(first, second, pl.col(column)) for column in columns)
 
 
 def _outcome(first: str, second: str, given: pl.Expr) -> pl.Expr:
+    """By the name of a system, or by a place. A word that names one and is the place of the other stays."""
     word = given.str.to_lowercase()
-    won = word.is_in([*_FIRST, first.lower()]) | (given == pl.col(first))
-    lost = word.is_in([*_SECOND, second.lower()]) | (given == pl.col(second))
-    outcome = pl.when(won).then(pl.lit("win")).when(lost).then(pl.lit("loss"))
+    is_one, is_nought = (word.is_in([digit, f"{digit}.0"]) for digit in "10")
+    is_score = is_one & is_nought.any() & ~word.is_in(["2", "2.0"]).any()  # or the second, counted from 0
+    is_first = word.is_in([*_FIRST, first.lower()]), (given == pl.col(first)).fill_null(False)
+    is_second = word.is_in([*_SECOND, second.lower()]), (given == pl.col(second)).fill_null(False)
+    is_unclear = (is_first[0] & is_second[1] & ~is_first[1]) | (is_second[0] & is_first[1] & ~is_second[1])
+    outcome = pl.when(is_unclear).then(pl.format("{} (the name of one, the place of the other)", given))
+    outcome = outcome.when(is_score & ~is_first[1] & ~is_second[1]).then(given)
+    outcome = outcome.when(is_first[0] | is_first[1]).then(pl.lit("win"))
+    outcome = outcome.when(is_second[0] | is_second[1]).then(pl.lit("loss"))
     return outcome.when(word.is_in(list(_TIES))).then(pl.lit("tie")).when(~word.is_in(_NOTHING)).then(given)

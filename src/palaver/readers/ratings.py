@@ -20,6 +20,7 @@ from palaver.readers.rating_columns import ALIASES, FIELDS, SCHEMA, SHORT, find_
 from palaver.readers.rating_exports import open_ratings
 from palaver.readers.rating_layouts import Layout
 from palaver.readers.rating_options import RatingOptions
+from palaver.readers.rating_pairs import OUTCOMES, WHO_WON
 from palaver.readers.rating_values import ValueCleaner, given_values, is_text
 from palaver.schema.rating import KINDS, Kind
 from palaver.tables import TableSource
@@ -423,6 +424,10 @@ def _check_fields(frame: pl.DataFrame, layout: Layout, file: str) -> tuple[pl.Da
         checks.append((name, pl.col(name) < 0, nothing, f"{name}: {_WHOLE}"))
     chance = "sampling_probability"
     checks.append((chance, pl.col(chance) < 0, nothing, f"{chance}: expected a number above 0, at most 1"))
+    if layout.kind == "pairs":  # 0 and 1 may be the first and the second, or lost and won
+        word, number = pl.col("text").cast(pl.String), pl.col("value").cast(pl.String)
+        given = pl.coalesce(word, number.str.replace(r"\.0$", ""))
+        checks.append(("value", ~given.is_in(OUTCOMES), given, WHO_WON))
     failed = frame.select(fails.fill_null(False).alias(name) for name, fails, _, _ in checks)
     if not any(column.any() for column in failed.iter_columns()):
         return frame, []

@@ -248,7 +248,7 @@ def system_columns(rows: Sequence[Fields]) -> tuple[str, ...]:
         return ()
     if any(is_turn_row(row) or is_exchange(row) or isinstance(row.get("turns"), list) for row in rows):
         return ()
-    if {"chosen", "rejected"} <= keys.keys():
+    if any(isinstance(row.get("chosen"), str) and "rejected" in row for row in rows):
         return ("chosen", "rejected")
     contexts = [name for name in NAMES["context"] if name in keys and name != "messages"]
     if not contexts:

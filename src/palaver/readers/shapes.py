@@ -27,8 +27,8 @@ FIELDS = {
 
 ID_KEYS = ("id", "dialogue_id", "dialog_id", "conversation_id", "conv_id")
 SPEAKER_KEYS = (
-    *("speaker", "role", "from", "s", "spk", "agent", "author_role", "author_type", "sender_type"),
-    *("author", "sender"),
+    *("speaker", "role", "author_role", "author_type", "sender_type"),  # before who has the role
+    *("from", "s", "spk", "agent", "author", "sender"),
 )
 TEXT_KEYS = ("text", "content", "value", "t", "utterance", "message", "body", "comment")
 TURN_LISTS = (

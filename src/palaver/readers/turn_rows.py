@@ -19,6 +19,7 @@ from palaver.readers.shapes import (
     as_name,
     first_key,
     is_scalar,
+    is_turn,
     json_list,
     labels_of,
     turn_list,
@@ -103,7 +104,14 @@ def is_turn_row(row: Any) -> bool:
         return False
     if not all(is_scalar(row[name]) or row[name] is None for name in (dialogue, text)):
         return False
-    return turn_list(row) is None  # a whole dialogue may well have a summary called `text`
+    # A whole dialogue may well have a summary called `text`, and a table has its turns as JSON text.
+    return turn_list(row) is None and not any(_holds_turns(row[name]) for name in row if name != text)
+
+
+def _holds_turns(cell: Any) -> bool:
+    """Whether a cell of a table is a list of turns, each with a speaker and a text."""
+    turns = json_list(cell)
+    return bool(turns) and all(map(is_turn, turns))
 
 
 def is_exchange(row: Any) -> bool:
