@@ -292,3 +292,18 @@ def test_clean_refuses_what_it_cannot_judge(palaver: Any, tmp_path: Path) -> Non
 @pytest.mark.parametrize("verb", ["score", "pair", "rank", "clean"])
 def test_help_has_an_example(palaver: Any, verb: str) -> None:
     assert f"Example: palaver compare {verb}" in palaver("compare", verb, "--help").out
+
+
+def test_a_very_long_turn_is_named_by_its_ends(palaver: Any, tmp_path: Path) -> None:
+    lines = rows(2)
+    for row in lines:
+        for n, turn in enumerate(row["turns"][1::2]):
+            turn["text"] = f"{turn['text']} {n} " * 3000
+    write(tmp_path / "a.jsonl", lines)
+    scored = palaver("compare", "score", "a.jsonl", "--out", "s.jsonl")
+    compared = palaver("compare", "pair", "a.jsonl#d0", "a.jsonl#d1")
+    for ran in (scored, compared):
+        assert ran.code == 0, ran.err
+        assert "…" in ran.out
+        assert max(map(len, ran.out.splitlines())) < 1000
+    assert max(map(len, (tmp_path / "s.jsonl").read_text().splitlines())) > 100_000  # the file has it whole

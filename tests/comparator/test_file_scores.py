@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from palaver.comparator.file_scores import LONG, DialogueScore, score_file
-from palaver.comparator.scorer import WorstTurn
+from palaver.comparator.scorer import Scorer, Scores, WorstTurn
 from palaver.errors import DataError
 
 pytest.importorskip("torch")
@@ -80,6 +80,26 @@ def test_a_table_is_scored_like_json_lines(tmp_path: Path) -> None:
     assert ["worst_turn" in row for row in scores] == [True, True, False]
     assert {(row["system"], row["group"]) for row in scores} == {("B", "g")}
     assert progress == [2, 3, 2, 3]
+
+
+def test_scores_that_are_written_alike_are_in_the_order_of_their_ids(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their last bits depend on what was scored beside them."""
+
+    class Fixed(Scorer):
+        def _score(self, dialogues: Any, progress: Any) -> Scores:
+            score = np.array([0.5 + 1e-9 * (one.id == "a") for one in dialogues])
+            return Scores(score, score, score)
+
+        def _scores_without(self, dialogues: Any, places: Any) -> Any:
+            raise NotImplementedError
+
+    monkeypatch.setattr("palaver.comparator.file_scores.load_scorer", lambda name, device: Fixed())
+    rows = [{"id": name, "turns": [{"speaker": who, "text": t} for who, t in TURNS]} for name in "ba"]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    score_file(tmp_path / "d.jsonl", tmp_path / "s.jsonl", turns=0)
+    assert [json.loads(line)["id"] for line in (tmp_path / "s.jsonl").open()] == ["a", "b"]
 
 
 def test_what_is_left_out_is_counted(tmp_path: Path) -> None:

@@ -122,6 +122,21 @@ def test_what_shares_a_batch_changes_nothing(base: Path, adapter: Path) -> None:
     assert np.allclose(model.score(shouted), together[:1], atol=1e-6)
 
 
+def test_a_dialogue_is_padded_alike_whatever_stands_beside_it(base: Path, adapter: Path) -> None:
+    """In bfloat16 the score moves in the third digit where a dialogue is padded further."""
+    model = LanguageModel.load(adapter, base=base)
+    widths: list[int] = []
+    model.base.register_forward_pre_hook(
+        lambda module, given, named: widths.append(named["input_ids"].shape[1]), with_kwargs=True
+    )
+    short = dialogue("d", "hello", "hello")
+    together = model.score([short, *TALKS])
+    of_all = set(widths)
+    widths.clear()
+    assert np.allclose(together[0], model.score([short]), rtol=0, atol=1e-6)
+    assert set(widths) <= of_all
+
+
 def test_pieces_stay_within_their_budget() -> None:
     lengths = np.array([5, 1, 9, 3, 3])
     pieces = cut_by_tokens(lengths, 9)

@@ -196,7 +196,7 @@ def test_ratings_without_raters_can_be_learnt_from() -> None:
     assert len(result.reliability.raters) == 0
 
 
-def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
+def test_a_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ratings, _ = sample()
     dev = ratings.take(range(12))
     pairs = Pairs(np.array([0, 2]), np.array([1, 3]), np.array([1, -1], np.int8))
@@ -214,6 +214,10 @@ def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert len(calls) == n
     assert np.array_equal(first.fitted.held_out, again.fitted.held_out)
     assert len(first.x) == len(ratings) - 12
+    with monkeypatch.context() as patch:  # another version of Palaver takes something else out of texts
+        patch.setattr("palaver.comparator.training.normalise", str.upper)
+        with pytest.raises(UserError):
+            train_palaver(data, tmp_path, **options)
     fewer = TrainingData.gather(ratings.take(range(60)), dev=dev, pairs=pairs)
     with pytest.raises(UserError) as caught:
         train_palaver(fewer, tmp_path, **options)

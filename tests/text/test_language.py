@@ -15,6 +15,14 @@ from palaver.text.language import looks_english
         "Zürich, Genève, Łódź",  # too few words to say anything
         "The word for it is Привет, which people say when they meet.",
         "I'm well, thank you. And how are you? You’re so kind, that’s great.",
+        "Ｗｅ ｗｅｎｔ ｔｏ ｔｈｅ ｐａｒｋ ａｎｄ ｔｈｅｎ ｗｅ ｗｅｎｔ ｈｏｍｅ",
+        "Wе wеnt tо thе раrk аnd thеn wе wеnt hоmе",  # Cyrillic letters in Latin words
+        # names and things have no language, though "Ben" is a Dutch word
+        "Anna, Ben, Carla, David, Elif, Farid, Grace, Hannah, Igor, Jasmin, Karl, Luisa, Mehmet, Nina, "
+        "Oskar, Paula, Quentin, Rosa, Samir, Tina.",
+        "flour, sugar, butter, eggs, milk, salt, baking powder, cocoa, vanilla, cream, cherries, chocolate, "
+        "almonds, raisins, honey, yeast, water, oil, lemon, nuts",
+        "- Anna\n- Ben\n- Carla\n- David\n- Elif\n- Farid\n- Grace\n- Hannah",
     ],
 )
 def test_english_and_what_is_too_short_is_not_warned_of(text: str) -> None:
@@ -30,6 +38,7 @@ def test_english_and_what_is_too_short_is_not_warned_of(text: str) -> None:
         "Non lo so, ma penso che sia molto bello qui.",
         "Ik weet het niet, maar het is hier heel mooi.",
         "Привет",
+        "Ich kenne aus meiner Klasse Anna, Ben, Carla, David, Elif, Farid, Grace, Hannah, Igor",
         "こんにちは、元気ですか",
         "Merhaba, bugün nasılsın? Dün sinemaya gittim ve çok güzeldi, sonra eve döndüm ve uyudum, sen ne "
         "yaptın acaba?",  # of a language without a list

@@ -56,6 +56,10 @@ def test_spellings_of_one_sentence_are_one(text: str) -> None:
         ("2 * 3 * 4, snake_case, 5 > 4 & 3 < 4", "2 * 3 * 4, snake_case, 5 > 4 & 3 < 4"),
         ("*sighs* <unk> [sic] a `b", "sighs <unk> [sic] a `b"),
         ("**" * 20_000, "**" * 20_000),
+        ("Неllо, it's а niсe dаy", "hello, it is a nice day"),  # Cyrillic letters among Latin ones
+        ("Hellο Βοb", "hello bob"),  # Greek ones
+        ("The Russian words он and она mean he and she", "the russian words он and она mean he and she"),
+        ("TNFα and Windoшs", "tnfα and windoшs"),  # no look-alikes
         ("", ""),
     ],
 )

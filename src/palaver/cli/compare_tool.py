@@ -21,6 +21,7 @@ from palaver.judges.ranking import rank_systems, read_scores
 from palaver.readers.roles import is_silent
 from palaver.reports.compare import print_cleaned, print_scores, write_cleaned
 from palaver.reports.judges import print_ranking
+from palaver.reports.names import shorten
 from palaver.tabular import show_fixed
 
 if TYPE_CHECKING:  # what needs torch is imported in the functions
@@ -181,7 +182,8 @@ def pair(
     percent = "more than 99%" if certainty > 0.99 else f"{certainty:.0%}"
     typer.secho(f"{better} is better than {worse} with {percent}", bold=True)
     if turn is not None:
-        typer.echo(f"what costs {worse} most ({show_fixed(turn.gain)}): turn {turn.turn}: {turn.text}")
+        said = shorten(turn.text, 400)
+        typer.echo(f"what costs {worse} most ({show_fixed(turn.gain)}): turn {turn.turn}: {said}")
 
 
 def rank(

@@ -30,6 +30,8 @@ from palaver.progress import Progress, no_progress
 from palaver.schema import Dialogue
 
 Shard = list[tuple[int, RatedDialogue]]
+_DIGITS = 4
+"""Of a score in the file."""
 LONG = f"dialogues of more than {MOST_TURNS:,} turns: the meaning of the last {MOST_TURNS:,} is looked at"
 
 
@@ -216,8 +218,8 @@ class _WorstDialogues:
 
 
 def _badness(row: DialogueScore) -> tuple[float, str]:
-    return row.score, row.id
+    return round(row.score, _DIGITS), row.id  # as written: the order does not hang on the last bits
 
 
 def _plain(value: float) -> float | None:
-    return round(value, 4) if math.isfinite(value) else None
+    return round(value, _DIGITS) if math.isfinite(value) else None

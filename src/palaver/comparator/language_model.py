@@ -31,6 +31,8 @@ ADAPTER = "language_model.safetensors"
 USER, SYSTEM = 1, 2
 """Whose turn a token belongs to."""
 _NAMES = {USER: "user:", SYSTEM: "bot:"}
+_STEP = 32
+"""A dialogue is padded to a multiple of so many tokens when it is scored."""
 _TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
@@ -63,10 +65,10 @@ class TokenRows:
     def lengths(self) -> Ints:
         return np.diff(self.bounds)
 
-    def padded(self, rows: Ints) -> tuple[Ints, Ints]:
-        """Tokens and roles of these dialogues, (B, T); behind their end the role is 0."""
+    def padded(self, rows: Ints, width: int = 1) -> tuple[Ints, Ints]:
+        """Tokens and roles of these dialogues, (B, T), T at least `width`; behind their end the role is 0."""
         lengths = self.lengths[rows]
-        tokens = np.zeros((len(rows), int(lengths.max(initial=1))), np.int64)
+        tokens = np.zeros((len(rows), int(lengths.max(initial=width))), np.int64)
         roles = np.zeros_like(tokens)
         for place, (row, length) in enumerate(zip(rows, lengths, strict=True)):
             begin = self.bounds[row]
@@ -202,14 +204,21 @@ class LanguageModel:
         rows = tokenise(turns, self.tokenizer, most)
         if budget is None:
             budget = 512 if self.weight.device.type == "cpu" else 16384
+        # A score must not depend on the dialogues beside it, as it would if these said how far it is padded.
+        widths = -(-rows.lengths // _STEP) * _STEP
+        places = [np.flatnonzero(widths == width) for width in np.unique(widths)]
+        pieces = [of_width[cut] for of_width in places for cut in cut_by_tokens(widths[of_width], budget)]
         scores = np.zeros(len(rows))
         n_done = 0
         with torch.inference_mode():
-            for piece in cut_by_tokens(rows.lengths, budget):
-                tokens, roles = (torch.from_numpy(a).to(self.weight.device) for a in rows.padded(piece))
+            for piece in pieces:
+                padded = rows.padded(piece, int(widths[piece[0]]))
+                tokens, roles = (torch.from_numpy(array).to(self.weight.device) for array in padded)
                 hidden = self.base(input_ids=tokens, use_cache=False).last_hidden_state  # (B, T, C)
-                outputs = pooled_states(hidden.float(), roles) @ self.weight.T + self.bias  # (B, outputs)
-                scores[piece] = outputs[:, 0].cpu().numpy()
+                quality = (pooled_states(hidden.float(), roles) * self.weight[0]).sum(1) + self.bias[
+                    0
+                ]  # (B,)
+                scores[piece] = quality.cpu().numpy()
                 n_done += len(piece)
                 progress("reading dialogues", n_done, len(rows))
         return scores

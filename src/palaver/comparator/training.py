@@ -27,6 +27,7 @@ from palaver.comparator.training_data import RatedDialogues, TrainingData, load_
 from palaver.files import check_writable, write_atomically
 from palaver.models.encoders.encoder import Encode
 from palaver.progress import Progress, no_progress
+from palaver.text.normalisation import normalise
 
 Say = Callable[[str], None]
 
@@ -95,7 +96,7 @@ def _represent_once(
     say: Say,
 ) -> Representation:
     """The numbers of the dialogues, read from `path` if they are there already."""
-    turns = [[(t.speaker, t.text) for t in d.turns] for d in ratings.dialogues]
+    turns = [[(t.speaker, normalise(t.text)) for t in d.turns] for d in ratings.dialogues]  # as they are read
     record = make_record(
         "palaver compare train",
         {"features": digest(LAYOUT)},

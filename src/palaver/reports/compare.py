@@ -37,6 +37,10 @@ _MOST = 20_000
 """Ratings up to which Figure 2 is drawn: it takes seconds there."""
 
 
+_LONGEST_TURN = 400
+"""Characters of a turn in piped text: one of 100 kB would make every line of its table as long."""
+
+
 def print_scores(summary: Summary, console: Console) -> None:
     """How many and how fast, and the worst dialogues with the turn that costs most."""
     lines.heading(console, "Worst dialogues", "a score of 0 is average; differences of scores are log-odds")
@@ -49,9 +53,8 @@ def print_scores(summary: Summary, console: Console) -> None:
     table = lines.table(heads, ("score", "95%"))
     for row in summary.lowest:
         worst = row.worst_turn
-        said = (
-            f"{worst.turn}: {lines.shorten_on_terminal(console, worst.text, 60)}" if worst else numbers.DASH
-        )
+        width = 60 if console.is_terminal else _LONGEST_TURN
+        said = f"{worst.turn}: {names.shorten(worst.text, width)}" if worst else numbers.DASH
         between = numbers.interval(row.low, row.high) or numbers.DASH
         system = [lines.name_cell(row.system or numbers.DASH)] if named else []
         table.add_row(lines.name_cell(row.id), *system, Text(said), numbers.number(row.score), between)

@@ -1,9 +1,10 @@
 """One spelling for texts that say the same: what a comparator reads instead of what was typed.
 
 Case, accents, curly quotes, Unicode's other forms of a letter, spaces, characters of no width, the signs of
-Markdown and HTML, quotation marks around a whole text and the ways to write a contraction ("don't", "dont",
-"do n't") leave no trace. An emoji or emoticon beside words or marks is left out; a turn that is nothing but
-emoji becomes their names. Punctuation stays, without the spaces before it; "!!!" is "!".
+Markdown and HTML, Cyrillic and Greek letters in Latin words, quotation marks around a whole text and the ways
+to write a contraction ("don't", "dont", "do n't") leave no trace. An emoji or emoticon beside words or marks
+is left out; a turn that is nothing but emoji becomes their names. Punctuation stays, without the spaces
+before it; "!!!" is "!".
 """
 
 from __future__ import annotations
@@ -40,6 +41,14 @@ _QUOTED = re.compile(r'"([^"]*[^\W_][^"]*)"')
 _MARKS = re.compile("[\u0300-\u036f]")
 # The dotless i has a dot as a capital.
 _DASHES = str.maketrans(dict.fromkeys("‐‑‒–—―", "-") | {"′": "'", "ı": "i"})
+_LOOK_ALIKES = str.maketrans(
+    "аекорсухіјѕԁһӏАВЕЅІЈКМНОРСТУХοΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",
+    "aekopcyxijsdhlABESIJKMHOPCTYXoABEZHIKMNOPTYX",
+)
+"""Cyrillic and Greek letters that cannot be told from Latin ones by eye."""
+_ALIKE = "".join(map(chr, _LOOK_ALIKES))
+_LATIN_OR_ALIKE = re.compile(rf"\b[A-Za-z{_ALIKE}]+\b")
+_MIXED = re.compile(rf"\b(?=[A-Za-z]*[{_ALIKE}])(?=[{_ALIKE}]*[A-Za-z])[A-Za-z{_ALIKE}]+\b")
 _NAME_NOISE = re.compile(
     r"\b(?:emoji|modifier|fitzpatrick|type|variation|selector|joiner|sign|symbol|face)\b|-?\d+"
 )
@@ -125,7 +134,17 @@ def _plain_letters(text: str) -> str:
     spoken = _EMOJI.sub(" ", text)
     text = spoken if _says_something(spoken) else _EMOJI.sub(lambda emoji: f" {_names(emoji[0])} ", text)
     parts = unicodedata.normalize("NFKD", text)
-    return unicodedata.normalize("NFC", _MARKS.sub("", parts))
+    return with_latin_letters(unicodedata.normalize("NFC", _MARKS.sub("", parts)))
+
+
+def with_latin_letters(text: str) -> str:
+    """The text without letters of other alphabets that only look like Latin ones ("dоg" with a Cyrillic o).
+
+    A text is one of these if it has a word of both; then words of nothing but such letters are Latin, too.
+    """
+    if not _MIXED.search(text):
+        return text
+    return _LATIN_OR_ALIKE.sub(lambda word: word[0].translate(_LOOK_ALIKES), text)
 
 
 def _names(emoji: str) -> str:
