@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -159,7 +160,7 @@ def _win_rates(people: People, verdicts: Verdicts, prediction: Floats, confidenc
             unrated - 0.5, sampling=people.sampling(rows), confidence=confidence,
         )  # fmt: skip
         row = _row(judged.criterion, "win rate", judged.systems[i], judged.systems[j], powered)
-        raised = {
+        raised: dict[str, Any] = {
             name: float(np.clip(getattr(row, name) + 0.5, 0.0, 1.0))
             for name in ("value", "low", "high", "people_value", "people_low", "people_high")
         }
