@@ -111,7 +111,7 @@ def is_turn_row(row: Any) -> bool:
 def _holds_turns(cell: Any) -> bool:
     """Whether a cell of a table is a list of turns, each with a speaker and a text."""
     turns = json_list(cell)
-    return bool(turns) and all(map(is_turn, turns))
+    return turns is not None and len(turns) > 0 and all(map(is_turn, turns))
 
 
 def is_exchange(row: Any) -> bool:
