@@ -261,6 +261,9 @@ def test_broken_pairs_come_at_once(tmp_path: Path) -> None:
         read_pairs(write(tmp_path / "p.jsonl", rows), INDEX)
     assert len(caught.value.problems) == 4
     assert "did you mean 'beter'?" in caught.value.problems[1]
+    with pytest.raises(DataError) as caught:
+        read_pairs(write(tmp_path / "r.jsonl", rows[1:2]), INDEX)
+    assert "looks like" not in str(caught.value)  # it is what was wanted
     with pytest.raises(DataError, match="no compared pair can be used"):
         read_pairs(write(tmp_path / "q.jsonl", [{"a": "1", "b": "2", "better": "a"}]), INDEX)
 

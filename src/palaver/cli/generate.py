@@ -31,7 +31,7 @@ def generate(
     system: Annotated[
         list[str],
         typer.Option(
-            help="A name from systems.toml, default, or a checkpoint folder; repeat it.",
+            help="A name from systems.toml, everyday, smollm2, default, or a checkpoint folder; repeat it.",
             autocompletion=completion.systems,
         ),
     ],

