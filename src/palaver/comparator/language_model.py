@@ -215,10 +215,8 @@ class LanguageModel:
                 padded = rows.padded(piece, int(widths[piece[0]]))
                 tokens, roles = (torch.from_numpy(array).to(self.weight.device) for array in padded)
                 hidden = self.base(input_ids=tokens, use_cache=False).last_hidden_state  # (B, T, C)
-                quality = (pooled_states(hidden.float(), roles) * self.weight[0]).sum(1) + self.bias[
-                    0
-                ]  # (B,)
-                scores[piece] = quality.cpu().numpy()
+                quality = (pooled_states(hidden.float(), roles) * self.weight[0]).sum(1)  # (B,)
+                scores[piece] = (quality + self.bias[0]).cpu().numpy()
                 n_done += len(piece)
                 progress("reading dialogues", n_done, len(rows))
         return scores
