@@ -346,9 +346,8 @@ def read_pairs(
             votes.append(_Vote(*rows, comparison.label, comparison.rater))
     if file.problems:
         hint = 'expected one comparison a row: {"a": "d1", "b": "d2", "better": "a"}'
-        is_other = isinstance(first_row, dict) and not {"a", "b", "better"} <= set(first_row)
-        looks = other_file(first_row) if is_other else ""
-        hint += f"\n{looks}" if looks else ""
+        if isinstance(first_row, dict) and not {"a", "b", "better"} <= first_row.keys():
+            hint = "\n".join(filter(None, [hint, other_file(first_row)]))
         raise file.problems.error(file.path, "compared pair", file.word, hint)
     kept = votes if every_vote else _undisputed(votes, dropped)
     if not kept:
