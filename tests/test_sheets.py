@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import sys
+import tempfile
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from palaver.errors import DataError, MissingExtra
+from palaver.sheets import write_sheet
 from palaver.studies import read_ratings
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -56,3 +60,12 @@ def test_old_and_broken_sheets(tmp_path: Path) -> None:
     (tmp_path / "cut.xlsx").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(DataError, match="cut.xlsx"):
         read_ratings(tmp_path / "cut.xlsx")
+
+
+def test_what_cannot_be_written_leaves_no_temporary_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(DataError, match="holds at most 32,767 characters, row 3 has a text of 40,000"):
+        write_sheet([pl.DataFrame({"comment": ["short", "x" * 40_000]})], io.BytesIO())
+    assert not list(tmp_path.iterdir())

@@ -99,17 +99,16 @@ def write_sheet(frames: Iterable[pl.DataFrame], file: IO[bytes]) -> None:
     Numbers are numbers and texts are texts, whatever they look like: no cell becomes a formula or a link.
     """
     xlsxwriter: Any = require("xlsxwriter", "sheets")
-    book = xlsxwriter.Workbook(file, {"constant_memory": True})
-    book.set_properties({"created": _DAY})
-    sheet = book.add_worksheet("ratings")
-    row = 0
-    for frame in frames:
-        if not row:
-            row = _write_row(sheet, 0, frame.columns)
-            sheet.freeze_panes(1, 0)
-        for cells in frame.iter_rows():
-            row = _write_row(sheet, row, cells)
-    book.close()
+    with xlsxwriter.Workbook(file, {"constant_memory": True}) as book:  # else its temporary files stay
+        book.set_properties({"created": _DAY})
+        sheet = book.add_worksheet("ratings")
+        row = 0
+        for frame in frames:
+            if not row:
+                row = _write_row(sheet, 0, frame.columns)
+                sheet.freeze_panes(1, 0)
+            for cells in frame.iter_rows():
+                row = _write_row(sheet, row, cells)
 
 
 def _write_row(sheet: Any, row: int, cells: Iterable[Any]) -> int:
