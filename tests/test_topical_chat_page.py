@@ -56,10 +56,11 @@ def test_the_page_is_what_the_results_make(tables: ModuleType) -> None:
 
 def test_the_rows_are_those_of_the_trainings() -> None:
     """What the results files of the trainings have of a run is what the tables have."""
-    trained = read_results("responders") | read_results("topical-chat-widths")
+    names = ("responders", "topical-chat-widths", "topical-chat-pretrained")
+    trained = {run: row for name in names for run, row in read_results(name).items()}
     rows = {row["run"]: row for row in read_results("topical-chat")["rows"]}
     reached = [run for run in trained if run in rows and trained[run].get("test")]
-    assert len(reached) >= 7
+    assert len(reached) >= 9
     for run in reached:
         for split, ours in rows[run]["ours"].items():
             numbers: dict[str, Any] = trained[run]["test"][split]
@@ -70,6 +71,17 @@ def test_the_rows_are_those_of_the_trainings() -> None:
     for run in ("modern-tf-knowledge", "modern-tf"):
         best = min(trained[run]["epochs"], key=lambda epoch: epoch["valid_ppl"])
         assert f"{best['valid_ppl_word']:.1f}" in read_page("topical-chat")
+
+
+def test_what_the_page_says_about_pretraining() -> None:
+    page, pretrained = read_page("topical-chat"), read_results("topical-chat-pretrained")
+    for run in ("tf", "tf-pt", "tf-knowledge", "tf-knowledge-pt"):
+        epochs = (pretrained.get(run) or read_results("responders")[run])["epochs"]
+        best = min(epochs, key=lambda epoch: epoch["valid_ppl_word"])
+        figures = f"{epochs[4]['valid_ppl_word']:.1f} | {best['valid_ppl_word']:.1f}"
+        assert f"| `{run}` | {figures} (epoch {best['epoch']} of {len(epochs)}) |" in page
+    assert f"validation {pretrained['tf-pretrain']['epochs'][-1]['valid_ppl_word']:.1f} per word" in page
+    assert {pretrained[run]["end"] for run in ("tf-pt", "tf-knowledge-pt")} == {"its GPU time was spent"}
 
 
 def test_what_the_page_says_about_widths() -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -115,6 +116,7 @@ def main() -> None:
             continue
         training = json.loads(about.read_text(encoding="utf-8"))
         training["command"] = plain_command(training.get("command", "").split(" "))
+        training["notes"] = [re.sub(r"/\S*/runs/", "runs/", note) for note in training.get("notes", [])]
         results[name] = {**training, "test": {}}
         if not tested.is_file():
             continue
